@@ -15,10 +15,11 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_
 model = PrivateLinearClassifier(epsilon=2.0, classes=range(10), bounds=(0, 16), random_state=0)
 model.fit(X_train, y_train)
 
-# The guarantee belongs to the model. It can be judged again at any time, from the record alone.
+# The guarantee belongs to the model. It can be judged again at any time, from the record alone. Here it says seeded:
+# the seed repeats the picture, and whoever has it can subtract the noise. Without random_state it says proved.
 guarantee = model.guarantee_
 print(f"status     {guarantee.status}")
-print(f"epsilon    {guarantee.epsilon_proved:.4g} at delta {guarantee.delta:g}, {guarantee.neighbours}")
+print(f"epsilon    {guarantee.epsilon_with_system_noise:.4g} at delta {guarantee.delta:g}, {guarantee.neighbours}")
 print(f"mechanism  {guarantee.mechanism}")
 print(f"recipe     {model.recipe_}")
 print(f"verified   epsilon {guarantee.verify().epsilon:.4g}")

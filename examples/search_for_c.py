@@ -17,7 +17,7 @@ candidates = [0.001, 0.01, 0.1, 1.0, 10.0]
 model = ObjectivePerturbationClassifier(classes=[0, 1])
 search = PrivateSearch(model, {"C": candidates}, epsilon=4.0, mean_runs=20, random_state=0).fit(X, y)
 print(f"chosen C: {search.best_params_['C']}, {search.best_score_} of {len(X)} rows right by a noisy count")
-print(f"{search.guarantee_.status}: epsilon {search.guarantee_.epsilon_proved:.4g} for the whole search")
+print(f"{search.guarantee_.status}: epsilon {search.guarantee_.epsilon_with_system_noise:.4g} for the whole search")
 print(f"each run trains with epsilon {search.run_epsilon_:.3g}")
 
 # What nobody may see: the same candidates without a search, each with the budget of one run.

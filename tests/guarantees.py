@@ -14,9 +14,11 @@ SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none"
 
 
 def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system") -> dict[str, Any]:
-    """What a record of a plain (epsilon, delta) needs to say proved; as JSON holds it."""
+    """What a record of a plain (epsilon, delta) needs to say proved, or seeded; as JSON holds it."""
     return {
-        "epsilon_proved": epsilon,
+        "status": "proved" if randomness == "system" else "seeded",
+        "epsilon_proved": epsilon if randomness == "system" else "inf",
+        "epsilon_with_system_noise": epsilon,
         "delta": delta,
         "event": {"kind": "epsilon_delta", "epsilon": epsilon, "delta": delta},
         "randomness": randomness,
@@ -26,7 +28,7 @@ def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system
 
 
 def proved(**changes: Any) -> Guarantee:
-    """A proved record, with an event that fits its epsilon."""
+    """A proved record, with an event that fits its epsilon; seeded where its noise is."""
     fields: dict[str, Any] = {
         "status": "proved",
         "mechanism": "m",

@@ -19,9 +19,9 @@ PRINTS = {
     "condense_before_svm": r"240 rows became 80",
     "own_method": r"^status: claimed",
     "private_pipeline": r"with a schema: proved.*\n.*consent with allow_unsound=True\nfiles: model.json, model.npz\n",
-    "recommended": r"^status +proved\n",
+    "recommended": r"^status +seeded\n",
     "results_in_pandas": r"\nrecommended +0\.\d{3}",
-    "search_for_c": r"\nproved: epsilon (4|3\.9\d*) for the whole search",
+    "search_for_c": r"\nseeded: epsilon (4|3\.9\d*) for the whole search",
     "solver_instead_of_svc": r"decision values differ by at most [\d.]+e-0[3-9]",
     "two_settings": r"\ndifference \+0\.\d+, from",
 }

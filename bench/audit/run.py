@@ -93,8 +93,9 @@ def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
         for bound in cell.bounds:
             yield {
                 "method": record.method, "variant": variant, "status": cell.status, "relation": cell.relation,
-                "epsilon": f"{cell.epsilon:g}", "delta": f"{cell.delta:g}", "proved": f"{cell.epsilon_proved:.6g}",
-                "draws": cell.draws, "bound": bound.kind, "low": f"{bound.epsilon:.4g}", "sure": f"{bound.sure:.4g}",
+                "epsilon": f"{cell.epsilon:g}", "delta": f"{cell.delta:g}",
+                "proved": f"{cell.epsilon_with_system_noise:.6g}", "draws": cell.draws, "bound": bound.kind,
+                "low": f"{bound.epsilon:.4g}", "sure": f"{bound.sure:.4g}",
                 "estimate": f"{bound.estimate:.4g}", "ceiling": f"{bound.ceiling:.4g}",
                 "reachable": f"{cell.reachable:.4g}", "looks_at": cell.looks_at, "refuted": cell.refuted,
                 "pair": cell.pair,
@@ -139,7 +140,7 @@ def table(rows: list[dict[str, str]]) -> str:
 def group_of(bounds: list[dict[str, str]]) -> str:
     """Name the mechanism of a cell's releases, and how they are drawn."""
     first = bounds[0]
-    if first["status"] != "proved":
+    if first["status"] == "claimed":
         return "false claims"
     if first["looks_at"] == "every selection":
         return "selections by the exponential mechanism"

@@ -22,7 +22,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
 from privsvm.privacy.gate import Stored
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Status, weakest_status
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Status, theorem_holds, weakest_status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -253,10 +253,10 @@ class AuditCell(_Record):
         Between the two datasets.
     epsilon, delta : float
         What is stated.
-    status : {"proved", "claimed", "none"}
-        Of the audited releases.
-    epsilon_proved : float
-        Infinite where nothing is proved.
+    status : {"seeded", "claimed", "none"}
+        Of the audited releases, whose noise is seeded.
+    epsilon_proved, epsilon_with_system_noise : float
+        Those of their guarantee; the second is infinite where no theorem holds, the first always.
     event : str or None
         Kind of the releases' event.
     pair : str
@@ -278,6 +278,7 @@ class AuditCell(_Record):
     delta: Share
     status: Status
     epsilon_proved: ExtendedFloat
+    epsilon_with_system_noise: ExtendedFloat = math.inf
     event: str | None
     pair: Name
     draws: Positive
@@ -285,6 +286,18 @@ class AuditCell(_Record):
     looks_at: Name = "the released model"
     reachable: ExtendedFloat = math.inf
     refuted: bool
+
+    def __post_init__(self) -> None:
+        if self.status == "proved":
+            # So says the first version of the record, which has one epsilon.
+            object.__setattr__(self, "status", "seeded")
+            object.__setattr__(self, "epsilon_with_system_noise", self.epsilon_proved)
+            object.__setattr__(self, "epsilon_proved", math.inf)
+
+    @property
+    def theorem_holds(self) -> bool:
+        """Whether a theorem covers the releases; see `privsvm.privacy.guarantee.theorem_holds`."""
+        return theorem_holds(self.status)
 
     @property
     def best(self) -> AuditBound:
@@ -353,11 +366,6 @@ class _Models(_Record):
         for name in ("objective", "n_support", "n_iter"):
             if len(getattr(self, name)) != self.n_splits:
                 raise ValueError(f"{name} has {len(getattr(self, name))} numbers for {self.n_splits} splits")
-
-    @property
-    def seeded(self) -> bool:
-        """Whether a proof holds for system noise alone, and this noise was seeded."""
-        return any(guarantee.status == "proved" and guarantee.randomness == "seeded" for guarantee in self.guarantees)
 
     @property
     def is_reference(self) -> bool:
@@ -442,9 +450,9 @@ class Result(_Models, _Job):
 
     Attributes
     ----------
-    status : {"proved", "claimed", "none"}
+    status : {"proved", "seeded", "claimed", "none"}
         The weakest word of the record and of its guarantees: one claim that does not hold makes the whole curve
-        ``claimed``.
+        ``claimed``. Records of the first version say ``proved`` where the noise was seeded; guarantees decide.
     n_test : int
         Test rows, of the largest split.
     predictions_sha256 : str
@@ -470,11 +478,16 @@ class Result(_Models, _Job):
                 f"status is {self.status!r} but the guarantees say {', '.join(sorted(stated))}: must agree"
             )
         object.__setattr__(self, "status", found)
-        if self.condense != "none" and self.status == "proved":
+        if self.condense != "none" and self.theorem_holds:
             raise ValueError(
-                f"status is 'proved' but condense is {self.condense!r}: condensing has no bounded sensitivity"
+                f"status is {self.status!r} but condense is {self.condense!r}: condensing has no bounded sensitivity"
             )
         self._check_lengths()
+
+    @property
+    def theorem_holds(self) -> bool:
+        """Whether a theorem covers the whole curve; see `privsvm.privacy.guarantee.theorem_holds`."""
+        return theorem_holds(self.status)
 
     def _check_lengths(self) -> None:
         n_epsilons = len(self.epsilons)

@@ -140,7 +140,7 @@ def test_releases_take_their_share_of_the_budget(scaling, share, relation):
     steps = factor * math.sqrt(model.n_steps_) / model.noise_multiplier_
     # Everything together is one Gaussian release of the whole budget.
     assert gaussian_epsilon(1 / math.hypot(signal, steps), 1e-5) == pytest.approx(2.0, rel=1e-6)
-    assert 2.0 * (1 - 1e-6) <= model.guarantee_.epsilon_proved <= 2.0
+    assert 2.0 * (1 - 1e-6) <= model.guarantee_.epsilon_with_system_noise <= 2.0
     assert "noisy" in model.guarantee_.mechanism.split("then")[0]
 
 

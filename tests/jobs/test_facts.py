@@ -78,7 +78,7 @@ def train(prepared, implementation, parameters, **fields):
 @pytest.mark.parametrize("implementation", SETTINGS)
 def test_what_is_stated_is_judged(implementation):
     made = guarantee(implementation, {})
-    assert (made.status, made.randomness) == ("proved", "seeded")
+    assert (made.status, made.randomness) == ("seeded", "seeded")
     assert made.facts.declared_rows == 140
     assert "looks at none of them" in " ".join(made.assumptions)
     assert "those given to fit" not in " ".join(made.assumptions)
@@ -92,7 +92,7 @@ def test_what_is_stated_is_judged(implementation):
 def test_a_method_that_pays_for_counts_is_told_no_private_number():
     first, second = (guarantee("recommended", {"declared_training_rows": None}, n_train) for n_train in (140, 139))
     assert first == second
-    assert first.status == "proved"
+    assert first.status == "seeded"
     assert first.facts.n_rows == "not used"
     assert first.facts.declared_rows is None
     assert guarantee("recommended", {}).facts.n_rows == "declared"
@@ -105,11 +105,11 @@ def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
         assert fallen.status == "claimed"
         assert "the private number of rows was counted" in fallen.reason
     first, second = (guarantee("pmsvm_gp", {}, n_train) for n_train in (140, 139))
-    assert first.status == "proved"
+    assert first.status == "seeded"
     assert (first.noise_scale, first.event, first.assumptions) == (second.noise_scale, second.event, second.assumptions)
     # A method that does not use the number, and neighbours of equal size, need no declaration.
-    assert guarantee("pmsvm_wp", {"declared_training_rows": None}).status == "proved"
-    assert guarantee("pmsvm_gp", {"declared_training_rows": None}, neighbours="replace_one").status == "proved"
+    assert guarantee("pmsvm_wp", {"declared_training_rows": None}).status == "seeded"
+    assert guarantee("pmsvm_gp", {"declared_training_rows": None}, neighbours="replace_one").status == "seeded"
 
 
 @pytest.mark.parametrize("implementation", ADD_REMOVE)
@@ -118,8 +118,8 @@ def test_no_proved_record_follows_the_number_of_rows_where_rows_come_and_go(impl
     for declared in (None, [140]):
         first, second = (guarantee(implementation, {"declared_training_rows": declared}, n) for n in (140, 139))
         assert first.status == second.status
-        assert first.status == ("proved" if declared or implementation not in COUNTING else "claimed")
-        if first.status == "proved":
+        assert first.status == ("seeded" if declared or implementation not in COUNTING else "claimed")
+        if first.status == "seeded":
             # Witnesses of benchmarks are computed from the rows.
             names = [field.name for field in dataclasses.fields(first) if field.name != "witness"]
             assert [getattr(first, name) for name in names] == [getattr(second, name) for name in names]
@@ -161,7 +161,7 @@ def test_a_method_without_epsilon_needs_no_privacy(implementation):
 def test_a_training_part_without_a_class_is_trained_on():
     for implementation in SETTINGS:
         for labels in (lambda y: np.minimum(y, 1), lambda y: y * 0):
-            assert guarantee(implementation, {}, labels=labels).status == "proved"
+            assert guarantee(implementation, {}, labels=labels).status == "seeded"
 
 
 def test_label_blind_splits_do_not_move_with_a_label():
@@ -210,7 +210,7 @@ def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):
         facts = data_facts(description, "none", 0)
         preparations[prescaled] = facts["preparation"]
         made = guarantee("pmsvm_wp", {name: description[name] for name in ("prescaled", "prescaled_origin")})
-        assert made.status == ("proved" if prescaled is False else "claimed")
+        assert made.status == ("seeded" if prescaled is False else "claimed")
     assert preparations == {None: "undeclared", True: "prescaled", False: "declared"}
     assert "knows how it was made" in " ".join(made.assumptions)
 

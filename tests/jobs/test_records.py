@@ -22,7 +22,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Gaussian, SelfComposed
 from privsvm.privacy.gate import Stored
-from privsvm.privacy.guarantee import Guarantee, Witness, weakest_status
+from privsvm.privacy.guarantee import STATUSES, Guarantee, Witness, theorem_holds, weakest_status
 from privsvm_bench.records import (
     AuditBound,
     AuditCell,
@@ -72,11 +72,11 @@ def tuples(values: st.SearchStrategy[Any], length: int | None = None) -> st.Sear
 
 @st.composite
 def guarantees(draw: Any, status: str | None = None) -> Guarantee:
-    status = status or draw(st.sampled_from(["proved", "claimed", "none"]))
+    status = status or draw(st.sampled_from(STATUSES))
     requested = draw(st.floats(1e-6, 1e6) | st.just(math.inf))
     neighbours = draw(NEIGHBOURS)
-    proved = draw(st.floats(0, min(requested, 50.0))) if status == "proved" else math.inf
-    bounds = st.floats(0, proved) if status == "proved" else st.floats(0, 1e6) | st.just(math.inf)
+    proved = draw(st.floats(0, min(requested, 50.0))) if theorem_holds(status) else math.inf
+    bounds = st.floats(0, proved) if theorem_holds(status) else st.floats(0, 1e6) | st.just(math.inf)
     exact = st.builds(Witness, epsilon=bounds, neighbours=NEIGHBOURS, description=TEXTS)
     sampled = st.builds(
         Witness, epsilon=st.floats(0, 1e6), neighbours=NEIGHBOURS, description=TEXTS, confidence=st.floats(0.01, 1)
@@ -89,13 +89,13 @@ def guarantees(draw: Any, status: str | None = None) -> Guarantee:
         "noise_scale": draw(st.none() | st.floats(1e-9, 1e9)),
         "witness": draw(st.none() | exact | sampled),
     }
-    if status == "proved":
+    if theorem_holds(status):
         return a_proved_guarantee(
             neighbours=neighbours,
             epsilon_proved=proved,
             delta=draw(st.floats(0, 0.01)),
             accountant=draw(TEXTS),
-            randomness=draw(st.sampled_from(["system", "seeded"])),
+            randomness="system" if status == "proved" else "seeded",
             reason=draw(st.none() | TEXTS),
             **common,
         )
@@ -158,7 +158,7 @@ def known_sample_attacks() -> st.SearchStrategy[KnownSampleAttack]:
 
 def fields_of_models(draw: Any, status: str | None = None) -> dict[str, Any]:
     n_epsilons, n_splits = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    status = status or draw(st.sampled_from(["proved", "claimed", "none"]))
+    status = status or draw(st.sampled_from(STATUSES))
     return {
         "implementation": draw(NAMES),
         "epsilons": draw(st.just((math.inf,) * n_epsilons) | tuples(st.floats(1e-6, 1e6), n_epsilons)),
@@ -201,7 +201,7 @@ def model_records(draw: Any) -> ModelRecord:
 
 @st.composite
 def results(draw: Any) -> Result:
-    status = draw(st.sampled_from(["proved", "claimed", "none"]))
+    status = draw(st.sampled_from(STATUSES))
     models = fields_of_models(draw, status)
     n_epsilons = len(models["epsilons"])
     column = tuples(st.none() | NUMBERS, n_epsilons)
@@ -253,8 +253,9 @@ def audit_cells(draw: st.DrawFn) -> AuditCell:
         relation=draw(NEIGHBOURS),
         epsilon=draw(st.floats(0.1, 50.0)),
         delta=draw(st.floats(0.0, 0.1)),
-        status=draw(st.sampled_from(["proved", "claimed"])),
-        epsilon_proved=draw(st.sampled_from([1.0, math.inf])),
+        status=draw(st.sampled_from(["seeded", "claimed"])),
+        epsilon_proved=math.inf,
+        epsilon_with_system_noise=draw(st.sampled_from([1.0, math.inf])),
         event=draw(st.none() | NAMES),
         pair=draw(NAMES),
         draws=draw(POSITIVES),
@@ -411,7 +412,7 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
         ("guarantees", {}, "guarantees is {}: must be a list"),
         ("guarantees.0", [], "guarantees[0] is []: must be an object"),
         ("condense", "pca", "condense is 'pca': must be 'none', 'ci' or 'fcm'"),
-        ("status", "private", "status is 'private': must be 'proved', 'claimed' or 'none'"),
+        ("status", "private", "status is 'private': must be 'proved', 'seeded', 'claimed' or 'none'"),
         ("neighbours", "swap", "neighbours is 'swap': must be 'replace_one' or 'add_remove'"),
         ("epsilons", [], "epsilons is []: must not be empty"),
         ("epsilons.0", "large", "epsilons[0] is 'large': must be a number or 'inf'"),
@@ -427,7 +428,16 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             "metrics.accuracy: must hold one list for each of 1 splits, with one list for each of 2 epsilons",
         ),
         ("condense", "ci", "status is 'proved' but condense is 'ci': condensing has no bounded sensitivity"),
-        ("guarantees.0.status", "sound", "guarantees[0].status is 'sound': must be 'proved', 'claimed' or 'none'"),
+        (
+            "guarantees.0.status",
+            "sound",
+            "guarantees[0].status is 'sound': must be 'proved', 'seeded', 'claimed' or 'none'",
+        ),
+        (
+            "guarantees.0.status",
+            "seeded",
+            "guarantees[0].epsilon_proved is 0.5 but status is 'seeded': must be inf where nothing is proved",
+        ),
         (
             "guarantees.0.epsilon_proved",
             1.5,
@@ -451,7 +461,7 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
         (
             "guarantees.0.neighbours",
             None,
-            "guarantees[0].neighbours is None but status is 'proved': a proved guarantee must name it",
+            "guarantees[0].neighbours is None but status is 'proved': a proof must name it",
         ),
         ("guarantees.0.delta", 1.0, "guarantees[0].delta is 1.0: must be 0 or lie strictly between 0 and 1"),
         ("guarantees.0.noise_scale", 0, "guarantees[0].noise_scale is 0.0: must be positive and finite"),
@@ -524,13 +534,37 @@ def test_undefined_is_null_in_files_and_none_when_read() -> None:
 
 def test_one_claim_that_does_not_hold_decides_for_the_whole_curve() -> None:
     record = changed("guarantees.0.status", "claimed")
-    record["guarantees"][0] |= {"epsilon_proved": "inf", "reason": "no noise"}
+    record["guarantees"][0] |= {"epsilon_proved": "inf", "epsilon_with_system_noise": "inf", "reason": "no noise"}
     assert parse(Result, json.dumps(record), "r").status == "claimed"
     record["guarantees"][0] |= {"status": "none"}
     assert refusal(Result, record) == "status is 'proved' but the guarantees say none, proved: must agree"
     assert weakest_status(["proved", "claimed", "none"]) == "claimed"
-    assert weakest_status(["proved", "none"]) is None
+    assert weakest_status(["proved", "seeded", "claimed"]) == "claimed"
+    assert weakest_status(["proved", "seeded"]) == "seeded"
+    for word in ("proved", "seeded"):
+        assert weakest_status([word, "none"]) is None
+        assert weakest_status([word, word]) == word
     assert weakest_status(["none", "none"]) == "none"
+
+
+def test_records_of_the_first_version_call_seeded_noise_proved() -> None:
+    record = a_result()
+    for guarantee in record["guarantees"]:
+        guarantee |= {**proved_fields(0.5, randomness="seeded"), "status": "proved", "epsilon_proved": 0.5}
+        del guarantee["epsilon_with_system_noise"]
+    result = parse(Result, json.dumps(record), "r")
+    assert [guarantee.status for guarantee in result.guarantees] == ["seeded"] * 2
+    assert (result.status, result.theorem_holds) == ("seeded", True)
+    bound = {"kind": "counts", "epsilon": 0.5, "sure": 0.1, "estimate": 0.6, "ceiling": 0.9}
+    cell = {
+        "relation": "replace_one", "epsilon": 1.0, "delta": 1e-5, "status": "proved", "epsilon_proved": 1.0,
+        "event": "gaussian", "pair": "p", "draws": 9, "bounds": [bound], "refuted": False,
+    }  # fmt: skip
+    read_cell = parse(AuditCell, json.dumps(cell), "a")
+    assert (read_cell.status, read_cell.theorem_holds) == ("seeded", True)
+    assert (read_cell.epsilon_proved, read_cell.epsilon_with_system_noise) == (math.inf, 1.0)
+    claimed = parse(AuditCell, json.dumps({**cell, "status": "claimed", "epsilon_proved": "inf"}), "a")
+    assert (claimed.status, claimed.theorem_holds) == ("claimed", False)
 
 
 def test_results_take_over_what_their_models_say() -> None:

@@ -135,12 +135,14 @@ def test_guarantee_is_calibrated_and_never_above_the_request():
     X, y = scaled(load_wine)
     for epsilon in (0.01, 0.5, 3.0, 50.0):
         guarantee = model_for(3, epsilon=epsilon, delta=1e-6, n_steps=40, random_state=0).fit(X, y).guarantee_
-        assert guarantee.status == "proved"
-        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_proved <= epsilon
+        assert guarantee.status == "seeded"
+        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_with_system_noise <= epsilon
         assert guarantee.sensitivity == pytest.approx(2 * 10.0 / len(y), rel=1e-6)
         # All 3 * 40 selections, from the noise alone.
         step_epsilon = 2 * guarantee.sensitivity / guarantee.noise_scale
-        assert zcdp_epsilon(120 * step_epsilon**2 / 8, 1e-6) == pytest.approx(guarantee.epsilon_proved, rel=1e-6)
+        assert zcdp_epsilon(120 * step_epsilon**2 / 8, 1e-6) == pytest.approx(
+            guarantee.epsilon_with_system_noise, rel=1e-6
+        )
         assert "120 selections" in guarantee.mechanism
 
 
@@ -219,14 +221,18 @@ def test_the_witness_is_below_what_is_proved_and_not_far(load, share):
     X, y = scaled(load)
     path = model_for(y.max() + 1).release_path(X, y, [0.1, 1.0, 8.0], 1, 0, audit=True)
     for guarantee in path.guarantees:
-        assert share * guarantee.epsilon_proved < guarantee.witness.epsilon <= guarantee.epsilon_proved
+        assert (
+            share * guarantee.epsilon_with_system_noise
+            < guarantee.witness.epsilon
+            <= guarantee.epsilon_with_system_noise
+        )
 
 
 def test_a_small_radius_is_nearly_refuted():
     """With margins that stay below 1 every selection tells as much as the first."""
     X, y = scaled(load_breast_cancer)
     (guarantee,) = model_for(2, radius=0.5).release_path(X, y, [1.0], 1, 0, audit=True).guarantees
-    assert 0.8 < guarantee.witness.epsilon <= guarantee.epsilon_proved
+    assert 0.8 < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
 
 
 def test_many_steps_are_not_audited():

@@ -46,8 +46,8 @@ class SilentParts(Silence):
 def test_centre_and_moments_take_the_whole_budget_together(relation, n_rows):
     X, y = scaled(load_wine)
     guarantee = model_for(3, epsilon=0.7, delta=1e-6, neighbours=relation, n_rows=n_rows).fit(X, y).guarantee_
-    assert guarantee.status == "proved"
-    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.7
+    assert guarantee.status == "seeded"
+    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
     centre, moments = (event.noise_multiplier for event in guarantee.event.events)
     factor = relation_factor(relation)
     assert gaussian_epsilon(1 / np.hypot(factor / centre, factor / moments), 1e-6) == pytest.approx(0.7, rel=1e-6)
@@ -141,9 +141,9 @@ def test_the_audit_comes_close_and_refutes_nothing(relation):
     for epsilon, guarantee in zip(
         (0.5, 8.0), model.release_path(X, y, [0.5, 8.0], 1, 0, audit=True).guarantees, strict=True
     ):
-        assert guarantee.status == "proved"
+        assert guarantee.status == "seeded"
         assert guarantee.witness.confidence is None
-        assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved
+        assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
 
 
 @pytest.mark.parametrize("method", [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier, DPNewtonClassifier])
@@ -166,5 +166,5 @@ def test_data_without_anything_to_learn_is_answered():
         (np.array([[1e308, -1e308], [1e308, 1e308], [5e-324, 1e308]]), [0, 1, 2]),
     ):
         model = model_for(3).fit(X, y)
-        assert model.guarantee_.status == "proved"
+        assert model.guarantee_.status == "seeded"
         assert np.isfinite(model.decision_function([[0.5, -0.5], [0.0, 0.0]])).all()

@@ -111,10 +111,10 @@ def test_path_is_accounted_audited_and_seeded(relation, n_classes):
     assert first.coef.shape == (2, 2, 1 if n_classes == 2 else 3, X.shape[1])
     assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
     for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
-        assert (guarantee.status, guarantee.epsilon_requested) == ("proved", epsilon)
+        assert (guarantee.status, guarantee.epsilon_requested) == ("seeded", epsilon)
         assert guarantee.neighbours == relation == guarantee.witness.neighbours
-        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_proved <= epsilon
-        assert 0.7 * epsilon < guarantee.witness.epsilon < guarantee.epsilon_proved
+        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_with_system_noise <= epsilon
+        assert 0.7 * epsilon < guarantee.witness.epsilon < guarantee.epsilon_with_system_noise
 
 
 @pytest.mark.parametrize("weaker", [{"row_bound": 0.8}, {"curvature": 0.1}])
@@ -272,4 +272,4 @@ def test_under_add_remove_the_record_says_nothing_of_the_number_of_rows():
     X, y = scaled(load_breast_cancer)
     records = [model_for(2, neighbours="add_remove", random_state=0).fit(X[:n], y[:n]).guarantee_ for n in (512, 513)]
     assert records[0] == records[1]
-    assert (records[0].status, records[0].facts.n_rows) == ("proved", "not used")
+    assert (records[0].status, records[0].facts.n_rows) == ("seeded", "not used")

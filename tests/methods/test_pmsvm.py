@@ -59,10 +59,10 @@ def test_clipping_bounds_every_row_and_leaves_short_ones():
 def test_guarantee_of_the_sound_variant():
     X, y = load_wine(return_X_y=True)
     guarantee = sound(3, epsilon=0.7, delta=1e-6, random_state=0).fit(X, y).guarantee_
-    assert guarantee.status == "proved"
+    assert guarantee.status == "seeded"
     assert guarantee.neighbours == "replace_one"
-    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.7
-    assert guarantee.epsilon_proved == pytest.approx(
+    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
+    assert guarantee.epsilon_with_system_noise == pytest.approx(
         gaussian_epsilon(guarantee.noise_scale / guarantee.sensitivity, 1e-6), rel=1e-9
     )
     # 2 sqrt(2) C R, and about 1 % for the inexact solution.
@@ -90,7 +90,7 @@ def test_path_is_accounted_audited_and_seeded():
     for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
         assert guarantee.epsilon_requested == epsilon
         # The audit is close to the bound: the proof gives little away.
-        assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+        assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise <= epsilon
 
 
 def test_models_of_one_epsilon_do_not_depend_on_the_grid():
@@ -195,7 +195,7 @@ def test_adding_a_row_is_audited_as_such():
     X = X / X.max(axis=0)
     guarantee = sound(3, neighbours="add_remove").release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
     assert guarantee.witness.neighbours == "add_remove"
-    assert 0.3 < guarantee.witness.epsilon <= guarantee.epsilon_proved
+    assert 0.3 < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
     assert guarantee.sensitivity == pytest.approx(np.sqrt(2) * 0.3 * 1.5, rel=0.03)
 
 

@@ -101,8 +101,8 @@ def test_laplace_scale_is_the_paper_s_and_sacro_ml_s(kernel, n_numbers):
         assert published.noise_scale == pytest.approx(2**2.5 * 0.1 * np.sqrt(20) / 0.8, rel=1e-5)
     assert tight.noise_scale == pytest.approx(published.noise_scale / 2, rel=0.02)
     for guarantee in (published, tight):
-        assert (guarantee.status, guarantee.delta) == ("proved", 0.0)
-        assert 0.8 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.8
+        assert (guarantee.status, guarantee.delta) == ("seeded", 0.0)
+        assert 0.8 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.8
 
 
 def test_gaussian_scale_is_analytic_for_one_and_for_many_classes():
@@ -110,11 +110,11 @@ def test_gaussian_scale_is_analytic_for_one_and_for_many_classes():
     for load, n_classes, factor in ((load_breast_cancer, 2, 1.0), (load_wine, 3, np.sqrt(3))):
         X, y = scaled(load)
         guarantee = model_for(n_classes, epsilon=0.7, delta=1e-6, random_state=0).fit(X, y).guarantee_
-        assert guarantee.status == "proved"
+        assert guarantee.status == "seeded"
         # 2 C R for each of the vectors, and about 1.5 % for the inexact solution.
         assert guarantee.sensitivity == pytest.approx(2 * factor * 0.3 * 1.5, rel=0.016)
         assert guarantee.noise_scale == pytest.approx(guarantee.sensitivity * multiplier, rel=1e-9)
-        assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_proved <= 0.7
+        assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -151,7 +151,7 @@ def test_path_is_accounted_audited_and_seeded(kernel, mechanism, composition):
     for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
         assert guarantee.epsilon_requested == epsilon
         assert guarantee.delta == (1e-5 if mechanism == "gaussian" else 0.0)
-        assert 0.1 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_proved <= epsilon
+        assert 0.1 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise <= epsilon
 
 
 def test_the_audit_of_two_classes_comes_close_to_the_bound():
@@ -160,7 +160,7 @@ def test_the_audit_of_two_classes_comes_close_to_the_bound():
         path = model_for(2, C=1e-3, neighbours=relation).release_path(X, y, [1.0], 1, 0, audit=True)
         witness = path.guarantees[0].witness
         assert witness.neighbours == relation
-        assert 0.8 < witness.epsilon <= path.guarantees[0].epsilon_proved
+        assert 0.8 < witness.epsilon <= path.guarantees[0].epsilon_with_system_noise
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -164,7 +164,7 @@ def test_elsewhere_a_noisy_number_is_paid_for_and_nothing_else_depends_on_it(mon
     unknown = classifier(neighbours="add_remove")
     first, second = unknown.fit(X, y), classifier(neighbours="add_remove").fit(X[:399], y[:399])
     assert first.guarantee_ == second.guarantee_
-    assert first.guarantee_.status == "proved"
+    assert first.guarantee_.status == "seeded"
     assert first.guarantee_.facts.n_rows == "not used"
     assert [type(part) for part, _ in leaves(first.guarantee_.event)] == [Gaussian, Gaussian]
     # What is trained sees the noisy number alone.
@@ -189,8 +189,8 @@ def test_releases_cost_what_was_asked_for(chosen, relation):
     X, y = rows(200), np.arange(200) % 2
     for n_rows in (None, 200):
         model = classifier(neighbours=relation, n_rows=n_rows, epsilon=2.0, **chosen).fit(X, y)
-        assert 2.0 * (1 - 1e-6) <= model.guarantee_.epsilon_proved <= 2.0
-        assert model.guarantee_.status == "proved"
+        assert 2.0 * (1 - 1e-6) <= model.guarantee_.epsilon_with_system_noise <= 2.0
+        assert model.guarantee_.status == "seeded"
 
 
 def imbalanced():

@@ -59,7 +59,7 @@ def test_the_sensitivity_does_not_depend_on_the_number_of_rows(method, relation)
     model = method(classes=[0, 1, 2], C=0.01, neighbours=relation, random_state=0)
     first, second, third = (model.fit(X[:n], y[:n]).guarantee_ for n in (2049, 2048, 1))
     assert first == second == third
-    assert first.status == "proved"
+    assert first.status == "seeded"
     assert "power of two" not in " | ".join(first.assumptions)
 
 
@@ -159,5 +159,5 @@ def test_data_without_anything_to_learn_is_answered(method):
         (np.ones((7, 2)), [0, 1, 2, 0, 1, 2, 0]),
         (np.array([[1e308, -1e308], [1e308, 1e308], [5e-324, 1e308]]), [0, 1, 2]),
     ):
-        assert model.fit(X, y).guarantee_.status == "proved"
+        assert model.fit(X, y).guarantee_.status == "seeded"
         assert np.isfinite(model.decision_function([[0.5, -0.5]])).all()

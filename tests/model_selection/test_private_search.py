@@ -62,9 +62,9 @@ def test_the_whole_costs_what_it_may_and_not_much_less(shape, relation):
     X, y = scaled(load_wine)
     search = search_for(relation=relation, shape=shape, epsilon=2.0, mean_runs=8.0).fit(X, y)
     guarantee = search.guarantee_
-    assert guarantee.status == "proved"
-    assert 2.0 * 0.997 < guarantee.epsilon_proved <= guarantee.epsilon_requested == 2.0
-    assert guarantee.verify().epsilon == pytest.approx(guarantee.epsilon_proved, rel=3e-3)
+    assert guarantee.status == "seeded"
+    assert 2.0 * 0.997 < guarantee.epsilon_with_system_noise <= guarantee.epsilon_requested == 2.0
+    assert guarantee.verify().epsilon == pytest.approx(guarantee.epsilon_with_system_noise, rel=3e-3)
     assert 0.1 * 2.0 < search.run_epsilon_ < 2.0
     # One run's training has the share of the score less: nine tenths of its budget.
     event = guarantee.event
@@ -162,8 +162,8 @@ def test_one_row_changes_the_count_by_one_at_most(seed, kind, n, n_classes):
 def test_methods_with_an_event_that_composes_can_be_searched(method, grid):
     X, y = scaled(load_wine)
     search = search_for(method=method, grid=grid, epsilon=4.0).fit(X, y)
-    assert search.guarantee_.status == "proved"
-    assert 4.0 * 0.99 < search.guarantee_.epsilon_proved <= 4.0
+    assert search.guarantee_.status == "seeded"
+    assert 4.0 * 0.99 < search.guarantee_.epsilon_with_system_noise <= 4.0
     model = search.best_estimator_
     assert isinstance(model, method)
     assert model.guarantee_ is search.guarantee_ is model._path.guarantees[0]
@@ -287,7 +287,9 @@ def test_a_search_is_one_fit_of_a_budget():
         search = search_for(epsilon=1.0, grid={"C": [0.1]}).fit(X, y)
         with pytest.raises(BudgetExceededError):
             search_for(epsilon=1.0, grid={"C": [0.1]}).fit(X, y)
-    assert budget.spent.epsilon_proved == pytest.approx(search.guarantee_.epsilon_proved, rel=1e-6)
+    assert budget.spent.epsilon_with_system_noise == pytest.approx(
+        search.guarantee_.epsilon_with_system_noise, rel=1e-6
+    )
 
 
 def test_a_search_is_proved_only_if_all_its_candidates_are():
@@ -320,7 +322,7 @@ def test_a_run_that_fails_is_an_outcome_below_the_others(monkeypatch):
     assert search.best_params_["C"] != 0.01
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget, pytest.raises(ValueError, match="training diverged"):
         search_for(epsilon=2.0, mean_runs=1.5, grid={"C": [0.01]}).fit(X, y)
-    assert 1.5 < budget.spent.epsilon_proved <= 2.0
+    assert 1.5 < budget.spent.epsilon_with_system_noise <= 2.0
 
 
 def test_a_method_that_pays_for_a_number_of_rows_can_be_searched():
@@ -332,6 +334,6 @@ def test_a_method_that_pays_for_a_number_of_rows_can_be_searched():
         PrivateSearch(model, grid, epsilon=3.0, mean_runs=2.0, random_state=0).fit(X[:rows], y[:rows])
         for rows in (150, 149)
     ]
-    assert [plan.guarantee_.status for plan in plans] == ["proved", "proved"]
+    assert [plan.guarantee_.status for plan in plans] == ["seeded", "seeded"]
     assert plans[0].guarantee_ == plans[1].guarantee_
     assert plans[0].run_epsilon_ == plans[1].run_epsilon_

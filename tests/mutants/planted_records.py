@@ -210,12 +210,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "records are read back without computing epsilon", "privacy/gate.py",
-        "if not abs(found - statement.epsilon_proved) <= _STORED_ACCURACY * found:", "if found < 0.0:",
+        "if not abs(found - epsilon) <= _STORED_ACCURACY * found:", "if found < 0.0:",
         f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
     ),
     _bug(
         "records are read back without their facts", "privacy/gate.py",
-        "    if reasons:\n        raise ValueError(f\"status is 'proved'", "    if not reasons and None:\n        raise ValueError(f\"status is 'proved'",
+        '    if reasons:\n        raise ValueError(f"status is {', '    if not reasons and None:\n        raise ValueError(f"status is {',
         f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
     ),
     _bug(
@@ -230,7 +230,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a claim among several releases is forgotten", "privacy/gate.py",
-        'unproved = [part.reason or "" for part in guarantees if part.status != "proved"]', "unproved = []",
+        'unproved = [part.reason or "" for part in guarantees if not part.theorem_holds]', "unproved = []",
         f"{_GATE}test_one_claim_among_several_releases_decides", says="assert",
     ),
     _bug(
@@ -245,12 +245,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "anybody can say proved", "privacy/guarantee.py",
-        'if self.status == "proved" and grant is not THE_GRANT:', 'if self.status == "proved" and grant is False:',
+        "if self.theorem_holds and grant is not THE_GRANT:", "if self.theorem_holds and grant is False:",
         f"{_GATE}test_nobody_else_can_say_it", says="DID NOT RAISE",
     ),
     _bug(
         "a witness that refutes a proof is passed over", "privacy/guarantee.py",
-        "if exact and witness is not None and witness.epsilon > self.epsilon_proved:",
+        "if exact and witness is not None and witness.epsilon > epsilon:",
         "if exact and witness is not None and witness.epsilon > 1e9:",
         "tests/privacy/test_guarantee.py::test_contradictions_are_refused", says="DID NOT RAISE",
     ),
@@ -259,6 +259,52 @@ MUTANTS_OF_RECORDS = (
         "a seeded release calls its noise the system's", "base/estimators.py",
         'return "system" if rng is None else "seeded"', 'return "system"',
         f"{_GATE}test_whoever_passes_anything_has_seeded_the_noise", says="assert",
+    ),
+    _bug(
+        "the gate calls seeded noise proved", "privacy/gate.py",
+        'if fields["randomness"] != "system":', 'if fields["randomness"] is None:',
+        f"{_GATE}test_seeded_noise_has_a_word_of_its_own", says="must be 'system'",
+    ),
+    _bug(
+        "a record may call seeded noise proved", "privacy/guarantee.py",
+        'if self.status == "proved" and self.randomness != "system":', 'if self.status == "proved" and self.randomness is None:',
+        f"{_GATE}test_seeded_noise_has_a_word_of_its_own", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the word of a file decides, not its noise", "privacy/gate.py",
+        'if statement.randomness != "system":', 'if statement.status == "seeded":',
+        f"{_GATE}test_the_first_version_of_a_record_is_read_for_ever", says="must be 'system'",
+    ),
+    _bug(
+        "a composition forgets that a part was seeded", "privacy/gate.py",
+        '"seeded" if any(part.randomness != "system" for part in guarantees) else "system"', '"system"',
+        f"{_GATE}test_compositions_go_through_the_gate", says="assert",
+    ),
+    _bug(
+        "one release with system noise makes a seeded curve proved", "privacy/guarantee.py",
+        '    if found == {"proved", "seeded"}:\n        return "seeded"', '    if found == {"proved", "seeded"}:\n        return "proved"',
+        "tests/jobs/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
+    ),
+    _bug(
+        "a file of a seeded model promises an epsilon", "base/model_file.py",
+        'holds = guarantee.theorem_holds if with_system_noise else guarantee.status == "proved"',
+        "holds = guarantee.theorem_holds",
+        f"{_SHOWN}test_a_file_of_a_seeded_model_promises_nothing", says="assert",
+    ),
+    _bug(
+        "today's files of seeded models may promise what the first ones did", "base/model_file.py",
+        'outdated = self.version == 1 and guarantee.status == "seeded"', 'outdated = guarantee.status == "seeded"',
+        f"{_SHOWN}test_what_the_first_files_promised_of_seeded_models_is_forgotten", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a budget loses that a fit was seeded", "base/budget.py",
+        "self.spent = compose(fits, self.delta) if fits else None", "self.spent = compose(fits[1:] or fits, self.delta) if fits else None",
+        f"{_BUDGETS}test_two_fits_with_seeded_noise_are_refused", says="assert",
+    ),
+    _bug(
+        "no audit stops a run whose noise is seeded", "privsvm_bench/jobs/auditing.py",
+        "if cell.theorem_holds and cell.refuted:", 'if cell.status == "proved" and cell.refuted:',
+        "tests/auditing/test_audits_of_methods.py::test_half_the_noise_ends_the_run", says="DID NOT RAISE",
     ),
     _bug(
         "a model keeps the seed of its noise", "base/estimators.py",
@@ -351,7 +397,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "results of condensed rows may say proved", "privsvm_bench/records.py",
-        'if self.condense != "none" and self.status == "proved":', 'if self.condense == "" and self.status == "proved":',
+        'if self.condense != "none" and self.theorem_holds:', 'if self.condense == "" and self.theorem_holds:',
         "tests/reporting/test_report_page.py::test_a_proof_for_condensed_rows_is_refused", says="DID NOT RAISE",
     ),
     _bug(
@@ -368,14 +414,14 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "the report is silent about seeded noise", "privsvm_bench/reporting/claims.py",
-        'noise = ", for system noise" if guarantee.randomness == "seeded" else ""', 'noise = ""',
+        'if guarantee.status == "seeded" else f"proved at {text}"', 'if None else f"proved at {text}"',
         "tests/reporting/test_report_page.py::test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere",
         says="assert",
     ),
     _bug(
         "metrics give a proved epsilon of what is only claimed", "privsvm_bench/reporting/tables.py",
-        'if result.status == "proved":\n            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)',
-        'if result.status != "none":\n            entry["epsilon_proved"] = _rounded(result.epsilons[index])',
+        "for name in _EPSILONS if result.theorem_holds else ():\n            epsilon = getattr(result.guarantees[index], name)",
+        "for name in _EPSILONS:\n            epsilon = result.epsilons[index]",
         "tests/reporting/test_report_tables.py::test_metrics_hold_each_method_at_the_reference_epsilon", says="assert",
     ),
     _bug(
@@ -497,7 +543,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a model's epsilon is believed", "base/model_file.py",
-        "if not agree(found.epsilon, stated.epsilon):", "if found is None:",
+        "if not outdated and not agree(found.epsilon, stated.epsilon):", "if found is None:",
         f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="did not match",
     ),
     _bug(

@@ -30,8 +30,8 @@ from privsvm.privacy.events import (
     SelfComposed,
     ZeroConcentrated,
 )
-from privsvm.privacy.gate import SECRET_SEED, THIS_STEP_ALONE, Stored, compose, grant, restated, restore
-from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee, Statement
+from privsvm.privacy.gate import SECRET_SEED, THIS_STEP_ALONE, Stored, compose, grant, reread, restated, restore
+from privsvm.privacy.guarantee import NEIGHBOURS, THE_GRANT, Guarantee, Statement
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.records import parse
 
@@ -82,11 +82,56 @@ def test_the_word_comes_with_an_epsilon_that_the_gate_computes():
     assert made.epsilon_proved == pytest.approx(made.verify().epsilon, rel=1e-3)
     assert made.assumptions[:2] == (THIS_STEP_ALONE, "rows are clipped")
     assert SECRET_SEED not in made.assumptions
-    seeded = asked(randomness="seeded")
-    assert seeded.status == "proved"
-    assert SECRET_SEED in seeded.assumptions
     with pytest.raises(ValueError, match="the event costs"):
         asked(epsilon_requested=0.5)
+
+
+def test_seeded_noise_has_a_word_of_its_own():
+    made, seeded = asked(), asked(randomness="seeded")
+    assert made.epsilon_with_system_noise == made.epsilon_proved
+    assert (seeded.status, seeded.epsilon_proved) == ("seeded", math.inf)
+    assert seeded.epsilon_with_system_noise == made.epsilon_proved
+    assert (made.theorem_holds, seeded.theorem_holds) == (True, True)
+    assert SECRET_SEED in seeded.assumptions
+    for judged in (seeded, restated(seeded), restore(seeded), compose([seeded]), pickle.loads(pickle.dumps(seeded))):
+        assert judged.status == "seeded"
+    fallen = seeded.with_broken_assumption("the wind has turned")
+    assert (fallen.status, fallen.epsilon_with_system_noise, fallen.theorem_holds) == ("claimed", math.inf, False)
+    assert restated(seeded, split="stratified").status == "claimed"
+    # Nobody else can say it, either.
+    with pytest.raises(ValueError, match=r"status is 'seeded': only privsvm\.privacy\.gate may say so"):
+        dataclasses.replace(fallen, status="seeded", epsilon_with_system_noise=1.0)
+    fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
+    with pytest.raises(ValueError, match=r"randomness is 'seeded' but status is 'proved': must be 'system'"):
+        Guarantee(**fields | {"randomness": "seeded"}, grant=THE_GRANT)
+
+
+FIRST_VERSION = Path(__file__).with_name("version_1") / "guarantees.json"
+
+
+def test_the_first_version_of_a_record_is_read_for_ever():
+    """It called seeded noise proved, and had other words for its assumption."""
+    for name, record in json.loads(FIRST_VERSION.read_text()).items():
+        assert record["status"] == "proved"
+        assert "epsilon_with_system_noise" not in record
+        for made in (parse(Annotated[Guarantee, Stored()], json.dumps(record), "stored"), reread(record)):
+            assert (made.status, made.randomness) == ({"system": "proved", "seeded": "seeded"}[name], name)
+            assert made.epsilon_with_system_noise == record["epsilon_proved"]
+            assert (SECRET_SEED in made.assumptions) == (name == "seeded")
+            assert not any("proved for system noise" in text for text in made.assumptions)
+            assert reread(json.loads(canonical_json(made))) == made
+
+
+def test_the_noise_of_a_record_decides_and_not_its_word():
+    record = json.loads(canonical_json(asked(randomness="seeded")))
+    epsilon = record["epsilon_with_system_noise"]
+    made = reread(record | {"status": "proved", "epsilon_proved": epsilon})
+    assert (made.status, made.epsilon_proved) == ("seeded", math.inf)
+    for change in ({"randomness": "system"}, {"epsilon_proved": epsilon}, {"epsilon_with_system_noise": 0.9 * epsilon}):
+        with pytest.raises(ValueError, match=r"randomness|epsilon_proved|its event gives"):
+            reread(record | change)
+    with pytest.raises(ValueError, match=r"epsilon_with_system_noise is 0\.9: must be epsilon_proved, 1"):
+        proved(epsilon_with_system_noise=0.9)
 
 
 @pytest.mark.parametrize("fact", FACTS)
@@ -197,13 +242,14 @@ def test_nobody_else_can_say_it():
         with pytest.raises(ValueError, match=r"only privsvm\.privacy\.gate may say so"):
             Guarantee(**fields, grant=forged)
     made = asked()
-    for change in ({"epsilon_proved": 0.01}, {"delta": 0.0}, {"event": Gaussian(1e6)}, {"facts": Facts()}, {}):
+    for change in ({"reason": "r"}, {"delta": 0.0}, {"event": Gaussian(1e6)}, {"facts": Facts()}, {}):
         with pytest.raises(ValueError, match=r"only privsvm\.privacy\.gate may say so"):
             dataclasses.replace(made, **change)
     with pytest.raises(ValueError, match=r"only privsvm\.privacy\.gate may say so"):
         dataclasses.replace(made.with_broken_assumption("b"), status="proved", epsilon_proved=1.0)
     # Lowering is free.
-    assert dataclasses.replace(made, status="claimed", epsilon_proved=math.inf, reason="r").status == "claimed"
+    lower = {"status": "claimed", "epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf, "reason": "r"}
+    assert dataclasses.replace(made, **lower).status == "claimed"
     # A record that is read without the gate's mark is refused too.
     with pytest.raises(PrivSVMError, match="only privsvm"):
         parse(Guarantee, canonical_json(made), "stored")
@@ -221,7 +267,7 @@ def test_the_sources_hold_no_other_way():
     assert len(holders) > 200
     granting = {name for name, text in holders.items() if "THE_GRANT" in text}
     assert granting == {"privacy/gate.py", "privacy/guarantee.py"}
-    said = re.compile(r"""status\s*=\s*["']proved["']|["']status["']\s*:\s*["']proved["']""")
+    said = re.compile(r"""status\s*=\s*["'](proved|seeded)["']|["']status["']\s*:\s*["'](proved|seeded)["']""")
     assert {name for name, text in holders.items() if said.search(text)} == {"privacy/gate.py"}
     # No way around the constructor of a frozen record.
     around = re.compile(r"object\.__setattr__\(\s*\w*guarantee|object\.__new__\(Guarantee|_GRANT\b(?<!THE_GRANT)")
@@ -359,8 +405,10 @@ def test_compositions_go_through_the_gate():
     mixed = compose([first, proved()])
     assert mixed.epsilon_proved <= first.epsilon_proved + 1.0
     assert "one model is released; several add up" not in mixed.assumptions
-    seeded = compose([first, asked(randomness="seeded")])
-    assert (seeded.status, seeded.randomness) == ("proved", "seeded")
+    for parts in ([first, asked(randomness="seeded")], [asked(randomness="seeded"), first, second]):
+        seeded = compose(parts)
+        assert (seeded.status, seeded.randomness, seeded.epsilon_proved) == ("seeded", "seeded", math.inf)
+        assert seeded.epsilon_with_system_noise == compose([asked(event=one.event) for one in parts]).epsilon_proved
     fallen = compose([first, restated(second, split="stratified")])
     assert (fallen.status, fallen.epsilon_proved) == ("claimed", math.inf)
     assert "stratified" in fallen.reason
@@ -407,8 +455,8 @@ def test_whoever_passes_anything_has_seeded_the_noise(method):
         model = fitted(method, random_state=state)
         assert model.random_state is state
         assert model.guarantee_.randomness in ("seeded", None)
-        if model.guarantee_.status == "proved":
-            assert SECRET_SEED in model.guarantee_.assumptions
+        assert model.guarantee_.status != "proved"
+        assert (SECRET_SEED in model.guarantee_.assumptions) == (model.guarantee_.status == "seeded")
         stored = pickle.loads(pickle.dumps(model))
         assert stored.random_state is None
         assert (stored.predict(X) == model.predict(X)).all()
@@ -416,7 +464,7 @@ def test_whoever_passes_anything_has_seeded_the_noise(method):
         draw = {"rng": lambda epsilon, repeat: np.random.default_rng(7)}
         path = clone(fitted(method)).release_path(X, Y, [1.0], 1, **draw)
         assert path.guarantees[0].randomness == "seeded"
-        assert (SECRET_SEED in path.guarantees[0].assumptions) == (path.guarantees[0].status == "proved")
+        assert (SECRET_SEED in path.guarantees[0].assumptions) == (path.guarantees[0].status == "seeded")
     # What is not fitted keeps its seed: grid searches send it to other processes.
     assert pickle.loads(pickle.dumps(method(random_state=5))).random_state == 5
 

@@ -49,8 +49,10 @@ def test_draws_add_up_to_the_record_and_a_recorder_changes_nothing(case):
     if any(isinstance(leaf, PoissonSampled) for leaf, _ in leaves(event)):
         # Equal but for round-off, and known already.
         event = guarantee.event
-    assert account(event, guarantee.delta, case.relation).epsilon == pytest.approx(guarantee.epsilon_proved, rel=1e-7)
-    assert guarantee.epsilon_proved <= guarantee.epsilon_requested == 2.0
+    assert account(event, guarantee.delta, case.relation).epsilon == pytest.approx(
+        guarantee.epsilon_with_system_noise, rel=1e-7
+    )
+    assert guarantee.epsilon_with_system_noise <= guarantee.epsilon_requested == 2.0
     assert released_bits(path) == released_bits(run(case, X, y, NoiseSource(bytes(32))))
     if isinstance(guarantee.event, PerturbedObjectives):
         model = case.model()

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import multiprocessing
 import os
 import pickle
@@ -380,8 +381,17 @@ def test_two_fits_with_seeded_noise_are_refused():
         models[0].fit(X, Y)
         with pytest.raises(BudgetExceededError, match="the noise of both may be the same"):
             models[1].fit(X, Y)
-        model().fit(X, Y)
-    assert budget.spent.randomness == "seeded"
+        fits = [models[0].guarantee_, model().fit(X, Y).guarantee_]
+    assert budget.spent == compose(fits, 1e-5)
+    assert (budget.spent.status, budget.spent.epsilon_proved) == ("seeded", math.inf)
+
+
+def test_a_seeded_fit_costs_what_one_with_system_noise_does(capsys):
+    with pytest.raises(BudgetExceededError, match="1 fits would cost epsilon 1"), Budget(epsilon=0.9, delta=1e-5):
+        model(random_state=7).fit(X, Y)
+    with Budget(epsilon=9, delta=1e-5):
+        model(random_state=7).fit(X, Y)
+    assert "1 fits: epsilon 1 of 9 at delta 1e-05, with system noise; one was seeded" in capsys.readouterr().out
 
 
 # Each class with a `fit` among the public names and the benchmark's methods; a new one is one of them.

@@ -12,7 +12,7 @@ from tests.lines import RECORDS
 from tests.release.conftest import run
 
 import privsvm
-from privsvm.base.model_file import content_digest
+from privsvm.base.model_file import MODEL_VERSION, content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 
@@ -155,7 +155,7 @@ def test_wrong_width_and_newer_models(folder, hospital):
     (folder / "newer" / "model.json").write_text(canonical_json(record, indent=1) + "\n")
     code, _, err = run("predict", folder / "newer", folder / "narrow.csv")
     assert code == 1
-    assert "has version 7, and 1 is the newest known here; update PrivSVM" in err
+    assert f"has version 7, and {MODEL_VERSION} is the newest known here; update PrivSVM" in err
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from tests.release.conftest import run
 from tests.release.hospital import write_table
 
 import privsvm
-from privsvm.base.model_file import content_digest
+from privsvm.base.model_file import MODEL_VERSION, content_digest
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
-from privsvm.release.card import card_page
+from privsvm.release.card import CARD_VERSION, card_page
 from privsvm.release.ledger import Ledger
 from privsvm.release.releasing import verify
 from privsvm.tables.schema import read_schema
@@ -409,13 +409,14 @@ def test_terminals_obey_no_card_ledger_or_name(own, tmp_path):
 @pytest.mark.parametrize("name", ["model.json", "card.json"])
 def test_files_of_a_newer_version_are_refused_in_one_line(own, name):
     path = own / "model" / name
-    content = json.loads(path.read_text()) | {"version": 2}
+    newest = {"model.json": MODEL_VERSION, "card.json": CARD_VERSION}[name]
+    content = json.loads(path.read_text()) | {"version": newest + 1}
     content["digest"] = content_digest(content, "digest", "signature")
     path.write_text(canonical_json(content, indent=1) + "\n")
     code, _, err = run("card" if name == "card.json" else "predict", own / "model", *(["x.csv"] * (name[0] == "m")))
     assert code == 1
     assert err.count("\n") == 1
-    assert "has version 2, and 1 is the newest known here; update PrivSVM" in err
+    assert f"has version {newest + 1}, and {newest} is the newest known here; update PrivSVM" in err
 
 
 def test_help_and_one_row_are_quick(hospital, tmp_path):

@@ -231,6 +231,33 @@ def test_a_pickle_says_proved_only_by_its_event():
             pickle.loads(pickle.dumps(other))
 
 
+def test_a_file_of_a_seeded_model_promises_nothing(tmp_path):
+    model = fitted(classes=[0, 1], random_state=3)
+    model.save(tmp_path)
+    read = privsvm.load(tmp_path)
+    assert read.guarantee_ == model.guarantee_
+    assert (read.guarantee_.status, read.protection_.epsilon) == ("seeded", None)
+    simulated = protection_of(read.guarantee_, "row", 1, with_system_noise=True)
+    assert simulated.epsilon == pytest.approx(model.guarantee_.epsilon_with_system_noise)
+
+
+def test_what_the_first_files_promised_of_seeded_models_is_forgotten(first):
+    """They said proved, with an epsilon for the row."""
+    record, card = (json.loads((first / name).read_text()) for name in ("model.json", "card.json"))
+    guarantees = Path(__file__).parents[1] / "privacy" / "version_1" / "guarantees.json"
+    *_, seeded, _ = json.loads(guarantees.read_text())["seeded"]["assumptions"]
+    guarantee = record["guarantee"]
+    guarantee |= {"randomness": "seeded", "assumptions": [*guarantee["assumptions"], seeded]}
+    written(first, record, card)
+    model = privsvm.load(first)
+    assert (model.guarantee_.status, model.protection_.epsilon) == ("seeded", None)
+    with pytest.raises(PrivSVMError, match="says another epsilon"):
+        verify(first)
+    written(first, record | {"version": 2}, card)
+    with pytest.raises(PrivSVMError, match="and its event gives None"):
+        _ = privsvm.load(first).guarantee_
+
+
 def rewritten(data, *changes):
     """Change words of the schema of a skops file."""
     buffer = io.BytesIO()

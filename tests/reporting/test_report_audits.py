@@ -18,8 +18,8 @@ def cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:
     )
     fields: dict[str, Any] = {
         "relation": "replace_one", "epsilon": epsilon, "delta": 1e-5, "status": status, "event": "gaussian",
-        "epsilon_proved": epsilon if status == "proved" else math.inf, "pair": "a row <b> and none", "draws": 2000,
-        "bounds": bounds, "refuted": False,
+        "epsilon_proved": math.inf, "epsilon_with_system_noise": epsilon if status == "seeded" else math.inf,
+        "pair": "a row <b> and none", "draws": 2000, "bounds": bounds, "refuted": False,
     }  # fmt: skip
     return AuditCell(**{**fields, **changes})
 
@@ -29,14 +29,14 @@ def record(method: str, *cells: AuditCell) -> AuditRecord:
 
 
 RESULTS = results_of(
-    make_result("wine", "good", "proved", (1.0, 4.0)),
+    make_result("wine", "good", "seeded", (1.0, 4.0)),
     make_result("wine", "bad", "claimed", (1.0, 4.0)),
     make_result("wine", "svm", "none", (1.0,)),
 )
 AUDITS = [
     record("bad", cell("claimed", 1.0, 5.0, refuted=True), cell("claimed", 4.0, 0.0)),
-    record("good", cell("proved", 1.0, 0.9), cell("proved", 4.0, 3.5)),
-    record("not in this report", cell("proved", 1.0, 0.9)),
+    record("good", cell("seeded", 1.0, 0.9), cell("seeded", 4.0, 3.5)),
+    record("not in this report", cell("seeded", 1.0, 0.9)),
 ]
 
 

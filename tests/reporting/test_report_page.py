@@ -45,6 +45,7 @@ from privsvm_bench.records import (
 )
 from privsvm_bench.reporting import chart_library, page_context, read_results, render_page, report_files
 from privsvm_bench.reporting.cards import right_guess
+from privsvm_bench.reporting.figures import plotly_figures
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
 from privsvm_bench.reporting.text import counted, percent, short_number
@@ -112,7 +113,7 @@ def test_a_claim_never_looks_proved() -> None:
     start = body.index('<div class="legend"')
     legend = body[start : body.index("</section>", start)]
     assert 'class="badge proved"' not in body.replace(legend, "")
-    assert "No method here carries a proved privacy guarantee" in body
+    assert "No method here is proved" in body
     assert not re.search(r"proved ε \d", body)
 
 
@@ -172,12 +173,13 @@ def test_lines_of_claims_are_labelled_while_they_are_few(n_datasets: int, expect
 def test_counts_are_written_as_words() -> None:
     words = " ".join(" ".join(Elements(render_page(whole())).text).split())
     assert "This report compares eight methods on one dataset." in words
-    assert "Three methods carry a proved" in words
+    assert "Three methods are proved" in words
+    assert "For pmsvm_gp the noise of this benchmark was drawn from a seed" in words
     assert "For three methods, a paper states" in words
     assert "Two methods state no formal guarantee" in words
     alone = results_of(make_result("wine", "pmsvm_wp", "proved"), make_result("wine", "svm", "none"))
     words = " ".join(" ".join(Elements(render_page(alone)).text).split())
-    assert "One method carries a proved" in words
+    assert "One method is proved" in words
     assert "One method states no formal guarantee" in words
     assert counted(25, "dataset") == "25 datasets"
 
@@ -194,6 +196,7 @@ def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: st
     record = make_result("wine", "pmsvm_wp", "proved" if source else "none")
     for guarantee in record["guarantees"] if source else []:
         guarantee |= proved_fields(guarantee["epsilon_proved"], randomness=str(source))
+    record["status"] = record["guarantees"][0]["status"]
     page = render_page(results_of(record))
     assert ("<dt>Noise</dt>" in page) == (expected is not None)
     if expected:
@@ -201,26 +204,23 @@ def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: st
 
 
 def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
-    record = make_result("wine", "pmsvm_wp", "proved")
-    fresh = render_page(results_of(record))
-    for guarantee in record["guarantees"]:
-        guarantee |= proved_fields(guarantee["epsilon_proved"], randomness="seeded")
-    context = page_context(results_of(record))
-    page = render_page(results_of(record))
-    assert (context["seeded"], page_context(results_of(make_result("wine", "pmsvm_wp", "proved")))["seeded"]) == (
-        ["pmsvm_wp"], []
-    )  # fmt: skip
+    fresh = render_page(results_of(make_result("wine", "pmsvm_wp", "proved")))
+    seeded = results_of(make_result("wine", "pmsvm_wp", "seeded"))
+    context, page = page_context(seeded), render_page(seeded)
     # At each epsilon under the sentence and in the table; then legend, the dataset's count, its table, the card.
-    assert page.count('class="badge proved seeded"') == 2 * len(GRID) + 4
-    assert 'class="badge proved"' in fresh
-    assert 'class="badge proved seeded"' not in fresh
-    assert page.count("proved for system noise") > fresh.count("proved for system noise")
-    assert '<tr class="proved seeded">' in page
+    assert page.count('class="badge seeded"') == 2 * len(GRID) + 4
+    assert 'class="badge seeded"' not in fresh
+    # The legend alone says what a proof would be.
+    assert page.count('class="badge proved"') == 1
+    assert not re.search(r"proved ε|proved at ε|[Pp]roved guarantee", page)
+    assert '<tr class="seeded">' in page
     figures = context["figures"]
-    assert [trace["seeded"] for trace in figures["claims"]] == [True]
-    assert [curve["seeded"] for curve in figures["datasets"][0]["curves"]] == [True]
-    assert all(text.endswith("for system noise") for text in figures["datasets"][0]["curves"][0]["known"])
-    assert all("for system noise" in cell["note"] for cell in context["datasets"][0]["rows"][0]["cells"])
+    assert {curve["status"] for curve in (*figures["claims"], *figures["datasets"][0]["curves"])} == {"seeded"}
+    assert all(text.endswith("with system noise") for text in figures["datasets"][0]["curves"][0]["known"])
+    assert all("with system noise" in cell["note"] for cell in context["datasets"][0]["rows"][0]["cells"])
+    drawn = json.dumps(plotly_figures(figures), ensure_ascii=False)
+    assert "proved method, seeded noise" in drawn
+    assert "— proved<" not in drawn
 
 
 def test_the_page_says_what_lies_outside_every_epsilon() -> None:
@@ -761,7 +761,7 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
     ]
     # What does not hold stands apart, however accurate.
     assert {status: [row["method"] for row in rows] for status, rows in answers[0]["rows"].items()} == {
-        "proved": ["good"], "claimed": ["bad"], "none": ["svm"]
+        "proved": ["good"], "seeded": [], "claimed": ["bad"], "none": ["svm"]
     }  # fmt: skip
     worthless = results_of(
         make_result("wine", "good", "proved", summary=level(0.4)),

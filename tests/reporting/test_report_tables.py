@@ -83,7 +83,10 @@ def test_metrics_hold_each_method_at_the_reference_epsilon() -> None:
     assert table["pmsvm_wp"]["status"] == "proved"
     assert table["pmsvm_wp"]["epsilon"] == table["pmsvm_wp"]["epsilon_proved"] == 2.0
     assert table["dpwss"]["status"] == "claimed"
-    assert "epsilon_proved" not in table["dpwss"]
+    assert not {"epsilon_proved", "epsilon_with_system_noise"} & table["dpwss"].keys()
+    assert table["pmsvm_gp"]["status"] == "seeded"
+    assert table["pmsvm_gp"]["epsilon_with_system_noise"] == table["pmsvm_wp"]["epsilon_with_system_noise"] == 2.0
+    assert "epsilon_proved" not in table["pmsvm_gp"]
     assert "epsilon" not in table["svm"]
     mean = make_result("wine", "pmsvm_wp", "proved")["summary"]["accuracy"]["mean"][GRID.index(2.0)]
     assert table["pmsvm_wp"]["accuracy"] == round(mean, 6)
@@ -108,10 +111,13 @@ def test_curves_have_one_row_per_point_and_flat_references() -> None:
     assert [float(row["epsilon"]) for row in reference] == list(GRID)
     assert len({row["accuracy"] for row in reference}) == 1
     assert {row["status"] for row in reference} == {"none"}
-    assert {row["epsilon_proved"] for row in reference} == {""}
-    assert {row["epsilon_proved"] for row in rows if row["status"] == "claimed"} == {"inf"}
-    proved = [row for row in rows if row["method"] == "pmsvm_wp"]
-    assert [row["epsilon_proved"] for row in proved] == [row["epsilon"] for row in proved]
+    for name in ("epsilon_proved", "epsilon_with_system_noise"):
+        assert {row[name] for row in reference} == {""}
+        assert {row[name] for row in rows if row["status"] == "claimed"} == {"inf"}
+    assert all(row["epsilon_proved"] == row["epsilon"] for row in rows if row["status"] == "proved")
+    assert {row["epsilon_proved"] for row in rows if row["status"] == "seeded"} == {"inf"}
+    backed = [row for row in rows if row["status"] in ("proved", "seeded")]
+    assert [row["epsilon_with_system_noise"] for row in backed] == [row["epsilon"] for row in backed]
     assert all(math.isclose(10 ** float(row["log10_epsilon"]), float(row["epsilon"]), rel_tol=1e-5) for row in rows)
 
 
@@ -162,7 +168,7 @@ def test_one_claimed_guarantee_makes_the_curve_claimed() -> None:
             r"guarantees\[0\].epsilon_proved is 0.1 but status is 'claimed': must be inf where nothing is proved",
         ),
         (
-            lambda r: r["guarantees"][0].update(status="none", epsilon_proved="inf"),
+            lambda r: r["guarantees"][0].update(status="none", epsilon_proved="inf", epsilon_with_system_noise="inf"),
             "status is 'proved' but the guarantees say none, proved: must agree",
         ),
         (lambda r: r["summary"]["accuracy"]["sd"].pop(), "summary.accuracy.sd has 5 numbers"),

@@ -13,6 +13,7 @@ from tests.guarantees import proved_fields
 from tests.once import made_once
 
 from privsvm.files import write_json
+from privsvm.privacy.guarantee import theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import sealed
 from privsvm_bench.tracking.mlflow_log import log_results
@@ -26,7 +27,7 @@ WriteResult = Callable[..., tuple[Path, list[Path]]]
 def result_content(
     method: str,
     dataset: str = "wine",
-    status: str = "proved",
+    status: str = "seeded",
     epsilons: Sequence[float | str] = EPSILONS,
     level: float = 0.9,
     parameters: dict[str, Any] | None = None,
@@ -36,25 +37,27 @@ def result_content(
     private = list(epsilons) != ["inf"]
     means = [level - 0.5 / (1 + float(epsilon)) if private else level for epsilon in epsilons]
     constant = [0.02] * len(means)
+    noise = "system" if status == "proved" else "seeded"
     guarantees = [
         {
             "status": status,
             "mechanism": "gaussian" if private else "none",
             "neighbours": "replace_one" if private else None,
             "epsilon_requested": epsilon,
-            "epsilon_proved": epsilon if status == "proved" else "inf",
+            "epsilon_proved": "inf",
+            "epsilon_with_system_noise": "inf",
             "delta": 1e-5 if private else None,
             "sensitivity": 0.5 if private else None,
             "noise_scale": 1 / float(epsilon) if private else None,
             "accountant": "closed form",
             "assumptions": [],
-            "reason": None if status == "proved" else "the scale is taken from the data",
+            "reason": None if theorem_holds(status) else "the scale is taken from the data",
             "event": None,
             "randomness": None,
             "facts": None,
             "reference": "",
             "witness": None,
-            **(proved_fields(float(epsilon)) if status == "proved" else {}),
+            **(proved_fields(float(epsilon), randomness=noise) if theorem_holds(status) else {}),
         }
         for epsilon in epsilons
     ]

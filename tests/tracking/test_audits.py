@@ -23,13 +23,13 @@ from privsvm_bench.tracking.views import view_links, view_state
 EXPERIMENT = f"demo/{AUDITS}"
 
 
-def cell(epsilon: float, found: float, status: str = "proved", refuted: bool = False) -> AuditCell:
+def cell(epsilon: float, found: float, status: str = "seeded", refuted: bool = False) -> AuditCell:
     counts = AuditBound(kind="counts", epsilon=found / 2, sure=found / 4, estimate=found, ceiling=0.9 * epsilon)
     best = AuditBound(kind="gaussian", epsilon=found, sure=found / 2, estimate=found, ceiling=0.95 * epsilon)
     return AuditCell(
         relation="replace_one", epsilon=epsilon, delta=1e-5, status=status,
-        epsilon_proved=epsilon if status == "proved" else math.inf, event="gaussian", pair="two datasets", draws=2000,
-        bounds=(counts, best), refuted=refuted,
+        epsilon_proved=math.inf, epsilon_with_system_noise=epsilon if status == "seeded" else math.inf,
+        event="gaussian", pair="two datasets", draws=2000, bounds=(counts, best), refuted=refuted,
     )  # fmt: skip
 
 
@@ -64,15 +64,16 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     runs = runs_of(uri)
     assert set(runs) == {"dpwss yes", "pmsvm_wp yes"}
     proved, claimed = runs["pmsvm_wp yes"], runs["dpwss yes"]
-    assert (proved.data.params["status"], claimed.data.params["status"]) == ("proved", "claimed")
+    assert (proved.data.params["status"], claimed.data.params["status"]) == ("seeded", "claimed")
     assert (proved.data.tags["refuted"], claimed.data.tags["refuted"]) == ("no", "yes")
     assert proved.data.params["confidence"] == "0.95"
     assert proved.data.params["neighbours"] == "replace_one"
     assert "CLAIMED" in claimed.info.run_name
     client = MlflowClient(uri)
     expected = {
-        "epsilon": [1.0, 4.0], "epsilon_proved": [1.0, 4.0], "audited_epsilon": [0.9, 3.8], "confidence": [0.95, 0.95],
-        "audited_counts": [0.45, 1.9], "audited_ceiling": [0.95, 3.8], "refuted": [0.0, 0.0], "draws": [2000.0, 2000.0],
+        "epsilon": [1.0, 4.0], "epsilon_with_system_noise": [1.0, 4.0], "audited_epsilon": [0.9, 3.8],
+        "confidence": [0.95, 0.95], "audited_counts": [0.45, 1.9], "audited_ceiling": [0.95, 3.8],
+        "refuted": [0.0, 0.0], "draws": [2000.0, 2000.0],
     }  # fmt: skip
     for name, values in expected.items():
         points = sorted((point.step, point.value) for point in client.get_metric_history(proved.info.run_id, name))
@@ -80,13 +81,13 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     assert claimed.data.metrics["audited_epsilon"] == 6.0
     assert claimed.data.metrics["refuted"] == 1.0
     # Nothing is proved there.
-    assert "epsilon_proved" not in claimed.data.metrics
+    assert "epsilon_with_system_noise" not in claimed.data.metrics
     files = {
         path.name: path.read_text() for path in tmp_path.glob(f"mlartifacts/{EXPERIMENT}/{proved.info.run_id}/*/*")
     }
     assert set(files) == {"audit.json", "card.md", "claimed_against_audited.svg"}
     assert parse(AuditRecord, files["audit.json"], "stored") == RECORDS[1]
-    assert "| replace_one | 4 | proved | 3.8 | gaussian | 3.8 | 2000 | no |" in files["card.md"]
+    assert "| replace_one | 4 | seeded | 3.8 | gaussian | 3.8 | 2000 | no |" in files["card.md"]
     assert files["claimed_against_audited.svg"] == chart(read_audits(audits))
 
 

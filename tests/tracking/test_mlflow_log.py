@@ -25,6 +25,7 @@ from servers import free_port, running_server
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
+from privsvm.privacy.guarantee import STATUSES
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import sealed
@@ -56,7 +57,8 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     run, content = only(runs, "pmsvm_wp"), read_json(wine_results[2][0])
     assert [value for _, value in history(uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
     assert [value for _, value in history(uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
-    assert [value for _, value in history(uri, run, "epsilon_proved")] == content["epsilons"]
+    assert [value for _, value in history(uri, run, "epsilon_with_system_noise")] == content["epsilons"]
+    assert "epsilon_proved" not in run.data.metrics
     assert history(uri, run, "log10_epsilon")[0] == (0, -2.0)
     assert history(uri, run, "fit_seconds")[0][1] == pytest.approx(
         sum(read_json(wine_results[2][1][0])["fit_seconds"]) / 2
@@ -66,7 +68,7 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert history(uri, run, "objective")[0] == (0, 1.5)
     assert history(uri, run, "n_support")[-1] == (7, 10.0)
     expected = {
-        "status": "proved",
+        "status": "seeded",
         "parameter.C": "1.0",
         "parameter.kernel": "linear",
         "delta": "1e-05",
@@ -77,16 +79,16 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     (dataset,) = run.inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("wine", "d" * 36)
     published = only(runs, "pmsvm_wp_as_published")
-    assert "epsilon_proved" not in published.data.metrics
+    assert not {"epsilon_proved", "epsilon_with_system_noise"} & published.data.metrics.keys()
     assert {run.data.params["curve"] for run in runs} == {
         "svm (no privacy)",
         "majority (no privacy)",
-        "pmsvm_wp (proved)",
+        "pmsvm_wp (proved method, seeded noise)",
         "pmsvm_wp_as_published (CLAIMED, does not hold)",
     }
     assert published.data.tags["guarantee"] == "claimed"
     # Names say how a method was set; a method has the colour of the report.
-    assert run.info.run_name == "pmsvm_wp C=1.0 kernel=linear (proved)"
+    assert run.info.run_name == "pmsvm_wp C=1.0 kernel=linear (proved method, seeded noise)"
     (look,) = looks_of([content["implementation"]])
     assert run.data.tags["mlflow.runColor"] == look.light
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
@@ -116,7 +118,7 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     svm = only(runs_of(uri), "svm")
     assert history(uri, svm, "accuracy") == [(0, 0.97), (1, 0.97), (2, 0.97)]
     assert [value for _, value in history(uri, svm, "log10_epsilon")] == [-1.0, 0.0, 1.0]
-    assert "epsilon_proved" not in svm.data.metrics
+    assert not {"epsilon_proved", "epsilon_with_system_noise"} & svm.data.metrics.keys()
     assert (svm.data.params["status"], svm.data.params["delta"]) == ("none", "none")
     # A longer grid needs a longer line: that is another run, and the short one is not current.
     results[1] = write_result("one", epsilons=[0.1, 10.0, 50.0])
@@ -172,7 +174,7 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     content = read_json(path)
     content["guarantees"][3] |= {
         "status": "claimed",
-        "epsilon_proved": "inf",
+        "epsilon_with_system_noise": "inf",
         "reason": "the scale is taken from the data",
     }
     write_json(path, sealed(content))
@@ -453,13 +455,13 @@ def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: A
     assert list(view_links(uri, "http://127.0.0.1:5000", {"demo/wine"})) == ["demo/wine"]
     tags = MlflowClient(uri).get_experiment_by_name("demo/wine").tags
     assert tags["mlflow.experimentKind"] == "custom_model_development"
-    assert all(f"`{status}`" in tags["mlflow.note.content"] for status in ("proved", "claimed", "none"))
+    assert all(f"`{status}`" in tags["mlflow.note.content"] for status in STATUSES)
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"status": "private"}, "status is 'private': must be 'proved', 'claimed' or 'none'"),
+        ({"status": "private"}, "status is 'private': must be 'proved', 'seeded', 'claimed' or 'none'"),
         ({"epsilons": []}, r"epsilons is \[\]"),
         ({"epsilons": [1.0]}, "8 guarantees for 1 epsilons"),
         ({"method": None}, "method is None: must be a valid string"),

@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
     "svm": "svm C=1.0 kernel=linear (no privacy)",
     "majority": "majority C=1.0 kernel=linear (no privacy)",
-    "pmsvm_wp": "pmsvm_wp C=1.0 kernel=linear (proved)",
+    "pmsvm_wp": "pmsvm_wp C=1.0 kernel=linear (proved method, seeded noise)",
     "pmsvm_wp_as_published": "pmsvm_wp_as_published C=1.0 kernel=linear (CLAIMED, does not hold)",
 }
 pytestmark = [pytest.mark.browser, needs_browser]

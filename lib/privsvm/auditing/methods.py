@@ -110,7 +110,7 @@ class MethodCell:
 
 def _refuted(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
     """Whether a bound that a whole run can build on is above what is proved or, if nothing is, stated."""
-    limit = guarantee.epsilon_proved if guarantee.status == "proved" else guarantee.epsilon_requested
+    limit = guarantee.epsilon_with_system_noise if guarantee.theorem_holds else guarantee.epsilon_requested
     return any(bound.sure > limit for bound in bounds)
 
 

@@ -118,8 +118,11 @@ class Budget:
         self._fits = tuple(fits)
         self.spent = compose(fits, self.delta) if fits else None
         if self.verbose:
-            total = 0.0 if self.spent is None else self.spent.epsilon_proved
-            print(f"{len(fits)} fits: epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}")
+            total = 0.0 if self.spent is None else self.spent.epsilon_with_system_noise
+            seeded = (
+                "" if self.spent is None or self.spent.status != "seeded" else ", with system noise; one was seeded"
+            )
+            print(f"{len(fits)} fits: epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}{seeded}")
 
 
 def _open_file() -> Path | None:
@@ -192,7 +195,7 @@ def spend(guarantee: Guarantee) -> None:
     file = getattr(_fit, "file", None) or _open_file()
     if file is None:
         return
-    if guarantee.status != "proved":
+    if not guarantee.theorem_holds:
         refuse_in_budget(guarantee.reason)
     left = BudgetExceededError(
         "the budget was left before this fit had ended, so that nothing counts it: wait for the fits inside it, and "
@@ -210,7 +213,8 @@ def spend(guarantee: Guarantee) -> None:
                 "random_state is set for two fits: the noise of both may be the same, and then they cost more than is "
                 "counted; use random_state=None"
             )
-        epsilon = compose([*fits, guarantee], limit["delta"]).epsilon_proved
+        # A seeded fit is counted as one with system noise, and the total says seeded.
+        epsilon = compose([*fits, guarantee], limit["delta"]).epsilon_with_system_noise
         if epsilon > limit["epsilon"] * (1.0 + 1e-9):
             raise BudgetExceededError(
                 f"{len(fits) + 1} fits would cost epsilon {epsilon:.4g} at delta {limit['delta']:g}, above the budget "

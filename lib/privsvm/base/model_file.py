@@ -43,7 +43,7 @@ __all__ = [
     "write_model",
 ]
 
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 ARRAYS, RECORD = "model.npz", "model.json"
 
 _FORMAT = "privsvm model"
@@ -133,7 +133,9 @@ class ModelFile(Model, strict=True):
                 found = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: the guarantee is refused ({error}); get the model again") from None
-        if not agree(found.epsilon, stated.epsilon):
+        # The first version states for seeded noise what holds with the system's.
+        outdated = self.version == 1 and guarantee.status == "seeded"
+        if not outdated and not agree(found.epsilon, stated.epsilon):
             raise PrivSVMError(
                 f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g}, and its event gives "
                 f"{found.epsilon}; get the model again"
@@ -154,7 +156,12 @@ def agree(found: float | None, stated: float | None) -> bool:
 
 
 def protection_of(
-    guarantee: Guarantee, unit: Literal["row", "person"], rows: int, delta: float | None = None
+    guarantee: Guarantee,
+    unit: Literal["row", "person"],
+    rows: int,
+    delta: float | None = None,
+    *,
+    with_system_noise: bool = False,
 ) -> Protection:
     """Say what a guarantee for rows means for whoever has several of them.
 
@@ -168,6 +175,8 @@ def protection_of(
         Rows of a unit, 1 for rows.
     delta : float or None, default=None
         For the unit; None is that of the guarantee.
+    with_system_noise : bool, default=False
+        For simulations: what would hold of a release with seeded noise if its noise were the system's.
 
     Returns
     -------
@@ -183,7 +192,8 @@ def protection_of(
         raise ValueError(f"rows is {rows}: a row is one")
     delta = guarantee.delta if delta is None else delta
     nothing = Protection(unit=unit, rows=rows, epsilon=None, delta=delta or 0.0, accountant="nothing is proved")
-    if guarantee.status != "proved" or guarantee.event is None or guarantee.neighbours is None or delta is None:
+    holds = guarantee.theorem_holds if with_system_noise else guarantee.status == "proved"
+    if not holds or guarantee.event is None or guarantee.neighbours is None or delta is None:
         return nothing
     found = _group_account(guarantee.event, rows, delta, guarantee.neighbours)
     if refusals(guarantee.facts, guarantee.neighbours, delta, found.epsilon):
@@ -247,7 +257,7 @@ def write_model(
 
     folder = Path(folder)
     # Witnesses are computed from the rows.
-    guarantee = dataclasses.replace(guarantee, witness=None) if guarantee.status != "proved" else guarantee
+    guarantee = guarantee if guarantee.theorem_holds else dataclasses.replace(guarantee, witness=None)
     if guarantee.witness is not None:
         raise PrivSVMError("the guarantee has a witness, which is computed from the rows: fit without an audit")
     write_npz(folder / ARRAYS, path.arrays())

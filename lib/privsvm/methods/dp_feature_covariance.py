@@ -65,7 +65,7 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
     Examples
     --------
     >>> from privsvm import DPFeatureCovarianceClassifier
-    >>> model = DPFeatureCovarianceClassifier(epsilon=4.0, classes=[0, 1], random_state=0)
+    >>> model = DPFeatureCovarianceClassifier(epsilon=4.0, classes=[0, 1])
     >>> model.fit([[-1.0, 0.0], [1.0, 0.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

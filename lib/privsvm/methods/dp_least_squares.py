@@ -30,7 +30,7 @@ class DPLeastSquaresClassifier(CentredRowsClassifier):
     Examples
     --------
     >>> from privsvm import DPLeastSquaresClassifier
-    >>> model = DPLeastSquaresClassifier(epsilon=4.0, classes=[0, 1], random_state=0)
+    >>> model = DPLeastSquaresClassifier(epsilon=4.0, classes=[0, 1])
     >>> model.fit([[-1.0, 0.0], [1.0, 0.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

@@ -73,7 +73,7 @@ class DPNewtonClassifier(CentredRowsClassifier):
     Examples
     --------
     >>> from privsvm import DPNewtonClassifier
-    >>> model = DPNewtonClassifier(epsilon=4.0, classes=[0, 1], random_state=0)
+    >>> model = DPNewtonClassifier(epsilon=4.0, classes=[0, 1])
     >>> model.fit([[-1.0, 0.0], [1.0, 0.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

@@ -41,7 +41,7 @@ class GRPUAClassifier(DescentClassifier):
     Examples
     --------
     >>> from privsvm import GRPUAClassifier
-    >>> model = GRPUAClassifier(epsilon=4.0, epochs=2, classes=[0, 1], random_state=0)
+    >>> model = GRPUAClassifier(epsilon=4.0, epochs=2, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

@@ -16,7 +16,7 @@ class PMSVMAGPClassifier(MarginLossClassifier, AdamClassifier):
     Examples
     --------
     >>> from privsvm import PMSVMAGPClassifier
-    >>> model = PMSVMAGPClassifier(epsilon=4.0, epochs=2, classes=[0, 1], random_state=0)
+    >>> model = PMSVMAGPClassifier(epsilon=4.0, epochs=2, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

@@ -19,7 +19,7 @@ class PMSVMGPClassifier(MarginLossClassifier, DescentClassifier):
     Examples
     --------
     >>> from privsvm import PMSVMGPClassifier
-    >>> model = PMSVMGPClassifier(epsilon=4.0, epochs=2, classes=[0, 1], random_state=0)
+    >>> model = PMSVMGPClassifier(epsilon=4.0, epochs=2, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

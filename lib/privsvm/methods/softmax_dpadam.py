@@ -13,7 +13,7 @@ class SoftmaxDPAdamClassifier(SoftmaxClassifier, AdamClassifier):
     Examples
     --------
     >>> from privsvm import SoftmaxDPAdamClassifier
-    >>> model = SoftmaxDPAdamClassifier(epsilon=4.0, epochs=2, classes=[0, 1], random_state=0)
+    >>> model = SoftmaxDPAdamClassifier(epsilon=4.0, epochs=2, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

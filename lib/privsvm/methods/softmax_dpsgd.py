@@ -17,7 +17,7 @@ class SoftmaxDPSGDClassifier(SoftmaxClassifier, DescentClassifier):
     Examples
     --------
     >>> from privsvm import SoftmaxDPSGDClassifier
-    >>> model = SoftmaxDPSGDClassifier(epsilon=4.0, epochs=2, classes=[0, 1], random_state=0)
+    >>> model = SoftmaxDPSGDClassifier(epsilon=4.0, epochs=2, classes=[0, 1])
     >>> model.fit([[-1.0], [1.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

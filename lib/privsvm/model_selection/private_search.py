@@ -164,7 +164,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     --------
     >>> from privsvm import ObjectivePerturbationClassifier, PrivateSearch
     >>> model = ObjectivePerturbationClassifier(classes=[0, 1])
-    >>> search = PrivateSearch(model, {"C": [0.01, 0.1]}, epsilon=4.0, mean_runs=3, random_state=0)
+    >>> search = PrivateSearch(model, {"C": [0.01, 0.1]}, epsilon=4.0, mean_runs=3)
     >>> search.fit([[-1.0, 0.0], [1.0, 0.0]] * 50, [0, 1] * 50).guarantee_.status
     'proved'
     """

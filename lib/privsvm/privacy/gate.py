@@ -1,4 +1,4 @@
-"""The gate: the only code that makes a record which says ``proved``.
+"""The gate: the only code that makes a record which says ``proved``, or ``seeded`` where the noise was.
 
 It grants the word from declared facts (`privsvm.privacy.assumptions`) and an event (`privsvm.privacy.events`), from
 which it computes epsilon itself. It refuses by default: a fact that nobody states is broken. Estimators, pipeline and
@@ -51,6 +51,11 @@ __all__ = [
 LARGEST_EPSILON, LARGEST_DELTA = 50.0, 0.01
 
 SECRET_SEED = (  # nosec B105
+    "the noise was seeded, for a benchmark: epsilon is that of system noise; the seed is secret, stored nowhere and "
+    "used for one release only"
+)
+# The words of the first version.
+_FIRST_SECRET_SEED = (  # nosec B105
     "proved for system noise, and this noise was seeded, for a benchmark: the seed is secret, stored nowhere and used "
     "for one release only"
 )
@@ -95,7 +100,8 @@ def grant(
     Returns
     -------
     Guarantee
-        ``proved``, or ``claimed`` with the reasons where a fact is broken or the numbers are out of all measure.
+        ``proved`` or ``seeded``, by the noise, or ``claimed`` with the reasons where a fact is broken or the numbers
+        are out of all measure.
 
     Raises
     ------
@@ -151,12 +157,14 @@ def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, e
 
 
 def _judged(fields: dict[str, Any], epsilon: float) -> Guarantee:
-    """Make a record that says ``proved``, or why not."""
+    """Make a record that says ``proved`` or ``seeded``, or why not."""
     reasons = refusals(fields["facts"], fields["neighbours"], fields["delta"], epsilon)
     if not math.isfinite(epsilon):
         reasons.append("no accountant bounds the event")
     if reasons:
         return Guarantee(status="claimed", reason="; ".join(reasons), **fields)
+    if fields["randomness"] != "system":
+        return Guarantee(status="seeded", epsilon_with_system_noise=epsilon, grant=THE_GRANT, **fields)
     return Guarantee(status="proved", epsilon_proved=epsilon, grant=THE_GRANT, **fields)
 
 
@@ -173,8 +181,8 @@ def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
     Returns
     -------
     Guarantee
-        ``proved`` only if it was and every fact holds. Of a record that was not, reasons are added to its own; one that
-        says ``none`` is returned as it is.
+        ``proved`` or ``seeded`` only if it was and every fact holds. Of another record, reasons are added to its own;
+        one that says ``none`` is returned as it is.
     """
     guarantee = restore(guarantee)
     if guarantee.status == "none":
@@ -194,10 +202,11 @@ def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
 
 def _again(guarantee: Guarantee, facts: Facts, assumptions: tuple[str, ...]) -> Guarantee:
     fields = {field.name: getattr(guarantee, field.name) for field in dataclasses.fields(guarantee)}
-    status, proved, reason = (fields.pop(name) for name in ("status", "epsilon_proved", "reason"))
+    names = ("status", "epsilon_proved", "epsilon_with_system_noise", "reason")
+    status, _, epsilon, reason = (fields.pop(name) for name in names)
     fields |= {"facts": facts, "assumptions": assumptions}
-    if status == "proved":
-        return _judged(fields, proved)
+    if guarantee.theorem_holds:
+        return _judged(fields, epsilon)
     reasons = refusals(facts, guarantee.neighbours, guarantee.delta or 0.0, 0.0)
     text = "; ".join(dict.fromkeys([reason, *(one for one in reasons if one not in reason)]))
     return Guarantee(status=status, reason=text, **fields)
@@ -214,33 +223,39 @@ def restore(statement: Statement) -> Guarantee:
     Returns
     -------
     Guarantee
-        The same.
+        The same, but ``seeded`` where a record of the first version calls a release with seeded noise ``proved``.
 
     Raises
     ------
     ValueError
-        If it says ``proved`` and a fact is broken, its event has another epsilon or other noise, or it lacks an
-        assumption that the gate adds.
+        If it says ``proved`` or ``seeded`` and a fact is broken, its event has another epsilon or other noise, or it
+        lacks an assumption that the gate adds.
     """
     fields = {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
-    if statement.status != "proved":
+    if not statement.theorem_holds:
         return Guarantee(**fields)
     event, delta, neighbours = statement._known
-    reasons = refusals(statement.facts, neighbours, delta, statement.epsilon_proved)
+    epsilon = getattr(statement, statement._epsilon_key)
+    reasons = refusals(statement.facts, neighbours, delta, epsilon)
     if reasons:
-        raise ValueError(f"status is 'proved': {reasons[0]}")
+        raise ValueError(f"status is {statement.status!r}: {reasons[0]}")
     found = account(event, delta, neighbours).epsilon
-    if not abs(found - statement.epsilon_proved) <= _STORED_ACCURACY * found:
-        raise ValueError(f"epsilon_proved is {statement.epsilon_proved}: its event gives {found:.9g}")
+    if not abs(found - epsilon) <= _STORED_ACCURACY * found:
+        raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {found:.9g}")
     _check_noise(statement, event, neighbours)
-    seeded = SECRET_SEED in statement.assumptions
+    assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)
+    seeded = SECRET_SEED in assumptions
     if seeded != (statement.randomness == "seeded"):
         raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
     assert statement.facts is not None
     for text in _with_own((), statement.facts, neighbours, statement.randomness):
         # Records of earlier versions lack the first.
-        if text not in (THIS_STEP_ALONE, *statement.assumptions):
+        if text not in (THIS_STEP_ALONE, *assumptions):
             raise ValueError(f"assumptions: lack {text!r}, without which nothing is proved")
+    fields["assumptions"] = assumptions
+    if statement.randomness != "system":
+        # The noise decides, not the word of the file: the first version had one word for both.
+        fields |= {"status": "seeded", "epsilon_proved": math.inf, "epsilon_with_system_noise": epsilon}
     return Guarantee(**fields, grant=THE_GRANT)
 
 
@@ -332,7 +347,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     -------
     Guarantee
         With the smallest epsilon of the accountants that support all parts, or with the sum where none does.
-        ``claimed`` where a part is.
+        ``claimed`` where a part is, else ``seeded`` where a part is.
 
     Raises
     ------
@@ -350,11 +365,11 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     total = math.fsum(part_delta for _, part_delta, _ in known) if delta is None else float(delta)
     event = Composed(tuple(part for part, _, _ in known))
     found = account(event, total, neighbours)
-    added = math.fsum(guarantee.epsilon_proved for guarantee in guarantees)
+    added = math.fsum(guarantee.epsilon_with_system_noise for guarantee in guarantees)
     if delta is None and added < found.epsilon:
         # As plain budgets they cost their sum, or less.
         event = Composed(
-            tuple(EpsilonDelta(g.epsilon_proved, d) for g, (_, d, _) in zip(guarantees, known, strict=True))
+            tuple(EpsilonDelta(g.epsilon_with_system_noise, d) for g, (_, d, _) in zip(guarantees, known, strict=True))
         )
         found = account(event, total, neighbours)
     facts = merged([guarantee.facts or Facts() for guarantee in guarantees])
@@ -374,7 +389,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
         "facts": facts,
         "assumptions": _with_own(theorem, facts, neighbours, randomness),
     }
-    unproved = [part.reason or "" for part in guarantees if part.status != "proved"]
+    unproved = [part.reason or "" for part in guarantees if not part.theorem_holds]
     if unproved:
         return Guarantee(status="claimed", reason="; ".join(dict.fromkeys(unproved)), **fields)
     fields["epsilon_requested"] = max(fields["epsilon_requested"], found.epsilon)

@@ -17,17 +17,26 @@ __all__ = [
     "NEIGHBOURS",
     "RANDOMNESS",
     "STATUSES",
+    "STATUS_TEXT",
     "Guarantee",
     "Neighbours",
     "Randomness",
     "Statement",
     "Status",
     "Witness",
+    "theorem_holds",
     "weakest_status",
 ]
 
-Status = Literal["proved", "claimed", "none"]
+Status = Literal["proved", "seeded", "claimed", "none"]
 STATUSES: tuple[Status, ...] = get_args(Status)
+STATUS_TEXT: Mapping[Status, str] = {
+    "proved": "proved",
+    "seeded": "proved method, seeded noise",
+    "claimed": "claimed, does not hold",
+    "none": "none",
+}
+"""What reports call a status."""
 Randomness = Literal["system", "seeded"]
 RANDOMNESS: tuple[Randomness, ...] = get_args(Randomness)
 
@@ -68,10 +77,11 @@ class Statement:
 
     Attributes
     ----------
-    status : {"proved", "claimed", "none"}
+    status : {"proved", "seeded", "claimed", "none"}
         ``proved``: a theorem covers what the code does, the code enforces its assumptions, an
-        accountant computed the number. ``claimed``: a paper states the epsilon and the statement does
-        not hold. ``none``: no formal guarantee is stated.
+        accountant computed the number. ``seeded``: the same but for the noise, which whoever knows its seed can draw
+        again and subtract; for benchmarks. ``claimed``: a paper states the epsilon and the statement does not hold.
+        ``none``: no formal guarantee is stated.
     mechanism : str
         What was randomised, and how.
     neighbours : {"replace_one", "add_remove"} or None
@@ -79,7 +89,10 @@ class Statement:
     epsilon_requested : float
         The requested epsilon; infinite for models without privacy.
     epsilon_proved : float
-        The proved epsilon; infinite if nothing is proved.
+        The proved epsilon; infinite unless the status is ``proved``.
+    epsilon_with_system_noise : float
+        What is proved of the same release with noise from the operating system: as `epsilon_proved` for ``proved``,
+        finite for ``seeded`` too; infinite where no theorem holds.
     delta : float or None
         The probability that goes with epsilon; 0 for pure differential privacy.
     sensitivity : float or None
@@ -93,8 +106,7 @@ class Statement:
     accountant : str or None
         What turned the event, or sensitivity and noise, into epsilon.
     randomness : {"system", "seeded"} or None
-        Where the noise came from. Seeded noise is for benchmarks: whoever knows the seed can draw it again and
-        subtract it, so ``proved`` then means proved for system noise.
+        Where the noise came from.
     facts : Facts or None
         Where what the proof takes to be public comes from.
     assumptions : tuple of str
@@ -110,8 +122,8 @@ class Statement:
     Raises
     ------
     ValueError
-        If the record contradicts itself: ``proved`` with an infinite epsilon, with one above the requested epsilon, or
-        with one that its own exact witness refutes.
+        If the record contradicts itself: ``proved`` or ``seeded`` with an infinite epsilon, with one above the
+        requested epsilon, or with one that its own exact witness refutes.
     """
 
     status: Status
@@ -120,6 +132,7 @@ class Statement:
     neighbours: Neighbours | None = None
     epsilon_requested: ExtendedFloat = math.inf
     epsilon_proved: ExtendedFloat = math.inf
+    epsilon_with_system_noise: ExtendedFloat = math.inf
     delta: float | None = None
     sensitivity: float | None = None
     noise_scale: float | None = None
@@ -145,6 +158,11 @@ class Statement:
                 f"epsilon_proved is {self.epsilon_proved} but status is {self.status!r}: must be inf where nothing is "
                 "proved"
             )
+        if not self.theorem_holds and self.epsilon_with_system_noise != math.inf:
+            raise ValueError(
+                f"epsilon_with_system_noise is {self.epsilon_with_system_noise} but status is {self.status!r}: must be "
+                "inf where no theorem holds"
+            )
         if self.status == "claimed" and not self.reason:
             raise ValueError(f"reason is {self.reason!r} but status is 'claimed': must say why the claim does not hold")
         if self.delta is not None and not 0 <= self.delta < 1:
@@ -153,24 +171,42 @@ class Statement:
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} is {value}: must be positive and finite")
-        if self.status == "proved":
+        if self.theorem_holds:
             self._check_proof()
 
     def _check_proof(self) -> None:
-        if not 0 <= self.epsilon_proved < math.inf:
-            raise ValueError(f"epsilon_proved is {self.epsilon_proved} but status is 'proved': must be finite")
+        key = self._epsilon_key
+        epsilon = getattr(self, key)
+        if not 0 <= epsilon < math.inf:
+            raise ValueError(f"{key} is {epsilon} but status is {self.status!r}: must be finite")
         for name in ("neighbours", "delta", "accountant", "event", "randomness", "facts"):
             if getattr(self, name) is None:
-                raise ValueError(f"{name} is None but status is 'proved': a proved guarantee must name it")
-        if self.epsilon_proved > self.epsilon_requested:
-            raise ValueError(
-                f"epsilon_proved is {self.epsilon_proved}: must not exceed epsilon_requested, {self.epsilon_requested}"
-            )
+                raise ValueError(f"{name} is None but status is {self.status!r}: a proof must name it")
+        if self.status == "seeded" and self.randomness != "seeded":
+            raise ValueError(f"randomness is {self.randomness!r} but status is 'seeded': must be 'seeded'")
+        if epsilon > self.epsilon_requested:
+            raise ValueError(f"{key} is {epsilon}: must not exceed epsilon_requested, {self.epsilon_requested}")
         witness = self.witness
         # A sampled bound may be wrong, and refutes nothing by itself.
         exact = witness is not None and witness.confidence is None and witness.neighbours == self.neighbours
-        if exact and witness is not None and witness.epsilon > self.epsilon_proved:
-            raise ValueError(f"epsilon_proved is {self.epsilon_proved}: a witness refutes it ({witness.description})")
+        if exact and witness is not None and witness.epsilon > epsilon:
+            raise ValueError(f"{key} is {epsilon}: a witness refutes it ({witness.description})")
+        if self.epsilon_with_system_noise not in (math.inf, epsilon):
+            raise ValueError(
+                f"epsilon_with_system_noise is {self.epsilon_with_system_noise}: must be epsilon_proved, {epsilon}"
+            )
+        # Records of the first version lack it.
+        object.__setattr__(self, "epsilon_with_system_noise", epsilon)
+
+    @property
+    def theorem_holds(self) -> bool:
+        """Whether a theorem covers the release, whatever its noise was drawn from; see the function."""
+        return theorem_holds(self.status)
+
+    @property
+    def _epsilon_key(self) -> str:
+        """Name of the epsilon that the record stands for."""
+        return "epsilon_proved" if self.status == "proved" else "epsilon_with_system_noise"
 
     @property
     def _known(self) -> tuple[Event, float, Neighbours]:
@@ -219,21 +255,24 @@ THE_GRANT = Grant()
 class Guarantee(Statement):
     """The privacy record that every trained model carries; fields are those of `Statement`.
 
-    Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` comes from `privsvm.privacy.gate`
-    alone: `grant`, `restated`, `compose` and `restore`. It cannot be changed by `dataclasses.replace`, either.
+    Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` or ``seeded`` comes from
+    `privsvm.privacy.gate` alone: `grant`, `restated`, `compose` and `restore`. It cannot be changed by
+    `dataclasses.replace`, either.
 
     Raises
     ------
     ValueError
-        Where ``proved`` is asked for elsewhere.
+        Where ``proved`` or ``seeded`` is asked for elsewhere, and for ``proved`` with noise that is not the system's.
     """
 
     grant: dataclasses.InitVar[Any] = None
 
     def __post_init__(self, grant: Any) -> None:
         super().__post_init__()
-        if self.status == "proved" and grant is not THE_GRANT:
-            raise ValueError("status is 'proved': only privsvm.privacy.gate may say so")
+        if self.theorem_holds and grant is not THE_GRANT:
+            raise ValueError(f"status is {self.status!r}: only privsvm.privacy.gate may say so")
+        if self.status == "proved" and self.randomness != "system":
+            raise ValueError(f"randomness is {self.randomness!r} but status is 'proved': must be 'system'")
 
     def with_broken_assumption(self, broken: str) -> Guarantee:
         """Return the record for the case that one of its assumptions does not hold.
@@ -246,28 +285,37 @@ class Guarantee(Statement):
         Returns
         -------
         Guarantee
-            A ``proved`` record becomes ``claimed``, with no epsilon proved. Reasons are added to each other.
+            A ``proved`` or ``seeded`` record becomes ``claimed``, with no epsilon. Reasons are added to each other.
         """
         if self.status == "none":
             return self
         reason = broken if self.reason is None else f"{self.reason}; {broken}"
-        return dataclasses.replace(self, status="claimed", epsilon_proved=math.inf, reason=reason)
+        return dataclasses.replace(
+            self, status="claimed", epsilon_proved=math.inf, epsilon_with_system_noise=math.inf, reason=reason
+        )
+
+
+def theorem_holds(status: str) -> bool:
+    """Return whether a theorem covers the releases of a status: of ``seeded``, it asks for other noise alone."""
+    return status in ("proved", "seeded")
 
 
 def weakest_status(statuses: Collection[Status]) -> Status | None:
-    """Find the one word for several guarantees: a single claim that does not hold decides.
+    """Find the one word for several guarantees: a single claim that does not hold decides, then seeded noise.
 
     Parameters
     ----------
-    statuses : collection of {"proved", "claimed", "none"}
+    statuses : collection of {"proved", "seeded", "claimed", "none"}
         At least one.
 
     Returns
     -------
-    {"proved", "claimed", "none"} or None
-        None where some say ``proved`` and some ``none``: no method can mean that.
+    {"proved", "seeded", "claimed", "none"} or None
+        None where a theorem holds for some and some say ``none``: no method can mean that.
     """
     found = set(statuses)
     if "claimed" in found:
         return "claimed"
+    if found == {"proved", "seeded"}:
+        return "seeded"
     return found.pop() if len(found) == 1 else None

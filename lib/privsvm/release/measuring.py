@@ -269,9 +269,9 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
     Returns
     -------
     Guarantee
-        As the training's where that is not proved.
+        As the training's where no theorem covers that.
     """
-    if guarantee.status != "proved" or guarantee.event is None or guarantee.neighbours is None:
+    if not guarantee.theorem_holds or guarantee.event is None or guarantee.neighbours is None:
         return guarantee
     assert guarantee.facts is not None
     assert guarantee.randomness is not None

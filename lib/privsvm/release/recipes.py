@@ -220,13 +220,13 @@ def train(
         if held is not None:
             guarantee = with_measurement(guarantee, epsilon / rows)
         estimator.guarantee_ = guarantee
-        protection = protection_of(guarantee, unit, rows, delta)  # type: ignore[arg-type]
+        simulated = random_state is not None
+        protection = protection_of(guarantee, unit, rows, delta, with_system_noise=simulated)  # type: ignore[arg-type]
         if protection.epsilon is None:
-            raise PrivSVMError(f"nothing is proved for this release: {guarantee.reason}")
-        if guarantee.neighbours != neighbours or (random_state is None and guarantee.randomness != "system"):
-            raise PrivSVMError(
-                f"{recipe.implementation}: its record is of another relation or noise than was asked for"
-            )
+            reason = guarantee.reason or "its noise was seeded"
+            raise PrivSVMError(f"nothing is proved for this release: {reason}")
+        if guarantee.neighbours != neighbours:
+            raise PrivSVMError(f"{recipe.implementation}: its record is of another relation than was asked for")
         if protection.epsilon <= epsilon * (1.0 + 1e-9):
             break
     else:

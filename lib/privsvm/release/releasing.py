@@ -339,9 +339,7 @@ def _check_terms(record: ModelFile) -> None:
     """Raise ValueError where schema or recipe of a record contradict its guarantee, or its noise was seeded."""
     (guarantee, _), protection = record.judged, record.protection
     if guarantee.status != "proved":
-        raise ValueError(f"nothing is proved ({guarantee.reason})")
-    if guarantee.randomness != "system":
-        raise ValueError("its noise was seeded")
+        raise ValueError(f"nothing is proved ({guarantee.reason or 'its noise was seeded'})")
     if record.table is not None:
         schema = parse_schema(record.table, "the schema", released=True)
         unit = ("person", schema.rows_per_person) if schema.person else ("row", 1)

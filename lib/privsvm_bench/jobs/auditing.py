@@ -23,6 +23,7 @@ def _cell(cell: MethodCell) -> AuditCell:
         delta=cell.delta,
         status=guarantee.status,
         epsilon_proved=guarantee.epsilon_proved,
+        epsilon_with_system_noise=guarantee.epsilon_with_system_noise,
         event=None if guarantee.event is None else guarantee.event.kind,
         pair=cell.pair,
         draws=cell.draws,
@@ -60,12 +61,12 @@ def audit_record(
         method=method, implementation=implementation, parameters=dict(parameters), cells=tuple(map(_cell, cells))
     )
     for cell in record.cells:
-        if cell.status == "proved" and cell.refuted:
+        if cell.theorem_holds and cell.refuted:
             top = max(cell.bounds, key=lambda bound: bound.sure)
             raise PrivSVMError(
                 f"methods.{method}: an audit refutes the proof: epsilon is at least {top.sure:.4g} ({top.kind}, "
-                f"{cell.relation}, {cell.draws} draws, confirmed by fresh ones), and {cell.epsilon_proved:.4g} is said "
-                f"to be proved; the pair: {cell.pair}"
+                f"{cell.relation}, {cell.draws} draws, confirmed by fresh ones), and the proof says "
+                f"{cell.epsilon_with_system_noise:.4g}; the pair: {cell.pair}"
             )
     return record
 

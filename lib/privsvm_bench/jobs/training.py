@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -105,7 +104,8 @@ def _as_used(guarantee: Guarantee, facts: Mapping[str, Any]) -> Guarantee:
     # The method judged condensed rows: neither its proof nor its reasons hold for the training rows.
     declared_facts = Facts(**facts)
     reasons = failings(declared_facts, guarantee.neighbours, tuple(name for name in FACTS if name in facts))
-    return dataclasses.replace(guarantee, status="claimed", epsilon_proved=math.inf, reason="; ".join(reasons))
+    reason = "; ".join(reasons)
+    return dataclasses.replace(guarantee.with_broken_assumption(reason), reason=reason)
 
 
 def train_paths(

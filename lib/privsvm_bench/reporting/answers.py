@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.privacy.assumptions import failings
+from privsvm.privacy.guarantee import STATUSES
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import score_text, short_number
@@ -44,7 +45,7 @@ def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, 
 def _sentence(row: Mapping[str, Any], epsilon: float) -> str:
     best, dataset = row["best"], row["dataset"]
     if best is None:
-        return f"No method here has a proved guarantee on {dataset}: no epsilon on this page may be relied on."
+        return f"No method here is proved on {dataset}: no epsilon on this page may be relied on."
     at = f"At ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{short_number(best['epsilon'])}"
     kept = f"{100 * best['mean']:.1f}\N{NO-BREAK SPACE}%"
     if row["worthless"]:
@@ -61,7 +62,7 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
     """List all methods that ran at an epsilon, by status, most accurate first."""
     without = [result for result in results if result.method == "svm" and result.is_reference]
     level = without[0].value("accuracy", "mean", 0) if without else None
-    groups: dict[str, list[dict[str, Any]]] = {"proved": [], "claimed": [], "none": []}
+    groups: dict[str, list[dict[str, Any]]] = {status: [] for status in STATUSES}
     for place, result in enumerate(results):
         index = 0 if result.is_reference else nearest_epsilon(result.epsilons, epsilon)
         if not result.is_reference and not math.isclose(result.epsilons[index], epsilon):
@@ -75,9 +76,8 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
                 "mean": -1.0 if mean is None else mean,
                 "score": score_text(mean, result.value("accuracy", "sd", index)),
                 "loss": None if mean is None or level is None else 100 * (level - mean),
-                "proved": short_number(guarantee.epsilon_proved) if result.status == "proved" else "",
+                "epsilon": short_number(guarantee.epsilon_with_system_noise),
                 "delta": short_number(guarantee.delta),
-                "seeded": result.seeded,
             }
         )
     return {status: sorted(rows, key=lambda row: (-row["mean"], row["method"])) for status, rows in groups.items()}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.guarantee import Guarantee, Witness, theorem_holds
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord, Result
 from privsvm_bench.reporting.text import counted, short_number
 
@@ -30,8 +30,10 @@ def _shown(value: float) -> float | None:
 
 def _verdict(cell: AuditCell) -> str:
     best = cell.best
-    if cell.status == "proved":
-        return f"at least ε = {short_number(best.epsilon)} of the proved {short_number(cell.epsilon_proved)}"
+    if cell.theorem_holds:
+        return (
+            f"at least ε = {short_number(best.epsilon)} of the proof's {short_number(cell.epsilon_with_system_noise)}"
+        )
     if cell.refuted:
         return f"refuted below ε = {short_number(best.epsilon)}, by fresh draws too"
     return f"at least ε = {short_number(best.epsilon)}"
@@ -79,7 +81,7 @@ def audit_traces(audits: Sequence[AuditRecord], method_index: Mapping[str, int])
             for cell in record.cells
         ]
         traces.append({"method": method_index[record.method], "status": status, "points": points})
-    return sorted(traces, key=lambda trace: (trace["status"] != "proved", trace["method"]))
+    return sorted(traces, key=lambda trace: (not theorem_holds(trace["status"]), trace["method"]))
 
 
 def audit_rows(audits: Sequence[AuditRecord]) -> list[dict[str, Any]]:
@@ -116,7 +118,7 @@ def audit_rows(audits: Sequence[AuditRecord]) -> list[dict[str, Any]]:
                     "pair": cells[-1].pair,
                 }
             )
-    return sorted(rows, key=lambda row: (row["status"] != "proved", row["method"], row["relation"]))
+    return sorted(rows, key=lambda row: (not theorem_holds(row["status"]), row["method"], row["relation"]))
 
 
 def _witness(cell: AuditCell) -> Witness:

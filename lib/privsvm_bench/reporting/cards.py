@@ -19,7 +19,7 @@ from privsvm_bench.reporting.text import names_text, percent, short_number, uniq
 __all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "right_guess", "timing_rows"]
 
 # A method that is claimed on one dataset is shown as claimed.
-WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "claimed")
+WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "seeded", "claimed")
 
 
 def guarantee_cards(
@@ -58,7 +58,6 @@ def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> d
     return {
         "method": method,
         "statuses": statuses,
-        "seeded": any(result.seeded for result in members),
         "worst": max(statuses, key=WEAKEST_LAST.index),
         **{
             name: [
@@ -81,14 +80,13 @@ def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> d
 def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
     """One line of a card: what one stated epsilon is worth, over all data sets."""
     found = [guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated]
-    proved = [guarantee for guarantee in found if guarantee.status == "proved"]
-    weakest = max((one.epsilon_proved for one in found), default=math.inf)
+    weakest = max((one.epsilon_with_system_noise for one in found), default=math.inf)
     noises = sorted(guarantee.noise_scale for guarantee in found if guarantee.noise_scale is not None)
     low, high = (short_number(noises[0]), short_number(noises[-1])) if noises else ("–", "–")
     return {
         "stated": stated,
-        "proved": weakest if len(proved) == len(found) else math.inf,
-        "guess": percent(max(right_guess(one.epsilon_proved, one.delta or 0.0) for one in found)),
+        "epsilon": weakest,
+        "guess": percent(max(right_guess(one.epsilon_with_system_noise, one.delta or 0.0) for one in found)),
         "noise": low if low == high else f"{low} to {high}",
     }
 
@@ -129,7 +127,7 @@ def _scales(members: Iterable[Result], grid: Sequence[float]) -> list[dict[str, 
 def _scale_cell(guarantee: Guarantee | None) -> tuple[str, str]:
     if guarantee is None:
         return "", ""
-    return short_number(guarantee.noise_scale), short_number(guarantee.epsilon_proved)
+    return short_number(guarantee.noise_scale), short_number(guarantee.epsilon_with_system_noise)
 
 
 def _mean(values: Iterable[float | None] | None) -> float | None:

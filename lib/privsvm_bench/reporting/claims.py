@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from privsvm.privacy.guarantee import STATUSES, Guarantee, Status
+from privsvm.privacy.guarantee import STATUSES, Guarantee, Status, theorem_holds
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import grouped
@@ -34,7 +34,7 @@ class Verdict:
     Attributes
     ----------
     kind : str
-        ``proved``; ``contradiction`` where a sampled audit contradicts the proof; ``broken``; ``unbroken``;
+        ``proof``; ``contradiction`` where a sampled audit contradicts the proof; ``broken``; ``unbroken``;
         ``elsewhere`` for a witness under other neighbours; ``unaudited``.
     text : str
         In words.
@@ -42,14 +42,14 @@ class Verdict:
         The epsilon that is proved or refuted.
     """
 
-    kind: Literal["proved", "contradiction", "broken", "unbroken", "elsewhere", "unaudited"]
+    kind: Literal["proof", "contradiction", "broken", "unbroken", "elsewhere", "unaudited"]
     text: str
     known: float | None = None
 
 
 def verdict_on(guarantee: Guarantee, status: Status) -> Verdict:
     """Say in words what is known about one stated epsilon; `status` is that of the whole curve."""
-    return _proof_verdict(guarantee) if status == "proved" else _claim_verdict(guarantee)
+    return _proof_verdict(guarantee) if theorem_holds(status) else _claim_verdict(guarantee)
 
 
 def _same_relation(guarantee: Guarantee) -> bool:
@@ -58,15 +58,17 @@ def _same_relation(guarantee: Guarantee) -> bool:
 
 
 def _proof_verdict(guarantee: Guarantee) -> Verdict:
-    proved, witness = guarantee.epsilon_proved, guarantee.witness
+    proved, witness = guarantee.epsilon_with_system_noise, guarantee.witness
     if witness is not None and _same_relation(guarantee) and witness.epsilon > proved * (1 + _SLACK):
         text = (
             f"AUDIT CONTRADICTS THE PROOF: refuted below ε = {short_number(witness.epsilon)}, "
             f"said to be proved at {short_number(proved)}"
         )
         return Verdict("contradiction", text, witness.epsilon)
-    noise = ", for system noise" if guarantee.randomness == "seeded" else ""
-    return Verdict("proved", f"proved at ε = {short_number(proved)}{noise}", proved)
+    text = f"ε = {short_number(proved)}"
+    return Verdict(
+        "proof", f"proof: {text} with system noise" if guarantee.status == "seeded" else f"proved at {text}", proved
+    )
 
 
 def _claim_verdict(guarantee: Guarantee) -> Verdict:
@@ -147,7 +149,7 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
         line = tuple(_point(stated, guarantee, result.status) for stated, guarantee in finite_guarantees(result))
         lines.setdefault((result.method, result.status), {}).setdefault(line, []).append(result.dataset)
         for point in line:
-            if result.status == "proved" and point.known is not None:
+            if result.theorem_holds and point.known is not None:
                 shared.setdefault((point.stated, point.known), set()).add(result.method)
     sharing = {place: sorted(names) for place, names in shared.items()}
     n_datasets = len({result.dataset for result in results})
@@ -162,12 +164,11 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
             }
             for points, datasets in group.items()
         ]
-        audits = _proved_audits(of_method[method]) if status == "proved" else []
+        audits = _proof_audits(of_method[method]) if theorem_holds(status) else []
         traces.append(
             {
                 "method": method_index[method],
                 "status": status,
-                "seeded": status == "proved" and any(result.seeded for result in of_method[method]),
                 "segments": segments,
                 "audits": audits,
             }
@@ -179,7 +180,7 @@ def _drawn_point(
     point: _Point, method: str, status: Status, sharing: Mapping[tuple[float, float], Sequence[str]]
 ) -> dict[str, Any]:
     others = ""
-    if status == "proved" and point.known is not None:
+    if theorem_holds(status) and point.known is not None:
         names = sharing[point.stated, point.known]
         # Those beyond the first few are only counted.
         first = [name for name in names[: _OTHERS_NAMED + 1] if name != method]
@@ -205,24 +206,24 @@ def _line_label(datasets: Sequence[str], n_datasets: int) -> str:
     return f"{text[: _LONGEST_LABEL - 1]}…"
 
 
-def _proved_audits(results: Iterable[Result]) -> list[dict[str, Any]]:
+def _proof_audits(results: Iterable[Result]) -> list[dict[str, Any]]:
     """Audited lower bounds of a proved method: of each stated and proved epsilon the highest over the datasets."""
     found: dict[tuple[float, float], list[tuple[float, str, str]]] = {}
     for result in results:
-        if result.status != "proved":
+        if not result.theorem_holds:
             continue
         for stated, guarantee in finite_guarantees(result):
             witness = guarantee.witness
             if witness is None or not 0 < witness.epsilon < math.inf or not _same_relation(guarantee):
                 continue
-            proved = float(f"{guarantee.epsilon_proved:.6g}")
+            proved = float(f"{guarantee.epsilon_with_system_noise:.6g}")
             description = str(without_absolute_paths(witness.description))
             found.setdefault((stated, proved), []).append((witness.epsilon, result.dataset, description))
     audits = []
     for (stated, proved), bounds in sorted(found.items()):
         highest, dataset, description = max(bounds)
         text = [
-            f"an audit needs at least ε = {short_number(highest)} on {dataset}; proved at ε = {short_number(proved)}",
+            f"an audit needs at least ε = {short_number(highest)} on {dataset}; the proof says {short_number(proved)}",
             "A lower bound: it can refute the proof, never replace it.",
         ]
         if highest > proved * (1 + _SLACK):

@@ -11,6 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from privsvm.privacy.guarantee import STATUS_TEXT, Status, theorem_holds
 from privsvm_bench.charts import VARIABLES
 from privsvm_bench.palette import COLOURS, SYMBOLS
 from privsvm_bench.reporting.pictures import thinned
@@ -18,9 +19,8 @@ from privsvm_bench.reporting.text import short_number
 
 __all__ = ["plotly_figures"]
 
-_WORTH = {"proved": "proved", "claimed": "claimed, does not hold", "none": "none"}
-_SEEDED = "proved for system noise"
-_GROUPS = {"proved": "PROVED", "claimed": "CLAIMED, DOES NOT HOLD", "none": "NO GUARANTEE", "ceilings": "CEILINGS"}
+_GROUPS: dict[str, str] = {status: text.upper() for status, text in STATUS_TEXT.items()}
+_GROUPS |= {"none": "NO GUARANTEE", "ceilings": "CEILINGS"}
 _CROSSED = ("square-x-open", "circle-x-open", "diamond-x-open", "circle-cross-open", "square-cross-open",
             "diamond-cross-open")  # fmt: skip
 _GREYS = ("var(--claimed)", "var(--soft)", "var(--none)")
@@ -57,10 +57,11 @@ class _Report:
     def name(self, method: int) -> str:
         return escape(self.methods[method], quote=False)
 
-    def trace(self, method: int, status: str, seeded: bool = False) -> dict[str, Any]:
+    def trace(self, method: int, status: Status) -> dict[str, Any]:
         """Arguments of a method's trace: its look, its name, its place in the legend."""
-        if status == "proved":
+        if theorem_holds(status):
             look = self.looks[method]
+            seeded = status == "seeded"
             colour, symbol = f"var({VARIABLES[look['light']]})", look["symbol"]
             line = {"color": colour, "width": 1.6 if seeded else 2.5, "dash": "solid"}
             inside = "var(--panel)" if seeded else colour
@@ -77,17 +78,13 @@ class _Report:
             marker = {"color": colour, "size": 5, "symbol": "line-ew-open"}
         return {
             "line": line, "marker": marker, "legendgroup": status, "hovertemplate": _HOVER,
-            "name": f"{self.name(method)} — {self.worth(status, seeded)}",
+            "name": f"{self.name(method)} — {STATUS_TEXT[status]}",
             "legendrank": 1000 * (list(_GROUPS).index(status) + 1) + method,
         }  # fmt: skip
 
-    @staticmethod
-    def worth(status: str, seeded: bool) -> str:
-        return _SEEDED if seeded and status == "proved" else _WORTH[status]
-
-    def head(self, method: int, status: str, seeded: bool = False) -> str:
+    def head(self, method: int, status: Status) -> str:
         """First line of a hover box."""
-        return f"<b>{self.name(method)}</b> — <b>{self.worth(status, seeded).upper()}</b>"
+        return f"<b>{self.name(method)}</b> — <b>{STATUS_TEXT[status].upper()}</b>"
 
 
 def _background(x: Sequence[float], y: Sequence[float], **more: Any) -> go.Scatter:
@@ -175,21 +172,21 @@ def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[
                     fillcolor="var(--broken-tint)"),
         _background([x_low, x_high], [x_low, x_high], line={"color": "var(--broken)", "width": 1.4}),
     ]  # fmt: skip
-    proved = [trace["method"] for trace in claims if trace["status"] == "proved"]
+    proved = [trace["method"] for trace in claims if theorem_holds(trace["status"])]
     labels: list[tuple[float, float, str]] = []
     for trace in claims:
         method, status = trace["method"], trace["status"]
-        look = report.trace(method, status, trace["seeded"])
-        if status == "proved":
+        look = report.trace(method, status)
+        if theorem_holds(status):
             # Proved points of several methods coincide on the diagonal: rings of decreasing size keep each in sight.
             look["marker"]["size"] = 7.5 + 9 * (len(proved) - 1 - proved.index(method)) / max(3, len(proved) - 1)
         line: list[tuple[Any, Any, str]] = []
         for segment in trace["segments"]:
             for point in segment["points"]:
-                lines = [report.head(method, status, trace["seeded"]), f"states ε = {short_number(point['x'])}",
+                lines = [report.head(method, status), f"states ε = {short_number(point['x'])}",
                          *map(_wrapped, (*point["text"], segment["datasets"]))]  # fmt: skip
                 if point["others"]:
-                    lines.append(f"<i>also proved at this point:</i> {_wrapped(point['others'])}")
+                    lines.append(f"<i>proofs of the same ε:</i> {_wrapped(point['others'])}")
                 audited = point["place"] == "audited"
                 if not audited:
                     line.append((None, None, ""))
@@ -231,7 +228,7 @@ def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[
     layout = {
         "annotations": notes,
         "xaxis": _log_axis("epsilon the method states", x_low, x_high, thinned(stated, math.log10(x_high / x_low) / 9)),
-        "yaxis": {**_log_axis("known epsilon (proved, or refuted below)", bottom, top, list(ticks)),
+        "yaxis": {**_log_axis("known epsilon (by a proof, or refuted below)", bottom, top, list(ticks)),
                   "ticktext": list(ticks.values())},
     }  # fmt: skip
     return _finished(traces, layout, 580, 500)
@@ -300,8 +297,8 @@ def _curve_figure(report: _Report, dataset: Mapping[str, Any], metrics: Mapping[
     flat = [first, *(epsilon for epsilon in grid if first < epsilon < last), last]
     bands, traces = [], []
     for curve in curves:
-        method, status, seeded = curve["method"], curve["status"], curve["seeded"]
-        look = report.trace(method, status, seeded)
+        method, status = curve["method"], curve["status"]
+        look = report.trace(method, status)
         if curve["epsilons"]:
             stated = [f"ε = {short_number(epsilon)}" for epsilon in curve["epsilons"]]
             if status == "claimed":
@@ -311,14 +308,14 @@ def _curve_figure(report: _Report, dataset: Mapping[str, Any], metrics: Mapping[
             text = ["the same at every ε: no privacy"] * len(flat)
         known = all(value is not None for metric in metrics for column in _columns(curve, metric) for value in column)
         values = _VALUES if known else _MEAN
-        look["hovertemplate"] = f"{report.head(method, status, seeded)}<br>%{{text}}<br>{values}<extra></extra>"
+        look["hovertemplate"] = f"{report.head(method, status)}<br>%{{text}}<br>{values}<extra></extra>"
         mode = "lines" if status == "none" else "lines+markers"
         traces.append(go.Scatter(x=curve["epsilons"] or flat, y=[], text=text, mode=mode, meta="curve", **look))
         if curve["epsilons"] and status != "none":
             # A curve's seven or so points up, and down again.
             x = [*curve["epsilons"], *curve["epsilons"][::-1]]
             colour = look["line"]["color"]
-            opacity = 0.13 if status == "proved" else 0.09
+            opacity = 0.13 if theorem_holds(status) else 0.09
             bands.append(_background(x, [], fill="toself", fillcolor=colour, opacity=opacity, meta="band",
                                      legendgroup=status, name=look["name"]))  # fmt: skip
     ticks, margin = thinned(grid, math.log10(last / first) / 9), 0.03 * math.log10(last / first)

@@ -90,15 +90,21 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
             True,
         ),
         Term(
-            "Proved for system noise",
-            "The same, but the noise of this model was drawn from a seed, so that a benchmark can be repeated. Whoever "
-            "has the seed can subtract the noise; a release draws it from the operating system.",
+            "Seeded",
+            "As proved, but the noise of this model was drawn from a seed, so that a benchmark can be repeated. "
+            "Whoever has the seed can subtract the noise, so nothing is proved of this model: its epsilon is that of "
+            "a release with system noise.",
+            True,
+        ),
+        Term(
+            "System noise",
+            "Noise drawn from the operating system's entropy, which nobody can draw again. Every release has it.",
             True,
         ),
         Term(
             "Gate, fact",
-            "The gate is the only code that grants the status proved. It judges facts: declared words for the "
-            "origin of the rows, their split, their scaling, the classes and the number of rows. An unstated fact "
+            "The gate is the only code that grants the status proved or seeded. It judges facts: declared words for "
+            "the origin of the rows, their split, their scaling, the classes and the number of rows. An unstated fact "
             "counts as broken.",
         ),
         Term(

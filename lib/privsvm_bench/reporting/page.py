@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from privsvm.privacy.guarantee import STATUSES
+from privsvm.privacy.guarantee import STATUS_TEXT, STATUSES, theorem_holds
 from privsvm_bench.palette import COLOURS, Look, looks_of
 from privsvm_bench.records import (
     Attack,
@@ -56,7 +56,7 @@ __all__ = ["chart_library", "page_context", "render_page", "report_files"]
 _TEMPLATES = Path(__file__).with_name("templates")
 # Plotly's bundle of scatter, bar and pie charts, a quarter of the one inside of plotly's package: CONTRIBUTING.md.
 _CHART_LIBRARY = Path(__file__).with_name("plotly-basic.min.js.gz")
-# Marks of methods in tables, filled for proofs, hollow for proofs with seeded noise.
+# Marks of methods in tables, filled for proofs, hollow where the noise was seeded.
 _GLYPHS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "triangle-down": "▼▽",
            "pentagon": "⬟⬠", "star": "★☆"}  # fmt: skip
 
@@ -66,13 +66,6 @@ _MOST_BUTTONS = 9
 RANDOMNESS_TEXT = {
     "system": "fresh system entropy",
     "seeded": "seeded, for the benchmark only: whoever knows the seed can subtract it",
-}
-
-STATUS_TEXT = {
-    "proved": "proved",
-    "claimed": "claimed, does not hold",
-    "none": "none",
-    "seeded": "proved for system noise",
 }
 
 
@@ -156,13 +149,14 @@ def _first_screen(
 ) -> dict[str, Any]:
     """Compute the sentence, the chart and the table that the selector of epsilon drives."""
     # The data set that leads: the first with a proved method.
-    proved = [result.dataset for result in results if result.status == "proved"]
+    proved = [result.dataset for result in results if result.theorem_holds]
     lead = (proved or list(grids))[0]
     grid = grids[lead]
     chosen = nearest_epsilon(grid, reference_epsilon)
     found = answers([result for result in results if result.dataset == lead], grid)
     figure = next(figure for figure in figures if figure["name"] == lead)
-    best = [figure["curves"][row["place"]]["method"] for row in found[chosen]["rows"]["proved"][:1]]
+    winner = found[chosen]["best"]["best"]
+    best = [curve["method"] for curve in figure["curves"] if winner and methods[curve["method"]] == winner["method"]]
     # Of the methods without privacy those two that everyone knows: the table has all.
     shown = [
         curve
@@ -179,7 +173,7 @@ def _first_screen(
         "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
         "chart": chart,
         "look_of": dict(zip(methods, looks, strict=True)),
-        "thick": found[chosen]["best"]["best"],
+        "thick": winner,
         "stem": figure_stem(lead, pages),
     }
 
@@ -265,9 +259,9 @@ def page_context(
         "small_multiples": [functools.partial(_curve_svg, figure, methods, looks, narrow=True) for figure in figures],
         "methods": methods,
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
+        "proved_methods": sorted({result.method for result in results if result.theorem_holds}),
         **_claims_context(results, traces, reference_epsilon),
         **_attacks_context(attacks, condensed),
-        "seeded": sorted({result.method for result in results if result.status == "proved" and result.seeded}),
         "audits": audit_rows([record for record in audits if record.method in method_index]) if audited else [],
         "audited_epsilons": sorted({point["x"] for trace in audited for point in trace["points"]}),
         "best": best_proved(results, reference_epsilon),
@@ -329,6 +323,7 @@ def _environment() -> jinja2.Environment:
     # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     environment.globals["status_text"] = STATUS_TEXT
+    environment.globals["theorem_holds"] = theorem_holds
     environment.globals["infinity"] = math.inf
     environment.globals["glyphs"] = _GLYPHS
     environment.globals["colours"] = {f"--c{light[1:]}": (light, dark) for light, dark in COLOURS}

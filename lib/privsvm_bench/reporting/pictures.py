@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from privsvm.privacy.guarantee import Status
+from privsvm.privacy.guarantee import STATUSES, Status, theorem_holds
 from privsvm_bench.charts import (
     CLAIMED,
     CROSSED,
@@ -31,7 +31,7 @@ __all__ = ["curve_svg", "thinned"]
 # So many names fit beside the curves; of more, those that are highest on the right.
 _MOST_LABELS = 24
 _LINE, _LONGEST = 15.5, 26
-_DASHES: Mapping[Status, Any] = {"proved": "-", "claimed": (0, (6, 4)), "none": (0, (1.5, 4))}
+_DASHES: Mapping[Status, Any] = {"proved": "-", "seeded": "-", "claimed": (0, (6, 4)), "none": (0, (1.5, 4))}
 
 
 def thinned(grid: Sequence[float], gap: float) -> list[float]:
@@ -55,15 +55,16 @@ def _spread(wanted: Sequence[float], low: float, high: float) -> list[float]:
     return heights
 
 
-def _look(status: Status, seeded: bool, look: Look, best: bool) -> dict[str, Any]:
-    """Arguments of a curve's line: proved ones in colour, claimed ones grey, dashed and crossed, others dotted."""
-    colour = {"proved": look.light, "claimed": CLAIMED, "none": NONE}[status]
-    width = 3.2 if best else 1.8 if status == "proved" else 1.4
+def _look(status: Status, look: Look, best: bool) -> dict[str, Any]:
+    """Arguments of a curve's line: proved methods in colour, claimed grey, dashed and crossed, others dotted."""
+    proof = theorem_holds(status)
+    colour = look.light if proof else CLAIMED if status == "claimed" else NONE
+    width = 3.2 if best else 1.8 if proof else 1.4
     line = {"color": colour, "linestyle": _DASHES[status], "linewidth": width}
     if status == "none":
         return line
-    inside = colour if status == "proved" and not seeded else PANEL if status == "proved" else "none"
-    marker = MARKERS[look.symbol] if status == "proved" else CROSSED
+    inside = {"proved": colour, "seeded": PANEL}.get(status, "none")
+    marker = MARKERS[look.symbol] if proof else CROSSED
     size = 8 if look.symbol in ("circle", "square", "diamond") or status == "claimed" else 9.5
     return {**line, "marker": marker, "markersize": size, "markerfacecolor": inside, "markeredgewidth": 1.3}
 
@@ -102,7 +103,6 @@ def curve_svg(
     str
         An ``<svg>`` element.
     """
-    rank = ("none", "claimed", "proved")
     curves = [
         curve for curve in figure["curves"] if any(v is not None for v in curve["values"].get("accuracy", [[]])[0])
     ]
@@ -131,9 +131,9 @@ def curve_svg(
             for index, epsilon in enumerate(grid):
                 axes.axvline(epsilon, color=INK, linewidth=1.4, linestyle=(0, (3, 3)), gid=f"at-{index}")
         ends = []
-        # Proved curves last, on top of the others.
-        for curve in sorted(curves, key=lambda curve: rank.index(curve["status"])):
-            look = _look(curve["status"], curve["seeded"], looks[curve["method"]], curve["method"] in best)
+        # Proved methods last, on top of the others.
+        for curve in sorted(curves, key=lambda curve: -STATUSES.index(curve["status"])):
+            look = _look(curve["status"], looks[curve["method"]], curve["method"] in best)
             accuracies = [100 * value for value in curve["values"]["accuracy"][0] if value is not None]
             if curve["epsilons"]:
                 pairs = zip(curve["epsilons"], curve["values"]["accuracy"][0], strict=True)

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _DECIMALS = 6
+_EPSILONS = ("epsilon_proved", "epsilon_with_system_noise")
 
 
 def _rounded(value: float | None) -> float | None:
@@ -94,7 +95,7 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
     dict
         ``{dataset: {method: {"status", "randomness", "epsilon", "epsilon_proved", metric, ...}}}``; what is undefined
         is left out, so every number is a number. ``epsilon`` is absent for a method without one, ``epsilon_proved``
-        wherever nothing is proved.
+        wherever nothing is proved, ``epsilon_with_system_noise`` wherever no theorem holds.
     """
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for result in results:
@@ -104,8 +105,10 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
             entry["randomness"] = result.guarantees[index].randomness
         if math.isfinite(result.epsilons[index]):
             entry["epsilon"] = _rounded(result.epsilons[index])
-        if result.status == "proved":
-            entry["epsilon_proved"] = _rounded(result.guarantees[index].epsilon_proved)
+        for name in _EPSILONS if result.theorem_holds else ():
+            epsilon = getattr(result.guarantees[index], name)
+            if math.isfinite(epsilon):
+                entry[name] = _rounded(epsilon)
         for metric in METRICS:
             mean = result.value(metric, "mean", index)
             if mean is not None:
@@ -131,7 +134,7 @@ def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
         "randomness",
         "epsilon",
         "log10_epsilon",
-        "epsilon_proved",
+        *_EPSILONS,
         "delta",
         "neighbours",
     ]
@@ -154,7 +157,8 @@ def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> lis
     -------
     list of dict
         Keys as `curve_columns`. A method without epsilon has one row per epsilon of its dataset's grid: a
-        horizontal line. ``epsilon_proved`` is ``inf`` for a claim and None where none is stated.
+        horizontal line. ``epsilon_proved`` and ``epsilon_with_system_noise`` are ``inf`` for a claim, the first also
+        for seeded noise; both are None where none is stated.
     """
     grids = epsilon_grids(results, reference_epsilon)
     rows = []
@@ -169,7 +173,6 @@ def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> lis
 
 def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
     guarantee = result.guarantees[index]
-    proved = {"proved": _rounded(guarantee.epsilon_proved), "claimed": math.inf, "none": None}
     row: dict[str, Any] = {
         "dataset": result.dataset,
         "method": result.method,
@@ -177,7 +180,7 @@ def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
         "randomness": guarantee.randomness,
         "epsilon": _rounded(epsilon),
         "log10_epsilon": _rounded(math.log10(epsilon)),
-        "epsilon_proved": proved[result.status],
+        **{name: _stated(result, getattr(guarantee, name)) for name in _EPSILONS},
         # Never rounded to decimals: a delta of 1e-7 would become 0, which is a stronger claim.
         "delta": guarantee.delta if result.status != "none" else None,
         "neighbours": guarantee.neighbours or result.neighbours,
@@ -187,6 +190,11 @@ def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
         for statistic in ("sd", "low", "high"):
             row[f"{metric}_{statistic}"] = _rounded(result.value(metric, statistic, index))
     return row
+
+
+def _stated(result: Result, epsilon: float) -> float | None:
+    """One of a guarantee's epsilons: infinite on a curve that is claimed anywhere, None where none is stated."""
+    return {"claimed": math.inf, "none": None}.get(result.status, _rounded(epsilon))
 
 
 def _cell(value: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm.privacy.guarantee import Guarantee, Status
+from privsvm.privacy.guarantee import Guarantee, Status, theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.claims import verdict_on
@@ -59,7 +59,6 @@ def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> 
         "repeats": max(result.repeats for result in members),
         "protocols": unique(short_number(without_absolute_paths(result.protocol)) for result in members),
         "statuses": {status: len(found) for status, found in by_status(members).items()},
-        "seeded": any(result.seeded for result in members),
     }
 
 
@@ -77,7 +76,6 @@ def _table_row(result: Result, grid: Sequence[float]) -> dict[str, Any]:
     return {
         "method": result.method,
         "status": result.status,
-        "seeded": result.seeded,
         "reference": result.is_reference,
         "cells": cells,
     }
@@ -93,10 +91,10 @@ def _note(guarantee: Guarantee, status: Status) -> str:
     """Say what the epsilon of a cell is worth."""
     if status == "none":
         return "no guarantee stated"
-    if status == "proved":
+    if theorem_holds(status):
         verdict = verdict_on(guarantee, status)
-        noise = " for system noise" if guarantee.randomness == "seeded" else ""
-        proved = f"proved ε {short_number(guarantee.epsilon_proved)}{noise}"
+        epsilon = short_number(guarantee.epsilon_with_system_noise)
+        proved = f"proved ε {epsilon}" if status == "proved" else f"ε {epsilon} with system noise"
         return verdict.text if verdict.kind == "contradiction" else proved
     if guarantee.witness is None:
         return "nothing proved"
@@ -150,7 +148,6 @@ def _curve(result: Result, method: int) -> dict[str, Any]:
     curve: dict[str, Any] = {
         "method": method,
         "status": result.status,
-        "seeded": result.seeded,
         "epsilons": [] if result.is_reference else [result.epsilons[index] for index in keep],
         "values": values,
     }
@@ -194,7 +191,7 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
     for result in members:
         index = nearest_epsilon(result.epsilons, reference_epsilon)
         mean = result.value("accuracy", "mean", index)
-        if result.status == "proved" and mean is not None:
+        if result.theorem_holds and mean is not None:
             candidates.append((mean, result.method, result, index))
     if not candidates:
         return row
@@ -203,10 +200,10 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
     row["best"] = {
         "method": method,
         "score": _accuracy(result, index),
-        "epsilon": guarantee.epsilon_proved,
+        "epsilon": guarantee.epsilon_with_system_noise,
         "delta": guarantee.delta,
         "neighbours": guarantee.neighbours,
-        "seeded": result.seeded,
+        "status": result.status,
     }
     row["best"]["mean"] = mean
     without = references["svm"].value("accuracy", "mean", 0) if "svm" in references else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from privsvm.digests import canonical_json
+from privsvm.privacy.guarantee import STATUS_TEXT, Status
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint
@@ -19,7 +20,7 @@ AUDITS = "claimed-against-audited"
 # That of `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
 
-_WORTH = {"proved": "proved", "claimed": "CLAIMED, does not hold", "none": "no guarantee"}
+_WORTH: Mapping[Status, str] = {**STATUS_TEXT, "claimed": "CLAIMED, does not hold", "none": "no guarantee"}
 
 # Pixels of a chart, and of the space for the words beside its axes.
 _SIDE, _MARGIN = 420, 60
@@ -82,7 +83,7 @@ def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
     )
 
 
-def _status(record: AuditRecord) -> str:
+def _status(record: AuditRecord) -> Status:
     statuses = [cell.status for cell in record.cells]
     return "claimed" if "claimed" in statuses else statuses[0]
 
@@ -96,7 +97,7 @@ def _points(record: AuditRecord) -> Iterator[MetricPoint]:
         values = {
             "epsilon": cell.epsilon,
             "log10_epsilon": math.log10(cell.epsilon) if cell.epsilon > 0 else math.nan,
-            "epsilon_proved": cell.epsilon_proved,
+            "epsilon_with_system_noise": cell.epsilon_with_system_noise,
             "audited_epsilon": cell.best.epsilon,
             "audited_ceiling": cell.best.ceiling,
             "confidence": CONFIDENCE,
@@ -136,8 +137,8 @@ def chart(records: Sequence[AuditRecord]) -> str:
     Returns
     -------
     str
-        An SVG picture that needs nothing else. Filled marks are proved, hollow ones claimed; the bar above a mark ends
-        at the ceiling of its bound.
+        An SVG picture that needs nothing else. Filled marks are of proved methods, hollow ones claimed; the bar above
+        a mark ends at the ceiling of its bound.
     """
     from privsvm_bench.charts import GREY, MARKERS, PANEL, named, new_figure, style, svg_text
 
@@ -159,7 +160,7 @@ def chart(records: Sequence[AuditRecord]) -> str:
                 # Nothing and certainty lie on the edges.
                 found, ceiling = (min(max(one, low), high) for one in (cell.best.epsilon, cell.best.ceiling))
                 axes.plot([cell.epsilon] * 2, [found, ceiling], color=look.light, linewidth=1)
-                inside = look.light if cell.status == "proved" else PANEL
+                inside = look.light if cell.theorem_holds else PANEL
                 (mark,) = axes.plot(
                     cell.epsilon, found, MARKERS[look.symbol], color=look.light, markerfacecolor=inside, markersize=9,
                     clip_on=False,

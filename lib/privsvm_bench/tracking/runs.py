@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsvm.digests import canonical_json
+from privsvm.privacy.guarantee import STATUS_TEXT
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 
@@ -19,7 +20,7 @@ __all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 5
+LAYOUT = 6
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 _PARAMETERS = (
@@ -38,7 +39,7 @@ _PARAMETERS = (
     "n_features",
     "n_classes",
 )
-_OF_GUARANTEES = ("epsilon_proved", "sensitivity", "noise_scale")
+_OF_GUARANTEES = ("epsilon_proved", "epsilon_with_system_noise", "sensitivity", "noise_scale")
 # One number for each split; None where it would be private.
 _SOLUTION = ("objective", "n_support", "n_iter")
 # Of rows that were condensed: what is said of them, and what a method that condenses gives away by them.
@@ -145,7 +146,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         identity["reference_grid"] = grid
     guarantees = result.guarantees
     tags = {
-        "guarantee": "proved for system noise" if result.status == "proved" and result.seeded else result.status,
+        "guarantee": result.status,
         "randomness": _distinct(guarantee.randomness for guarantee in guarantees),
         "guarantee_reason": _distinct(guarantee.reason for guarantee in guarantees),
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
@@ -182,9 +183,10 @@ def _card(result: Result) -> str:
         "Randomness": _distinct(guarantee.randomness for guarantee in result.guarantees),
     }
     lines += [f"- {name}: {text}" for name, text in said.items() if text]
-    lines += ["", "| epsilon asked for | epsilon proved | delta |", "| --- | --- | --- |"]
+    lines += ["", "| epsilon asked for | epsilon proved | with system noise | delta |", "| --- | --- | --- | --- |"]
     for epsilon, guarantee in zip(result.epsilons, result.guarantees, strict=True):
-        lines.append(f"| {epsilon:g} | {guarantee.epsilon_proved:.6g} | {_text(guarantee.delta)} |")
+        proved = f"{guarantee.epsilon_proved:.6g} | {guarantee.epsilon_with_system_noise:.6g}"
+        lines.append(f"| {epsilon:g} | {proved} | {_text(guarantee.delta)} |")
     return "\n".join([*lines, "", "Test accuracies, times and witnesses lie outside every epsilon.", ""])
 
 
@@ -201,9 +203,8 @@ def _parameters(result: Result) -> dict[str, str]:
 def _curve(result: Result) -> str:
     """Name a curve so that no legend can show it without what its epsilon is worth."""
     nothing = "no privacy" if result.is_reference else "no guarantee"
-    proved = "proved for system noise" if result.seeded else "proved"
-    worth = {"proved": proved, "claimed": "CLAIMED, does not hold", "none": nothing}[result.status]
-    return f"{result.method} ({worth})"
+    words = {**STATUS_TEXT, "claimed": "CLAIMED, does not hold", "none": nothing}
+    return f"{result.method} ({words[result.status]})"
 
 
 def _name(result: Result) -> str:

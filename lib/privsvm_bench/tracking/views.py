@@ -29,7 +29,9 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 
 **Is epsilon backed by a proof?** The legend says it after each name (parameters `curve` and `status`):
 
-- `proved`: the guarantee follows from a proof for the mechanism as it is implemented here; `epsilon_proved` holds it.
+- `seeded` (*proved method, seeded noise*): a theorem covers the method as it is implemented here, and the noise of \
+these models can be drawn again from a seed: `epsilon_with_system_noise` is what a release with system noise proves.
+- `proved`: the same, with system noise; `epsilon_proved` holds it.
 - `claimed`: the publication states this epsilon, but the proof does not hold for what is implemented; tag \
 `guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
 - `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
@@ -47,8 +49,8 @@ _AUDIT_NOTE = """\
 One run is the audit of one method: a step is a cell, with what is stated (`epsilon`) and what releases of two \
 neighbouring datasets show of it at least (`audited_epsilon`, with the parameter `confidence`).
 
-A bound above a *proved* epsilon would mean that the code is wrong, and ends the run that finds it; one above a \
-*claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is what so many draws can show. The files \
+A bound above the epsilon of a *proved method* would mean that the code is wrong, and ends the run that finds it; one \
+above a *claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is what so many draws can show. The files \
 of a run hold its record, a card in words and the chart of all methods, `claimed_against_audited.svg`."""
 
 

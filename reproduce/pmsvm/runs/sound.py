@@ -119,7 +119,8 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             answers = path.codes(path.scores(test, index))
             accuracies.append(np.mean(answers == y_test, axis=1).tolist())
             judged = restated(guarantee, **stated)
-            names = ("status", "randomness", "reason", "neighbours", "epsilon_proved", "delta")
+            epsilons = ("epsilon_proved", "epsilon_with_system_noise")
+            names = ("status", "randomness", "reason", "neighbours", *epsilons, "delta")
             records.append({name: getattr(judged, name) for name in names})
         return {"accuracies": accuracies, "records": records}
 
