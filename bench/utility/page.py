@@ -313,7 +313,10 @@ def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
     rows = []
     for words, (least, most) in _SIZES.items():
         inside = gaps.loc[[name for name in gaps.index if least <= sizes[name] < most]]
-        texts = [f"{inside[epsilon].median():.1f} ({inside[epsilon].max():.1f})" for epsilon in epsilons]
+        # Without the sign of a rounded zero.
+        texts = [
+            f"{round(inside[epsilon].median(), 1) + 0.0:.1f} ({inside[epsilon].max():.1f})" for epsilon in epsilons
+        ]
         rows.append([words, str(len(inside)), *texts])
     return table(["training rows", "sets", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], rows)
 
