@@ -137,9 +137,9 @@ def _opened(out: str | None, table: str, model: str, stack: contextlib.ExitStack
     if os.path.dirname(os.path.realpath(out)) == os.path.realpath(model):
         raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
     # A device or a pipe is written to, not replaced.
-    whole = not os.path.exists(out) or os.path.isfile(out)
+    is_replaced = not os.path.exists(out) or os.path.isfile(out)
     return stack.enter_context(
-        open(stack.enter_context(atomic_path(out)) if whole else out, "w", newline="", encoding="utf-8")
+        open(stack.enter_context(atomic_path(out)) if is_replaced else out, "w", newline="", encoding="utf-8")
     )
 
 
@@ -172,7 +172,7 @@ def _card(options: argparse.Namespace) -> int:
     from privsvm.release.card import card_text, read_card
     from privsvm.release.releasing import CARD, verify
 
-    # What is shown as proved was computed again.
+    # Recompute whatever is shown as proved.
     verify(options.model)
     print(card_text(read_card(Path(options.model) / CARD)), end="")
     return 0
@@ -256,7 +256,7 @@ def _positive(text: str) -> float:
 
 
 def _list_of_epsilons(text: str) -> list[float]:
-    return [_positive(part) for part in text.split(",")]
+    return [_positive(number) for number in text.split(",")]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -158,7 +158,7 @@ def text(wish: str, pattern: str = "(?s:.*)") -> Constraint:
 def either(wish: str, *options: Constraint) -> Constraint:
     """Allow what one of several constraints allows."""
     schemas = [option.schema for option in options]
-    types = tuple(known for option in options for known in option.types)
+    types = tuple(name for option in options for name in option.types)
     # {"a", "b"} among other types reads better without its braces.
     words = [option.words.removeprefix("{").removesuffix("}") for option in options]
     return Constraint({"anyOf": schemas}, wish, ", ".join(words[:-1]) + " or " + words[-1], types)
@@ -178,7 +178,7 @@ SHARE_KEPT = real("must be at least 0 and below 1", least=0, below=1)
 # Far enough from the ends of float64 for the square.
 BOUND = real("must lie between 1e-100 and 1e+100", least=1e-100, most=1e100)
 COUNT = whole(1)
-# Of rows: what float64 counts.
+# Numbers of rows that float64 counts exactly.
 ROWS = whole(1, 2**53)
 # Every repeat, fold and split is in the files of results.
 REPEATS = whole(1, 100_000)

@@ -73,24 +73,24 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
     try:
         return model.model_validate(values)
     except pydantic.ValidationError as errors:
-        found = min(errors.errors(), key=lambda error: [str(part) for part in error["loc"]])
-    path = [str(part) for part in found["loc"]]
+        first_error = min(errors.errors(), key=lambda error: [str(item) for item in error["loc"]])
+    path = [str(item) for item in first_error["loc"]]
     if path and path[-1] == "[key]":
         # A name that cannot be one: it is the value.
         path = path[:-2]
     key = ".".join([*([where] if where else []), *path])
-    if found["type"] == "extra_forbidden":
+    if first_error["type"] == "extra_forbidden":
         raise PrivSVMError(f"{key} is not a known key; {nearest_name(path[-1], _fields(model, path[:-1]))}")
-    if found["type"] == "missing":
+    if first_error["type"] == "missing":
         parent, _, last = key.rpartition(".")
         prefix = f"{parent}: " if parent else ""
         raise PrivSVMError(f"{prefix}the key {last!r} is missing; add it (see docs/parameters.md)")
-    if found["type"] == "value_error":
-        # What a validator says is the whole message.
-        problem = found["ctx"]["error"]
+    if first_error["type"] == "value_error":
+        # A validator's text is the whole message.
+        problem = first_error["ctx"]["error"]
         named = ".".join([*([where] if where else []), problem.key]) if isinstance(problem, KeyedError) else key
         raise PrivSVMError(f"{named}: {problem}" if not isinstance(problem, PrivSVMError) else f"{where}.{problem}")
-    raise PrivSVMError(f"{key}: {shown_value(found['input'])} is not valid; {_wish(found)}")
+    raise PrivSVMError(f"{key}: {shown_value(first_error['input'])} is not valid; {_wish(first_error)}")
 
 
 def shown_value(value: Any) -> str:
@@ -113,9 +113,9 @@ def _wish(error: Mapping[str, Any]) -> str:
 
 def _fields(model: Any, path: list[str]) -> list[str]:
     """Names of the fields at a place of a model."""
-    for part in path:
-        if isinstance(model, type) and issubclass(model, pydantic.BaseModel) and part in model.model_fields:
-            model = model.model_fields[part].annotation
+    for key in path:
+        if isinstance(model, type) and issubclass(model, pydantic.BaseModel) and key in model.model_fields:
+            model = model.model_fields[key].annotation
         else:
             # A value of a mapping.
             model = getattr(model, "__args__", (None, None))[-1]

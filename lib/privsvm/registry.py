@@ -77,13 +77,13 @@ def estimator_class(implementation: str) -> type:
             f"implementation: {implementation!r} cannot be imported ({error}); install its package where the workflow "
             "runs, or correct the name"
         ) from None
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
+    estimator = getattr(module, class_name, None)
+    if not isinstance(estimator, type):
         names = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise PrivSVMError(
             f"implementation: {implementation!r}: {home} has no class {class_name!r}; {nearest_name(class_name, names)}"
         )
-    return found
+    return estimator
 
 
 @dataclasses.dataclass(frozen=True)

@@ -147,13 +147,13 @@ def parse_npz(data: bytes, names: Collection[str]) -> dict[str, np.ndarray]:
                 raise ValueError(f"must hold the arrays {', '.join(sorted(names))}, and no others")
             if sum(entry.file_size for entry in entries) > _UNPACKED + _RATIO * len(data):
                 raise ValueError("its arrays are too large for the file")
-            found = {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
+            arrays = {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
     except _BAD_ZIP as error:
         raise ValueError(str(error)) from None
-    for name, array in found.items():
+    for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise ValueError(f"array {name!r} holds numbers that are not finite")
-    return found
+    return arrays
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
@@ -168,16 +168,16 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         header = _HEADER.fullmatch(stream.read(length))
         if header is None:
             raise ValueError("an array is of an unknown type, or its header is damaged")
-        shape = tuple(int(part) for part in header[3].split(b",") if part.strip())
+        shape = tuple(int(digits) for digits in header[3].split(b",") if digits.strip())
         kind = np.dtype(header[1].decode())
         size = math.prod(shape) * kind.itemsize
         if len(shape) > _MOST_DIMENSIONS or size != entry.file_size - 10 - length:
             raise ValueError("an array has another size than its entry")
-        memory, place = bytearray(size), 0
-        while chunk := stream.read(min(_CHUNK, size - place)):
-            memory[place : place + len(chunk)] = chunk
-            place += len(chunk)
+        memory, position = bytearray(size), 0
+        while chunk := stream.read(min(_CHUNK, size - position)):
+            memory[position : position + len(chunk)] = chunk
+            position += len(chunk)
         # Beyond the end: the checksum is compared there.
-        if place != size or stream.read(1):
+        if position != size or stream.read(1):
             raise ValueError("an array is cut off")
     return np.ndarray(shape, dtype=kind, buffer=memory, order="F" if header[2] == b"True" else "C")

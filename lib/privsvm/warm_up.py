@@ -63,7 +63,7 @@ def _compile(names: list[str], folder: Path) -> None:
     # One process compiles while the others wait.
     with filelock.FileLock(folder / "warm_up.lock"):
         if missing := [name for name in names if not _marker(folder, name).exists()]:
-            # Where this fails, so will the caller, who compiles then, and it says why.
+            # If this fails, the caller compiles in its own process and reports the error.
             subprocess.run([sys.executable, "-m", __name__, *missing], stderr=subprocess.DEVNULL, check=False)
 
 

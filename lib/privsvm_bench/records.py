@@ -623,7 +623,7 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
 
-# What pydantic says in words of Python, in those of JSON.
+# Python's names of types in pydantic's messages, and those of JSON.
 _RULES = {
     "dataclass_type": "must be an object",
     "dict_type": "must be an object",
@@ -648,7 +648,7 @@ def _said(error: ErrorDetails) -> str:
         return f"{where}key {name!r} is unknown; another version of PrivSVM may have written it"
     where = _location(keys)
     if kind == "value_error" and isinstance(value, dict):
-        # What a record says of itself begins with the key.
+        # A record's own message begins with the key.
         return f"{where}{'.' if where else ''}{error['ctx']['error']}"
     wanted = error["ctx"]["error"] if kind == "value_error" else error["msg"].removeprefix("Input should be ")
     rule = _RULES.get(kind, f"must be {wanted}")

@@ -120,32 +120,35 @@ def best_pair(draws: Sequence[Draw], n_releases: int, linear: bool = False) -> i
     int
         Its place; the first of equals.
     """
-    left = list(range(len(draws)))
-    # Of many pairs some look good by chance: the best quarter is looked at again, with three times as many releases.
-    while len(left) > 1:
-        scores = [_separation_of(draws[place], n_releases, f"search {len(left)}", linear) for place in left]
-        order = np.argsort(-np.array(scores), kind="stable")[: max(1, len(left) // 4)]
-        left = [left[place] for place in order]
+    candidates = list(range(len(draws)))
+    # Successive halving: some pairs look good by chance, so the best quarter is measured again on three times the
+    # releases.
+    while len(candidates) > 1:
+        scores = [_separation_of(draws[pair], n_releases, f"search {len(candidates)}", linear) for pair in candidates]
+        order = np.argsort(-np.array(scores), kind="stable")[: max(1, len(candidates) // 4)]
+        candidates = [candidates[pair] for pair in order]
         n_releases *= 3
-    return left[0]
+    return candidates[0]
 
 
-def _separation_of(draw: Draw, n_releases: int, part: str, linear: bool) -> float:
+def _separation_of(draw: Draw, n_releases: int, stream: str, linear: bool) -> float:
     """Say how far releases are apart, by a statistic chosen on half of them; of many, what counts would show."""
-    first, second = draw(0, n_releases, part), draw(1, n_releases, part)
+    first, second = draw(0, n_releases, stream), draw(1, n_releases, stream)
     half = n_releases // 2
-    few = linear or half < _ENOUGH
-    statistic = choose_statistic(first[:half], second[:half], linear, 0 if few else 10 * n_releases, 0.0, SURE)
+    keeps_projections = linear or half < _ENOUGH
+    statistic = choose_statistic(
+        first[:half], second[:half], linear, 0 if keeps_projections else 10 * n_releases, 0.0, SURE
+    )
     values, others = statistic(first[half:]), statistic(second[half:])
-    return separation(values, others) if few else most_shown(values, others, 10 * n_releases, 0.0, SURE)
+    return separation(values, others) if keeps_projections else most_shown(values, others, 10 * n_releases, 0.0, SURE)
 
 
-def _values(draw: Draw, dataset: int, n: int, part: str, statistic: _Statistic) -> np.ndarray:
+def _values(draw: Draw, dataset: int, n: int, stream: str, statistic: _Statistic) -> np.ndarray:
     """Draw releases in blocks, and keep the statistic alone."""
     block = max(1, _BLOCK // max(1, statistic.n_numbers))
     starts = range(0, n, block)
     return np.concatenate(
-        [statistic(draw(dataset, min(block, n - start), f"{part} {start}")) for start in starts] or [np.zeros(0)]
+        [statistic(draw(dataset, min(block, n - start), f"{stream} {start}")) for start in starts] or [np.zeros(0)]
     )
 
 
@@ -191,16 +194,16 @@ def audit_cell(
     seen, mixed = hits(SURE)
     sure = float(counts_bound(*seen, delta, SURE, mixed))
     seen, mixed = hits(CONFIDENCE)
-    # What is surer holds with less confidence too.
+    # A bound at 99 % confidence is also valid at 95 %.
     low = max(float(counts_bound(*seen, delta, CONFIDENCE, mixed)), sure)
     with np.errstate(divide="ignore"):
         ratio = float(np.log(max(seen[0] / seen[1] - delta, 0.0)) - np.log(seen[2] / seen[3])) if seen[0] else 0.0
     # Two events may be counted together, one likely on each dataset: so every draw is a run.
-    known = min(epsilon, plan.reachable)
+    attainable = min(epsilon, plan.reachable)
     if plan.curve is not None:
-        most = min(plan.curve.counts_ceiling(delta, 2 * runs), known)
+        most = min(plan.curve.counts_ceiling(delta, 2 * runs), attainable)
     else:
-        most = (counts_ceiling if gaussian else pure_ceiling)(known, delta, 2 * runs)
+        most = (counts_ceiling if gaussian else pure_ceiling)(attainable, delta, 2 * runs)
     bounds = [CellBound("counts", low, sure, max(ratio, low), most)]
     if gaussian or isinstance(plan.curve, SampledCurve):
         errors, _ = hits(CONFIDENCE, symmetric=True)
@@ -209,10 +212,10 @@ def audit_cell(
         bounds.append(_of("f_dp", two, plan.curve.f_dp_ceiling(runs)))
     if gaussian:
         two = [f_dp_bound(*errors, delta, confidence) for confidence in (CONFIDENCE, SURE)]
-        bounds.append(_of("f_dp", two, f_dp_ceiling(known, delta, runs)))
+        bounds.append(_of("f_dp", two, f_dp_ceiling(attainable, delta, runs)))
         both = [gaussian_bound(chosen[1], others[1], delta, confidence) for confidence in (CONFIDENCE, SURE)]
         if both[0] is not None and both[1] is not None:
-            bounds.append(_of("gaussian", [both[0], both[1]], gaussian_ceiling(known, delta, runs)))
+            bounds.append(_of("gaussian", [both[0], both[1]], gaussian_ceiling(attainable, delta, runs)))
     return tuple(bounds)
 
 

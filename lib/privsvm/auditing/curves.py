@@ -73,26 +73,26 @@ class TableCurve(Curve):
         return np.append(0.0, np.cumsum(self.second[order])), np.append(0.0, np.cumsum(self.first[order]))
 
     def power(self, alarms: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.interp(alarms, *self._steps)
-        return found
+        power: np.ndarray = np.interp(alarms, *self._steps)
+        return power
 
     def counts_ceiling(self, delta: float, runs: float) -> float:
         """As of all curves; events are sets of outcomes, likely on either dataset."""
         alarms, powers = self._steps
-        ways = ((powers, alarms), (1.0 - alarms, 1.0 - powers))
-        return float(max(np.max(counts_bound(runs * p, runs, runs * q, runs, delta), initial=0.0) for p, q in ways))
+        events = ((powers, alarms), (1.0 - alarms, 1.0 - powers))
+        return float(max(np.max(counts_bound(runs * p, runs, runs * q, runs, delta), initial=0.0) for p, q in events))
 
     def epsilon(self, delta: float) -> float:
         """Compute the smallest epsilon of these two distributions."""
-        found = 0.0
+        epsilon = 0.0
         for one, other in ((self.first, self.second), (self.second, self.first)):
             low, high = 0.0, 60.0
             while high - low > 1e-9:
                 middle = (low + high) / 2.0
                 exceeds = np.maximum(one - math.exp(middle) * other, 0.0).sum() > delta
                 low, high = (middle, high) if exceeds else (low, middle)
-            found = max(found, high)
-        return found
+            epsilon = max(epsilon, high)
+        return epsilon
 
 
 @functools.lru_cache(maxsize=512)
@@ -152,8 +152,8 @@ class SampledCurve(Curve):
     def f_dp_ceiling(self, runs: float) -> float:
         """Compute what so many runs of the recorded noise can be expected to show."""
         powers = self.power(_ALARMS)
-        place = int(np.argmax(powers - _ALARMS))
-        return self.f_dp_bound(runs * powers[place], runs, runs * _ALARMS[place], runs, CONFIDENCE).epsilon
+        best = int(np.argmax(powers - _ALARMS))
+        return self.f_dp_bound(runs * powers[best], runs, runs * _ALARMS[best], runs, CONFIDENCE).epsilon
 
 
 def table_of(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> TableCurve:
@@ -164,5 +164,5 @@ def table_of(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Table
         one, other = np.outer(one, probabilities).ravel(), np.outer(other, others).ravel()
         # Outcomes of equal loss are as good as one.
         losses, inverse = np.unique(np.round(np.log(one / other), 9), return_inverse=True)
-        one, other = (np.bincount(inverse, weights=part, minlength=losses.size) for part in (one, other))
+        one, other = (np.bincount(inverse, weights=weights, minlength=losses.size) for weights in (one, other))
     return TableCurve(one, other)

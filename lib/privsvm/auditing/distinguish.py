@@ -76,7 +76,7 @@ def _weights(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     if certain.any():
         return np.where(certain, np.sign(move) / np.where(size > 0, size, 1.0), 0.0)
     signal = np.where(spread > 0, move / np.where(spread > 0, spread, 1.0), 0.0)
-    # What lies within the noise of the means is left out, lest many silent numbers drown one that speaks.
+    # Drop numbers within the noise of their means: many silent ones would drown one signal.
     noise = np.sqrt(1.0 / len(first) + 1.0 / len(second))
     strong = np.abs(signal) > min(2.0 * noise, float(np.abs(signal).max(initial=0.0)) / 2.0)
     return np.where(strong & (spread > 0), signal / np.where(spread > 0, spread, 1.0), 0.0)
@@ -96,21 +96,25 @@ def _limited(
     weights = np.divide(2.0, spread, out=np.zeros_like(spread), where=(spread > 0) & (move != 0))
     tried = np.argsort(-np.abs(move) * weights, kind="stable")[:_MOST_LIMITED].tolist()
     limits, direction = np.abs(move) / 2.0, np.zeros_like(move)
-    parts = [np.clip(rows[:, tried] - centre[tried], -limits[tried], limits[tried]) for rows in (first, second)]
-    parts = [part * (np.sign(move) * weights)[tried] for part in parts]
+    limited_numbers = [
+        np.clip(rows[:, tried] - centre[tried], -limits[tried], limits[tried]) for rows in (first, second)
+    ]
+    limited_numbers = [column * (np.sign(move) * weights)[tried] for column in limited_numbers]
     sums, shown = [np.zeros(len(rows)) for rows in (first, second)], 0.0
-    left = list(range(len(tried)))
-    while left:
-        found = [
-            most_shown(sums[0] + parts[0][:, place], sums[1] + parts[1][:, place], runs, delta, confidence)
-            for place in left
+    remaining = list(range(len(tried)))
+    while remaining:
+        bounds = [
+            most_shown(
+                sums[0] + limited_numbers[0][:, index], sums[1] + limited_numbers[1][:, index], runs, delta, confidence
+            )
+            for index in remaining
         ]
-        best = int(np.argmax(found))
-        if found[best] <= shown + _LEAST_GAIN:
+        best = int(np.argmax(bounds))
+        if bounds[best] <= shown + _LEAST_GAIN:
             break
-        place, shown = left.pop(best), found[best]
-        sums = [total + part[:, place] for total, part in zip(sums, parts, strict=True)]
-        direction[tried[place]] = (np.sign(move) * weights)[tried[place]]
+        index, shown = remaining.pop(best), bounds[best]
+        sums = [total + column[:, index] for total, column in zip(sums, limited_numbers, strict=True)]
+        direction[tried[index]] = (np.sign(move) * weights)[tried[index]]
     return Statistic(centre, direction, limits=limits), shown
 
 
@@ -195,12 +199,12 @@ class Threshold:
 
     def count(self, first: np.ndarray, second: np.ndarray) -> tuple[int, int, int, int]:
         """Count hits and runs where the events are likely, then where they are not."""
-        found = np.zeros(4, dtype=np.int64)
+        counts = np.zeros(4, dtype=np.int64)
         if self.above is not None:
-            found += [(first > self.above).sum(), first.size, (second > self.above).sum(), second.size]
+            counts += [(first > self.above).sum(), first.size, (second > self.above).sum(), second.size]
         if self.below is not None:
-            found += [(second <= self.below).sum(), second.size, (first <= self.below).sum(), first.size]
-        hits, runs, others, other_runs = found.tolist()
+            counts += [(second <= self.below).sum(), second.size, (first <= self.below).sum(), first.size]
+        hits, runs, others, other_runs = counts.tolist()
         return hits, runs, others, other_runs
 
 
@@ -240,13 +244,13 @@ def _side(
 
     Of many events, the one with the largest expected bound is so rare that chance takes most of it away.
     """
-    found = []
+    shares = []
     for share, size, sign in zip((likely, rare), sizes, (-1.0, 1.0), strict=True):
         # An event that was not seen in n runs is taken to have the probability 1 / n.
         least = share if normal or sign < 0 else np.maximum(share, 1.0 / size)
         error = np.sqrt(least * (1.0 - least) * (1.0 / runs + (0.0 if normal else 1.0 / size)))
-        found.append(np.clip(least + sign * error, 0.0, 1.0))
-    return found[0], found[1]
+        shares.append(np.clip(least + sign * error, 0.0, 1.0))
+    return shares[0], shares[1]
 
 
 def _sides(
@@ -301,11 +305,11 @@ def choose_threshold(
     alone = [counts_bound(runs * p, runs, runs * q, runs, delta, confidence) for p, q in sides]
     # Two events that are counted together are seen twice as often.
     many = 2 * runs
-    places = [int(counts_bound(many * p, many, many * q, many, delta, confidence).argmax()) for p, q in sides]
-    p, q = (sum(side[which][place] for side, place in zip(sides, places, strict=True)) / 2.0 for which in (0, 1))
+    best_indices = [int(counts_bound(many * p, many, many * q, many, delta, confidence).argmax()) for p, q in sides]
+    p, q = (sum(side[which][index] for side, index in zip(sides, best_indices, strict=True)) / 2.0 for which in (0, 1))
     both = float(counts_bound(many * p, many, many * q, many, delta, confidence, mixed=True))
     if both >= max(alone[0].max(), alone[1].max()):
-        return Threshold(float(values[places[0]]), float(values[places[1]]))
+        return Threshold(float(values[best_indices[0]]), float(values[best_indices[1]]))
     if alone[1].max() > alone[0].max():
         return Threshold(below=float(values[alone[1].argmax()]))
     return Threshold(above=float(values[alone[0].argmax()]))

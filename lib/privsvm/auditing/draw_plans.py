@@ -85,8 +85,8 @@ class _TableLoss:
         return len(self.losses)
 
     def __call__(self, releases: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.losses[np.arange(len(self.losses)), releases.astype(np.int64)].sum(axis=1)
-        return found
+        sums: np.ndarray = self.losses[np.arange(len(self.losses)), releases.astype(np.int64)].sum(axis=1)
+        return sums
 
 
 def _selection_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key) -> CellPlan:
@@ -94,8 +94,8 @@ def _selection_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: 
     losses = np.array([np.log(one / other) for one, other in zip(*both, strict=True)])
     curve = table_of(*both)
 
-    def draw(dataset: int, n: int, part: str) -> np.ndarray:
-        return pair[dataset].noise(n, *key, dataset, part)
+    def draw(dataset: int, n: int, stream: str) -> np.ndarray:
+        return pair[dataset].noise(n, *key, dataset, stream)
 
     return CellPlan(
         draw=draw,
@@ -109,9 +109,9 @@ def _blocks(draw: Draw, width: int) -> Draw:
     """Draw a few at a time, lest the noise behind them fill the memory."""
     block = max(1, _BLOCK // width)
 
-    def drawn(dataset: int, n: int, part: str) -> np.ndarray:
+    def drawn(dataset: int, n: int, stream: str) -> np.ndarray:
         starts = range(0, n, block)
-        return np.vstack([draw(dataset, min(block, n - start), f"{part} {start}") for start in starts])
+        return np.vstack([draw(dataset, min(block, n - start), f"{stream} {start}") for start in starts])
 
     return drawn
 
@@ -122,8 +122,8 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
     move = np.zeros(1) if first.hidden else first.given - second.given
     laplace = first.kinds == {"laplace"}
 
-    def steps(dataset: int, n: int, part: str) -> np.ndarray:
-        return pair[dataset].given + pair[dataset].noise(n, *key, part)
+    def steps(dataset: int, n: int, stream: str) -> np.ndarray:
+        return pair[dataset].given + pair[dataset].noise(n, *key, stream)
 
     def size(shift: np.ndarray) -> float:
         return float(np.abs(shift).sum() if laplace else np.linalg.norm(shift))
@@ -139,14 +139,14 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
         assert second.base is not None
         inverse = np.linalg.pinv(first.noise_to_release, rcond=1e-9)
         released = (first.base - second.base) @ inverse
-        # What moves without noise, noise does not hide.
+        # The means differ outside the span of the noise: this plan does not apply.
         if not np.allclose(released @ first.noise_to_release, first.base - second.base, rtol=1e-6, atol=1e-9 * scale):
             return None
         if size(released) >= (1.0 - _SAME) * size(move):
 
-            def releases(dataset: int, n: int, part: str) -> np.ndarray:
+            def releases(dataset: int, n: int, stream: str) -> np.ndarray:
                 one = pair[dataset]
-                return one.base + one.noise(n, *key, part) @ one.noise_to_release
+                return one.base + one.noise(n, *key, stream) @ one.noise_to_release
 
             looks_at, draw, shift, to_noise = "the released model", releases, released, inverse
             centre = (first.base + second.base) / 2.0
@@ -158,8 +158,8 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
         plan = Plan(statistic=statistic, reachable=gaussian_epsilon(1.0 / size(shift), delta), cheap=True)
         return CellPlan(draw=draw, plan=plan, looks_at=looks_at, n_numbers=shift.size, gaussian=True)
 
-    def in_noise(dataset: int, n: int, part: str) -> np.ndarray:
-        return (draw(dataset, n, part) - centre) @ to_noise
+    def in_noise(dataset: int, n: int, stream: str) -> np.ndarray:
+        return (draw(dataset, n, stream) - centre) @ to_noise
 
     statistic = Statistic(np.zeros(shift.size), np.sign(shift), limits=np.abs(shift) / 2.0)
     curve = LaplaceCurve(size(shift)) if np.count_nonzero(shift) == 1 else None
@@ -170,8 +170,8 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
 def _listening(release: Release, key: Key) -> Draw:
     """Draw real releases, and keep the noisy numbers that stand behind them."""
 
-    def draw(dataset: int, n: int, part: str) -> np.ndarray:
-        source = seeded_source(0, *key, dataset, part)
+    def draw(dataset: int, n: int, stream: str) -> np.ndarray:
+        source = seeded_source(0, *key, dataset, stream)
         runs = [
             calls
             for start in range(0, n, _FEW)
@@ -194,10 +194,10 @@ def _sampled_plan(
     loss, first, second = sampled_loss(*probes), *(sampled_steps(runs) for runs in probes)
     fixed = loss is not None and first is not None and second is not None
 
-    def many(dataset: int, n: int, part: str) -> np.ndarray:
+    def many(dataset: int, n: int, stream: str) -> np.ndarray:
         steps = second if dataset else first
         assert steps is not None
-        return steps.noisy(n, *key, dataset, part)
+        return steps.noisy(n, *key, dataset, stream)
 
     return CellPlan(
         draw=many if fixed else _listening(release, key),
@@ -230,8 +230,8 @@ def plan_replays(releases: Sequence[Release], delta: float, key: Key) -> tuple[i
             float(np.linalg.norm(nearest_difference(release, _FIRST_REPLAYS, seeded_source(0, "pairs", *key))[1]))
             for release in releases
         ]
-        place = int(np.argmax(sizes))
-        calls, difference = nearest_difference(releases[place], _REPLAYS, seeded_source(0, "replays", *key))
+        widest = int(np.argmax(sizes))
+        calls, difference = nearest_difference(releases[widest], _REPLAYS, seeded_source(0, "replays", *key))
     except ReplayError:
         return None
     if not difference.any():
@@ -239,11 +239,11 @@ def plan_replays(releases: Sequence[Release], delta: float, key: Key) -> tuple[i
     nearest = FixedRelease(calls, False, None, None)
     reachable = gaussian_epsilon(1.0 / float(np.linalg.norm(difference)), delta)
 
-    def noisy(dataset: int, n: int, part: str) -> np.ndarray:
-        drawn = nearest.noise(n, *key, part)
+    def noisy(dataset: int, n: int, stream: str) -> np.ndarray:
+        drawn = nearest.noise(n, *key, stream)
         return drawn if dataset else drawn + difference
 
-    return place, CellPlan(
+    return widest, CellPlan(
         draw=_blocks(noisy, difference.size),
         plan=Plan(statistic=Statistic(difference / 2.0, difference), reachable=reachable, cheap=True),
         looks_at="all noisy numbers, replayed",
@@ -279,9 +279,9 @@ def plan_cell(
     plain = CellPlan(draw=many, plan=Plan(), looks_at="the released model", n_numbers=0)
     if event is None:
         return plain
-    parts = leaves(event)
-    # Of perturbed objectives, the random linear terms are never released.
-    hidden = isinstance(parts[0][0], PerturbedObjectives)
+    steps = leaves(event)
+    # The random linear terms of perturbed objectives are never released.
+    hidden = isinstance(steps[0][0], PerturbedObjectives)
     first, second = (fixed_release(functools.partial(release, dataset), (*key, dataset), hidden) for dataset in (0, 1))
     if first is not None and second is not None:
         scales = [[(call.kind, call.scale, call.noisy.size) for call in one.calls] for one in (first, second)]
@@ -290,7 +290,7 @@ def plan_cell(
                 return _selection_plan((first, second), delta, key)
             return _noise_plan((first, second), delta, key) or plain
         return plain
-    step, count = parts[0]
-    if len(parts) == 1 and isinstance(step, PoissonSampled):
+    step, count = steps[0]
+    if len(steps) == 1 and isinstance(step, PoissonSampled):
         return _sampled_plan(release, step, count, relation, delta, key)
     return plain

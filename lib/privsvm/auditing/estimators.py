@@ -70,8 +70,8 @@ class Audit:
 
     def __str__(self) -> str:
         """Draw the bounds as bars of characters, beside what is stated."""
-        found = [bound.epsilon for bound in self.bounds if bound.epsilon < math.inf]
-        longest = max([self.epsilon, *found]) or 1.0
+        finite = [bound.epsilon for bound in self.bounds if bound.epsilon < math.inf]
+        longest = max([self.epsilon, *finite]) or 1.0
 
         def bar(value: float, mark: str) -> str:
             return mark * (_BAR if value == math.inf else round(_BAR * value / longest))
@@ -124,33 +124,33 @@ def _numbers(value: Any) -> np.ndarray | None:
 
 def _released(estimator: Any, probes: np.ndarray) -> np.ndarray:
     """Lay out what a fitted estimator releases: public attributes that are numbers, and answers for given rows."""
-    found = []
+    arrays = []
     for name in sorted(vars(estimator)):
         if name.startswith("_") or not name.endswith("_") or name in _NO_RELEASE:
             continue
         numbers = _numbers(getattr(estimator, name))
         if numbers is not None and numbers.size:
-            # Of what changes its size with the data, its size and sums.
-            found.append(np.array([numbers.size, numbers.sum(), np.abs(numbers).sum()]))
+            # Arrays whose size depends on the data are summarised by size and sums.
+            arrays.append(np.array([numbers.size, numbers.sum(), np.abs(numbers).sum()]))
             if numbers.size <= 64:
-                found.append(np.concatenate([numbers, np.zeros(64 - numbers.size)]))
+                arrays.append(np.concatenate([numbers, np.zeros(64 - numbers.size)]))
     for answer in ("decision_function", "predict_proba", "predict_log_proba"):
         method = getattr(estimator, answer, None)
         if method is not None:
             numbers = _numbers(method(probes))
             if numbers is not None:
-                found.append(numbers)
+                arrays.append(numbers)
                 break
     else:
         numbers = _numbers(estimator.predict(probes))
         if numbers is not None:
-            found.append(numbers)
-    return np.nan_to_num(np.concatenate(found), nan=0.0, posinf=1e300, neginf=-1e300)
+            arrays.append(numbers)
+    return np.nan_to_num(np.concatenate(arrays), nan=0.0, posinf=1e300, neginf=-1e300)
 
 
 def _fitted(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
-    def draw(dataset: int, n: int, part: str) -> np.ndarray:
-        del part  # The estimator's own noise is fresh for every training.
+    def draw(dataset: int, n: int, stream: str) -> np.ndarray:
+        del stream  # The estimator's own noise is fresh for every training.
         X, y = (pair.first, pair.second)[dataset]
         rows = [_released(make().fit(X.copy(), y.copy()), probes) for _ in range(n)]
         longest = max((row.size for row in rows), default=0)
@@ -250,17 +250,17 @@ def audit(
     if not usable:
         raise ValueError("X: the estimator refuses every pair of neighbours; pass pairs that it takes")
     n_search = max(_SEARCH_LEAST, int(draws * _SEARCH_SHARE))
-    ways = [_fitted(make, pair, np.vstack([probes, pair.first[0][-1:]])) for pair in usable]
-    place = best_pair(ways, n_search, gaussian)
-    draw = ways[place]
+    candidates = [_fitted(make, pair, np.vstack([probes, pair.first[0][-1:]])) for pair in usable]
+    best = best_pair(candidates, n_search, gaussian)
+    draw = candidates[best]
     limit = float(stated)
     bounds = audit_cell(draw, draws, limit, delta, gaussian)
-    refuted = any(found.sure > limit for found in bounds)
+    refuted = any(lower_bound.sure > limit for lower_bound in bounds)
     if refuted:
         again = audit_cell(draw, draws, limit, delta, gaussian)
-        refuted = any(found.sure > limit for found in again)
+        refuted = any(lower_bound.sure > limit for lower_bound in again)
     return Audit(
-        epsilon=limit, delta=delta, relation=relation, pair=usable[place], draws=draws, bounds=bounds, refuted=refuted
+        epsilon=limit, delta=delta, relation=relation, pair=usable[best], draws=draws, bounds=bounds, refuted=refuted
     )
 
 

@@ -46,7 +46,7 @@ _WORST: Mapping[str, Any] = {
 _MOST: Mapping[str, int] = {"n_steps": 8}
 _COMMON_ROWS = 20_000
 
-# Where nothing limits rows, a loss this weak leaves its gradient as long as the longest row.
+# A loss this weak leaves the gradient as long as the longest row, if nothing limits rows.
 _WEAKEST: Mapping[str, Any] = {"C": 5e-7}
 
 # Releases of each pair that the search for the worst one looks at, and those of an audit at least.
@@ -179,19 +179,22 @@ def released_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
     """
     n_epsilons, n_repeats = len(path.epsilons), path.n_repeats
     columns, shared = [], []
-    own = dict(path.arrays())
-    for array in own.values():
+    arrays = dict(path.arrays())
+    for array in arrays.values():
         if array.shape[:2] == (n_epsilons, n_repeats):
             columns.append(np.asarray(array[index], dtype=np.float64).reshape(n_repeats, -1))
         else:
             flat = np.asarray(array, dtype=np.float64).ravel()
             shared += [float(flat.size), float(flat.sum()), float(np.abs(flat).max(initial=0.0))]
-    if "coef" in own and "intercept" in own and own["coef"].shape[-1] == 1:
-        # Where rows were centred, offsets over weights give the released centre away.
-        coef, intercept = own["coef"][index].reshape(n_repeats, -1), own["intercept"][index].reshape(n_repeats, -1)
+    if "coef" in arrays and "intercept" in arrays and arrays["coef"].shape[-1] == 1:
+        # Offsets over weights reveal the released centre if rows were centred.
+        coef, intercept = (
+            arrays["coef"][index].reshape(n_repeats, -1),
+            arrays["intercept"][index].reshape(n_repeats, -1),
+        )
         if coef.shape == intercept.shape and np.any(intercept):
             columns[-1] = np.divide(intercept, coef, out=np.zeros_like(coef), where=coef != 0)
-    if not aligned and "support_vectors" in own:
+    if not aligned and "support_vectors" in arrays:
         columns = [
             column if column.shape[1] <= 1 else np.column_stack([column.sum(axis=1), (column**2).sum(axis=1)])
             for column in columns
@@ -228,7 +231,7 @@ def _two_clouds() -> tuple[np.ndarray, np.ndarray]:
 def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Sequence[str | int | float]) -> Draw:
     def draw(dataset: int, n: int, part: str) -> np.ndarray:
         X, y = (pair.first, pair.second)[dataset]
-        found = []
+        releases = []
         for start in range(0, n, _BLOCK):
             source = seeded_source(0, "audit", *key, epsilon, dataset, part, start)
 
@@ -236,8 +239,8 @@ def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Seq
                 return source.part(str(repeat))
 
             path = estimator.release_path(X, y, [epsilon], min(_BLOCK, n - start), stream)
-            found.append(released_numbers(path, 0, aligned))
-        return np.vstack(found)
+            releases.append(released_numbers(path, 0, aligned))
+        return np.vstack(releases)
 
     return draw
 
@@ -293,10 +296,10 @@ def _one_run(make: Callable[[], Any], epsilon: float, delta: float, bound: float
     order = np.argsort(score)
     guesses = _N_CANARIES // 4
     right = int(there[order[-guesses:]].sum() + (~there[order[:guesses]]).sum())
-    found = [one_run_bound(_N_CANARIES, 2 * guesses, right, delta, confidence) for confidence in (CONFIDENCE, SURE)]
+    bounds = [one_run_bound(_N_CANARIES, 2 * guesses, right, delta, confidence) for confidence in (CONFIDENCE, SURE)]
     # All guesses right is the most that one run can show.
     ceiling = min(epsilon, one_run_bound(_N_CANARIES, _N_CANARIES, _N_CANARIES, delta).epsilon)
-    return CellBound("one_run", found[0].epsilon, found[1].epsilon, found[0].estimate, ceiling)
+    return CellBound("one_run", bounds[0].epsilon, bounds[1].epsilon, bounds[0].estimate, ceiling)
 
 
 def audit_method(
@@ -341,10 +344,10 @@ def audit_method(
     cells = []
     for relation in relations or relations_of(estimator_class):
         common = {"classes": [0, 1], "delta": delta, "neighbours": relation}
-        known = {name: value for name, value in common.items() if name in declared}
+        shared = {name: value for name, value in common.items() if name in declared}
 
-        def make(known: Mapping[str, Any] = known, **changed: Any) -> Any:
-            return estimator_class(**{**known, **chosen, **changed})
+        def make(shared: Mapping[str, Any] = shared, **changed: Any) -> Any:
+            return estimator_class(**{**shared, **chosen, **changed})
 
         estimator = make()
         bound = float(getattr(estimator, "data_norm", None) or getattr(estimator, "data_bound", None) or 1.0)
@@ -354,7 +357,7 @@ def audit_method(
         gaussian, cost = _is_gaussian(probe.event), _cost(probe.event)
         weak = {name: value for name, value in _WEAKEST.items() if name in declared}
         if known_event and any(isinstance(leaf, PerturbedObjectives) for leaf, _ in leaves(probe.event)):
-            # What is paid for the curvature of a loss is not seen where it is linear: a weak one costs next to nothing.
+            # A linear region hides the price of curvature, and a weak loss costs next to nothing.
             estimator = make(**weak)
         tried = [(estimator, pair) for pair in pairs]
         if not known_event:
@@ -363,9 +366,9 @@ def audit_method(
             words = ", ".join(f"{name} {value:g}" for name, value in weak.items())
             tried += [(make(**weak), Pair(f"{pair.words}; {words}", pair.first, pair.second)) for pair in pairs if weak]
         searched = max(40, min(_SEARCH, int(draws / cost) // 8))
-        own = (key, seed, relation)
-        ways = [_draw_of(*candidate, max(epsilons), known_event, own) for candidate in tried]
-        estimator, pair = tried[best_pair(ways, searched, gaussian)]
+        noise_key = (key, seed, relation)
+        candidates = [_draw_of(*candidate, max(epsilons), known_event, noise_key) for candidate in tried]
+        estimator, pair = tried[best_pair(candidates, searched, gaussian)]
         for epsilon in epsilons:
             guarantee = estimator.release_path(*pair.first, [epsilon], 1, seed).guarantees[0]
             own_delta = float(guarantee.delta or 0.0)
@@ -374,7 +377,7 @@ def audit_method(
             confirmed = True
             # A bound above what is stated counts only if fresh draws say so again.
             for look in ("first look", "second look"):
-                purpose = (*own, look, epsilon)
+                purpose = (*noise_key, look, epsilon)
                 audited, planned = _planned(estimator, pair, crowded, relation, guarantee, purpose)
                 n_draws = _one_by_one(draws, cost, guarantee.event)
                 if planned.n_numbers:

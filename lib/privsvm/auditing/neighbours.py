@@ -169,7 +169,7 @@ def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, 
     reach = np.maximum(np.abs(low), np.abs(high))
     reach = np.where(reach > 0, reach, 1.0)
     counts = np.array([(y == name).sum() for name in names])
-    # Of the largest class, a row can be missed without a class being lost.
+    # The largest class can lose a row without disappearing.
     large = names[int(np.argmax(counts))]
     spare = int(np.flatnonzero(y == large)[0])
     kept, kept_labels = np.delete(X, spare, axis=0), np.delete(y, spare)

@@ -51,11 +51,11 @@ class SampledLoss:
     def __call__(self, releases: np.ndarray) -> np.ndarray:
         """Compute the loss (n,) of noisy sums (n, steps * size)."""
         moved = releases.reshape(len(releases), -1, self.rest.size) - self.rest
-        found = []
+        losses = []
         for move in (self.one, self.other):
             exponent = moved @ move - move @ move / 2.0
-            found.append(np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent).sum(axis=1))
-        loss: np.ndarray = found[0] - found[1]
+            losses.append(np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent).sum(axis=1))
+        loss: np.ndarray = losses[0] - losses[1]
         return loss
 
 
@@ -102,8 +102,8 @@ def _draws_and_sums(runs: Sequence[Sequence[Call]]) -> tuple[np.ndarray, np.ndar
 
 def _added(drawn: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Find about what every row adds (n, size)."""
-    found: np.ndarray = np.linalg.lstsq(drawn, sums, rcond=None)[0]
-    return found
+    coefficients: np.ndarray = np.linalg.lstsq(drawn, sums, rcond=None)[0]
+    return coefficients
 
 
 def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
@@ -123,7 +123,7 @@ def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]
         return None
     first, second = runs[0][0], others[0][0]
     added, other_added = (
-        np.linalg.lstsq(*_draws_and_sums(part), rcond=None)[0] / first.scale for part in (runs, others)
+        np.linalg.lstsq(*_draws_and_sums(sample), rcond=None)[0] / first.scale for sample in (runs, others)
     )
     rate = first.threshold / 2.0**64
     rest = rate * added[:-1].sum(axis=0)
@@ -155,8 +155,8 @@ def sampled_steps(runs: Sequence[Sequence[Call]]) -> SampledSteps | None:
         return None
     n_rows = drawn.shape[1]
     far = np.abs(signals.reshape(-1, n_rows).mean(axis=0)).max() * math.sqrt(len(drawn))
-    together = np.abs(signals.T @ signals / len(runs))
-    np.fill_diagonal(together, 0.0)
-    if far > _FAR or together.max() > _CORRELATED:
+    overlaps = np.abs(signals.T @ signals / len(runs))
+    np.fill_diagonal(overlaps, 0.0)
+    if far > _FAR or overlaps.max() > _CORRELATED:
         return None
     return SampledSteps(len(first.drawn), first.threshold, first.scale, added)

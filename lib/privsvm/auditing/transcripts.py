@@ -50,7 +50,7 @@ class Call(NamedTuple):
     threshold: int
 
 
-# Of a call that reads all rows: none is drawn, and the threshold is above every word.
+# Sampling threshold of a call that reads all rows, above every random word.
 _NOBODY = np.empty((0, 0), dtype=np.uint8)
 ALL_ROWS = 2**64
 
@@ -149,17 +149,17 @@ class FixedRelease:
 
     def probabilities(self) -> list[np.ndarray]:
         """Probabilities (m,) of the candidates of every selection."""
-        found = []
+        probabilities = []
         for call in self.calls:
             for scores in call.given:
                 weights = np.exp((scores - scores.max()) / call.scale)
-                found.append(weights / weights.sum())
-        return found
+                probabilities.append(weights / weights.sum())
+        return probabilities
 
     def noise(self, n: int, *purpose: str | int | float) -> np.ndarray:
         """Draw the noise (n, m) of so many releases by the exact sampler; of selections, what is chosen."""
         source = seeded_source(0, *purpose)
-        found = []
+        draws = []
         for call in self.calls:
             key, size = source.next_key(), call.noisy.size
             if call.kind == "gaussian":
@@ -168,21 +168,21 @@ class FixedRelease:
                 drawn = discrete_laplace(key, int(call.scale), n * size) / call.scale
             else:
                 drawn = exponential_choices(key, np.tile(call.given, (n, 1)), int(call.scale)).astype(np.float64)
-            found.append(drawn.reshape(n, size))
-        return np.hstack(found)
+            draws.append(drawn.reshape(n, size))
+        return np.hstack(draws)
 
 
 def _affine(noise: np.ndarray, released: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Find the affine function of the noise that the releases are; None where they are none."""
     n_learn = len(noise) - _CHECKED
-    whole = np.hstack([np.ones((len(noise), 1)), noise])
-    # Of huge numbers, only differences keep their digits.
+    design = np.hstack([np.ones((len(noise), 1)), noise])
+    # Cancellation: only differences of huge numbers keep their digits.
     middle, spread = released.mean(axis=0), released.std(axis=0)
     scaled = np.divide(released - middle, spread, out=np.zeros_like(released), where=spread > 0)
-    found = np.linalg.lstsq(whole[:n_learn], scaled[:n_learn], rcond=None)[0]
-    if np.abs(whole[n_learn:] @ found - scaled[n_learn:]).max(initial=0.0) > _ROUND_OFF:
+    coefficients = np.linalg.lstsq(design[:n_learn], scaled[:n_learn], rcond=None)[0]
+    if np.abs(design[n_learn:] @ coefficients - scaled[n_learn:]).max(initial=0.0) > _ROUND_OFF:
         return None
-    return found[0] * spread + middle, found[1:] * spread
+    return coefficients[0] * spread + middle, coefficients[1:] * spread
 
 
 def _same(calls: Sequence[Call], others: Sequence[Call], hidden: bool) -> bool:
@@ -213,11 +213,11 @@ def fixed_release(
         nothing.
     """
     source = seeded_source(0, "fixed", *key)
-    _, few = listened(release, 4, source)
-    calls = tuple(few[0])
+    _, probes = listened(release, 4, source)
+    calls = tuple(probes[0])
     n_numbers, kinds = sum(call.noisy.size for call in calls), {call.kind for call in calls}
     plain = 0 < n_numbers <= _MOST_NUMBERS and len(kinds) == 1 and all(call.threshold == ALL_ROWS for call in calls)
-    if not plain or not all(_same(calls, other, hidden) for other in few):
+    if not plain or not all(_same(calls, other, hidden) for other in probes):
         return None
     n_runs = _CHECKED if kinds == {"selection"} else n_numbers + 8 + _CHECKED
     released, runs = listened(release, n_runs, source)

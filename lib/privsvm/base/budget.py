@@ -28,9 +28,9 @@ __all__ = ["Budget", "BudgetExceededError", "counted", "refuse_clone", "refuse_i
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 60.0
 
-# Of each thread: the budget that was open when its fit began.
+# The budget that was open when the fit of this thread began.
 _fit = threading.local()
-# Of two threads that open a budget, one is refused.
+# Only one thread may open a budget.
 _opening = threading.Lock()
 
 

@@ -54,7 +54,7 @@ __all__ = [
     "unknown_class",
 ]
 
-# What callers may pass, and what `noise_streams` makes of it.
+# Types that callers may pass, and what `noise_streams` makes of them.
 NoiseStreams = Callable[[float, int], NoiseSource | np.random.Generator]
 NoiseSources = Callable[[float, int], NoiseSource]
 
@@ -401,7 +401,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
     accepts_no_rows: ClassVar[bool] = True
     # Whether it trains on `RowBlocks`, whose rows are not all in memory.
     reads_blocks: ClassVar[bool] = False
-    # What it holds for many classes, see `check_class_memory`.
+    # Memory for many classes: see `check_class_memory`.
     class_memory: ClassVar[str] = "rows"
 
     epsilon: float = EPSILON

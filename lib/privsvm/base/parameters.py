@@ -47,7 +47,7 @@ __all__ = [
 _WIDTH = 116
 _SECTIONS = ("Parameters", "Attributes", "Notes", "References", "Examples")
 
-# What a parameter changes: the model or its record; what a model answers; the time that it takes; what is agreed to;
+# Effect of a parameter: the model or its record; what a model answers; the time that it takes; what is agreed to;
 # which draw it is.
 Effect = Literal["model", "answers", "time", "consent", "draw"]
 

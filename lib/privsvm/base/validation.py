@@ -178,7 +178,7 @@ def check_training_data(
         if is_plain(X) and _are_plain_labels(y, X.shape[0]):
             estimator.n_features_in_ = X.shape[1]
             if hasattr(estimator, "feature_names_in_"):
-                # Of an earlier fit.
+                # Left from an earlier fit.
                 del estimator.feature_names_in_
         else:
             # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
@@ -187,7 +187,7 @@ def check_training_data(
                 X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
     except ValueError as error:
         raise _in_plain_words(error) from None
-    # Of labels in a declared set it would refuse some, such as 0.5, depending on the other rows.
+    # It would refuse some labels of a declared set, such as 0.5, depending on the other rows.
     labels = y if declared is None else declared
     if not (labels.dtype.kind in "iubU" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
         # Whole numbers and texts are classes; scikit-learn's own look at them takes longer than a small fit.

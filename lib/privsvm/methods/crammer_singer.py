@@ -96,13 +96,13 @@ class CrammerSingerClassifier(LinearReference):
                 f"C={C:g}, gap={share:g}: solutions that good cannot be told from others in float64; use a larger C"
             )
         target = max(share, _FIRST_SHARE) * C * X.shape[0]
-        n_epochs, left = 0, self.max_epochs
+        n_epochs, remaining_epochs = 0, self.max_epochs
         while True:
-            solution = solve_crammer_singer(X, codes, n_classes, C, max(target, smallest), left)
+            solution = solve_crammer_singer(X, codes, n_classes, C, max(target, smallest), remaining_epochs)
             n_epochs += solution.n_epochs
-            left = None if self.max_epochs is None else self.max_epochs - n_epochs
+            remaining_epochs = None if self.max_epochs is None else self.max_epochs - n_epochs
             good = solution.gap <= max(share * solution.primal, smallest)
-            if good or left == 0 or not solution.converged:
+            if good or remaining_epochs == 0 or not solution.converged:
                 return dataclasses.replace(solution, converged=good), n_epochs
             # The dual objective is a lower bound on the optimum, so the next target is small enough where it is known.
             target = share * solution.dual if solution.dual > 0 else _FIRST_SHARE * target

@@ -220,8 +220,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         slopes *= every_sign
         gradients: np.ndarray = np.zeros((rows.shape[1], slopes.shape[1]), dtype=np.int64)
         for start in range(0, rows.shape[0], _EXACT_ROWS):
-            part = slice(start, start + _EXACT_ROWS)
-            gradients += np.asarray(rows[part].T @ slopes[part]).astype(np.int64)
+            block = slice(start, start + _EXACT_ROWS)
+            gradients += np.asarray(rows[block].T @ slopes[block]).astype(np.int64)
         gradients = gradients.T.reshape(counts.shape)
         return np.concatenate([-gradients, gradients], axis=-1)
 
@@ -240,14 +240,17 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         """Weights (models, k, d) after all steps; the models differ in budget and noise."""
         n_features = rows.shape[1]
         counts = np.zeros((len(models), signs.shape[0], n_features))
-        places = np.arange(len(models))[:, None], np.arange(signs.shape[0])
+        cells = np.arange(len(models))[:, None], np.arange(signs.shape[0])
         memory = self._memory(signs, len(models))
         for step in range(int(self.n_steps)):
             scores = self._scores(rows, signs, counts, step, memory)
             chosen = np.stack(
-                [mechanism.select(own, source) for own, (mechanism, source) in zip(scores, models, strict=True)]
+                [
+                    mechanism.select(scores_of_class, source)
+                    for scores_of_class, (mechanism, source) in zip(scores, models, strict=True)
+                ]
             )
-            counts[*places, chosen % n_features] += np.where(chosen < n_features, 1.0, -1.0)
+            counts[*cells, chosen % n_features] += np.where(chosen < n_features, 1.0, -1.0)
         return counts * (float(self.radius) / int(self.n_steps))
 
     def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
@@ -307,11 +310,14 @@ class DPFrankWolfeClassifier(PrivateClassifier):
                 return self._slope_cells(products * most, step, n_rows)
 
             # How much the loss falls towards a vertex: the row's share, and that of the others (by the constant only).
-            own = -sign * slopes(sign * (2.0 * positive - step))
+            slopes_of_class = -sign * slopes(sign * (2.0 * positive - step))
             others = negatives * slopes(-1.0 * net) - positives * slopes(1.0 * net)
-            logs = [np.log(n_features - constant) + unit * own, np.log(n_features - constant) - unit * own]
+            logs = [
+                np.log(n_features - constant) + unit * slopes_of_class,
+                np.log(n_features - constant) - unit * slopes_of_class,
+            ]
             if constant:
-                logs += [unit * (own + others), -unit * (own + others)]
+                logs += [unit * (slopes_of_class + others), -unit * (slopes_of_class + others)]
             norm = functools.reduce(np.logaddexp, logs)
             moves = [chances * np.exp(log - norm) for log in logs]
             chances = np.roll(moves[0], 1, axis=0) + moves[1]

@@ -49,8 +49,8 @@ class DPLeastSquaresClassifier(CentredRowsClassifier):
     ) -> np.ndarray:
         n_classes = len(self.classes_)
         table = code_cells(n_classes)
-        own = Table(table, codes) if is_by_block(cells) else table[codes]
-        moments = plan.moments.release(cells, own, source.part("moments"))
+        row_codes = Table(table, codes) if is_by_block(cells) else table[codes]
+        moments = plan.moments.release(cells, row_codes, source.part("moments"))
         weights = filtered_weights(moments, plan.moments.spread)
         # A class's score is the product of the predicted code and its own; of two classes, the code of the second.
         scores: np.ndarray = weights.T if n_classes == 2 else simplex_codes(n_classes) @ weights.T

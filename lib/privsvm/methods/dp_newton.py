@@ -58,12 +58,12 @@ def step_sums(cells: Any, codes: np.ndarray, n_classes: int, weights: np.ndarray
         See `privsvm.families.moments.second_moments.exact_moments`.
     """
     if is_by_block(cells):
-        found: np.ndarray = cells.total(step_sums, codes, arguments=(n_classes, weights))
-        return found
+        sums: np.ndarray = cells.total(step_sums, codes, arguments=(n_classes, weights))
+        return sums
     total = np.zeros((cells.shape[1], cells.shape[1] + n_classes), dtype=np.int64)
     for start in range(0, cells.shape[0], _BLOCK_ROWS):
-        part = slice(start, start + _BLOCK_ROWS)
-        total += exact_moments(*weighted_rows(cells[part], codes[part], n_classes, weights))
+        rows = slice(start, start + _BLOCK_ROWS)
+        total += exact_moments(*weighted_rows(cells[rows], codes[rows], n_classes, weights))
     return total
 
 

@@ -229,14 +229,14 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         guarantees = tuple(disclose_noise(self._guarantee(epsilon, pairs, witness), rng) for epsilon in budgets)
         started = time.perf_counter()
         pair_coef = np.zeros((len(budgets), repeats, support.size, len(pairs)))
-        places = [np.searchsorted(support, pair.rows) for pair in pairs]
+        positions = [np.searchsorted(support, pair.rows) for pair in pairs]
         for epsilon_index, epsilon in enumerate(budgets):
             for repeat in range(repeats):
                 stream = streams(epsilon, repeat)
-                for column, (pair, place) in enumerate(zip(pairs, places, strict=True)):
+                for column, (pair, position) in enumerate(zip(pairs, positions, strict=True)):
                     noisy = pair.coef.copy()
                     noisy[pair.perturbed] += stream.laplace(size=pair.unit_scales.size) * (pair.unit_scales / epsilon)
-                    pair_coef[epsilon_index, repeat, place, column] = pair.signs * noisy
+                    pair_coef[epsilon_index, repeat, position, column] = pair.signs * noisy
         offsets = np.array([pair.offset for pair in pairs])
         return KernelPath(
             epsilons=tuple(budgets),
@@ -295,10 +295,10 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         exact, rounded = np.empty(support.size), np.empty(support.size)
         block = max(1, _BLOCK // max(1, support.size))
         for start in range(0, support.size, block):
-            part = slice(start, start + block)
-            kernel = kernel_matrix(X[support[part]], X[support], self.kernel, gamma, self.degree, self.coef0)
-            exact[part] = kernel @ coef
-            rounded[part] = kernel.astype(np.float32).astype(np.float64) @ coef
+            rows = slice(start, start + block)
+            kernel = kernel_matrix(X[support[rows]], X[support], self.kernel, gamma, self.degree, self.coef0)
+            exact[rows] = kernel @ coef
+            rounded[rows] = kernel.astype(np.float32).astype(np.float64) @ coef
         free = solution.alpha[support] < float(self.C)
         # The offset is the mean over the free support vectors, as in LIBSVM.
         rho = float((rounded - signs[support])[free].mean()) if free.any() else solution.rho

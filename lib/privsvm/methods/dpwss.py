@@ -251,9 +251,9 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
                 intercepts[:, pair] = 1.0 if above.size else -1.0
                 continue
             rows = np.concatenate([above, below])
-            own, signs = X[rows], np.repeat([1.0, -1.0], [above.size, below.size])
+            pair_rows, signs = X[rows], np.repeat([1.0, -1.0], [above.size, below.size])
             solutions = solve_smo_runs(
-                own,
+                pair_rows,
                 signs,
                 np.full(rows.size, float(self.C)),
                 gamma=gamma,
@@ -266,7 +266,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
             for run, solution in enumerate(solutions):
                 used[run, rows] |= solution.alpha > 0
                 if linear:
-                    coef[run, pair] = own.T @ (signs * solution.alpha)
+                    coef[run, pair] = pair_rows.T @ (signs * solution.alpha)
                 else:
                     coef[run, rows, pair] = signs * solution.alpha
                 intercepts[run, pair] = -solution.rho

@@ -284,12 +284,12 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         # Under its opposite, all problems see the row change sides. Of either label the losses are the same.
         first, second = (1.0, -1.0) if replaced else (1.0, 0.0)
         pairs = [(bins(a, -1.0), bins(b, 1.0)) for a, b in ((first, second), (second, first))]
-        found = [
+        witnesses = [
             discrete_witness([pair] * mechanism.n_vectors, mechanism.delta, mechanism.neighbours, "") for pair in pairs
         ]
         how = "turned into its opposite" if replaced else "taken away"
         return Witness(
-            epsilon=max(witness.epsilon for witness in found),
+            epsilon=max(witness.epsilon for witness in witnesses),
             neighbours=mechanism.neighbours,
             description=(
                 f"made-up rows: one as long as it may be, {how}, and zeros; the released weights along it, sorted into "

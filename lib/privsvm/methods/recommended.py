@@ -171,13 +171,13 @@ def choose_recipe(
     why.append(
         "directions evened out by a noisy second moment" if moment_share else f"no second moment of {width} features"
     )
-    few = per_class < rule.short
-    n_steps = 12 if few else 40
+    is_short = per_class < rule.short
+    n_steps = 12 if is_short else 40
     if n_classes == 2:
         length = min(rule.length_few if size < rule.few_two else rule.length_two, _LONGEST_OF_TWO / size)
     elif moment_share and n_classes > 20:
         length = rule.length_many
-    elif moment_share and not few:
+    elif moment_share and not is_short:
         length = rule.length_evened
     else:
         length = rule.length_fourier if fourier else rule.length_plain
@@ -191,7 +191,7 @@ def choose_recipe(
         n_steps=n_steps,
         length=length,
         schedule="cosine" if rich else "constant",
-        averaged=_AVERAGED_OF_FEW if few else Recipe.averaged,
+        averaged=_AVERAGED_OF_FEW if is_short else Recipe.averaged,
     )
     return recipe, "; ".join(why)
 
@@ -285,13 +285,13 @@ class PrivateLinearClassifier(PrivateClassifier):
         weights = np.ones(len(self.classes_))
         if isinstance(self.class_weight, dict):
             for label, weight in self.class_weight.items():
-                known = np.flatnonzero(self.classes_ == label)
-                if known.size != 1 or not (isinstance(weight, (int, float)) and 0 < weight < math.inf):
+                class_index = np.flatnonzero(self.classes_ == label)
+                if class_index.size != 1 or not (isinstance(weight, (int, float)) and 0 < weight < math.inf):
                     raise ValueError(
                         f"class_weight={self.class_weight!r}: {label!r} must be a label, and its weight positive and "
                         "finite"
                     )
-                weights[known] = weight
+                weights[class_index] = weight
         return weights / weights.max()
 
     @property
@@ -333,7 +333,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         budgets = [Budget(epsilon=epsilon, delta=delta, neighbours=self.neighbours) for epsilon in epsilons]
         run = functools.partial(self._train, rows, codes, weights)
         jobs = [(budget, streams(budget.epsilon, repeat)) for budget in budgets for repeat in range(repeats)]
-        # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
+        # LAPACK computes from released second moments; its last digits depend on the number of threads.
         with one_blas_thread(), thread_pool(1 if by_block else n_threads) as pool:
             results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
         n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
@@ -379,7 +379,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         counted = self._counted
         share = 1.0 - math.fsum(counted.values())
         used: Any = "not used" if self._counts_rows else self.n_rows
-        counts = [Gaussian(budget.multiplier(own)) for own in counted.values()]
+        counts = [Gaussian(budget.multiplier(epsilon_share)) for epsilon_share in counted.values()]
         if self._counts_rows:
             # How the rest is divided follows from a released number, and what it costs does not.
             event: Event = Composed((*counts, Gaussian(budget.multiplier(share))))

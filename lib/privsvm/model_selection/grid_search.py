@@ -141,14 +141,14 @@ def search_c_and_gamma(
     n_threads = count_threads(n_jobs)
     shape = (settings.gammas.size, settings.Cs.size)
     X, codes, folds = _checked(X, codes, n_classes, folds)
-    parts = []
+    searches = []
     for number in np.unique(folds):
         test = folds == number
         try:
-            parts.append(_Fold(X[~test], codes[~test], X[test], codes[test], n_classes, shape[0] * shape[1]))
+            searches.append(_Fold(X[~test], codes[~test], X[test], codes[test], n_classes, shape[0] * shape[1]))
         except ValueError as error:
             raise ValueError(f"folds: without fold {number}, {error}") from None
-    tasks = [(part, index) for part in parts for index in range(len(parts[0].pairs))]
+    tasks = [(fold, index) for fold in searches for index in range(len(searches[0].pairs))]
     # The longest first, so that no thread is left with one at the end.
     tasks.sort(key=lambda task: -task[0].pairs[task[1]].rows.size)
     with one_blas_thread(), thread_pool(n_threads) as pool:
@@ -161,7 +161,7 @@ def search_c_and_gamma(
             ConvergenceWarning,
             stacklevel=2,
         )
-    right = np.sum([part.n_right() for part in parts], axis=0).reshape(shape).T
+    right = np.sum([fold.n_right() for fold in searches], axis=0).reshape(shape).T
     ascending = np.argsort(settings.gammas, kind="stable")
     best_c, best_gamma = np.unravel_index(np.argmax(right[:, ascending]), right.shape)
     return GridSearch(

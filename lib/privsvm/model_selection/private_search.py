@@ -82,10 +82,10 @@ def _one_of(events: Sequence[Event]) -> Event:
     different = list(dict.fromkeys(events))
     powers = []
     for event in different:
-        parts = leaves(event)
-        if not all(isinstance(part, Gaussian) for part, _ in parts):
+        steps = leaves(event)
+        if not all(isinstance(step, Gaussian) for step, _ in steps):
             return different[0] if len(different) == 1 else OneOf(tuple(different))
-        powers.append(sum(count / part.noise_multiplier**2 for part, count in parts if isinstance(part, Gaussian)))
+        powers.append(sum(count / step.noise_multiplier**2 for step, count in steps if isinstance(step, Gaussian)))
     return different[powers.index(max(powers))]
 
 
@@ -97,9 +97,9 @@ class _Plan(NamedTuple):
     # Standard deviation of the noise on a count.
     noise_scale: float
     candidates: list[dict[str, Any]]
-    # Of the training, by candidate.
+    # Guarantees of the training, by candidate.
     guarantees: list[Guarantee]
-    # Of the whole.
+    # Guarantee of the whole search.
     event: Event
 
 
@@ -226,10 +226,10 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         best = None
         with one_blas_thread():
             for number, index in enumerate(chosen):
-                found = self._run(X, rows, y, codes, plan, index, source.part(f"run {number}"))
+                run = self._run(X, rows, y, codes, plan, index, source.part(f"run {number}"))
                 # Runs are alike: taking the first among equals is as good as taking any.
-                if best is None or found.right > best.right:
-                    best = found
+                if best is None or run.right > best.right:
+                    best = run
         assert best is not None
         guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
         for reason in (unknown_class(self), unknown_class(self.estimator), many_fits):
@@ -294,7 +294,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self.classes_,
             [epsilon],
             1,
-            lambda own, repeat: NoiseSource(bytes(32)),
+            lambda stream_epsilon, repeat: NoiseSource(bytes(32)),
         )
         guarantee: Guarantee = path.guarantees[0]
         if guarantee.event is None or guarantee.facts is None:
@@ -326,25 +326,25 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         neighbours = self.estimator.neighbours
         candidates = self._candidates()
 
-        def plan(own: float) -> _Plan:
-            runs = [self._planned(candidate, own, n_features, n_rows) for candidate in candidates]
+        def plan(budget: float) -> _Plan:
+            runs = [self._planned(candidate, budget, n_features, n_rows) for candidate in candidates]
             share = float(self.score_share)
             # Over the most that a row changes of the count, which is 1 for both relations.
-            scale = gaussian_noise_multiplier(own, delta) * math.sqrt((1.0 - share) / share) * _ROUND_UP
+            scale = gaussian_noise_multiplier(budget, delta) * math.sqrt((1.0 - share) / share) * _ROUND_UP
             event = _one_of([run.event for run in runs if run.event is not None])
             run = Composed((event, Gaussian(relation_factor(neighbours) * scale)))
-            return _Plan(own, scale, candidates, runs, self._stopped(run))
+            return _Plan(budget, scale, candidates, runs, self._stopped(run))
 
-        def costs(found: _Plan) -> float:
-            return account(found.event, delta, neighbours).epsilon
+        def costs(candidate: _Plan) -> float:
+            return account(candidate.event, delta, neighbours).epsilon
 
         low, high = math.log(epsilon * _LEAST_SHARE), math.log(epsilon)
         best = plan(math.exp(low))
         if not costs(best) <= epsilon:
-            known = math.isfinite(costs(best))
+            is_finite = math.isfinite(costs(best))
             raise ValueError(
                 f"epsilon={self.epsilon!r}: too small for a mean of {self.mean_runs!r} runs with delta={self.delta!r}"
-                if known
+                if is_finite
                 else f"estimator={self.estimator!r}: Renyi divergences of its releases are not known; those of rows "
                 "drawn at random are for add_remove alone: use batch_size=None"
             )
@@ -363,7 +363,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         candidate = plan.candidates[index]
         estimator = self._candidate(candidate).set_params(epsilon=plan.epsilon)
         try:
-            path = estimator.release_path(X, y, [plan.epsilon], 1, lambda own, repeat: source.part("training"))
+            path = estimator.release_path(X, y, [plan.epsilon], 1, lambda epsilon, repeat: source.part("training"))
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             # Raised at once, it would tell of a run that is not the best.
             return _Outcome(-math.inf, estimator, None, candidate, f"{candidate}: {error}")
@@ -381,7 +381,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         texts = [text for text in run.assumptions if text not in (ONE_MODEL, NOISE_ASSUMPTION)]
         return grant(
             # The best run tells of all of them: nothing is proved unless it is of every candidate.
-            facts=merged([own.facts for own in plan.guarantees if own.facts is not None]),
+            facts=merged([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),
             event=plan.event,
             randomness=randomness_of(self.random_state),
             mechanism=f"best of a random number of runs ({numbers} with mean {float(self.mean_runs):g}), each a random "

@@ -139,7 +139,7 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
         case PoissonSampled() if neighbours == "add_remove":
             return sampled_divergence(orders, event.sampling_probability, event.event.noise_multiplier)
         case OneOf():
-            # Of mixtures with equal weights, e^((a - 1) D) is at most the largest one's (joint quasi-convexity).
+            # Joint quasi-convexity: for mixtures with equal weights, e^((a - 1) D) is at most the largest component's.
             several = [_total_divergence(leaves(part), orders, neighbours) for part in event.events]
             known = [own for own in several if own is not None]
             return np.max(known, axis=0) if len(known) == len(several) else None
@@ -409,7 +409,7 @@ def account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     try:
         return _account(tuple(leaves(event)), float(delta), neighbours)
     except (OverflowError, ZeroDivisionError):
-        # Of a multiplier of 1e-200, say: beyond what float64 can account for.
+        # Beyond what float64 can account for, for instance a multiplier of 1e-200.
         return Account(math.inf, float(delta), _NOTHING)
 
 

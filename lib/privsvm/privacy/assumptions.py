@@ -127,14 +127,14 @@ BROKEN: Mapping[str, Mapping[str, str]] = {
     "solution": {"limited": "the solver stops after a given number of passes, whether or not its target is reached"},
 }
 
-# What rules for missing values drop.
+# Dropped by rules for missing values.
 DROPPED: Mapping[str, str] = {"drop_columns": "columns dropped", "drop_rows": "rows dropped"}
 
 _SAME_NUMBER = "neighbours have the same number of rows, which is public"
 
 FACTS = tuple(HOLDS)
 
-# What is known of the data where a user hands rows to `fit`.
+# Facts about rows that a user hands to `fit`.
 AS_GIVEN: Mapping[str, Any] = dict.fromkeys(
     ("preparation", "condensing", "split", "scaling", "bounds", "n_features"), "as given"
 )

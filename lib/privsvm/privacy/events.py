@@ -443,7 +443,7 @@ def dp_event(event: Event) -> Any:
     raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")
 
 
-# What accounting for a record of others may take: numbers of events, rows of a unit, steps that draw rows and kinds of
+# Limits on accounting for a record of others: numbers of events, rows of a unit, steps that draw rows and kinds of
 # them, repeats beside those, objectives and runs; the least noise on drawn rows, rate of them, and loss of all steps.
 # Within them it takes at most about a second and 100 MB.
 _MOST_EVENTS, _MOST_ROWS, _MOST_STEPS, _MOST_KINDS, _MOST_REPEATS = 500, 1000, 10**6, 4, 10**4

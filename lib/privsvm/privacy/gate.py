@@ -328,7 +328,7 @@ def foreign_numbers() -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError) as error:
         raise ValueError(f"it cannot be accounted for ({type(error).__name__})") from None
     except ValueError as error:
-        # Of pydantic's the first problem alone.
+        # Report the first of pydantic's problems.
         problems: list[Any] = getattr(error, "errors", list)()
         raise (ValueError(problems[0]["msg"]) if problems else error) from None
 

@@ -100,12 +100,12 @@ def _where_added(epsilons: np.ndarray, rate: float, noise: float, sign: float) -
     """Where the loss of a row that is removed (`sign` 1) or added (-1) is `epsilons`."""
     losses = sign * epsilons
     if rate < 1.0:
-        # Of a row that is drawn for sure: log(1 + (exp(loss) - 1) / rate).
+        # Loss of a row that is certainly drawn: log(1 + (exp(loss) - 1) / rate).
         whole, others = losses + np.log(1.0 / rate), np.log(-(1.0 - 1.0 / rate))
         with np.errstate(all="ignore"):
             drawn = whole + np.log1p(-np.exp(others - whole))
         drawn[losses == 0.0] = np.log(1.0 / rate + (1.0 - 1.0 / rate))
-        # Where nothing is left of it; dp_accounting refuses what round-off puts beyond the end.
+        # An empty tail: dp_accounting refuses values that round-off puts beyond the end.
         end = math.log(1.0 - rate)
         drawn[(whole <= others) | (np.abs(losses - end) <= _NEAR * np.maximum(np.abs(losses), abs(end)))] = -math.inf
         losses = drawn

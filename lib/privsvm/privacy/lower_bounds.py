@@ -32,7 +32,7 @@ __all__ = [
     "pure_ceiling",
 ]
 
-# Of a bound that is shown.
+# Confidence of a bound that is shown.
 CONFIDENCE = 0.95
 
 # Above this many standard errors, skewness and kurtosis say that a sample is not normal.
@@ -237,7 +237,7 @@ def gaussian_ceiling(epsilon: float, delta: float, runs: float) -> float:
 def pure_ceiling(epsilon: float, delta: float, runs: float) -> float:
     """Compute the same for the (epsilon, delta)-DP release that counts tell most of: randomised response or rarer."""
     shares = np.concatenate([np.logspace(-6, -0.3, 200), np.linspace(0.5, 1.0 - 1e-6, 400)])
-    # Of an event with probability p on one dataset, both its own and its complement's are bounded on the other.
+    # An event of probability p on one dataset bounds both its own and its complement's probability on the other.
     others = np.maximum((shares - delta) * math.exp(-epsilon), 1.0 - delta - (1.0 - shares) * math.exp(epsilon))
     others = np.clip(others, 0.0, 1.0)
     return min(float(np.max(counts_bound(runs * shares, runs, runs * others, runs, delta))), epsilon)

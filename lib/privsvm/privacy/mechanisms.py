@@ -43,7 +43,7 @@ __all__ = [
 
 COMPOSITIONS = ("joint", "naive")
 
-# What every record of exact noise assumes, and nothing else of its randomness.
+# The one assumption on randomness in every record of exact noise.
 NOISE_ASSUMPTION = (
     "noise is exact, made of bits that nobody without the key can tell from uniform ones: ChaCha20 with keys of 256 "
     "bits, and HMAC-SHA-256 for the keys of parts of a job; epsilon and delta hold against all who cannot break that"

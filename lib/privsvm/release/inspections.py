@@ -64,7 +64,7 @@ def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Led
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     ignored = path.parent / ".gitignore"
     if not ignored.exists():
-        # Where the ledger lies in a repository: paths of private tables are not to be committed.
+        # Paths of private tables must not be committed if the ledger lies in a repository.
         with atomic_path(ignored) as temporary:
             temporary.write_text("*\n", encoding="utf-8")
     with atomic_path(path) as temporary:

@@ -211,7 +211,7 @@ class Ledger:
         entry = self._entry(text, len(known) + 1, line["previous"])
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as handle:
-            # What a killed process left of a line is cut off.
+            # Cut off a line that a killed process left incomplete.
             whole = handle.read().rfind(b"\n") + 1
             handle.truncate(whole)
             handle.seek(whole)
@@ -268,7 +268,7 @@ def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
         assert together.neighbours is not None
         delta = math.fsum(entry.delta for entry in entries)
         epsilon, delta, accountant = group_account(Composed(events), rows, delta, together.neighbours)
-        # What holds for persons by each release adds up, however many rows of theirs each of them counts.
+        # Guarantees for persons add up, however many rows of a person each release counts.
         added = math.fsum(entry.epsilon for entry in entries)
         if added < epsilon:
             epsilon, accountant = added, "the budgets are added"

@@ -26,7 +26,8 @@ __all__ = ["FIXED", "PARAMETERS", "Recipe", "Trained", "default_delta", "recomme
 
 LARGEST_DELTA = 1e-4
 
-# What a recipe may set: public numbers and words that change how well a model learns, and no term of its guarantee.
+# Parameters that a recipe may set: public numbers and words that change how well a model learns, and no term of its
+# guarantee.
 PARAMETERS = frozenset({
     "C", "average", "batch_size", "beta1", "beta2", "cache_size", "class_weight", "coef0", "composition", "degree",
     "epochs", "features", "features_seed", "fit_intercept", "gamma", "gap", "inside_clip", "kernel", "landmarks_seed",
@@ -35,7 +36,7 @@ PARAMETERS = frozenset({
     "shrinking", "smoothing", "tol",
 })  # fmt: skip
 
-# Where the terms of a guarantee come from, for whoever puts them into a recipe.
+# Source of each term of a guarantee, for the message when a recipe sets one.
 FIXED: Mapping[str, str] = {
     "epsilon": "give it to release itself",
     "delta": "give it to release itself",

@@ -37,7 +37,7 @@ DELIMITER = text(
     "must be one character, or whitespace, tab, comma or semicolon",
     r"whitespace|tab|comma|semicolon|[\t !#$%&*,/:;<=>?@^_`|~]",
 )
-# What programs write where there is no value, in letters of any case.
+# Markers that programs write for a missing value, in any case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "."})
 
 _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";"}
@@ -46,7 +46,7 @@ _WHITESPACE = "whitespace"
 LONGEST_RECORD = 1 << 24
 # A first line by which spreadsheets name the delimiter.
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-# What decoding makes of bytes that are not of the encoding.
+# Replacement character for bytes that the encoding lacks.
 _UNDECODED = re.compile(r"[\ud800-\udfff]")
 
 

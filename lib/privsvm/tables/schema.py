@@ -36,7 +36,7 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-# What a column may be, as a person writes it; shown where a decision is missing.
+# Forms of a column as a person writes them, shown if a decision is missing.
 FORMS = (
     '{bounds: [low, high], fill: middle}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, '
     "last], fill: middle}, {boolean: true, fill: middle} or ignore"

@@ -128,7 +128,7 @@ def _looked_up(values: Sequence[Any], known: dict[str, int], code: Callable[[Any
     """Codes (n) of values; those of texts are worked out once."""
     found = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        # Of other types, different values may be equal as keys (1 and True).
+        # Different values of other types may be equal as keys (1 and True).
         answer = known.get(value) if type(value) is str else None
         if answer is None:
             answer = code(value)

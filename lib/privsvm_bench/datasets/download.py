@@ -376,7 +376,7 @@ def catalogue_table(mirror: str | None = None) -> str:
         for role, part in entry.parts.items():
             counts = map(str, (part.n_rows, part.n_features, len(entry.classes or ())))
             rows.append((name, role, *counts, part.format, size, papers, where))
-            # Of all parts together.
+            # Total size of all parts.
             size = ""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     cells = [f"{{:{'>' if column in (2, 3, 4, 6) else '<'}{width}}}" for column, width in enumerate(widths)]

@@ -16,7 +16,7 @@ from privsvm_bench.datasets.settings import MOST_BYTES
 __all__ = ["BAD_ZIP", "is_html", "is_packed", "is_zip", "read_member", "unpack"]
 
 _CHUNK = 1 << 20
-# What the standard library raises for zips that are broken, encrypted, or packed by a method that it does not know.
+# Errors of the standard library for zips that are broken, encrypted, or packed by an unknown method.
 BAD_ZIP = (
     zipfile.BadZipFile, EOFError, MemoryError, NotImplementedError, OSError, OverflowError, RuntimeError,
     UnicodeDecodeError, zlib.error, lzma.LZMAError,

@@ -214,7 +214,7 @@ def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, t
                 f"dataset {entry.name}: label {text!r} is not a declared class ({', '.join(classes[:20])}); "
                 "correct `classes` or `groups`"
             )
-    # What is refused must not depend on private labels: with a declared set they may all be the same.
+    # Refusal must not depend on private labels: with a declared set all may be the same.
     if origin == "data" and len(classes) < 2:
         raise PrivSVMError(
             f"dataset {entry.name}: one class only, {texts[0]!r}; correct `groups`, `label` or `missing`"

@@ -36,9 +36,9 @@ __all__ = ["content_hash", "read_part"]
 # Rows are kept sparse below this share of non-zero values and from this number of features.
 SPARSE_DENSITY = 0.25
 SPARSE_FEATURES = 100
-# Of a LIBSVM file that does not say how many there are: one wrong index would take all memory.
+# Most features of a LIBSVM file that declares no number: one wrong index would exhaust the memory.
 _MOST_FEATURES = 10_000_000
-# Of one label: texts are held in arrays whose every place is as wide as the longest one.
+# Longest label: NumPy's text arrays are as wide as their longest item.
 _LONGEST_LABEL = 1000
 # Rows of text whose cells are in memory at once.
 _BLOCK = 5000
@@ -528,7 +528,7 @@ def _arff_rows(
                     raise ValueError(f"says {_shown(field)}, which {column!r} does not declare")
         except ValueError as error:
             raise PrivSVMError(f"{name}: line {number} {error}; mend that line") from None
-        # What is missing is no class of its own, unless it is declared.
+        # A missing label is not a class unless it is declared.
         yield [
             "" if field == "?" and "?" not in (allowed or ()) else field
             for allowed, field in zip(values.values(), fields, strict=True)
@@ -579,7 +579,7 @@ def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, n
         if size <= recipe.max_bytes:
             frame = table.to_pandas(use_threads=False)
     except Exception as error:
-        # What a damaged file or pandas' notes in it lead to is of every kind.
+        # Damaged files and pandas' metadata raise errors of every kind.
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise PrivSVMError(f"{name}: not readable as Parquet ({reason}); write it again") from None
     if size > recipe.max_bytes:

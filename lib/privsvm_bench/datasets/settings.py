@@ -30,7 +30,7 @@ __all__ = [
     "parse_bounds",
 ]
 
-# Of a file, packed or not, unless its dataset declares another limit.
+# Largest size of a file, packed or not, unless its dataset declares another limit.
 MOST_BYTES = 2 << 30
 FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
 

@@ -151,7 +151,7 @@ def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool
                 "guessed": over_splits["guessing_rate"],
                 "auc": over_splits["membership_auc"],
                 "certain": over_splits["certain_members"],
-                # Were it drawn like them, a row would be the nearest of itself and the others so often.
+                # Chance level: how often a random row would be its own nearest neighbour.
                 "certain_by_chance": _median_and_range(
                     1.0 / (others + 1.0) for others in columns["other_rows"] if others
                 ),

@@ -182,7 +182,7 @@ def _drawn_point(
     others = ""
     if theorem_holds(status) and point.known is not None:
         names = sharing[point.stated, point.known]
-        # Those beyond the first few are only counted.
+        # Count further ones without listing them.
         first = [name for name in names[: _OTHERS_NAMED + 1] if name != method]
         others = names_text(first, _OTHERS_NAMED, len(names) - 1)
     return {

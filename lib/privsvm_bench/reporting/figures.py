@@ -35,7 +35,7 @@ _AXES_ROOM, _ENTRY, _HEADING = 88, 20, 26
 _MOST_ENTITIES = 15
 # More names of lines would cover the chart.
 _MOST_LABELS = 8
-# Where exact recovery and none are drawn on a logarithmic axis.
+# Positions of exact recovery and no recovery on a logarithmic axis.
 _EXACT = 1e-16
 _RECOVERED = 1e-8
 

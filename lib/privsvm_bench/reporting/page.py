@@ -157,7 +157,7 @@ def _first_screen(
     figure = next(figure for figure in figures if figure["name"] == lead)
     winner = found[chosen]["best"]["best"]
     best = [curve["method"] for curve in figure["curves"] if winner and methods[curve["method"]] == winner["method"]]
-    # Of the methods without privacy those two that everyone knows: the table has all.
+    # Two well-known methods without privacy; the table lists all.
     shown = [
         curve
         for curve in figure["curves"]
@@ -232,7 +232,7 @@ def page_context(
         condensing = [timing for timing in condensing if timing.dataset == data_set]
         prepared = [record for record in prepared if record.dataset == data_set]
         attacks = [attack for attack in attacks if attack.dataset == data_set]
-        # Of releases, not of this data set: the overview shows them.
+        # Audits concern releases, not this dataset: the overview shows them.
         audits = []
     grids = epsilon_grids(results, reference_epsilon)
     methods = _methods_in_order(results)

@@ -172,7 +172,7 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
         if folder is None or not kept_here:
             client.log_text(run_id, text, name)
         else:
-            # Where the server of `make ui` looks: without a server MLflow can write to no such address.
+            # The folder of `make ui`'s server: without a server MLflow cannot write to such an address.
             place = folder / run.info.artifact_uri.removeprefix(_FILES)
             place.mkdir(parents=True, exist_ok=True)
             write_text(place / name, text)

@@ -42,7 +42,7 @@ _PARAMETERS = (
 _OF_GUARANTEES = ("epsilon_proved", "epsilon_with_system_noise", "sensitivity", "noise_scale")
 # One number for each split; None where it would be private.
 _SOLUTION = ("objective", "n_support", "n_iter")
-# Of rows that were condensed: what is said of them, and what a method that condenses gives away by them.
+# Metrics of condensed rows, and what a condensing method reveals through them.
 _CONDENSED = ("size_ratio", "label_purity")
 _ATTACKED = ("linkage_rate", "membership_auc", "certain_members")
 _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
@@ -242,7 +242,7 @@ def _condensed(result: Result) -> dict[str, float | None]:
     for attack in result.attacks:
         if not isinstance(attack, CondensedRowsAttack):
             continue
-        # Those of the stage are not published by the methods that follow it.
+        # Methods after the condensing stage do not publish its condensed rows.
         prefix, names = ("", (*_CONDENSED, *_ATTACKED)) if attack.method else ("condensed_", _CONDENSED)
         for name in names:
             values[prefix + name] = _mean(getattr(split, name) for split in attack.splits)

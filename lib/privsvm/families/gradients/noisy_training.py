@@ -301,9 +301,9 @@ def release_noisy_gradient(
     problems = [(codes, n_vectors)]
     if composition == "naive" and binary and n_vectors > 1:
         problems = [((signs > 0).astype(np.int64), 1) for signs in one_vs_rest_signs(codes, n_classes)]
-    parts = len(problems)
+    n_problems = len(problems)
     # The sum of the parts must not exceed the whole by round-off.
-    share = 1.0 if parts == 1 else (1.0 - 1e-12) / parts
+    share = 1.0 if n_problems == 1 else (1.0 - 1e-12) / n_problems
     mechanisms = tuple(
         SampledGaussianSteps(
             epsilon=epsilon * share,
@@ -362,7 +362,7 @@ def release_noisy_gradient(
     # Threads work on the blocks of one model.
     n_pooled = 1 if by_block else n_threads
     started = time.perf_counter()
-    # What is computed from released second moments is LAPACK's, whose last digits depend on its threads.
+    # LAPACK computes from released second moments; its last digits depend on the number of threads.
     with one_blas_thread(), thread_pool(n_pooled) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
@@ -375,7 +375,7 @@ def release_noisy_gradient(
         )
     return NoisyGradientRelease(
         mechanisms=mechanisms,
-        n_parts=parts,
+        n_parts=n_problems,
         plan=plan,
         coef=coef,
         intercept=intercept,

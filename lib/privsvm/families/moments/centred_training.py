@@ -52,14 +52,14 @@ class CentredTraining(NamedTuple):
     """What follows the release of the centre, all of it public."""
 
     moments: MomentsMechanism
-    # Of the moments, and of what is released after them.
+    # Noise multipliers of the moments and of the releases after them.
     events: tuple[Event, ...]
-    # Of the record: what one row changes of one release, and the standard deviation of its noise.
+    # For the record: sensitivity of one release, and the standard deviation of its noise.
     sensitivity: float
     noise_scale: float
-    # Of one step, for methods that make any.
+    # Noise multiplier of one step, for methods that take steps.
     step_multiplier: float = 0.0
-    # What one row adds over the noise of one release with the whole budget.
+    # Contribution of one row over the noise of one release with the whole budget.
     signal: float = 0.0
 
 
@@ -151,7 +151,8 @@ class CentredRowsClassifier(PrivateClassifier):
                     for repeat in range(repeats)
                 ]
         coef, intercept, centre = (
-            np.stack(part).reshape(len(epsilons), repeats, *part[0].shape) for part in zip(*models, strict=True)
+            np.stack(models_of_class).reshape(len(epsilons), repeats, *models_of_class[0].shape)
+            for models_of_class in zip(*models, strict=True)
         )
         return CentredLinearPath(
             epsilons=tuple(epsilons),
@@ -165,10 +166,10 @@ class CentredRowsClassifier(PrivateClassifier):
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:
         """Noise multiplier of the centre, and what follows."""
-        whole = relation_factor(self.neighbours) * gaussian_noise_multiplier(epsilon, delta) * _ROUND_UP
+        multiplier = relation_factor(self.neighbours) * gaussian_noise_multiplier(epsilon, delta) * _ROUND_UP
         share = share_of_centre(n_features, rows_per_noise(n_rows, epsilon, delta, self.neighbours))
-        plan = self._training(lambda own: whole / math.sqrt((1.0 - share) * own), n_features + 1)
-        return whole / math.sqrt(share), plan._replace(signal=1.0 / whole)
+        plan = self._training(lambda own: multiplier / math.sqrt((1.0 - share) * own), n_features + 1)
+        return multiplier / math.sqrt(share), plan._replace(signal=1.0 / multiplier)
 
     def _model(
         self,

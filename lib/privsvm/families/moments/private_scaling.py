@@ -46,7 +46,7 @@ from privsvm.privacy.guarantee import Neighbours
 
 __all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows"]
 
-# What each scaling releases, as shares of the budget.
+# Shares of the budget by what a scaling releases.
 _SHARES: dict[str, tuple[float, ...]] = {
     "none": (),
     "centre": (0.1,),
@@ -131,8 +131,8 @@ class ScaledRows:
             coef, offsets = coef[:, :-1], coef[:, -1] * self.constant
             if self.matrix is None:
                 return np.ascontiguousarray(coef), offsets, self.mean
-        own = coef if self.matrix is None else coef @ self.matrix
-        return own, offsets - own @ self.mean, *self.features
+        unscaled = coef if self.matrix is None else coef @ self.matrix
+        return unscaled, offsets - unscaled @ self.mean, *self.features
 
 
 def feature_bound(n_features: int) -> float:
@@ -152,13 +152,13 @@ def _log(numbers: np.ndarray) -> np.ndarray:
 
     NumPy has several ways to logarithms, and picks one by the array: they round differently.
     """
-    part, exponent = np.frexp(numbers)
-    low = part < math.sqrt(0.5)
-    part, exponent = np.where(low, 2.0 * part, part), exponent - low
-    ratio = (part - 1.0) / (part + 1.0)
+    mantissa, exponent = np.frexp(numbers)
+    low = mantissa < math.sqrt(0.5)
+    mantissa, exponent = np.where(low, 2.0 * mantissa, mantissa), exponent - low
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
     square = ratio * ratio
     # 2 artanh(ratio), with |ratio| below 0.172.
-    series = np.full(part.shape, 1.0 / 17.0)
+    series = np.full(mantissa.shape, 1.0 / 17.0)
     for power in range(15, 0, -2):
         series = series * square + 1.0 / power
     logarithms: np.ndarray = exponent * math.log(2.0) + 2.0 * ratio * series

@@ -155,7 +155,7 @@ class Recipe:
         releases, joint = self.releases, self.joint_share(budget.neighbours)
         if joint is not None:
             releases["second moment"] = joint
-        before = [Gaussian(budget.multiplier(share * own)) for own in releases.values()]
+        before = [Gaussian(budget.multiplier(share * epsilon_share)) for epsilon_share in releases.values()]
         if joint is not None:
             return Composed(tuple(before))
         steps = SelfComposed(Gaussian(budget.multiplier(share * self.step_share)), self.n_steps)
@@ -198,8 +198,8 @@ def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float,
     exact = np.full(n_classes, codes.shape[0], dtype=np.int64)
     if n_classes > 1:
         starts = range(0, codes.shape[0], _COUNTED_ROWS)
-        parts = (np.bincount(codes[start : start + _COUNTED_ROWS], minlength=n_classes) for start in starts)
-        exact = sum(parts, np.zeros(n_classes, dtype=np.int64))
+        block_counts = (np.bincount(codes[start : start + _COUNTED_ROWS], minlength=n_classes) for start in starts)
+        exact = sum(block_counts, np.zeros(n_classes, dtype=np.int64))
     exact *= int(_COUNT_CELLS)
     multiplier = budget.multiplier(share)
     stated = Stated(_COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
@@ -245,10 +245,10 @@ def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
 def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
     """Multiply rows of whole numbers by a matrix, and divide by their norms; a row that is short becomes zeros."""
     cells = dense_rows(cells)
-    found: np.ndarray = _unit(exact_product(cells, matrix))
+    evened: np.ndarray = _unit(exact_product(cells, matrix))
     # Rows with a constant feature are as long as truncation leaves them. Of others, nothing would be proved.
-    found[np.einsum("ij,ij->i", cells, cells) < (CELLS - math.sqrt(cells.shape[1])) ** 2] = 0.0
-    return found
+    evened[np.einsum("ij,ij->i", cells, cells) < (CELLS - math.sqrt(cells.shape[1])) ** 2] = 0.0
+    return evened
 
 
 def train(
@@ -300,14 +300,14 @@ def train(
     cells, scale, constant = constant_feature(scaled)
     matrix, step_share = None, recipe.step_share
     joint = recipe.joint_share(budget.neighbours)
-    whole = None if joint is None else budget.multiplier(share * joint)
+    joint_multiplier = None if joint is None else budget.multiplier(share * joint)
     if recipe.moment_share > 0.0:
         mechanism = MomentsMechanism(
             n_features=cells.shape[1],
             n_codes=0,
             neighbours=budget.neighbours,
             multiplier=budget.multiplier(share * recipe.moment_share),
-            whole_multiplier=whole,
+            whole_multiplier=joint_multiplier,
         )
         moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source.part("moment")).gram
         matrix = _evening(moment / n_rows, mechanism.spread / n_rows, recipe.lift)
@@ -324,7 +324,7 @@ def train(
         length=recipe.length * budget.signal,
         schedule=recipe.schedule,
         noise_multiplier=budget.multiplier(share * step_share),
-        whole_multiplier=whole,
+        whole_multiplier=joint_multiplier,
         averaged=recipe.averaged,
     )
     coef = descend(cells, codes, n_classes, class_weights, descent, source.part("steps"))

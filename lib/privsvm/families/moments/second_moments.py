@@ -149,7 +149,7 @@ def share_beside(moment: float, whole: float, condition: float, n_features: int,
     # Rounding, and rows that truncation makes shorter than 1, move the Gram matrix whatever the angle is.
     whole -= moment * (rounding + 2.0 * n_features / CELLS**2)
     moment *= 1.0 - rounding
-    # Where the derivative is 0: flat whole (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
+    # The derivative is 0 at flat whole (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
     cubic = flat * whole * np.array([1.0, 3.0, 3.0, 1.0])
     cubic[2:] += 4.0 * moment * np.array([1.0 - 2.0 * flat, -1.0])
     roots = np.roots(cubic) if np.any(cubic) else np.empty(0)
@@ -236,15 +236,15 @@ def exact_moments(cells: Any, codes: Any) -> np.ndarray:
         Gram matrix and cross moments side by side; sums beyond int64 wrap around.
     """
     if is_by_block(cells):
-        found: np.ndarray = cells.total(_moments_of_block, codes)
-        return found
+        moments: np.ndarray = cells.total(_moments_of_block, codes)
+        return moments
     n_features = cells.shape[1]
     total = np.zeros((n_features, n_features + codes.shape[1]), dtype=np.int64)
     for start in range(0, cells.shape[0], _EXACT_ROWS):
-        part = cells[start : start + _EXACT_ROWS]
+        block = cells[start : start + _EXACT_ROWS]
         # At most 2^52: exact whatever the order. Of a matrix with itself, BLAS computes one half.
-        total[:, :n_features] += (part.T @ part).astype(np.int64)
-        total[:, n_features:] += (part.T @ codes[start : start + _EXACT_ROWS]).astype(np.int64)
+        total[:, :n_features] += (block.T @ block).astype(np.int64)
+        total[:, n_features:] += (block.T @ codes[start : start + _EXACT_ROWS]).astype(np.int64)
     return total
 
 
@@ -393,14 +393,14 @@ class MomentsMechanism:
         n_features = self.n_features
         sums = self.rounded(exact)
         gram, cross = sums[:, :n_features], sums[:, n_features:]
-        part = math.sqrt(0.5)
-        others = self._sigma * part * _ROUND_UP
+        root_half = math.sqrt(0.5)
+        others = self._sigma * root_half * _ROUND_UP
         diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
         follows = self.whole_multiplier is not None
         sensitivity = self._cells_sensitivity * self.multiplier / (self.whole_multiplier or self.multiplier)
         stated = Stated(sensitivity, more=True)
         gram[diagonal] = source.add_rounded_normals(gram[diagonal], self._sigma, stated)
-        stated = Stated(sensitivity * part, more=self.n_codes > 0 or follows)
+        stated = Stated(sensitivity * root_half, more=self.n_codes > 0 or follows)
         gram[upper] = source.add_rounded_normals(gram[upper], others, stated)
         gram[upper[::-1]] = gram[upper]
         if self.n_codes:

@@ -114,12 +114,12 @@ def count_kernel_rows(mbar: Any, n_rows: int) -> int:
     ValueError
         If it is neither, or there are fewer training rows.
     """
-    whole = is_number(mbar) and mbar >= 1 and mbar == int(mbar)
-    if not whole and not (is_number(mbar) and 0 < mbar < 1):
+    is_whole = is_number(mbar) and mbar >= 1 and mbar == int(mbar)
+    if not is_whole and not (is_number(mbar) and 0 < mbar < 1):
         raise ValueError(f"mbar={mbar!r}: must be a share of the training rows between 0 and 1, or a whole number")
     if mbar > n_rows:
         raise ValueError(f"mbar={mbar!r}: there are n_samples = {n_rows} training rows; the kernel cannot have more")
-    return int(mbar) if whole else max(1, round(mbar * n_rows))
+    return int(mbar) if is_whole else max(1, round(mbar * n_rows))
 
 
 def draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:

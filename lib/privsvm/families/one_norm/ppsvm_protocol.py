@@ -77,15 +77,15 @@ def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> li
             raise ValueError(
                 f"entities={entities!r}: an entity would have no column, since n_features = {n_features}; have fewer"
             )
-        return [np.sort(part) for part in np.array_split(rng.permutation(n_features), int(entities))]
+        return [np.sort(column_set) for column_set in np.array_split(rng.permutation(n_features), int(entities))]
     try:
-        parts = [np.array(part, dtype=np.int64, ndmin=1) for part in entities]
+        column_sets = [np.array(column_set, dtype=np.int64, ndmin=1) for column_set in entities]
     except (TypeError, ValueError):
         raise ValueError(f"entities={entities!r}: must be a whole number, or lists of column numbers") from None
-    for number, part in enumerate(parts):
-        if part.size == 0:
+    for number, column_set in enumerate(column_sets):
+        if column_set.size == 0:
             raise ValueError(f"entities={entities!r}: entity {number} has no column")
-    held = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+    held = np.sort(np.concatenate(column_sets)) if column_sets else np.empty(0, dtype=np.int64)
     if not np.array_equal(held, np.arange(n_features)):
         wrong = next(
             (column for column in range(n_features) if np.count_nonzero(held == column) != 1),
@@ -95,7 +95,7 @@ def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> li
             f"entities={entities!r}: column {wrong} is held {np.count_nonzero(held == wrong)} times; each of "
             f"0 to {n_features - 1} must have one entity"
         )
-    return [np.sort(part) for part in parts]
+    return [np.sort(column_set) for column_set in column_sets]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -326,9 +326,9 @@ def draw_secrets(
     """
     secrets: dict[str, np.ndarray] = {}
     for split in range(agreement["n_splits"]):
-        own = _own_columns(columns, agreement, entity, "train", split)
+        own_columns = _own_columns(columns, agreement, entity, "train", split)
         try:
-            drawn = Entity.draw(own, agreement["mbar"][split], stream(split), agreement["standardize"])
+            drawn = Entity.draw(own_columns, agreement["mbar"][split], stream(split), agreement["standardize"])
         except ValueError as error:
             raise PrivSVMError(f"{entity}, split {split}: {error}") from None
         for name, array in dataclasses.asdict(drawn).items():
@@ -379,9 +379,9 @@ def make_block(
     """
     message = {"entity": np.array(entity)}
     for split in range(agreement["n_splits"]):
-        own = _own_columns(columns, agreement, entity, part, split)
+        own_columns = _own_columns(columns, agreement, entity, part, split)
         try:
-            block = secret_of(secrets, split).publish(own, agreement["kernel"], agreement["gamma"] or math.nan)
+            block = secret_of(secrets, split).publish(own_columns, agreement["kernel"], agreement["gamma"] or math.nan)
         except (KeyError, ValueError) as error:
             raise PrivSVMError(
                 f"{entity}, split {split}: its secrets do not fit its columns ({error}); draw them again"
@@ -397,27 +397,28 @@ def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, par
     counts = {item["name"]: item["columns"] for item in agreement["entities"]}
     if entity not in counts:
         raise PrivSVMError(f"{entity}: is not among the entities of the agreement ({', '.join(counts)})")
-    own = columns.get(f"{part}_{split}")
-    if own is None:
+    own_columns = columns.get(f"{part}_{split}")
+    if own_columns is None:
         raise PrivSVMError(f"{entity}, split {split}: its columns of the {part} rows are missing; make its file again")
-    if own.ndim != 2 or own.shape[1] == 0:
+    if own_columns.ndim != 2 or own_columns.shape[1] == 0:
         raise PrivSVMError(f"{entity}, split {split}: it has no column; have fewer entities, or give it one")
-    if own.shape[1] != counts[entity]:
+    if own_columns.shape[1] != counts[entity]:
         raise PrivSVMError(
-            f"{entity}, split {split}: it has {own.shape[1]} columns, agreed were {counts[entity]}; make its file again"
+            f"{entity}, split {split}: it has {own_columns.shape[1]} columns, agreed were {counts[entity]}; make its file "
+            "again"
         )
-    if not np.isfinite(own).all():
-        row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(own)))
+    if not np.isfinite(own_columns).all():
+        row, column = (int(cell[0]) for cell in np.nonzero(~np.isfinite(own_columns)))
         raise PrivSVMError(
-            f"{entity}, split {split}: row {row} of its column {column} holds {own[row, column]}; fill or drop the "
-            "row, at all entities alike"
+            f"{entity}, split {split}: row {row} of its column {column} holds {own_columns[row, column]}; fill or drop "
+            "the row, at all entities alike"
         )
-    if part == "train" and own.shape[0] != agreement["rows"]["train"][split]:
+    if part == "train" and own_columns.shape[0] != agreement["rows"]["train"][split]:
         raise PrivSVMError(
-            f"{entity}, split {split}: it has {own.shape[0]} training rows, agreed were "
+            f"{entity}, split {split}: it has {own_columns.shape[0]} training rows, agreed were "
             f"{agreement['rows']['train'][split]}; all entities must hold the same rows in the same order"
         )
-    return own
+    return own_columns
 
 
 def combine_messages(
@@ -485,13 +486,13 @@ def combine_messages(
     return kernels
 
 
-def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: int, own: str | None) -> None:
+def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: int, own_digest: str | None) -> None:
     """Refuse messages about different rows or labels."""
-    found = {name: str(messages[name][f"rows_{split}"]) for name in names if f"rows_{split}" in messages[name]}
-    if own is not None:
-        found["the reader"] = own
+    digests = {name: str(messages[name][f"rows_{split}"]) for name in names if f"rows_{split}" in messages[name]}
+    if own_digest is not None:
+        digests["the reader"] = own_digest
     groups: dict[str, list[str]] = {}
-    for name, digest in found.items():
+    for name, digest in digests.items():
         groups.setdefault(digest, []).append(name)
     if len(groups) > 1:
         most, *others = sorted(groups.values(), key=len, reverse=True)
