@@ -404,8 +404,8 @@ def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, par
         raise PrivSVMError(f"{entity}, split {split}: it has no column; have fewer entities, or give it one")
     if own_columns.shape[1] != counts[entity]:
         raise PrivSVMError(
-            f"{entity}, split {split}: it has {own_columns.shape[1]} columns, agreed were {counts[entity]}; make its file "
-            "again"
+            f"{entity}, split {split}: it has {own_columns.shape[1]} columns, agreed were {counts[entity]}; "
+            "make its file again"
         )
     if not np.isfinite(own_columns).all():
         row, column = (int(cell[0]) for cell in np.nonzero(~np.isfinite(own_columns)))
