@@ -484,7 +484,7 @@ MUTANTS = (
     ),
     _bug(
         "the best vertex is selected", _FRANK_WOLFE,
-        "[mechanism.select(own, source) for own, (mechanism, source)", "[own.argmax(axis=-1) for own, (mechanism, source)",
+        "mechanism.select(scores_of_class, source)", "scores_of_class.argmax(axis=-1)",
         f"{_RECORD}[DPFrankWolfeClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
@@ -576,7 +576,7 @@ MUTANTS = (
     ),
     _bug(
         "the recommended method records one release of several", "families/moments/scaled_descent.py",
-        "for own in releases.values()]", "for own in list(releases.values())[:0]]",
+        "for epsilon_share in releases.values()", "for epsilon_share in list(releases.values())[:0]",
         f"{_RECORD}[PrivateLinearClassifier-replace_one-features=fourier]", says=_ANOTHER,
     ),
     _bug(

@@ -431,7 +431,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a search has the facts of its best candidate alone", "model_selection/private_search.py",
-        "facts=merged([own.facts for own in plan.guarantees if own.facts is not None]),", "facts=merged([run.facts] * 2),",
+        "facts=merged([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),", "facts=merged([run.facts] * 2),",
         _SEARCH + "test_a_search_is_proved_only_if_all_its_candidates_are", says="assert",
     ),
     _bug(
