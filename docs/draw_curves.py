@@ -7,7 +7,7 @@ from privsvm_bench.charts import BLUE, CLAIMED, INK, SOFT, TEAL, new_figure, sty
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PICTURE = REPOSITORY / "docs/images/curves.svg"
-DATASET, OWN = "breast_cancer", "recommended"
+DATASET, RECOMMENDED = "breast_cancer", "recommended"
 
 
 def read():
@@ -25,19 +25,19 @@ def chosen(curves):
     """Choose the lines: ours, the best other proved method at epsilon 1, the best claim at the smallest epsilon."""
 
     def best(statuses, epsilon):
-        names = [name for name, (status, _) in curves.items() if status in statuses and name != OWN]
+        names = [name for name, (status, _) in curves.items() if status in statuses and name != RECOMMENDED]
         return max(names, key=lambda name: dict(point[:2] for point in curves[name][1])[epsilon])
 
-    smallest = min(point[0] for point in curves[OWN][1])
-    return OWN, best(("proved", "seeded"), 1.0), best(("claimed",), smallest)
+    smallest = min(point[0] for point in curves[RECOMMENDED][1])
+    return RECOMMENDED, best(("proved", "seeded"), 1.0), best(("claimed",), smallest)
 
 
 def draw():
-    """Make the picture's text."""
+    """Draw the picture as SVG."""
     curves = read()
-    own, other, claim = chosen(curves)
+    ours, other, claim = chosen(curves)
     looks = {
-        own: (BLUE, "-", "o", f"{own} (proved)"),
+        ours: (BLUE, "-", "o", f"{ours} (proved)"),
         other: (TEAL, "-", "s", f"{other} (proved)"),
         claim: (CLAIMED, (0, (6, 3)), "x", f"{claim} (claimed, refuted)"),
         "svm": (INK, (0, (2, 3)), None, "SVM without privacy"),
@@ -49,7 +49,7 @@ def draw():
         for name, (color, line, mark, words) in looks.items():
             epsilons, means, low, high = zip(*curves[name][1], strict=True)
             axes.plot(epsilons, means, color=color, linestyle=line, marker=mark, markersize=6, label=words)
-            if name == own:
+            if name == ours:
                 axes.fill_between(epsilons, low, high, color=color, alpha=0.12, linewidth=0)
         axes.set(xscale="log", xlabel="stated epsilon (smaller is more private)", ylabel="accuracy, %", ylim=(50, 100))
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])

@@ -17,8 +17,8 @@ RANDOM = np.random.default_rng(0)
 class NoisyMeans(ClassifierMixin, BaseEstimator):
     """Nearest noisy mean; rows are clipped to length 1."""
 
-    def __init__(self, epsilon=1.0, mended=False):
-        self.epsilon, self.mended = epsilon, mended
+    def __init__(self, epsilon=1.0, fixed=False):
+        self.epsilon, self.fixed = epsilon, fixed
 
     def fit(self, X, y):
         X = X / np.maximum(1, np.abs(X).sum(axis=1, keepdims=True))
@@ -27,7 +27,7 @@ class NoisyMeans(ClassifierMixin, BaseEstimator):
         # A replaced row changes the sums by 2 at most.
         noise = RANDOM.laplace(scale=2 / self.epsilon, size=sums.shape)
         counts = np.maximum(1, [[(y == 0).sum()], [(y == 1).sum()]])
-        self.means_ = sums + noise if self.mended else sums / counts + noise / 10
+        self.means_ = sums + noise if self.fixed else sums / counts + noise / 10
         return self
 
     def decision_function(self, X):
@@ -35,10 +35,10 @@ class NoisyMeans(ClassifierMixin, BaseEstimator):
 
 
 shown = {}
-for name, mended in {"noise on means": False, "noise on sums": True}.items():
-    found = audit(NoisyMeans(epsilon=1.0, mended=mended), draws=8000)
-    print(found, end="\n\n")
-    shown[name] = found.lower_bound
+for name, fixed in {"noise on means": False, "noise on sums": True}.items():
+    report = audit(NoisyMeans(epsilon=1.0, fixed=fixed), draws=8000)
+    print(report, end="\n\n")
+    shown[name] = report.lower_bound
 
 plt.figure(figsize=(6, 2.2), layout="constrained")
 plt.barh(list(shown), list(shown.values()), color="#7b542d")

@@ -1,4 +1,4 @@
-"""Neighbouring datasets that try to move a solution as far as they can, and noise that is none."""
+"""Neighbouring datasets that move a solution far, and a noise source of zeros."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "remov
 
 
 def neighbours(X, y, n_classes, kind, rng):
-    """Two datasets (rows, labels) that differ in one row, and the relation they belong to."""
+    """Return two datasets (rows, labels) that differ in one row, and their relation."""
     base = (X, y)
     X, y = X.copy(), y.copy()
     row = int(rng.integers(len(y)))

@@ -1,6 +1,6 @@
-"""Ask pip-audit for published advisories on the versions of the two locks; a part of ``make lint``.
+"""Ask pip-audit for advisories on the versions of the two locks; ``make lint`` runs this.
 
-Ends with code 1 where there is one, and with 0, saying so, where no source of advisories can be reached.
+The exit code is 1 if there is one, and 0 with a note if no source of advisories can be reached.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ SECONDS = 300
 
 
 def report(answer: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """Turn what pip-audit found into an exit code and lines."""
+    """Turn the answer of pip-audit into an exit code and lines."""
     packages = answer["dependencies"]
     lines = [
-        f"{package['name']} {package['version']}: {found['id']}; "
-        + (f"mended in {', '.join(found['fix_versions'])}: run `make lock`" if found["fix_versions"] else "not mended")
+        f"{package['name']} {package['version']}: {advisory['id']}; "
+        + (f"fixed in {', '.join(advisory['fix_versions'])}: run `make lock`" if advisory["fix_versions"] else "no fix")
         for package in packages
-        for found in package.get("vulns", ())
+        for advisory in package.get("vulns", ())
     ]
-    asked = [package for package in packages if "skip_reason" not in package]
-    if not asked:
+    checked = [package for package in packages if "skip_reason" not in package]
+    if not checked:
         return 0, ["pip-audit: no source of advisories knows these packages from here, so nothing was checked"]
-    lines.append(f"pip-audit: {len(asked)} of {len(packages)} packages checked, {len(lines)} advisories")
+    lines.append(f"pip-audit: {len(checked)} of {len(packages)} packages checked, {len(lines)} advisories")
     return int(len(lines) > 1), lines
 
 
 def main() -> None:
-    """Print what is known, and end with its code."""
+    """Print the advisories and exit."""
     command = [
         sys.executable,
         "-m",
@@ -43,8 +43,8 @@ def main() -> None:
     ]
     command += ["--format", "json", "--progress-spinner", "off", "--timeout", "10"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
-        code, lines = report(json.loads(done.stdout))
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+        code, lines = report(json.loads(result.stdout))
     except (subprocess.TimeoutExpired, ValueError, KeyError):
         code, lines = 0, ["pip-audit: no source of advisories can be reached from here, so nothing was checked"]
     print("\n".join(lines))

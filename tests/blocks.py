@@ -1,4 +1,4 @@
-"""Blocks of commands in the pages, for the tests and scripts that run them: taken from the pages, not copied."""
+"""Blocks of commands in the pages, read by the tests and scripts that run them."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ class Block:
     Attributes
     ----------
     page : str
-        The page, from the root of the repository.
+        Path of the page below the root of the repository.
     number : int
-        Of the block on its page, from 0.
+        Number of the block on its page, from 0.
     kind : {"runs", "not-run"} or None
-        What the line above it says; None where there is none.
-    said : str or None
-        The file that runs it, or why none does.
+        Kind of the line above it; None without one.
+    note : str or None
+        File that runs it, or the reason why none does.
     language : str
         ``sh``, ``bash``, ``console`` or ``python``.
     text : str
-        What it holds.
+        Content.
     """
 
     page: str
     number: int
     kind: str | None
-    said: str | None
+    note: str | None
     language: str
     text: str
 
     @property
     def commands(self) -> list[str]:
-        """Its commands one by one, without comments; a line that goes on is one command."""
+        """Split the text into commands without comments; continued lines are one command."""
         lines = [re.sub(r"(^|\s+)#\s.*$", "", line) for line in self.text.replace("\\\n", " ").splitlines()]
         return [" ".join(command.split()) for line in lines for command in line.split(" && ") if command.strip()]
 
 
 def blocks() -> list[Block]:
-    """All blocks of all pages."""
+    """List all blocks of all pages."""
     return [
         Block(page.relative_to(REPOSITORY).as_posix(), number, *match.groups())
         for page in PAGES
@@ -58,12 +58,12 @@ def blocks() -> list[Block]:
 
 
 def blocks_run_by(file: str | os.PathLike[str]) -> list[Block]:
-    """The blocks that name a file as what runs them; whoever asks runs all of them.
+    """List the blocks that name a file as their runner; the caller must run all of them.
 
     Parameters
     ----------
     file : path-like
-        The test or script, as ``__file__``.
+        ``__file__`` of the test or script.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def blocks_run_by(file: str | os.PathLike[str]) -> list[Block]:
         If there are none.
     """
     name = Path(file).resolve().relative_to(REPOSITORY).as_posix()
-    found = [block for block in blocks() if (block.kind, block.said) == ("runs", name)]
-    if not found:
+    named = [block for block in blocks() if (block.kind, block.note) == ("runs", name)]
+    if not named:
         raise LookupError(f"no page says that {name} runs a block of it")
-    return found
+    return named

@@ -1,4 +1,4 @@
-"""A headless browser for tests that look at pages as people do; they skip, and say so, where there is none."""
+"""Headless browser for tests of pages, which are skipped without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
-# Seconds, against hanging only: a busy machine may take long.
+# Timeout in seconds, long because the machine may be busy.
 PATIENCE = 900
 
 needs_browser = pytest.mark.skipif(
@@ -23,7 +23,7 @@ needs_browser = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def headless_browser(profile: Path, *logs: str) -> Iterator[Any]:
-    """Start a browser that keeps nothing but in the folder `profile`, and stop it in the end; its console is logged."""
+    """Start a browser that writes to the folder `profile` alone and logs its console; stop it at the end."""
     webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM

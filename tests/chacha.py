@@ -1,10 +1,10 @@
-"""The cipher ChaCha20 in whole numbers: the reference that compiled code is compared with."""
+"""ChaCha20 in Python integers, the reference for compiled code."""
 
 import struct
 
 
 def chacha_block(key, counter, nonce):
-    """One block (RFC 8439, 2.3) with a 64-bit counter, in whole numbers: 16 words."""
+    """Compute one block of 16 words (RFC 8439, 2.3) with a 64-bit counter."""
     mask = 0xFFFFFFFF
     start = [*struct.unpack("<4I", b"expand 32-byte k"), *key, counter & mask, counter >> 32, *nonce]
     state = list(start)

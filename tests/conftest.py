@@ -1,4 +1,4 @@
-"""Shared by all tests: equal arithmetic, a Numba cache keyed by the sources, no telemetry."""
+"""Settings of all tests: pinned arithmetic, a Numba cache keyed by the sources, no telemetry."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from privsvm.warm_up import cache_key
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# Before any test imports NumPy or Numba. Small matrix products on two threads are many times slower than on one.
+# Before NumPy and Numba are imported. Small matrix products are many times slower on two threads than on one.
 pin_arithmetic()
 os.environ["NUMBA_CACHE_DIR"] = str(REPOSITORY / ".cache/numba" / cache_key())
 os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")

@@ -1,4 +1,4 @@
-"""Records that say proved, for tests of what reads them: the gate takes no other way."""
+"""Proved records for tests of their readers, made through the gate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none"
 
 
 def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system") -> dict[str, Any]:
-    """What a record of a plain (epsilon, delta) needs to say proved, or seeded; as JSON holds it."""
+    """Return fields of a proved or seeded record with an (epsilon, delta) event, as in JSON."""
     return {
         "status": "proved" if randomness == "system" else "seeded",
         "epsilon_proved": epsilon if randomness == "system" else "inf",
@@ -28,7 +28,7 @@ def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system
 
 
 def proved(**changes: Any) -> Guarantee:
-    """A proved record, with an event that fits its epsilon; seeded where its noise is."""
+    """Make a proved record with an event that fits its epsilon; seeded if its noise is."""
     fields: dict[str, Any] = {
         "status": "proved",
         "mechanism": "m",

@@ -1,10 +1,10 @@
-"""Bytes that a line of a file may hold."""
+"""Strategies for lines of files."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-# Most of them of what matters to a reader.
+# Arbitrary bytes, and bytes with a meaning for parsers.
 RECORDS = st.one_of(
     st.binary(max_size=40).map(lambda data: data.replace(b"\n", b"")),
     st.lists(

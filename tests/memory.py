@@ -1,4 +1,4 @@
-"""Peak memory of a piece of code in a process of its own."""
+"""Peak memory of a fit in a subprocess."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def fit(model):
 
 
 def fit_megabytes(model, rows):
-    """Megabytes that fitting adds at its peak: a model as source code, rows as an npz file with X and y."""
+    """Measure the megabytes that a fit adds; `model` is source code, `rows` an npz file with X and y."""
     code = f"{HEADER}fit(privsvm.{model})"
     done = subprocess.run([sys.executable, "-c", code, rows], capture_output=True, text=True, check=True)
     return float(done.stdout)

@@ -1,4 +1,4 @@
-"""What several tests need and none of them changes is made once, by the first of all workers."""
+"""Fixtures that several tests read and none changes, made once for all workers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 
 def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """A folder that the first of all workers fills, and the others wait for."""
+    """Return a folder that the first worker fills while the others wait."""
     base = tmp_path_factory.getbasetemp()
-    # The workers of one run have folders of their own below a common one.
+    # Workers of one run have separate folders below a common one.
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     shared.mkdir(exist_ok=True)
     with filelock.FileLock(shared / "lock"):

@@ -1,8 +1,8 @@
-"""Record every draw of a release, and play it on a neighbour with what was released held fixed.
+"""Record every draw of a release, and replay it on a neighbour with the released values held fixed.
 
-After Re:cord-play (arXiv 2602.17454). What a draw was given is compared with what it stated, and all draws together
-with the record: so a method whose noise, sensitivity, sequence of draws or accounting is not that of its proof fails,
-and so does one that lets anything past its draws.
+After Re:cord-play (arXiv 2602.17454). The input of a draw is compared with its stated sensitivity, and all draws with
+the record. A method fails if its noise, sensitivity, sequence of draws or accounting differs from its proof, or if
+anything bypasses its draws.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ __all__ = ["Call", "Recorder", "Replayer", "check_given", "check_record", "relea
 
 
 class Call(NamedTuple):
-    """One draw: what is public of it, what it was given, and what it released."""
+    """One draw: its public parameters, its input, and its released output."""
 
     kind: str
-    # Of the noise, in cells: standard deviation, b, or the scale of scores.
+    # Noise in cells of the grid: standard deviation, b, or the scale of scores.
     scale: float
     stated: Stated
     shape: tuple[int, ...]
-    # Of sampled steps: a row is drawn if its word is below; 2^64 draws all.
+    # Sampled steps draw a row if its random word is below; 2^64 draws all.
     threshold: int
     given: np.ndarray
     released: np.ndarray
-    # Of steps, whether they drew a row.
+    # Mask of the rows that steps drew.
     drawn: np.ndarray
 
     @property
@@ -56,7 +56,7 @@ NOBODY = np.empty((0, 0), dtype=np.uint8)
 
 
 class Recorder(NoiseSource):
-    """A source that draws like any other, and keeps what mechanisms gave it. Draws that state nothing are refused."""
+    """A noise source that records the inputs of mechanisms and refuses draws that state nothing."""
 
     def __init__(self, key=bytes(32), calls=None):
         super().__init__(key)
@@ -104,16 +104,16 @@ class Recorder(NoiseSource):
 
 
 class Replayer(Recorder):
-    """A source that draws nothing: it releases what another one released, to whoever calls in the same order.
+    """A noise source that releases the recorded outputs of another one, in the same order of calls.
 
     Parameters
     ----------
     record : list of Call
-        Of the other one.
+        Calls of the other source.
     rows : ndarray of int or None
-        Numbers that this dataset's rows have in the other one, where they differ: rows keep their draws.
+        Indices of this dataset's rows in the other one, if they differ: rows keep their draws.
     instead : dict of int to ndarray
-        By the number of the call: what is released in place of what was.
+        Replacements of released outputs, by the number of the call.
     """
 
     def __init__(self, record, rows=None, instead=None, calls=None):
@@ -145,34 +145,34 @@ class Replayer(Recorder):
         return StepTape(2, self.calls[-1].given, noisy, drawn)
 
 
-def _whole(numbers):
+def _integers(numbers):
     return np.array([int(number) for number in numbers.ravel()], dtype=object)
 
 
-def _apart(call, other):
-    """Distance between what two calls were given, in the norm of their noise; squared, of Gaussian noise."""
-    move = _whole(call.given) - _whole(other.given)
+def _distance(call, other):
+    """Compute the distance between the inputs of two calls in the norm of their noise; squared for Gaussian noise."""
+    move = _integers(call.given) - _integers(other.given)
     if call.kind == "gaussian":
         return sum(move * move)
     return sum(abs(move)) if call.kind == "laplace" else max(abs(move))
 
 
 def check_given(calls, others, row, relation: Neighbours) -> float:
-    """Check that no draw was given numbers further apart than it stated, by whole numbers and fractions.
+    """Check in exact arithmetic that inputs of draws differ by at most their stated sensitivity.
 
     Parameters
     ----------
     calls, others : list of Call
-        Of the two datasets, which differ in row number `row`.
+        Calls on the two datasets, which differ in one row.
     row : int
-        Its number in the first dataset.
+        Index of this row in the first dataset.
     relation : {"replace_one", "add_remove"}
-        How they differ there.
+        How the datasets differ.
 
     Returns
     -------
     float
-        The largest distance seen, in units of what was stated: at most 1.
+        Largest distance over the stated sensitivity: at most 1.
     """
     assert len(calls) == len(others), "fewer draws than on the other data set"
     largest, open_share = Fraction(0), Fraction(0)
@@ -180,18 +180,18 @@ def check_given(calls, others, row, relation: Neighbours) -> float:
         bound = Fraction(call.stated.sensitivity) * (int(relation_factor(relation)) if call.stated.per_row else 1)
         if call.kind == "steps":
             for step, (first, second) in enumerate(zip(call.given, other.given, strict=True)):
-                move = _whole(first) - _whole(second)
+                move = _integers(first) - _integers(second)
                 if not call.drawn[step, row]:
                     assert not move.any(), "a step was moved by a row that it did not draw"
                 largest = max(largest, sum(move * move) / bound**2)
             assert largest <= 1, "a step's sum moved further than stated"
             continue
-        apart = _apart(call, other)
+        distance = _distance(call, other)
         if call.kind != "gaussian":
-            assert apart <= bound, f"{call.kind} noise covers less than neighbours are apart"
-            largest = max(largest, (apart / bound) ** 2)
+            assert distance <= bound, f"{call.kind} noise covers less than neighbours are apart"
+            largest = max(largest, (distance / bound) ** 2)
             continue
-        open_share += apart / bound**2
+        open_share += distance / bound**2
         assert open_share <= 1, "gaussian noise covers less than neighbours are apart"
         largest = max(largest, open_share)
         if not call.stated.more:
@@ -200,17 +200,17 @@ def check_given(calls, others, row, relation: Neighbours) -> float:
 
 
 def _multiplier(call, relation):
-    """Noise over what one row adds."""
+    """Return the noise over the contribution of one row."""
     return call.scale / (call.stated.sensitivity / (1.0 if call.stated.per_row else relation_factor(relation)))
 
 
 def recorded_leaves(calls, relation: Neighbours, record: Event) -> list[tuple[Event, int]]:
-    """Events of draws, in their order, and how often each happened.
+    """Return the events of draws in their order, and how often each happened.
 
-    Of perturbed objectives, two draws make an event; its number of objectives is that of `record`, and so is its
-    curvature, which no draw shows.
+    Two draws of perturbed objectives make an event; its number of objectives and its curvature, which no draw shows,
+    come from `record`.
     """
-    found: list[tuple[Event, int]] = []
+    events: list[tuple[Event, int]] = []
     waiting = list(calls)
     if isinstance(record, PerturbedObjectives):
         terms, minima = waiting
@@ -223,33 +223,33 @@ def recorded_leaves(calls, relation: Neighbours, record: Event) -> list[tuple[Ev
         if call.kind == "steps":
             rate = float(Fraction(call.threshold, 2**64))
             step = Gaussian(_multiplier(call, relation))
-            found.append((step if call.threshold == 2**64 else PoissonSampled(rate, step), call.shape[0]))
+            events.append((step if call.threshold == 2**64 else PoissonSampled(rate, step), call.shape[0]))
         elif call.kind == "laplace":
-            found.append((Laplace(_multiplier(call, relation)), 1))
+            events.append((Laplace(_multiplier(call, relation)), 1))
         elif call.kind == "selection":
-            found.append((ExponentialMechanism(2.0 * call.stated.sensitivity / call.scale), call.shape[0]))
+            events.append((ExponentialMechanism(2.0 * call.stated.sensitivity / call.scale), call.shape[0]))
         else:
             multipliers = [_multiplier(call, relation)]
             while call.stated.more:
                 call = waiting.pop(0)
                 multipliers.append(_multiplier(call, relation))
-            found.append((Gaussian(min(multipliers)), 1))
-    return found
+            events.append((Gaussian(min(multipliers)), 1))
+    return events
 
 
 def _runs(events):
-    """The same with equal neighbours added up."""
-    found: list[list] = []
+    """Merge runs of equal events."""
+    runs: list[list] = []
     for event, count in events:
-        if found and _same(found[-1][0], event, 1e-11):
-            found[-1][1] += count
+        if runs and _same(runs[-1][0], event, 1e-11):
+            runs[-1][1] += count
         else:
-            found.append([event, count])
-    return found
+            runs.append([event, count])
+    return runs
 
 
 def _same(first, second, accuracy=1e-9):
-    """Whether two leaves are equal but for round-off."""
+    """Say whether two leaves are equal up to round-off."""
     if type(first) is not type(second):
         return False
     for field in dataclasses.fields(first):
@@ -263,31 +263,31 @@ def _same(first, second, accuracy=1e-9):
 
 
 def check_record(calls, guarantee) -> Event:
-    """Check that a record's event is what the draws add up to; return theirs."""
+    """Check that a record's event equals the composition of the draws; return the latter."""
     relation = guarantee.neighbours
-    own = recorded_leaves(calls, relation, guarantee.event)
-    found, stated = _runs(own), _runs(leaves(guarantee.event))
-    same = len(found) == len(stated) and all(
+    draws = recorded_leaves(calls, relation, guarantee.event)
+    recorded, stated = _runs(draws), _runs(leaves(guarantee.event))
+    same = len(recorded) == len(stated) and all(
         count == other_count and _same(event, other)
-        for (event, count), (other, other_count) in zip(found, stated, strict=True)
+        for (event, count), (other, other_count) in zip(recorded, stated, strict=True)
     )
-    if not same and all(isinstance(event, Gaussian) for event, _ in (*found, *stated)):
-        # Where released numbers decide how a budget is divided, the record states what all Gaussian draws cost.
-        power, other = (sum(n * event.noise_multiplier**-2 for event, n in part) for part in (found, stated))
-        same = len(stated) < len(found) and math.isclose(power, other, rel_tol=1e-9)
-    assert same, f"the draws are {found}, and the record says {stated}"
-    parts = [event if count == 1 else SelfComposed(event, count) for event, count in own]
-    return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+    if not same and all(isinstance(event, Gaussian) for event, _ in (*recorded, *stated)):
+        # A budget divided by released numbers: the record states the total cost of all Gaussian draws.
+        power, other = (sum(n * event.noise_multiplier**-2 for event, n in events) for events in (recorded, stated))
+        same = len(stated) < len(recorded) and math.isclose(power, other, rel_tol=1e-9)
+    assert same, f"the draws are {recorded}, and the record says {stated}"
+    composed = [event if count == 1 else SelfComposed(event, count) for event, count in draws]
+    return composed[0] if len(composed) == 1 else Composed(tuple(composed))
 
 
 def released_bits(path):
-    """All that a path holds, as bytes and texts by name, but for seconds."""
-    found = {}
+    """Return the content of a path by name, as bytes and texts, without times."""
+    contents = {}
     for field in dataclasses.fields(path):
         value = getattr(path, field.name)
         if field.name.endswith("seconds"):
             continue
         arrays = value if isinstance(value, tuple) and value and isinstance(value[0], np.ndarray) else (value,)
         for index, item in enumerate(arrays):
-            found[f"{field.name}[{index}]"] = item.tobytes() if isinstance(item, np.ndarray) else repr(item)
-    return found
+            contents[f"{field.name}[{index}]"] = item.tobytes() if isinstance(item, np.ndarray) else repr(item)
+    return contents

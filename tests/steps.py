@@ -1,4 +1,4 @@
-"""How much work something is: counted in steps of the interpreter, so that no clock decides."""
+"""Measure work in steps of the interpreter, independent of a clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = str(Path(privsvm.__file__).parent)
 
 
 def steps(work: Callable[[], Any]) -> int:
-    """Count the lines of the package that are run, every turn of a comprehension among them."""
+    """Count the executed opcodes of the package."""
     count = 0
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The DPWSS paper's Table 3: its sets, read from a mirror, and its printed numbers."""
+"""Table 3 of the DPWSS paper: its datasets, read from a mirror, and its printed numbers."""
 
 import csv
 import os
@@ -13,7 +13,7 @@ from privsvm_bench.datasets.readers import read_part
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# The paper's names, and where the sets are.
+# Names in the paper, with names and roles in the catalogue.
 TABLE_3 = {
     "a1a": ("a1a", "train"),
     "a5a": ("a5a", "train"),
@@ -32,34 +32,34 @@ TABLE_3 = {
 }
 
 
-# Sets that were read: to parse the largest ones takes as long as some of the tests. Nobody writes to them.
+# Cache of read sets, which no test changes: parsing the largest takes as long as some tests.
 _READ = {}
 
 
-def read_training_part(dataset, part, folder):
-    """Rows and signs of a set, from the mirror; the test is skipped where there is none."""
+def read_training_part(dataset, role, folder):
+    """Read rows and signs of a set from the mirror; skip the test without one."""
     mirror = Path(os.environ.get("PRIVSVM_MIRROR") or REPOSITORY.parent / "shared" / "datasets")
     if not (mirror / "MANIFEST.json").is_file():
         pytest.skip(f"no mirror at {mirror}: set PRIVSVM_MIRROR")
-    if (dataset, part) in _READ:
-        return _READ[dataset, part]
+    if (dataset, role) in _READ:
+        return _READ[dataset, role]
     entry = load_catalogue()[dataset]
-    for file in entry.parts[part].files:
+    for file in entry.parts[role].files:
         fetch_file(entry.files[file], folder / file, str(mirror), dataset=entry.name)
-    X, labels = read_part(entry, part, folder)
-    _READ[dataset, part] = X, np.where(labels.astype(int) > 0, 1.0, -1.0)
-    return _READ[dataset, part]
+    X, labels = read_part(entry, role, folder)
+    _READ[dataset, role] = X, np.where(labels.astype(int) > 0, 1.0, -1.0)
+    return _READ[dataset, role]
 
 
 def table_3_rows(name, folder):
-    """Rows and signs of one of the table's sets."""
+    """Read rows and signs of one of the table's sets."""
     X, y = read_training_part(*TABLE_3[name], folder)
-    # The paper takes benign for positive; the file does not.
+    # The paper's positive class is benign, the file's is malignant.
     return X, -y if name == "breast" else y
 
 
 def printed(name, shrinking):
-    """The WSS2 column of one set: metric to number."""
+    """Read the WSS2 column of one set: metric to number."""
     with (REPOSITORY / "reproduce/dpwss/published.csv").open() as file:
         return {
             row["metric"]: float(row["value"])

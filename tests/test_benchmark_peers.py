@@ -1,4 +1,4 @@
-"""Libraries that do not fit into our environment have environments of their own, where these are asked for."""
+"""Libraries whose requirements conflict with ours get separate environments on demand."""
 
 import sys
 from pathlib import Path

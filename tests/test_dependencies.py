@@ -1,4 +1,4 @@
-"""Dependencies are used by their public interfaces: nothing of theirs is replaced, and no private name is used."""
+"""Dependencies are used by their public interfaces: nothing is replaced, no private name is used."""
 
 import ast
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Its examples are texts that this very test would find.
-OWN = Path(__file__).relative_to(REPOSITORY).as_posix()
+# Excluded, because its examples would match.
+THIS_FILE = Path(__file__).relative_to(REPOSITORY).as_posix()
 SOURCES = sorted(
     path.relative_to(REPOSITORY).as_posix()
     for pattern in ("lib/**/*.py", "stages/**/*.py", "tests/**/*.py", "reproduce/**/*.py", "bench/**/*.py", "docs/*.py",
@@ -20,14 +20,14 @@ PACKAGES = re.compile(
 )
 DOTTED = re.compile(r"[\w.]+")
 PRIVATE = re.compile(r"\b_(?!_\w+__\b)\w+")
-# Those that replace an attribute: the object, or its dotted name, is their first argument.
+# Functions that replace an attribute of their first argument, an object or its dotted name.
 REPLACING = {"setattr", "delattr", "setitem", "delitem", "patch", "object"}
-# What there is no public way for, each explained in docs/upstream.md. At most five.
+# Uses without a public alternative, at most five, each explained in docs/upstream.md.
 ALLOWED = {("tests/methods/test_svc.py", "sklearn.svm")}
 
 
 def imported_names(tree):
-    """Map each name that an import binds to the dotted name of what it stands for."""
+    """Map each imported name to its dotted name."""
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -40,21 +40,21 @@ def imported_names(tree):
 
 
 def dotted_name(node, names):
-    """Return the dotted name of an expression in a dependency, or of one that a text holds; otherwise None."""
+    """Return the dotted name in a dependency of an expression or a text; None for others."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value if PACKAGES.match(node.value) else None
-    parts = []
+    attributes = []
     while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
+        attributes.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name) or node.id not in names:
         return None
-    name = ".".join([names[node.id], *reversed(parts)])
+    name = ".".join([names[node.id], *reversed(attributes)])
     return name if PACKAGES.match(name) else None
 
 
 def internals(source):
-    """List what a source replaces in dependencies, and their private names that it uses."""
+    """List names of dependencies that a source replaces, and private ones that it uses."""
     tree = ast.parse(source)
     names = imported_names(tree)
     used = {name for name in names.values() if PACKAGES.match(name)}
@@ -74,9 +74,9 @@ def internals(source):
 
 
 def test_dependencies_are_used_by_public_names():
-    sources = {path: (REPOSITORY / path).read_text(encoding="utf-8") for path in SOURCES if path != OWN}
-    found = {(path, name) for path, source in sources.items() for name in internals(source)}
-    assert found == ALLOWED
+    sources = {path: (REPOSITORY / path).read_text(encoding="utf-8") for path in SOURCES if path != THIS_FILE}
+    violations = {(path, name) for path, source in sources.items() for name in internals(source)}
+    assert violations == ALLOWED
     assert len(ALLOWED) <= 5
 
 

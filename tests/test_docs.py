@@ -1,4 +1,4 @@
-"""Pages that are generated are current, and pages that list something list all of it."""
+"""Generated pages are current, and lists on pages are complete."""
 
 import importlib.util
 import re
@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def script(name):
-    """A module of docs/, which is no package."""
+    """Load a module of docs/, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, REPOSITORY / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -101,7 +101,7 @@ def proof_pages():
 
 
 def test_every_proved_method_has_a_proof_page():
-    # The example in a class's docstring, which is a test too, shows the status.
+    # The example in a class's docstring, a doctest, shows the status.
     proved = {path.stem for path in (REPOSITORY / "lib/privsvm/methods").glob("*.py") if "'proved'" in path.read_text()}
     assert len(proved) >= 10
     assert proved <= {path.stem for path in proof_pages()}

@@ -1,4 +1,4 @@
-"""The examples in the library's docstrings run and print what they say."""
+"""Examples in the library's docstrings run and print their output."""
 
 import doctest
 import importlib

@@ -39,7 +39,7 @@ def results(drawn):
     return {"date": "2001-02-03", "seed": 20010203, "threads": [1], "records": records}
 
 
-def test_answer_and_section_are_computed_and_replace_the_former_ones(drawn, results):
+def test_answer_and_section_replace_the_former_ones(drawn, results):
     sentence = drawn.sentence(results["records"])
     assert sentence == (
         "Over 3 random problems, `SVMClassifier` is 4 times as fast as LIBSVM (median). "
@@ -67,7 +67,8 @@ def test_what_is_committed_belongs_together(drawn):
     assert "\n".join(drawn.drawn_section(results)) in page
 
 
-def test_a_case_is_measured_in_a_worker_and_stopped_by_processor_time(drawn, monkeypatch):
+def test_a_worker_is_stopped_by_processor_time(drawn, monkeypatch):
+    """A worker measures a case, and stops a long one by its processor time."""
     # However busy this machine is.
     monkeypatch.setattr(drawn, "BUSY", 1000.0)
     case = {

@@ -19,7 +19,7 @@ from tests.wheel.check import call, oldest_versions, pythons
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
-# What is installed on top of that, by extra.
+# Further locks by extra, installed on top of LOCK.
 MORE = {
     extra: (REPOSITORY / name).read_text()
     for name, extras in {
@@ -56,7 +56,7 @@ def test_conda_recipe_asks_for_what_the_wheel_asks_for():
 
 def test_the_wheel_holds_the_library_alone(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
-    # What `pip wheel` packs: modules and package data.
+    # Modules and package data, as `pip wheel` packs them.
     distribution = Distribution({"script_name": "setup.py", "include_package_data": False})
     distribution.parse_config_files(["pyproject.toml"])
     build = distribution.get_command_obj("build_py")
@@ -70,7 +70,7 @@ def test_the_wheel_holds_the_library_alone(monkeypatch):
     papers = {path.parent.name for path in (REPOSITORY / "reproduce").glob("*/experiments.py")}
     assert len(papers) >= 5
     assert all(package.split(".")[0] == "privsvm" for package in distribution.packages)
-    folders = {part for name in inside for part in Path(name).parts[:-1]}
+    folders = {folder for name in inside for folder in Path(name).parts[:-1]}
     assert not folders & {"reproduce", *papers}
     names = {Path(name).name for name in inside}
     assert not names & {"published.csv", *(f"{paper}_runs.py" for paper in papers)}
@@ -78,7 +78,7 @@ def test_the_wheel_holds_the_library_alone(monkeypatch):
 
 def test_every_requirement_is_locked_at_an_allowed_version():
     wanted = [(item, "") for item in PROJECT["dependencies"]]
-    # S3 asks for older packages than the workflow and has an environment of its own.
+    # S3 requires older packages than the workflow, in a separate environment.
     extras = {name: items for name, items in PROJECT["optional-dependencies"].items() if name != "s3"}
     wanted += [(item, MORE.get(name, "")) for name, extra in extras.items() for item in extra]
     for item, more in wanted:
@@ -123,10 +123,10 @@ def tracked() -> list[Path]:
 def test_no_data_and_no_machine_paths_are_tracked():
     for path in tracked():
         assert path.stat().st_size < 1_000_000, f"{path.name} is over 1 MB; data belongs to DVC"
-        # Folders that DVC watches must be there before anything has run.
+        # data/own must exist before the first run, because DVC watches it.
         name = path.relative_to(REPOSITORY).as_posix()
         assert not name.startswith("data/") or name == "data/own/.gitignore"
-        # Tests hold hostile paths on purpose.
+        # Tests contain hostile paths.
         if "tests" not in path.relative_to(REPOSITORY).parts:
             text = path.read_text(encoding="utf-8", errors="ignore")
             assert not re.search(r"(^|[^\w.])/(home|root|work|Users)/\w", text), f"an absolute path in {path.name}"
@@ -153,7 +153,8 @@ def test_links_between_the_pages_exist():
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_hooks_of_commits_are_checks_of_make_lint_and_need_no_network():
+def test_commit_hooks_are_checks_of_make_lint():
+    """Commit hooks run the checks of `make lint` that need no network."""
     config = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text())
     (repository,) = config["repos"]
     assert repository["repo"] == "local"
@@ -167,16 +168,16 @@ POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty
 
 
 def unguarded(tree: ast.AST) -> set[str]:
-    """Modules that an import of the file needs, outside of functions and of `try`."""
-    found: set[str] = set()
+    """Return the modules that an import of the file needs, outside functions and `try`."""
+    modules: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
+            modules |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
+            modules.add((node.module or "").split(".")[0])
         elif isinstance(node, (ast.If, ast.ClassDef)):
-            found |= unguarded(node)
-    return found
+            modules |= unguarded(node)
+    return modules
 
 
 def test_every_module_can_be_imported_without_posix():
@@ -193,19 +194,19 @@ def test_clean_environments_are_those_that_pyproject_allows():
             assert version in declared.specifier
             assert f">={version}" == str(declared.specifier)
     assert any(
-        ".".join(map(str, sys.version_info[:2])) in call([place, "--version"], REPOSITORY) for place in pythons()
+        ".".join(map(str, sys.version_info[:2])) in call([python, "--version"], REPOSITORY) for python in pythons()
     )
 
 
 @pytest.mark.parametrize(
-    ("packages", "code", "said"),
+    ("packages", "code", "message"),
     [
         ([{"name": "a", "skip_reason": "not found"}], 0, "nothing was checked"),
         ([{"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "x"}], 0, "1 of 2 packages checked"),
-        ([{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}], 1, "a 1: X-1; mended in 2"),
+        ([{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}], 1, "a 1: X-1; fixed in 2"),
     ],
 )
-def test_advisories_are_errors_and_their_absence_is_said(packages, code, said):
-    found, lines = report({"dependencies": packages})
-    assert found == code
-    assert said in "\n".join(lines)
+def test_advisories_are_errors_and_their_absence_is_said(packages, code, message):
+    exit_code, lines = report({"dependencies": packages})
+    assert exit_code == code
+    assert message in "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The example for deployers, as its users run it, with what may go wrong; the README's examples."""
+"""The example of a deployment with its mistakes, and the examples of the README."""
 
 import importlib.util
 import re
@@ -30,14 +30,14 @@ def call(*arguments, check=True):
 
 @pytest.fixture(scope="module")
 def separate_users():
-    """Whether the example can give every party a user of its own here."""
+    """Say whether the example can give every party a separate user here."""
     code = f"import sys; sys.path.insert(0, {str(EXAMPLE)!r}); import run; print(run.can_change_user())"
     return call("-c", code).stdout.strip() == "True"
 
 
 @pytest.fixture(scope="module")
 def reachable():
-    """A folder that other users can reach, unlike pytest's."""
+    """Make a folder that other users can reach, unlike pytest's."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -45,7 +45,7 @@ def reachable():
 
 @pytest.fixture(scope="module")
 def kept(reachable):
-    """Output and folder of a whole run."""
+    """Return output and folder of a complete run."""
     folder = reachable / "parties"
     return call(EXAMPLE / "run.py", "--keep", folder).stdout, folder
 
@@ -53,7 +53,7 @@ def kept(reachable):
 def test_three_entities_and_a_trainer(kept):
     output, folder = kept
     right = int(output.split(" new clients ")[1].split()[0])
-    # The most frequent class alone is right for about 43.
+    # The most frequent class is right for about 43.
     assert right >= 58
     assert output.count("whoever knows 10 of its 500 rows computes all others") == 3
     predictions = (folder / "shared/trainer/predictions.csv").read_text().splitlines()
@@ -65,10 +65,10 @@ def test_three_entities_and_a_trainer(kept):
 
 def test_the_trainer_touches_the_shared_folder_only(kept):
     output, _ = kept
-    parts = output.split("\ntrainer: ")[1:]
-    assert len(parts) == 3
-    for part in parts:
-        step = part.split("\n\n")[0]
+    steps = output.split("\ntrainer: ")[1:]
+    assert len(steps) == 3
+    for section in steps:
+        step = section.split("\n\n")[0]
         touched = [line for line in step.splitlines() if line.startswith(("  read", "  wrote"))]
         assert touched
         names = [name.strip() for line in touched for name in line.split(maxsplit=1)[1].split(",")]
@@ -92,13 +92,13 @@ def test_the_private_folders_are_closed_to_other_users(kept, separate_users):
 def test_an_open_private_folder_stops_the_run(reachable, separate_users):
     if not separate_users:
         pytest.skip("not root: the parties cannot be separate users here")
-    place = reachable / "open"
-    place.mkdir()
+    folder = reachable / "open"
+    folder.mkdir()
     code = (
         f"import sys; sys.path.insert(0, {str(EXAMPLE)!r}); from pathlib import Path; import run\n"
-        f"place = run.Deployment(Path({str(place)!r})); run.share_out(place)\n"
-        "place.private['entity-2'].chmod(0o755)\n"
-        "place.run({'trainer': ['agree', '--agreement', place.public['trainer'] / 'a.json', '--rows', '5', "
+        f"deployment = run.Deployment(Path({str(folder)!r})); run.share_out(deployment)\n"
+        "deployment.private['entity-2'].chmod(0o755)\n"
+        "deployment.run({'trainer': ['agree', '--agreement', deployment.public['trainer'] / 'a.json', '--rows', '5', "
         "'--classes', 'a', 'b', '--entities', 'x=1']})"
     )
     done = call("-c", code, check=False)
@@ -106,7 +106,7 @@ def test_an_open_private_folder_stops_the_run(reachable, separate_users):
     assert "could open" in done.stdout
     assert "entity-2" in done.stdout
     assert "trainer failed" in done.stderr
-    assert not (place / "shared/trainer/a.json").exists()
+    assert not (folder / "shared/trainer/a.json").exists()
 
 
 def test_one_user_is_said():
@@ -131,8 +131,8 @@ def test_no_public_file_holds_a_column_or_a_secret(kept):
             searched += 1
             for columns in private:
                 if len(array) == len(columns):
-                    together = np.corrcoef(array.T, columns.T)[: array.shape[1], array.shape[1] :]
-                    assert np.abs(together).max() < 1 - 1e-6
+                    correlations = np.corrcoef(array.T, columns.T)[: array.shape[1], array.shape[1] :]
+                    assert np.abs(correlations).max() < 1 - 1e-6
             for secret in secrets:
                 assert not any(np.isin(array, values).any() for values in secret.values())
     assert searched == 6
@@ -148,7 +148,7 @@ def party():
 
 
 def test_secrets_are_drawn_anew(kept, party, tmp_path):
-    """No seed: two draws from the same columns differ."""
+    """Draws have no seed: two from the same columns differ."""
     _, folder = kept
     for name in ("first", "second"):
         party.main(
@@ -162,8 +162,8 @@ def test_secrets_are_drawn_anew(kept, party, tmp_path):
 
 class TestMistakes:
     @pytest.fixture
-    def place(self, tmp_path, party):
-        """Two entities that have agreed and drawn, and the arguments of their next step."""
+    def base(self, tmp_path, party):
+        """Let two entities agree and draw, before they publish."""
         labels = ["id,label", *(f"{row},{'ab'[row % 2]}" for row in range(20))]
         party.main(
             ["agree", "--agreement", f"{tmp_path}/agreement.json", "--rows", "20", "--classes", "a", "b",
@@ -181,21 +181,28 @@ class TestMistakes:
         return tmp_path
 
     @staticmethod
-    def files(place, name):
-        return ["--name", name, "--agreement", f"{place}/agreement.json", "--secret", f"{place}/{name}/secret.npz"]
+    def files(base, name):
+        return [
+            "--name",
+            name,
+            "--agreement",
+            f"{base}/agreement.json",
+            "--secret",
+            f"{base}/{name}/secret.npz",
+        ]
 
-    def publish(self, party, place, name):
-        folder = place / name
+    def publish(self, party, base, name):
+        folder = base / name
         party.main(
-            ["publish", *self.files(place, name), "--columns", f"{folder}/columns.csv",
-             "--labels", f"{folder}/labels.csv", "--block", f"{place}/{name}.npz"]
+            ["publish", *self.files(base, name), "--columns", f"{folder}/columns.csv",
+             "--labels", f"{folder}/labels.csv", "--block", f"{base}/{name}.npz"]
         )  # fmt: skip
 
-    def train(self, party, place):
+    def train(self, party, base):
         party.main(
-            ["train", "--blocks", f"{place}/north.npz", f"{place}/south.npz", "--labels", f"{place}/north/labels.csv",
-             "--agreement", f"{place}/agreement.json", "--model", f"{place}/model.npz",
-             "--record", f"{place}/model.json"]
+            ["train", "--blocks", f"{base}/north.npz", f"{base}/south.npz", "--labels", f"{base}/north/labels.csv",
+             "--agreement", f"{base}/agreement.json", "--model", f"{base}/model.npz",
+             "--record", f"{base}/model.json"]
         )  # fmt: skip
 
     def refused(self, function, *arguments):
@@ -206,50 +213,50 @@ class TestMistakes:
         assert "\n" not in message
         return message
 
-    def test_right_ones_train(self, party, place):
-        self.publish(party, place, "north")
-        self.publish(party, place, "south")
-        self.train(party, place)
-        assert (place / "model.npz").exists()
+    def test_right_ones_train(self, party, base):
+        self.publish(party, base, "north")
+        self.publish(party, base, "south")
+        self.train(party, base)
+        assert (base / "model.npz").exists()
 
-    def test_labels_that_differ(self, party, place):
-        self.publish(party, place, "north")
-        text = (place / "south/labels.csv").read_text()
-        (place / "south/labels.csv").write_text(text.replace("\n7,b", "\n7,a"))
-        self.publish(party, place, "south")
-        assert "labels, or the order of rows, of south differ" in self.refused(self.train, party, place)
-        assert not (place / "model.npz").exists()
+    def test_labels_that_differ(self, party, base):
+        self.publish(party, base, "north")
+        text = (base / "south/labels.csv").read_text()
+        (base / "south/labels.csv").write_text(text.replace("\n7,b", "\n7,a"))
+        self.publish(party, base, "south")
+        assert "labels, or the order of rows, of south differ" in self.refused(self.train, party, base)
+        assert not (base / "model.npz").exists()
 
-    def test_rows_in_another_order(self, party, place):
-        header, *rows = (place / "south/columns.csv").read_text().splitlines()
-        (place / "south/columns.csv").write_text("\n".join([header, *reversed(rows)]) + "\n")
-        assert "in the same order" in self.refused(self.publish, party, place, "south")
+    def test_rows_in_another_order(self, party, base):
+        header, *rows = (base / "south/columns.csv").read_text().splitlines()
+        (base / "south/columns.csv").write_text("\n".join([header, *reversed(rows)]) + "\n")
+        assert "in the same order" in self.refused(self.publish, party, base, "south")
 
-    def test_missing_values(self, party, place):
-        path = place / "north/columns.csv"
+    def test_missing_values(self, party, base):
+        path = base / "north/columns.csv"
         path.write_text(path.read_text().replace("\n3,", "\n3,nan,", 1).replace("nan,10,0", "nan,10"))
-        message = self.refused(self.publish, party, place, "north")
+        message = self.refused(self.publish, party, base, "north")
         assert "north, split 0: row 3 of its column 0 holds nan" in message
 
-    def test_words_for_numbers(self, party, place):
-        path = place / "south/columns.csv"
+    def test_words_for_numbers(self, party, base):
+        path = base / "south/columns.csv"
         path.write_text(path.read_text().replace("\n3,", "\n3,high", 1))
-        message = self.refused(self.publish, party, place, "south")
+        message = self.refused(self.publish, party, base, "south")
         assert "columns.csv" in message
         assert "high" in message
 
-    def test_a_secret_that_others_may_read(self, party, place):
-        (place / "north/secret.npz").chmod(0o644)
-        message = self.refused(self.publish, party, place, "north")
+    def test_a_secret_that_others_may_read(self, party, base):
+        (base / "north/secret.npz").chmod(0o644)
+        message = self.refused(self.publish, party, base, "north")
         assert "north/secret.npz: others may read it" in message
 
-    def test_a_missing_file(self, party, place):
-        (place / "north/columns.csv").unlink()
-        assert "north/columns.csv" in self.refused(self.publish, party, place, "north")
+    def test_a_missing_file(self, party, base):
+        (base / "north/columns.csv").unlink()
+        assert "north/columns.csv" in self.refused(self.publish, party, base, "north")
 
-    def test_an_empty_file(self, party, place):
-        (place / "north/columns.csv").write_text("")
-        assert "no CSV file with a header" in self.refused(self.publish, party, place, "north")
+    def test_an_empty_file(self, party, base):
+        (base / "north/columns.csv").write_text("")
+        assert "no CSV file with a header" in self.refused(self.publish, party, base, "north")
 
 
 class TestReadme:

@@ -67,7 +67,7 @@ def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path, monkeypatch):
 
 
 def test_npz_bytes_do_not_depend_on_the_python(tmp_path, monkeypatch):
-    """Pythons differ in how they write the format of large files; it is taken for no other."""
+    """Python versions differ in the format of large files; small files keep the common one."""
     arrays = {
         "x": np.arange(500.0),
         "Y": np.asfortranarray(np.eye(3)[:, :2]),
@@ -77,10 +77,10 @@ def test_npz_bytes_do_not_depend_on_the_python(tmp_path, monkeypatch):
 
     def versions(name):
         write_npz(tmp_path / name, arrays)
-        found = read_npz(tmp_path / name)
-        assert list(found) == sorted(arrays)
-        assert all(np.array_equal(found[key], array) for key, array in arrays.items())
-        assert np.isfortran(found["Y"])
+        stored = read_npz(tmp_path / name)
+        assert list(stored) == sorted(arrays)
+        assert all(np.array_equal(stored[key], array) for key, array in arrays.items())
+        assert np.isfortran(stored["Y"])
         with zipfile.ZipFile(tmp_path / name) as archive:
             return [entry.extract_version for entry in archive.infolist()]
 

@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 EXAMPLES = run_examples.examples()
-# What an example has to show, next to running at all.
+# Required output of each example.
 PRINTS = {
     "accuracy_against_epsilon": r"recommended +0\.\d{3}( 0\.\d{3}){6}\n",
     "audit_an_estimator": r"^REFUTED.*\n\nnot refuted",

@@ -1,4 +1,4 @@
-"""The contracts of .importlinter hold, and an import against them makes `lint-imports` (part of `make lint`) fail."""
+"""The contracts of .importlinter hold, and an import against them fails `lint-imports`."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the library with its contracts."""
+    """Copy the library with its contracts."""
     root = tmp_path_factory.mktemp("copy")
     shutil.copytree(REPOSITORY / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(REPOSITORY / ".importlinter", root)
@@ -85,7 +85,7 @@ def test_the_contracts_hold(copy):
 def test_an_import_against_a_contract_fails(copy, module, line, broken):
     path = copy / "lib" / ("" if module.startswith("privsvm_bench/") else "privsvm") / module
     text = path.read_text() if path.exists() else None
-    # Within a function too: where an import stands does not matter.
+    # Imports inside functions count too.
     path.write_text(f"{text or ''}\n\ndef late():\n    {line or 'pass'}\n")
     try:
         done = lint_imports(copy)

@@ -1,4 +1,4 @@
-"""Every block of commands in the pages runs somewhere, or says why it does not; the site can be gathered."""
+"""Every block of commands in the pages runs, or states why not; the site can be gathered."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from privsvm.privacy.events import Gaussian
 from tests.blocks import REPOSITORY, Block, blocks, blocks_run_by
 
 BLOCKS = [pytest.param(block, id=f"{block.page}-{block.number}") for block in blocks()]
-# Every block that nothing runs, and why; the words are those of the page.
+# Blocks that nothing runs, with the reasons on their pages.
 NOT_RUN = {
     "docs/auditing.md": ["stands for an estimator of yours; tests/auditing runs the same call on others"],
     "docs/cluster.md": [
@@ -38,30 +38,30 @@ def test_a_block_runs_or_says_why_not(block):
     where = f"{block.page}, block {block.number}"
     assert block.kind, f"{where}: no line says what runs it, or why nothing does: {block.text[:60]!r}"
     if block.kind == "not-run":
-        assert block.said in NOT_RUN.get(block.page, ()), f"{where}: list its reason in NOT_RUN: {block.said!r}"
+        assert block.note in NOT_RUN.get(block.page, ()), f"{where}: list its reason in NOT_RUN: {block.note!r}"
         return
-    runner = REPOSITORY / block.said
-    assert runner.is_file(), f"{where}: {block.said}: no such file"
+    runner = REPOSITORY / block.note
+    assert runner.is_file(), f"{where}: {block.note}: no such file"
     if runner == Path(__file__):
         assert block.language == "python"
         exec(compile(block.text, block.page, "exec"), {})
         return
     text = runner.read_text(encoding="utf-8")
     if runner.suffix == ".py":
-        # It runs whatever names it, from the page.
+        # The runner must read its blocks from the pages.
         taken = r"blocks_run_by\(__file__\)|\bpage_(command|block)\("
-        assert re.search(taken, text), f"{where}: {block.said} does not take its blocks from the pages"
+        assert re.search(taken, text), f"{where}: {block.note} does not take its blocks from the pages"
         return
-    # A script of the shell: each command is a line of it.
+    # Shell script: each command is one of its lines.
     lines = {line.strip().removeprefix("time ").partition(" > ")[0] for line in text.splitlines()}
     for command in block.commands:
-        assert command in lines, f"{where}: {block.said} does not run {command!r}"
+        assert command in lines, f"{where}: {block.note} does not run {command!r}"
 
 
 def test_what_nothing_runs_is_known():
-    """A block that stops running is seen here, not silently skipped."""
-    left_out = {(block.page, block.said) for block in blocks() if block.kind == "not-run"}
-    assert left_out == {(page, reason) for page, reasons in NOT_RUN.items() for reason in reasons}
+    """A block that stops running fails here instead of being skipped silently."""
+    skipped = {(block.page, block.note) for block in blocks() if block.kind == "not-run"}
+    assert skipped == {(page, reason) for page, reasons in NOT_RUN.items() for reason in reasons}
 
 
 def test_comments_and_long_lines_of_a_block():
@@ -74,23 +74,26 @@ def test_comments_and_long_lines_of_a_block():
 
 
 def test_every_page_is_gathered_and_every_link_leads_somewhere():
-    places, files = build_site.pages(), {}
-    for page in places:
-        build_site.relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, places, files)
-    assert len(set(places.values())) == len(places)
+    targets, files = build_site.pages(), {}
+    for page in targets:
+        build_site.relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
+    assert len(set(targets.values())) == len(targets)
     with pytest.raises(build_site.DeadLinkError, match=r"docs/guide.md: \(nowhere.md\)"):
-        build_site.relinked("[a](nowhere.md)", "docs/guide.md", places, {})
+        build_site.relinked("[a](nowhere.md)", "docs/guide.md", targets, {})
     with pytest.raises(build_site.DeadLinkError, match="a folder"):
-        build_site.relinked("[a](proofs)", "docs/guide.md", places, {})
+        build_site.relinked("[a](proofs)", "docs/guide.md", targets, {})
 
 
 def test_the_menu_names_every_page_and_is_short():
-    places = build_site.pages()
-    captions, below = build_site.menu(places)
-    entries = [place for _, section in captions for _, place in section]
-    listed = [*entries, *(place for section in below.values() for _, place in section)]
+    targets = build_site.pages()
+    captions, below = build_site.menu(targets)
+    entries = [target for _, section in captions for _, target in section]
+    listed = [*entries, *(target for section in below.values() for _, target in section)]
     assert len(set(listed)) == len(listed)
-    assert {place for place in places.values() if "/" not in place} - set(listed) == {"index.md", "ppsvm_example.md"}
+    assert {target for target in targets.values() if "/" not in target} - set(listed) == {
+        "index.md",
+        "ppsvm_example.md",
+    }
     assert len(entries) <= 20
     text = (REPOSITORY / "docs/decisions/README.md").read_text(encoding="utf-8")
     assert {path.name for path in (REPOSITORY / "docs/decisions").glob("[0-9]*.md")} == set(
@@ -104,8 +107,8 @@ def test_the_table_of_odds_is_computed():
     assert len(rows) == 6
     for epsilon, *shown in rows:
         gain = math.exp(float(epsilon))
-        known = [round(100 * start * gain / (start * gain + 1 - start)) for start in (0.5, 0.1, 0.01)]
-        assert [int(number) for number in shown] == known, epsilon
+        computed = [round(100 * start * gain / (start * gain + 1 - start)) for start in (0.5, 0.1, 0.01)]
+        assert [int(number) for number in shown] == computed, epsilon
 
 
 def test_the_totals_of_several_releases_are_computed():

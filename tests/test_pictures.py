@@ -1,4 +1,4 @@
-"""The picture of each method shows what the method says now, and stands on its pages."""
+"""The picture of each method is current, and its pages show it."""
 
 import re
 
@@ -11,7 +11,7 @@ from tests.blocks import REPOSITORY
 
 @pytest.mark.parametrize("name", implementations())
 def test_the_picture_of_a_method_is_current(name):
-    """Lines may lie a little elsewhere on another processor; words and numbers at the axes may not."""
+    """Lines may differ slightly between processors; words and numbers at the axes may not."""
     text = (draw_methods.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert len(text) < 60_000
     words = [re.findall(r"<(?:text|title)[^>]*>([^<]*)<", picture) for picture in (text, draw_methods.draw(name))]

@@ -1,4 +1,4 @@
-"""YAML 1.2, read as DVC reads it, with the place of every mistake; no code, no bombs."""
+"""YAML 1.2 is parsed as DVC does, with the position of every mistake, without code and alias bombs."""
 
 import io
 
@@ -25,20 +25,20 @@ def refusal(text):
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        # Snakemake's reader, of YAML 1.1, takes the first seven for other values.
+        # Snakemake's YAML 1.1 parses the first seven as other values.
         ("no", "no"), ("on", "on"), ("010", 10), ("1:30", "1:30"), ("1e-5", 1e-5), ("1e-06", 1e-6),
         ("2020-01-01", "2020-01-01"), ("1E+3", 1000.0), ("-7", -7), ("true", True), ("~", None), ('"1"', "1"),
         ("'no'", "no"), ("=", "="), ("0.1", 0.1), ("18446744073709551616", 2**64),
     ],
 )  # fmt: skip
 def test_scalars(written, value):
-    found = parsed(f"key: [{written}]\n")["key"][0]
-    assert found == value
-    assert type(found) is type(value)
+    scalar = parsed(f"key: [{written}]\n")["key"][0]
+    assert scalar == value
+    assert type(scalar) is type(value)
 
 
 def test_what_dvc_rewrites_is_read_as_before():
-    """`dvc exp run -S` leaves out the quotes that YAML 1.2 does not need."""
+    """`dvc exp run -S` drops the quotes that YAML 1.2 does not need."""
     text = 'delta: 1.0e-5\nclasses: ["no", "yes", "010", "1e5", "~", "true", ""]\n'
     editor, stream = ruamel.yaml.YAML(), io.StringIO()
     editor.dump(editor.load(text), stream)
@@ -93,8 +93,8 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_a_message_gets_the_place_of_its_longest_key():
-    places = parse_yaml("privacy:\n  epsilons: [1, 0]\nmethods:\n  s;vm: {}\n", "params.yaml")[1]
-    assert with_place("privacy.epsilons.1: 0 is not valid", places).endswith("(line 2, column 17)")
-    assert with_place("privacy.delta is missing", places).endswith("(line 1, column 1)")
-    assert with_place("methods: 's;vm' is not valid", places).endswith("(line 4, column 3)")
-    assert with_place("seed is missing", places) == "seed is missing"
+    positions = parse_yaml("privacy:\n  epsilons: [1, 0]\nmethods:\n  s;vm: {}\n", "params.yaml")[1]
+    assert with_place("privacy.epsilons.1: 0 is not valid", positions).endswith("(line 2, column 17)")
+    assert with_place("privacy.delta is missing", positions).endswith("(line 1, column 1)")
+    assert with_place("methods: 's;vm' is not valid", positions).endswith("(line 4, column 3)")
+    assert with_place("seed is missing", positions) == "seed is missing"

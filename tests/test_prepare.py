@@ -1,4 +1,4 @@
-"""tools/prepare.py, on a tiny project whose `uv` is a script that notes its calls."""
+"""tools/prepare.py on a small project whose `uv` is a script that logs its calls."""
 
 import hashlib
 import shutil
@@ -39,7 +39,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 
 class Clone:
-    """A folder with what `tools/prepare.py` reads."""
+    """A folder with the files that `tools/prepare.py` reads."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -78,7 +78,7 @@ class Clone:
         return output
 
     def installs(self) -> int:
-        """How often uv has installed something."""
+        """Count the installations by uv."""
         log = self.folder / "uv.log"
         return len(log.read_text().splitlines()) if log.exists() else 0
 
@@ -93,7 +93,8 @@ def clone(tmp_path):
     return Clone(tmp_path / "it's a clone")
 
 
-def test_contents_decide_and_a_running_workflow_keeps_its_environment(clone):
+def test_an_environment_follows_contents_not_times(clone):
+    """Contents, not times, decide on a new environment, and the old one remains usable."""
     assert "Preparing" in clone.prepare()
     first = clone.environment()
     for name in ("pyproject.toml", "requirements.lock"):
@@ -129,15 +130,16 @@ def test_two_at_once_prepare_once(clone):
     clone.environment()
 
 
-def test_a_killed_preparation_is_done_again_when_its_installer_has_ended(clone):
+def test_a_killed_preparation_runs_again_after_its_installer(clone):
+    """The next preparation waits for the installer of a killed one, then starts again."""
     process = clone.start()
     while not clone.installs():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    begin = time.monotonic()
+    started = time.monotonic()
     clone.prepare()
-    assert time.monotonic() - begin > 2
+    assert time.monotonic() - started > 2
     assert clone.installs() == 2
     clone.environment()

@@ -1,4 +1,4 @@
-"""What users choose is shown in messages, and never acts on the terminal."""
+"""Messages show texts of users without control characters."""
 
 import pytest
 from hypothesis import given

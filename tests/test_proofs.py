@@ -1,4 +1,4 @@
-"""The header of a proof page against the code and the records that it makes."""
+"""Headers of proof pages match the code and its records."""
 
 import re
 from pathlib import Path
@@ -18,13 +18,13 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
 
 
 def header(name):
-    """What the page of a method says of it for machines; None where it has no page."""
+    """Read the YAML header of a method's page; None without a page."""
     page = PAGES / f"{name}.md"
     if not page.exists():
         return None
-    found = re.match(r"# [^\n]+\n\n```yaml\n(.*?)```\n", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert found, f"{page.name}: has no header after its title"
-    return yaml.safe_load(found[1])
+    match = re.match(r"# [^\n]+\n\n```yaml\n(.*?)```\n", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert match, f"{page.name}: has no header after its title"
+    return yaml.safe_load(match[1])
 
 
 def record(name, neighbours, consent=False):
@@ -37,20 +37,20 @@ def record(name, neighbours, consent=False):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_page_says_what_the_records_say(name):
-    said = header(name)
-    if said is None:
-        # No page, no proof.
+    stated = header(name)
+    if stated is None:
+        # A method without a page must not be proved.
         assert record(name, "replace_one", consent=True).status != "proved"
         return
-    assert set(said) == {"status", "relations", "events", "facts"}
+    assert set(stated) == {"status", "relations", "events", "facts"}
     accepts = estimator_class(name).declared["neighbours"].constraint.accepts
-    assert said["relations"] == [relation for relation in NEIGHBOURS if accepts(relation)]
-    for relation in said["relations"]:
+    assert stated["relations"] == [relation for relation in NEIGHBOURS if accepts(relation)]
+    for relation in stated["relations"]:
         made = record(name, relation)
-        assert made.status == said["status"] == "proved"
-        assert sorted({event.kind for event, _ in leaves(made.event)}) == said["events"]
-        assert {fact: getattr(made.facts, fact) for fact in said["facts"]} == said["facts"]
-        assert set(said["facts"]) == {"classes", "n_rows", "features", "solution"}
+        assert made.status == stated["status"] == "proved"
+        assert sorted({event.kind for event, _ in leaves(made.event)}) == stated["events"]
+        assert {fact: getattr(made.facts, fact) for fact in stated["facts"]} == stated["facts"]
+        assert set(stated["facts"]) == {"classes", "n_rows", "features", "solution"}
 
 
 def test_every_page_of_a_method_is_read():

@@ -43,7 +43,7 @@ def test_the_digest_follows_the_source(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "part"),
+    ("name", "message"),
     [
         ("pmsvn_wp", "did you mean"),
         ("sklearn.dummy:DummyClasifier", "did you mean 'DummyClassifier'"),
@@ -52,8 +52,8 @@ def test_the_digest_follows_the_source(tmp_path, monkeypatch):
         ("no_such_package_anywhere.module:Class", "install its package"),
     ],
 )
-def test_what_is_not_there_is_one_line(name, part):
-    with pytest.raises(PrivSVMError, match=part) as caught:
+def test_what_is_not_there_is_one_line(name, message):
+    with pytest.raises(PrivSVMError, match=message) as caught:
         estimator_class(name)
     assert "\n" not in str(caught.value)
 

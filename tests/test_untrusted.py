@@ -1,4 +1,4 @@
-"""Readers of what others wrote: bounds hold before memory is taken."""
+"""Readers of untrusted files check bounds before they allocate memory."""
 
 import io
 import tracemalloc
@@ -42,7 +42,7 @@ def test_large_arrays_of_small_files_take_no_memory():
 
 
 @pytest.mark.parametrize(
-    ("array", "said"),
+    ("array", "message"),
     [
         (np.array([0.0, np.nan]), "not finite"),
         (np.array([-np.inf]), "not finite"),
@@ -52,8 +52,8 @@ def test_large_arrays_of_small_files_take_no_memory():
         (np.ones((1,) * 9), "another size"),
     ],
 )
-def test_arrays_of_other_kinds_are_refused(array, said):
-    with pytest.raises(ValueError, match=said):
+def test_arrays_of_other_kinds_are_refused(array, message):
+    with pytest.raises(ValueError, match=message):
         parse_npz(packed(x=array), ["x"])
 
 
@@ -73,7 +73,7 @@ def test_archives_of_many_entries_are_not_opened():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"[" * 900 + b"]" * 900, "nested too deeply"),
         (b'{"a":"' + b'[\\"' * 50 + b'","b":' + b"[" * 41, "nested too deeply"),
@@ -86,8 +86,8 @@ def test_archives_of_many_entries_are_not_opened():
         ('{"a": 1}'.encode("utf-16"), "can't decode"),
     ],
 )
-def test_json_of_others_is_bounded(data, said):
-    with pytest.raises(ValueError, match=said):
+def test_json_of_others_is_bounded(data, message):
+    with pytest.raises(ValueError, match=message):
         parse_json(data)
 
 

@@ -1,4 +1,4 @@
-"""Sites of several versions beside each other, in a small repository with a tag."""
+"""Sites of several versions, built in a small repository with a tag."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def call(folder, *command):
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """A repository of two pages; the tag and what is checked out differ."""
+    """Make a repository of two pages, whose tag differs from the working copy."""
     folder = tmp_path_factory.mktemp("small") / "repository"
     (folder / "docs").mkdir(parents=True)
     for name in ("Makefile", "docs/build_site.py", "docs/run_examples.py", "docs/conf.py"):
@@ -42,13 +42,13 @@ def repository(tmp_path_factory):
 
 
 def run(folder, command):
-    """Run a command of the page by this Python."""
+    """Run a command of the page with this Python."""
     return call(folder, sys.executable, *command.split()[1:])
 
 
 @pytest.fixture(scope="module")
 def built(repository):
-    """The sites: of what is checked out, of the tag by both commands of the page, of the first again."""
+    """Build the sites: the working copy, the tag by both commands of the page, the working copy again."""
     present = (sys.executable, "docs/build_site.py")
     call(repository, *present)
     (block,) = blocks_run_by(__file__)

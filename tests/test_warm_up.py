@@ -1,4 +1,4 @@
-"""Compiling ahead: what is listed and imported, in a process of its own, into a folder keyed by the sources."""
+"""Compilation ahead of use: all listed modules, into a folder keyed by the sources."""
 
 import os
 import subprocess

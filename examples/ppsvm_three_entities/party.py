@@ -1,4 +1,4 @@
-"""One step of the PPSVM protocol on one party's machine, from CSV files. README.md beside this file has the commands.
+"""Take one step of the PPSVM protocol on one party's machine, from CSV files; README.md has the commands.
 
 A CSV file of columns has a header; its first column identifies the rows, the others are numbers. A file of labels has
 the two columns `id` and `label`.
@@ -42,7 +42,9 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
         raise PrivSVMError(f"{path}: no CSV file with a header; export the table again") from None
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            raise PrivSVMError(f"{path}: line {number} has {len(row)} fields, the header {len(header)}; mend the line")
+            raise PrivSVMError(
+                f"{path}: line {number} has {len(row)} fields, the header {len(header)}; correct the line"
+            )
     return [row[0] for row in rows], [row[1:] for row in rows]
 
 
@@ -62,7 +64,7 @@ def read_labels(path: str | Path) -> tuple[list[str], list[str]]:
 
 
 def agree(options: argparse.Namespace) -> None:
-    """Write the agreement: the kernel, and how many columns each entity brings."""
+    """Write the agreement: the kernel, and the number of columns of each entity."""
     columns = {}
     for item in options.entities:
         name, _, count = item.partition("=")
@@ -102,18 +104,18 @@ def publish(options: argparse.Namespace) -> None:
 
 
 def audit(options: argparse.Namespace) -> None:
-    """Say what this entity's block gives away, before or after it is handed over."""
+    """Say what this entity's block gives away, before or after it is published."""
     _, columns = read_columns(options.columns)
     agreement = read_json(options.agreement)
     hidden = secret_of(read_private(options.secret), 0).standardized(columns)
     block = read_npz(options.block)["train_0"]
-    found = audit_entity(block, hidden, agreement["kernel"], agreement["gamma"], system_stream())
-    if found["error_at_rows_needed"] is None or found["error_at_rows_needed"] > 1e-8:
-        print(f"  {options.name}: {found['rows_needed']} known rows do not suffice to recover the others")
+    attack = audit_entity(block, hidden, agreement["kernel"], agreement["gamma"], system_stream())
+    if attack["error_at_rows_needed"] is None or attack["error_at_rows_needed"] > 1e-8:
+        print(f"  {options.name}: {attack['rows_needed']} known rows do not suffice to recover the others")
     else:
         print(
-            f"  {options.name}: whoever knows {found['rows_needed']} of its {len(columns)} rows computes all others, "
-            f"to within {found['error_at_rows_needed']:.0e} standard deviations"
+            f"  {options.name}: whoever knows {attack['rows_needed']} of its {len(columns)} rows computes all others, "
+            f"to within {attack['error_at_rows_needed']:.0e} standard deviations"
         )
 
 
@@ -166,7 +168,7 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def number_or(*words: str):
-    """Make an argument type: a number, or one of some words."""
+    """Make an argument type: a number, or one of these words."""
 
     def parse(text: str) -> float | int | str:
         if text in words:
@@ -175,7 +177,7 @@ def number_or(*words: str):
             value = float(text)
         except ValueError:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is no number" + "".join(f", nor {word}" for word in words)
+                f"{text!r} is not a number" + "".join(f" or {word}" for word in words)
             ) from None
         return int(value) if value.is_integer() and "." not in text else value
 

@@ -1,7 +1,7 @@
-"""Run the PPSVM protocol with three entities and a trainer, as separate processes with folders of their own.
+"""Run the PPSVM protocol with three entities and a trainer, in separate processes and folders.
 
-As root, every party is an operating-system user of its own, and every process tries to open the private files of all
-others before it does its work; the run fails if one can. Otherwise all are the same user, and it says so.
+As root, every party is a separate operating-system user, and every process tries to open the private files of all
+others before its step; the run fails if one can. Otherwise all parties are the same user, and the output says so.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ N_TRAIN = 500
 
 
 class Deployment:
-    """The folders of all parties, and who they are.
+    """Folders and users of all parties.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Where to make them.
+        Parent of the folders.
     one_user : bool
-        Whether all parties are the user who runs this.
+        Whether all parties are the current user.
     rehearsal : bool
         Whether to take all steps in this process.
     """
@@ -50,7 +50,7 @@ class Deployment:
         (folder / "shared").mkdir(mode=0o755)
         for path, name, mode in [
             *((path, name, 0o700) for name, path in self.private.items()),
-            # Everybody reads what a party shares, and that party alone writes it.
+            # Every party reads shared folders, and only their owner writes them.
             *((path, name, 0o755) for name, path in self.public.items()),
         ]:
             path.mkdir()
@@ -63,18 +63,18 @@ class Deployment:
             os.chown(path, self.users[name], self.users[name])
 
     def write(self, path: Path, name: str, lines: Sequence[str]) -> None:
-        """Write a party's own CSV file."""
+        """Write a party's CSV file."""
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         path.chmod(0o600 if path.parent in self.private.values() else 0o644)
         self.give(path, name)
 
     def closed_to(self, name: str) -> list[Path]:
-        """All private folders and files of the others."""
+        """List all private folders and files of the others."""
         others = (folder for owner, folder in self.private.items() if owner != name)
         return [path for folder in others for path in (folder, *folder.rglob("*"))]
 
     def run(self, steps: dict[str, Sequence[str | Path]]) -> None:
-        """Let parties take a step, each in a process of its own, all at the same time; show what they touched."""
+        """Let parties take a step in parallel processes; show the files that they touched."""
         if self.rehearsal:
             for arguments in steps.values():
                 party.main([str(item) for item in arguments])
@@ -88,7 +88,7 @@ class Deployment:
             if process == 0:
                 os.close(receiver)
                 code = 1
-                # Whatever happens, the child must not go on with the parent's work.
+                # The child must never continue the parent's work.
                 try:
                     with os.fdopen(sender, "w", encoding="utf-8") as pipe, contextlib.redirect_stdout(pipe):
                         code = self.take(name, [str(item) for item in arguments], closed[name])
@@ -100,16 +100,16 @@ class Deployment:
         failed = []
         for name, step, process, receiver in running:
             with os.fdopen(receiver, encoding="utf-8") as pipe:
-                told = pipe.read()
+                output = pipe.read()
             _, status = os.waitpid(process, 0)
-            print(f"{name}: {step}\n{told}", end="")
+            print(f"{name}: {step}\n{output}", end="")
             if status:
                 failed.append(name)
         if failed:
             sys.exit(f"error: {', '.join(failed)} failed")
 
     def take(self, name: str, arguments: list[str], closed: list[Path]) -> int:
-        """In a party's process: become its user, make sure that the others' files are closed, take the step."""
+        """Become a party's user, check that the files of others are closed, take the step."""
         os.umask(0o022)
         if self.users:
             os.setgroups([])
@@ -117,7 +117,7 @@ class Deployment:
             os.setuid(self.users[name])
             opened = [path for path in closed if can_open(path)]
             if opened:
-                print(f"  could open {opened[0]}, which is not its own")
+                print(f"  could open {opened[0]}, which belongs to another party")
                 return 1
             print(f"  was refused all {len(closed)} private folders and files of the others")
         seen = trace_files(self.folder)
@@ -134,7 +134,7 @@ class Deployment:
 
 
 def can_change_user() -> bool:
-    """Whether this process may become another user: tried in a child."""
+    """Say whether this process may become another user, by trying in a child."""
     if os.geteuid() != 0:
         return False
     process = os.fork()
@@ -149,7 +149,7 @@ def can_change_user() -> bool:
 
 
 def free_users() -> Iterator[int]:
-    """User numbers that belong to nobody."""
+    """Yield unused user ids."""
     for number in range(61001, 65000):
         try:
             pwd.getpwuid(number)
@@ -158,7 +158,7 @@ def free_users() -> Iterator[int]:
 
 
 def can_open(path: Path) -> bool:
-    """Whether this process can read a file or list a folder."""
+    """Say whether this process can read a file or list a folder."""
     try:
         os.close(os.open(path, os.O_RDONLY))
     except PermissionError:
@@ -167,7 +167,7 @@ def can_open(path: Path) -> bool:
 
 
 def trace_files(folder: Path) -> dict[str, list[str]]:
-    """Record from now on which files below a folder this process reads and writes, as Python itself tells."""
+    """Record the files below a folder that this process reads and writes, by an audit hook."""
     seen: dict[str, list[str]] = {"read": [], "wrote": []}
 
     def note(verb: str, path: object) -> None:
@@ -180,7 +180,7 @@ def trace_files(folder: Path) -> dict[str, list[str]]:
         if event == "open" and not (details[2] or 0) & (os.O_WRONLY | os.O_RDWR):
             note("read", details[0])
         elif event == "os.rename":
-            # Files are written under another name first.
+            # Files are written under a temporary name and renamed.
             name = os.path.relpath(details[1], folder)
             if not name.startswith(".."):
                 seen["wrote"].append(name)
@@ -190,7 +190,7 @@ def trace_files(folder: Path) -> dict[str, list[str]]:
 
 
 def share_out(deployment: Deployment) -> list[str]:
-    """Give every entity ten columns of all rows and the labels, as a merger of three registers would find them."""
+    """Give every entity ten columns of all rows and the labels, as in a merger of three registers."""
     data = load_breast_cancer()
     order = np.random.default_rng().permutation(data.target.size)
     names = [f"patient-{row:03d}" for row in order]
@@ -213,7 +213,7 @@ def share_out(deployment: Deployment) -> list[str]:
 
 
 def main() -> None:
-    """Run all steps in a folder of their own."""
+    """Run all steps in a new folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernel", default="linear", choices=("linear", "gaussian"))
     parser.add_argument("--keep", metavar="FOLDER", help="a new folder to keep; default: a temporary one")
@@ -221,8 +221,7 @@ def main() -> None:
     options = parser.parse_args()
     one_user = options.one_user or not can_change_user()
     if not one_user:
-        # A process that has given up root's rights may be unable to load modules from where Python is installed: all
-        # that the steps need is loaded now.
+        # Load all modules now: without root's rights a process may be unable to read the installation of Python.
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
             play(Deployment(Path(folder), one_user=True, rehearsal=True), options.kernel)
     folder = Path(options.keep) if options.keep else Path(tempfile.mkdtemp(prefix="ppsvm-"))
@@ -239,9 +238,7 @@ def play(deployment: Deployment, kernel: str) -> None:
     """Take all steps of the protocol."""
     private, public = deployment.private, deployment.public
     if deployment.users:
-        print(
-            "Every party is a user of its own:", ", ".join(f"{name} {user}" for name, user in deployment.users.items())
-        )
+        print("Every party is a separate user:", ", ".join(f"{name} {user}" for name, user in deployment.users.items()))
     else:
         print("All parties are the same user: the private folders are NOT closed to the others here. Run as root.")
     truth = share_out(deployment)

@@ -1,4 +1,4 @@
-"""`privsvm.audit` on private estimators of our own with planted bugs, found at epsilon 1, and on the same without."""
+"""`privsvm.audit` finds planted bugs of small private estimators at epsilon 1, and nothing without them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from privsvm import audit
 from privsvm.auditing.cells import audit_cell
 from privsvm.auditing.neighbours import Pair
 
-# Errors of a whole audit: a sound estimator is called refuted with a probability below (1e-3 / 3000)^2.
+# An audit refutes a sound estimator with a probability below (1e-3 / 3000)^2.
 DRAWS = 1500
 
 
 class NoisyMeans:
     """Class means of clipped rows with Laplace noise: (epsilon, 0)-DP for one replaced row of three numbers.
 
-    Sums of rows of L1 norm 1 move by 2 at most when a row is replaced, also if its class is. The offset is one number
-    of size 1 more, so that a row has the L1 norm 2 with it.
+    Replacing a row of L1 norm 1, with its class, moves their sum by at most 2. The offset adds a number of size 1, so
+    that a row has the L1 norm 2.
     """
 
     def __init__(self, epsilon: float = 1.0) -> None:
         self.epsilon = epsilon
 
     def noise(self, size: int) -> np.ndarray:
-        # Two rows of norm 2 are at most 4 apart.
+        # Distance of two rows of norm 2: at most 4.
         return np.random.default_rng().laplace(0.0, 4.0 / self.epsilon, size)
 
     def clipped(self, X: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class ExactOffset(NoisyMeans):
 
 
 class BoundsOfTheRows(NoisyMeans):
-    """Rows are scaled by the largest of them, which is a private number."""
+    """Rows are scaled by the largest one, a private number."""
 
     def clipped(self, X: np.ndarray) -> np.ndarray:
         return X / np.abs(X).sum(axis=1).max(initial=1e-9)
@@ -86,27 +86,27 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     [(AQuarterOfTheNoise, 6000), (RowsAsTheyAre, 3000), (ExactOffset, 1000), (BoundsOfTheRows, 3000), (OneSeed, 1000)],
 )
 def test_planted_bugs_are_found_at_epsilon_1(estimator: type[NoisyMeans], draws: int) -> None:
-    found = audit(estimator, *rows(), draws=draws)
-    assert found.refuted, str(found)
-    assert found.lower_bound > 1.0
-    assert str(found).startswith("REFUTED: replace_one")
+    report = audit(estimator, *rows(), draws=draws)
+    assert report.refuted, str(report)
+    assert report.lower_bound > 1.0
+    assert str(report).startswith("REFUTED: replace_one")
 
 
 def test_without_a_bug_nothing_is_found() -> None:
-    found = audit(NoisyMeans, *rows(), draws=DRAWS)
-    assert not found.refuted
-    assert found.epsilon == 1.0
-    assert all(bound.sure <= 1.0 for bound in found.bounds)
-    text = str(found)
+    report = audit(NoisyMeans, *rows(), draws=DRAWS)
+    assert not report.refuted
+    assert report.epsilon == 1.0
+    assert all(bound.sure <= 1.0 for bound in report.bounds)
+    text = str(report)
     assert "not refuted" in text
     assert f"stated            1 |{'=' * 40}" in text
-    assert found.pair.words in text
-    assert "<pre>" in found._repr_html_()
+    assert report.pair.words in text
+    assert "<pre>" in report._repr_html_()
 
 
 def test_neighbours_of_ones_own_are_tried() -> None:
     class SecretNumber(NoisyMeans):
-        """Gives itself away for one row alone."""
+        """Leaks one secret row."""
 
         def noise(self, size: int) -> np.ndarray:
             return super().noise(size) + (1000.0 if self.seen else 0.0)
@@ -120,9 +120,9 @@ def test_neighbours_of_ones_own_are_tried() -> None:
     other = X.copy()
     other[0] = 0.125
     pair = Pair("the secret row", (other, y), (X, y))
-    found = audit(SecretNumber, X, y, draws=DRAWS, pairs=[pair])
-    assert found.pair is pair
-    assert found.refuted
+    report = audit(SecretNumber, X, y, draws=DRAWS, pairs=[pair])
+    assert report.pair is pair
+    assert report.refuted
 
 
 def test_an_estimator_that_refuses_far_rows_is_audited_on_others() -> None:
@@ -160,26 +160,27 @@ def test_arguments_out_of_range_are_named(changes: dict[str, Any], words: str) -
 
 
 def test_half_of_laplace_noise_is_found_at_epsilon_1() -> None:
-    # Two numbers that a row moves by 2 each, for an epsilon of 1 with scale 4; and others that are functions of them.
-    # A projection shows less than 1.2 of so many releases: far numbers drown the near ones.
+    # A row moves two numbers by 2 each, so that scale 4 gives epsilon 1; further numbers are functions of these. A
+    # projection of so many releases shows less than 1.2, because distant numbers dominate it.
     rng = np.random.default_rng(0)
     mixed = rng.normal(size=(4, 6))
 
-    def draw(dataset: int, n: int, part: str) -> np.ndarray:
+    def draw(dataset: int, n: int, noise_key: str) -> np.ndarray:
         numbers = rng.laplace(0.0, 2.0, (n, 4)) + 2.0 * dataset * np.array([1.0, -1.0, 0.0, 0.0])
         return np.column_stack([numbers, numbers @ mixed])
 
-    (found,) = audit_cell(draw, 30_000, 1.0, 0.0, gaussian=False)
-    assert found.kind == "counts"
-    assert 1.3 < found.sure < 2.0
+    (bound,) = audit_cell(draw, 30_000, 1.0, 0.0, gaussian=False)
+    assert bound.kind == "counts"
+    assert 1.3 < bound.sure < 2.0
 
 
-def test_what_was_found_in_estimators_of_others_is_what_was_planted_or_known() -> None:
+def test_audits_of_other_packages_match_their_page() -> None:
+    """Audits of other packages refute exactly the planted and the known bugs, and the page shows them."""
     root = Path(__file__).resolve().parents[2]
     with (root / "reports/audit_peers.csv").open(newline="") as file:
-        found = list(csv.DictReader(file))
-    assert all(row["refuted"] == row["expected"] == str(float(row["sure"]) > 1.0) for row in found)
-    assert [row["package"] for row in found if row["refuted"] == "True"].count("diffprivlib") == 5
+        rows = list(csv.DictReader(file))
+    assert all(row["refuted"] == row["expected"] == str(float(row["sure"]) > 1.0) for row in rows)
+    assert [row["package"] for row in rows if row["refuted"] == "True"].count("diffprivlib") == 5
     page = (root / "docs/audits.md").read_text(encoding="utf-8")
-    for row in found:
+    for row in rows:
         assert f"| {row['package']} {row['version']} | {row['case']} | {int(row['draws']):,} | {row['low']} |" in page

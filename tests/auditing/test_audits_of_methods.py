@@ -1,4 +1,4 @@
-"""Audits of the library's own methods, and of the same methods with less noise than they say."""
+"""Audits of the library's methods, also with less noise than they state."""
 
 import dataclasses
 
@@ -38,7 +38,8 @@ def test_every_method_that_states_an_epsilon_is_audited():
     assert relations_of(estimator_class("pmsvm_wp")) == ("replace_one", "add_remove")
 
 
-def test_an_audit_changes_public_parameters_only_where_there_are_such():
+def test_worst_parameters_change_public_parameters_alone():
+    """An audit chooses the worst values of public parameters that a method has."""
     gradient, noise = estimator_class("pmsvm_gp"), estimator_class("pmsvm_wp")
     changed = worst_parameters(gradient, {"batch_size": 32, "smoothing": 0.2})
     assert changed["learning_rate"] < 1e-6
@@ -80,12 +81,12 @@ def test_claims_of_papers_are_exceeded(implementation):
 
 
 def test_half_the_noise_ends_the_run(monkeypatch):
-    """The record states the whole noise; the releases say otherwise."""
-    whole = GaussianMechanism.release
+    """Releases with half of the stated noise are refuted."""
+    release = GaussianMechanism.release
 
     def half(self, values, source):
         exact = np.asarray(values, dtype=np.float64)
-        return exact + (whole(self, exact, source) - exact) / 2.0
+        return exact + (release(self, exact, source) - exact) / 2.0
 
     monkeypatch.setattr(GaussianMechanism, "release", half)
     with pytest.raises(PrivSVMError, match=r"^methods\.mine: an audit refutes the proof: .* confirmed by fresh ones"):
@@ -93,7 +94,7 @@ def test_half_the_noise_ends_the_run(monkeypatch):
 
 
 def test_less_noise_on_every_step_ends_the_run(monkeypatch):
-    """Sums of all steps depend on the noise before them: replays see how far they are apart."""
+    """Sums of all steps depend on earlier noise: replays show their distance."""
 
     def quieter(**settings):
         return HuberDescent(**{**settings, "noise_multiplier": settings["noise_multiplier"] / 1.5})
@@ -104,7 +105,7 @@ def test_less_noise_on_every_step_ends_the_run(monkeypatch):
 
 
 def test_a_centre_that_passes_the_noise_by_ends_the_run(monkeypatch):
-    """A replay does not explain the release, so the released numbers are looked at, one training each."""
+    """A replay does not reproduce the release, so that the audit trains once for each released number."""
     monkeypatch.setattr(
         centred_training, "noisy_centre", lambda cells, n_rows, multiplier, source: cells.sum(axis=0) / n_rows
     )
@@ -113,7 +114,7 @@ def test_a_centre_that_passes_the_noise_by_ends_the_run(monkeypatch):
 
 
 def test_a_first_look_alone_refutes_nothing(monkeypatch):
-    """A bound above the proof counts only if fresh draws say so again."""
+    """A bound above the proof counts only if fresh draws confirm it."""
     looks = []
 
     def unlucky(draw, n_draws, epsilon, delta, gaussian, plan):
@@ -153,8 +154,8 @@ def test_a_family_of_cells_keeps_its_confidence():
 
 
 def normal(move, spread=1.0, other_spread=1.0):
-    def draw(dataset, n, part):
-        rng = np.random.default_rng([dataset, *part.encode()])
+    def draw(dataset, n, noise_key):
+        rng = np.random.default_rng([dataset, *noise_key.encode()])
         values = rng.normal(size=(n, 5))
         values[:, 2] *= (spread, other_spread)[dataset]
         values[:, 2] += move * (1 - dataset)
@@ -168,7 +169,7 @@ def test_the_pair_that_differs_most_is_found_and_told_apart():
     assert best_pair(draws, 200) == 2
     statistic = choose_statistic(draws[2](0, 100, "a"), draws[2](1, 100, "a"))
     assert np.argmax(np.abs(statistic.direction)) == 2
-    # Sizes of noise are told apart by squares.
+    # Squares distinguish sizes of noise.
     spread = normal(0.0, 5.0, 1.0)
     assert choose_statistic(spread(0, 400, "a"), spread(1, 400, "a")).squares is not None
     bounds = audit_cell(spread, 20_000, 1.0, 0.0, gaussian=False)
@@ -176,21 +177,21 @@ def test_the_pair_that_differs_most_is_found_and_told_apart():
 
 
 def test_equal_releases_show_nothing():
-    for draw in (normal(0.0), lambda dataset, n, part: np.ones((n, 3))):
+    for draw in (normal(0.0), lambda dataset, n, noise_key: np.ones((n, 3))):
         (bound,) = audit_cell(draw, 2000, 1.0, 1e-5, gaussian=False)
         assert bound.epsilon < 0.2
         assert bound.sure == 0.0
 
 
 def test_releases_without_noise_show_all_that_counts_can():
-    (bound,) = audit_cell(lambda dataset, n, part: np.full((n, 1), float(dataset)), 2000, 1.0, 0.0, gaussian=False)
+    (bound,) = audit_cell(lambda dataset, n, noise_key: np.full((n, 1), float(dataset)), 2000, 1.0, 0.0, gaussian=False)
     assert bound.epsilon > 5.0
     assert bound.estimate == np.inf
 
 
 def test_thresholds_look_at_both_tails():
     rng = np.random.default_rng(0)
-    # Here the second dataset has a tail that the first lacks.
+    # The second dataset has a tail that the first lacks.
     first, second = rng.uniform(0.0, 1.0, 5000), rng.uniform(-0.2, 0.8, 5000)
     above = choose_threshold(first, second, 5000, 0.0)
     hits, runs, others, other_runs = above.count(first, second)
@@ -198,7 +199,8 @@ def test_thresholds_look_at_both_tails():
     assert others / other_runs < 0.01
 
 
-def test_two_rare_events_are_counted_together_where_that_shows_more():
+def test_two_rare_events_are_counted_together():
+    """Both tails count together if that gives a larger bound."""
     rng = np.random.default_rng(0)
     first, second = rng.normal(1.0, 1.0, 20_000), rng.normal(0.0, 1.0, 20_000)
     for normal in (True, False):
@@ -215,12 +217,12 @@ def test_two_rare_events_are_counted_together_where_that_shows_more():
 
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.8), (1.0, 0.86), (4.0, 0.9), (8.0, 0.9)])
-def test_counts_of_a_million_normal_draws_come_near_their_ceiling(epsilon, share):
+def test_counts_of_many_normal_draws_approach_their_ceiling(epsilon, share):
     """Seeded. Over 60 seeds the share was below .9 in 5, 2, 0 and 0 % of the audits, and at least .83."""
     move = gaussian_signal(epsilon, 1e-5)
 
-    def draw(dataset, n, part):
-        rng = np.random.default_rng([7, dataset, *part.encode()])
+    def draw(dataset, n, noise_key):
+        rng = np.random.default_rng([7, dataset, *noise_key.encode()])
         return rng.normal(move * (1 - dataset), 1.0, (n, 1))
 
     plan = Plan(statistic=Statistic(np.zeros(1), np.ones(1)), cheap=True)
@@ -250,10 +252,10 @@ def test_pairs_are_neighbours(relation):
 
 
 def test_canaries_are_at_right_angles():
-    rows, labels, there = canaries(50, 2.0, 7)
+    rows, labels, is_included = canaries(50, 2.0, 7)
     assert np.array_equal(rows @ rows.T, 4.0 * np.eye(50))
     assert set(labels) == {0, 1}
-    assert 10 < there.sum() < 40
+    assert 10 < is_included.sum() < 40
 
 
 def test_methods_that_state_an_epsilon_are_audited():

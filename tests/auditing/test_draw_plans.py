@@ -1,4 +1,4 @@
-"""What audits know of a release before it is drawn, against real releases and exact enumeration."""
+"""Plans of audits for faster draws, against real releases and exact enumeration."""
 
 import itertools
 import math
@@ -25,9 +25,9 @@ KEY = ("test",)
 
 
 def made(name, relation="replace_one", **changes):
-    known = {"classes": [0, 1], "delta": 1e-5, "neighbours": relation, "C": 0.005}
+    parameters = {"classes": [0, 1], "delta": 1e-5, "neighbours": relation, "C": 0.005}
     declared = estimator_class(name).declared
-    estimator = estimator_class(name)(**{key: value for key, value in known.items() if key in declared}, **changes)
+    estimator = estimator_class(name)(**{key: value for key, value in parameters.items() if key in declared}, **changes)
     return estimator, made_up_pairs(2, relation, 1.0)[0]
 
 
@@ -68,13 +68,13 @@ def test_many_releases_at_a_time_are_distributed_like_real_ones(name):
 
 @pytest.mark.parametrize("name", ["private_svm", "private_svm_laplace", "objective_perturbation"])
 def test_both_datasets_get_the_same_noise(name):
-    """What tells releases apart goes up and down together; other parts of the draws are fresh."""
+    """Statistics of both datasets move together; further draws are fresh."""
     plan, _ = planned(name)
     first, second, fresh = (
         plan.plan.statistic(plan.draw(*which)) for which in ((0, 300, "a"), (1, 300, "a"), (0, 300, "b"))
     )
     if name == "private_svm_laplace":
-        # The sum is cut: it is the noise that is the same.
+        # The sum is clipped, so compare the noise.
         first, second, fresh = (plan.draw(*which)[:, 0] for which in ((0, 300, "a"), (1, 300, "a"), (0, 300, "b")))
     assert first.std() > 0
     assert np.ptp(first - second) < 1e-6 * first.std()
@@ -83,8 +83,8 @@ def test_both_datasets_get_the_same_noise(name):
 
 @given(st.floats(0.05, 4), st.floats(-3, 4), st.floats(-4, 3), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_two_events_of_the_same_noise_occur_as_two_independent_ones_would(shift, above, below, laplace):
-    """Of two numbers with Laplace noise that is cut, or one with Gaussian noise: no more often together."""
+def test_two_events_of_one_noise_are_no_likelier_together(shift, above, below, laplace):
+    """Two events of the same clipped Laplace or Gaussian noise coincide at most as often as independent ones."""
     if laplace:
         axis = np.linspace(-14.0, 14.0, 701)
         weights = np.exp(-np.abs(axis))
@@ -106,25 +106,26 @@ def test_two_events_of_the_same_noise_occur_as_two_independent_ones_would(shift,
     assert (one + other) ** 2 >= 4 * both * (1 - 1e-9) - 1e-15
 
 
-def test_bounds_by_counts_of_the_same_noise_hold_as_often_as_stated():
-    """More than 46 of 400 at 95 % have a probability below 1e-7; a bound by chance is nearer to its ceiling, too."""
+def test_bounds_from_shared_noise_keep_their_confidence():
+    """More than 46 of 400 at 95 % have a probability below 1e-7; shared noise also narrows the bounds."""
     rng = np.random.default_rng(0)
     move, runs, repeats = gaussian_signal(0.5, 1e-5), 20_000, 400
     threshold = Threshold(above=1.5 + move, below=-1.5)
     truth = math.log((float(ndtr(-1.5)) - 1e-5) / float(ndtr(-1.5 - move)))
-    found = {}
+    lows_by_sharing = {}
     for shared in (True, False):
         lows = []
         for _ in range(repeats):
             noise = rng.normal(size=runs)
             counts = threshold.count(noise + move, noise if shared else rng.normal(size=runs))
             lows.append(float(counts_bound(*counts, 1e-5, mixed=True)))
-        found[shared] = np.array(lows)
-        assert (found[shared] > truth).sum() <= 46
-    assert found[True].std() < 0.6 * found[False].std()
+        lows_by_sharing[shared] = np.array(lows)
+        assert (lows_by_sharing[shared] > truth).sum() <= 46
+    assert lows_by_sharing[True].std() < 0.6 * lows_by_sharing[False].std()
 
 
-def test_releases_that_are_no_function_of_their_noise_are_drawn_one_by_one():
+def test_releases_with_other_noise_are_drawn_one_by_one():
+    """A release that is not a function of its recorded noise has no faster plan."""
     fresh = np.random.default_rng(0)
 
     def release(sources):
@@ -161,29 +162,30 @@ def test_the_curve_of_laplace_noise_is_that_of_its_two_densities():
         assert curve.power(np.array([above(threshold)]))[0] == pytest.approx(above(threshold - 1.5), rel=1e-12)
 
 
-def test_the_curve_of_sampled_noise_holds_for_expected_counts_and_is_exceeded_by_half_the_noise():
+def test_sampled_noise_fits_its_curve_and_half_does_not():
+    """Expected counts of sampled noise stay below the curve's epsilon; half the noise exceeds it."""
     curve, loud = SampledCurve(0.25, 2.0, 4, "add_remove", 1e-5), SampledCurve(0.25, 1.0, 4, "add_remove", 1e-5)
     epsilon = curve._power(np.array([0.1]), 2.0)[1]
     alarm = np.array([0.2])
     runs = 1e6
-    own = curve.f_dp_bound(runs * float(curve.power(alarm)[0]), runs, runs * 0.2, runs, 0.95).epsilon
-    assert 0.85 * epsilon < own <= epsilon
+    bound = curve.f_dp_bound(runs * float(curve.power(alarm)[0]), runs, runs * 0.2, runs, 0.95).epsilon
+    assert 0.85 * epsilon < bound <= epsilon
     assert curve.f_dp_bound(runs * float(loud.power(alarm)[0]), runs, runs * 0.2, runs, 0.95).epsilon > epsilon
 
 
 def sampled():
-    """Sampled steps of softmax_dpsgd, on two datasets."""
+    """Make sampled steps of softmax_dpsgd on two datasets."""
     method = estimator_class("softmax_dpsgd")
     worst = {**worst_parameters(method, {"batch_size": 8, "epochs": 1}), "n_rows": 32}
     estimator = method(classes=[0, 1], delta=1e-5, neighbours="replace_one", **worst)
-    # So long a row pulls with all its length, whatever little the weights have moved.
+    # A long row has the largest clipped gradient, wherever the weights are.
     pair = made_up_pairs(2, "replace_one", 1.0, (1e3,))[0]
     event = estimator.release_path(*pair.first, [8.0], 1, 0).guarantees[0].event
     return _release_of(estimator, pair, 8.0), event
 
 
 def test_sampled_steps_are_told_apart_by_their_privacy_loss():
-    """Many at a time as one by one: means within 6 standard errors, a false alarm has a probability below 1e-8."""
+    """Fast and single draws agree: means within 6 standard errors, a false alarm has a probability below 1e-8."""
     release, event = sampled()
     plan = plan_cell(release, event, "replace_one", 1e-5, None, KEY)
     assert isinstance(plan.plan.curve, SampledCurve)
@@ -199,7 +201,8 @@ def test_sampled_steps_are_told_apart_by_their_privacy_loss():
         assert abs(many.mean() - one_by_one.mean()) < 6.0 * error
 
 
-def test_rows_that_are_not_drawn_as_recorded_are_drawn_one_by_one():
+def test_steps_with_other_sampling_are_drawn_one_by_one():
+    """Steps whose inputs do not follow from the recorded sampling have no faster plan."""
     release, _ = sampled()
     _, runs = listened(lambda sources: release(0, sources), 60, seeded_source(0, "rows"))
     assert sampled_steps(runs) is not None
@@ -228,7 +231,7 @@ def test_rows_that_are_not_drawn_as_recorded_are_drawn_one_by_one():
 
 
 def replayed(name, relation):
-    """Pairs of many rows, and their releases, at epsilon 4."""
+    """Make releases of pairs with many rows at epsilon 4."""
     method = estimator_class(name)
     estimator = method(classes=[0, 1], delta=1e-5, neighbours=relation, **worst_parameters(method, {}))
     return [_release_of(estimator, pair, 4.0) for pair in crowded_pairs(relation, 1.0, (100, 300))]
@@ -239,10 +242,10 @@ def replayed(name, relation):
 def test_replays_show_the_privacy_loss_of_real_releases(name, relation):
     """Seeded: bounds are at 6 standard errors, which have a probability below 1e-8."""
     releases = replayed(name, relation)
-    place, plan = plan_replays(releases, 1e-5, KEY)
+    index, plan = plan_replays(releases, 1e-5, KEY)
     assert plan.looks_at == "all noisy numbers, replayed"
     assert 3.5 < plan.plan.reachable <= 4.0
-    n, release, size = 400, releases[place], np.linalg.norm(plan.plan.statistic.direction)
+    n, release, size = 400, releases[index], np.linalg.norm(plan.plan.statistic.direction)
     drawn = [plan.plan.statistic(plan.draw(dataset, n, "a")) / size for dataset in (0, 1)]
     # Both datasets get the same noise.
     assert np.ptp(drawn[0] - drawn[1]) < 1e-6
@@ -252,10 +255,10 @@ def test_replays_show_the_privacy_loss_of_real_releases(name, relation):
         release(1 - dataset, replays)
         losses = []
         for calls, replay in zip(runs, replays, strict=True):
-            own, other, noisy = given_numbers(calls), given_numbers(replay.calls), noisy_numbers(calls)
-            losses.append(sign * (np.square(noisy - other).sum() - np.square(noisy - own).sum()) / 2.0)
+            numbers, replayed_numbers, noisy = given_numbers(calls), given_numbers(replay.calls), noisy_numbers(calls)
+            losses.append(sign * (np.square(noisy - replayed_numbers).sum() - np.square(noisy - numbers).sum()) / 2.0)
         losses = np.array(losses) / size
-        # Releases whose sums are further apart than in the nearest one show a little more.
+        # Releases with a larger distance of sums than the nearest one show slightly more.
         shift = sign * (losses.mean() - drawn[dataset].mean())
         assert -6.0 * math.sqrt(2.0 / n) < shift < 0.1 * size + 6.0 * math.sqrt(2.0 / n)
         assert losses.std() == pytest.approx(1.0, rel=0.1 + 6.0 / math.sqrt(2.0 * n))

@@ -1,6 +1,6 @@
-"""Keep data, models and a workflow's files in S3, on a server of moto: ``python -m tests.cluster.run_s3``.
+"""Check S3 storage on a server of moto: ``python -m tests.cluster.run_s3``.
 
-It runs in the environment that docs/cluster.md prepares for S3, with ``tests/cluster/requirements.txt`` on top.
+Run it in the environment that docs/cluster.md prepares for S3, with ``tests/cluster/requirements.txt`` added.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ rule add:
 
 
 def versions(folder: Path, remote: str) -> None:
-    """Push by DVC, pull in a new clone; compare the files."""
+    """Push by DVC and pull in a new clone; compare the files."""
     first, second = Workspace(folder / "first"), Workspace(folder / "second")
     copy_repository(first, SMALL)
     first.snakemake()

@@ -1,7 +1,7 @@
-"""Run a small benchmark through Slurm by the commands of docs/cluster.md: ``python -m tests.cluster.run_slurm``.
+"""Run a small benchmark through Slurm: ``python -m tests.cluster.run_slurm``.
 
-It uses the Slurm that answers here, and the environment that docs/cluster.md prepares. With ``--start``, as root, it
-starts one with two nodes on this machine, of Debian's packages slurmctld, slurmd, slurm-client and munge.
+It runs the commands of docs/cluster.md in the environment that this page prepares. With ``--start``, as root, it starts
+a Slurm with two nodes on this machine, of Debian's packages slurmctld, slurmd, slurm-client and munge.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ PLAIN, ACCOUNT, SINGLY = (shlex.split(block.text.replace("\\\n", " ")) for block
 
 
 def say(holds: object, text: str) -> None:
-    """Print what holds; end with what does not."""
+    """Print a text if its condition holds; otherwise exit with it."""
     if not holds:
         sys.exit(f"error: does not hold: {text}")
     print(f"ok: {text}", flush=True)
 
 
 def wait_for(text: str, holds: Callable[[], object], seconds: float = 120) -> None:
-    """Wait until something holds, or end."""
+    """Wait until a condition holds; exit after a limit."""
     until = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > until:
@@ -62,7 +62,7 @@ def wait_for(text: str, holds: Callable[[], object], seconds: float = 120) -> No
 
 
 def answer(*command: str) -> str:
-    """Return what a command prints; nothing if it fails."""
+    """Return the output of a command; empty if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else ""
 
@@ -115,8 +115,8 @@ def runs(local: Workspace, remote: Workspace) -> None:
 def main() -> None:
     """Run all checks in a folder that all nodes see."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--start", action="store_true", help="a Slurm of its own, on this machine")
-    parser.add_argument("--folder", type=Path, help="where the runs lie; all nodes must see it")
+    parser.add_argument("--start", action="store_true", help="start a Slurm on this machine")
+    parser.add_argument("--folder", type=Path, help="folder of the runs, which all nodes must see")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True)))

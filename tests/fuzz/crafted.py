@@ -1,7 +1,7 @@
-"""Craft model, card and ledger files of others, with right digests, and run commands on them.
+"""Craft hostile model, card and ledger files with valid digests, and run commands on them.
 
-``python -m tests.fuzz.crafted 1000`` prints a JSON line for each case: what was done, the exit code, lines on standard
-error, seconds of the processor, and megabytes of the whole process. Every case is a process of its own.
+``python -m tests.fuzz.crafted 1000`` prints a JSON line for each case: the change, the exit code, lines on standard
+error, processor seconds, and megabytes of the process. Every case runs in a fork.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def nested(depth: int) -> Any:
     return value
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """List the ways to all values within a JSON value."""
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """List the paths of all values within a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [way for key, item in items for way in [(*path, key), *places(item, (*path, key))]]
+    return [inner for key, item in items for inner in [(*path, key), *paths(item, (*path, key))]]
 
 
 def put(content: Any, path: tuple[Any, ...], value: Any) -> None:
@@ -59,10 +59,10 @@ def put(content: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def mutated(rng: random.Random, content: Any) -> Any:
-    """Change one to three values of a JSON value: other ones, none, doubled, or one more."""
+    """Replace, delete, scale, nest or duplicate one to three values of a JSON value."""
     content = copy.deepcopy(content)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        path = rng.choice(places(content))
+        path = rng.choice(paths(content))
         home = content
         for key in path[:-1]:
             home = home[key]
@@ -81,7 +81,7 @@ def mutated(rng: random.Random, content: Any) -> Any:
 
 
 def crafted_event(rng: random.Random, depth: int = 0) -> dict[str, Any]:
-    """Make an event of any kind, most of them out of all proportion."""
+    """Make an event of any kind, mostly with extreme numbers."""
 
     def number() -> float:
         return rng.choice([1e-300, 1e-9, 1e-3, 0.3, 1.0, 7.0, 40.0, 1e6, 1e300])
@@ -122,7 +122,7 @@ def crafted_event(rng: random.Random, depth: int = 0) -> dict[str, Any]:
 
 
 class Folder:
-    """The released folder of version 1, to be changed, with its ledger."""
+    """A copy of the released folder of version 1 with its ledger, for changes."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.ledger = path / "model", path / "ledger.jsonl"
@@ -134,7 +134,7 @@ class Folder:
             self.arrays = dict(stored)
 
     def write(self) -> None:
-        """Write record and card, with every digest computed again, and the page of the card."""
+        """Write record, card and its page, with new digests."""
         self.record["arrays"] = sha256_of_file(self.path / "model.npz")
         self.record["digest"] = content_digest(self.record, "digest")
         (self.path / "model.json").write_text(canonical_json(self.record, indent=1) + "\n")
@@ -151,10 +151,10 @@ class Folder:
     def write_ledger(self, line: dict[str, Any], times: int = 1) -> None:
         lines, previous = [], "0" * 64
         for number in range(1, times + 1):
-            own = {**line, "previous": previous} | ({"number": number} if times > 1 else {})
-            own["hash"] = content_digest(own, "hash")
-            previous = own["hash"]
-            lines.append(canonical_json(own) + "\n")
+            entry = {**line, "previous": previous} | ({"number": number} if times > 1 else {})
+            entry["hash"] = content_digest(entry, "hash")
+            previous = entry["hash"]
+            lines.append(canonical_json(entry) + "\n")
         self.ledger.write_text("".join(lines))
 
 
@@ -180,7 +180,7 @@ def change_ledger(rng: random.Random, folder: Folder) -> None:
 
 
 def change_event(rng: random.Random, folder: Folder) -> None:
-    """Another event, for others, at another delta."""
+    """Change the event, the unit of protection and delta."""
     guarantee, protection = folder.record["guarantee"], folder.record["protection"]
     guarantee["event"] = crafted_event(rng)
     if rng.random() < 0.5:
@@ -195,7 +195,7 @@ def change_event(rng: random.Random, folder: Folder) -> None:
 
 
 def change_measured(rng: random.Random, folder: Folder) -> None:
-    """A measurement, paid for or not."""
+    """Add a measurement, with or without its event."""
     scale = rng.choice([0, -1, 2, 1e-300, 1e300, "2"])
     if rng.random() < 0.7:
         event = folder.record["guarantee"]["event"]
@@ -233,7 +233,7 @@ def change_classes(rng: random.Random, folder: Folder) -> None:
 
 
 def change_schema(rng: random.Random, folder: Folder) -> None:
-    """A table of many columns or categories, or with odd patterns."""
+    """Make a table with many columns or categories, or with odd patterns."""
     table = folder.record["table"]
     many = [[f"c{number}", {"bounds": [0, 1]}] for number in range(rng.choice([3, 8000]))]
     match rng.randrange(5):
@@ -253,7 +253,7 @@ def change_schema(rng: random.Random, folder: Folder) -> None:
 
 
 def change_arrays(rng: random.Random, folder: Folder) -> None:
-    """Other shapes, types and numbers, for models of any kind."""
+    """Change shapes, types and numbers of the arrays, for models of any kind."""
     shapes: dict[str, dict[str, tuple[int, ...]]] = {
         "linear": {"coef": (1, 1, 1, 6), "intercept": (1, 1, 1)},
         "kernel": {
@@ -286,14 +286,14 @@ def change_arrays(rng: random.Random, folder: Folder) -> None:
     if rng.random() < 0.1:
         del arrays[name]
     with zipfile.ZipFile(folder.path / "model.npz", "w") as archive:
-        for own, numbers in arrays.items():
-            pack(archive, own, numbers)
+        for array_name, numbers in arrays.items():
+            pack(archive, array_name, numbers)
     folder.record["table"] = None
     folder.write()
 
 
 def pack(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
-    """Write an array; one that repeats a number takes no memory here."""
+    """Write an array; one that repeats a number takes no memory."""
     entry = zipfile.ZipInfo(f"{name}.npy")
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.file_size = array.nbytes
@@ -308,7 +308,7 @@ def pack(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
 
 
 def change_zip(rng: random.Random, folder: Folder) -> None:
-    """An archive that is none, or one of many entries, odd headers, other sizes."""
+    """Damage the archive: flipped bytes, many entries, odd headers, other sizes."""
     path = folder.path / "model.npz"
     data = bytearray(path.read_bytes())
     headers = [
@@ -351,22 +351,22 @@ def change_zip(rng: random.Random, folder: Folder) -> None:
 
 
 def change_bytes(rng: random.Random, folder: Folder) -> None:
-    """JSON that is none, or none of ours."""
+    """Replace a JSON file by other bytes."""
     path = rng.choice([folder.path / "card.json", folder.path / "model.json", folder.ledger])
-    whole = path.read_bytes()
+    original = path.read_bytes()
     contents = [
         b"", b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP, b"[" * 2_000_000, b" " * 3_000_000,
-        b"[" + b"[]," * 650_000 + b"[]]", b'{"version":' + b"9" * 5000 + b"}", b"\xef\xbb\xbf" + whole,
-        whole.decode().encode("utf-16"), b'"' + b'\\"' * 900_000, b'{"version":NaN,"format":"privsvm card"}',
-        b"\n" * 900_000, whole.replace(b"2", b"1e999", 1), whole + whole, whole[:-2], b"\x80" + whole, b"null\n",
-        b"3\n", b'"a"\n', b"{}\n", b'{"format":"privsvm model","version":true}\n', b'{"version":1}\n' * 3,
-        whole.replace(b'"', b'"\\ud800', 3),
+        b"[" + b"[]," * 650_000 + b"[]]", b'{"version":' + b"9" * 5000 + b"}", b"\xef\xbb\xbf" + original,
+        original.decode().encode("utf-16"), b'"' + b'\\"' * 900_000, b'{"version":NaN,"format":"privsvm card"}',
+        b"\n" * 900_000, original.replace(b"2", b"1e999", 1), original + original, original[:-2], b"\x80" + original,
+        b"null\n", b"3\n", b'"a"\n', b"{}\n", b'{"format":"privsvm model","version":true}\n', b'{"version":1}\n' * 3,
+        original.replace(b'"', b'"\\ud800', 3),
     ]  # fmt: skip
     path.write_bytes(rng.choice(contents))
 
 
 def change_kind(rng: random.Random, folder: Folder) -> None:
-    """No files at all."""
+    """Replace a file by a pipe, folder, link, sparse file, or nothing."""
     path = rng.choice([*folder.path.iterdir(), folder.ledger])
     path.unlink()
     match rng.randrange(6):
@@ -401,25 +401,25 @@ def answer(folder: Folder, rows: Path, command: str) -> tuple[int, str, str]:
     }[command]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(part) for part in arguments])
+        code = main([str(argument) for argument in arguments])
     return code, out.getvalue(), err.getvalue()
 
 
 def run_case(number: int, seed: int) -> dict[str, Any]:
-    """Craft one case, and run a command on it in a process of its own."""
+    """Craft one case in a fork, and run a command on it in another."""
     rng = random.Random(f"{seed} {number}")
     change = CHANGES[number % len(CHANGES)]
-    with tempfile.TemporaryDirectory() as place:
-        folder = Folder(Path(place))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Folder(Path(temporary))
         child = os.fork()
         if child == 0:
-            # Apart, too: what is crafted takes memory, and nests as deep as it likes.
+            # Fork: crafted files may take much memory and recursion.
             sys.setrecursionlimit(10_000)
             change(rng, folder)
             os._exit(0)
         if os.waitpid(child, 0)[1]:
             raise RuntimeError(f"case {number} of {change.__name__} could not be crafted")
-        rows = Path(place) / "rows.csv"
+        rows = Path(temporary) / "rows.csv"
         rows.write_text("age,ward,day,smoker\n50,a,2020-05-01,yes\n")
         commands = ["verify", "card", "predict"]
         commands = ["ledger", "verify"] if change is change_ledger else commands[: 2 if change is change_card else 3]
@@ -432,24 +432,22 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
             resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
             try:
                 code, out, err = answer(folder, rows, command)
-                found: dict[str, Any] = {"code": code, "out": out[-200:], "err": err[:300], "lines": err.count("\n")}
+                outcome: dict[str, Any] = {"code": code, "out": out[-200:], "err": err[:300], "lines": err.count("\n")}
             except BaseException as error:
-                found = {"code": -1, "out": "", "err": f"{type(error).__name__}: {error}"[:300], "lines": 99}
-            os.write(write, json.dumps(found).encode())
+                outcome = {"code": -1, "out": "", "err": f"{type(error).__name__}: {error}"[:300], "lines": 99}
+            os.write(write, json.dumps(outcome).encode())
             os._exit(0)
         os.close(write)
         with os.fdopen(read, "rb") as pipe:
-            told = pipe.read()
+            report = pipe.read()
         _, status, usage = os.wait4(child, 0)
-    found = json.loads(told) if told else {"code": status, "out": "", "err": "died", "lines": 99}
-    found |= {"case": number, "change": change.__name__, "command": command}
-    return found | {"seconds": round(usage.ru_utime + usage.ru_stime, 3), "megabytes": usage.ru_maxrss >> 10}
+    outcome = json.loads(report) if report else {"code": status, "out": "", "err": "died", "lines": 99}
+    outcome |= {"case": number, "change": change.__name__, "command": command}
+    return outcome | {"seconds": round(usage.ru_utime + usage.ru_stime, 3), "megabytes": usage.ru_maxrss >> 10}
 
 
 def main() -> None:
-    """Run so many cases; the seed may follow."""
-    # What every command imports is not counted as a case's time; its memory is.
-
+    """Run a number of cases, with a seed as the second argument."""
     cases, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     for number in range(cases):
         print(json.dumps(run_case(number, seed)), flush=True)

@@ -1,6 +1,6 @@
-"""An adversary who chooses model, meta-estimator, steps, container and index type, and one row of a neighbour.
+"""An adversary chooses model, meta-estimator, steps, container, index type, and one row of a neighbour.
 
-Whatever is called proved moves a released model by its sensitivity at most, and hands other rows on bit by bit.
+A proved release moves by at most its sensitivity, and passes other rows on unchanged.
 """
 
 import os
@@ -28,8 +28,8 @@ from privsvm import (
 
 CASES = max(40, int(os.environ.get("PRIVSVM_FUZZ_CASES", "0")))
 N_ROWS = N_FEATURES = 6
-COLUMNS = {f"x{place}": {"bounds": [-1, 1], "fill": "middle"} for place in range(N_FEATURES)}
-# In a product with itself its last row is in every row, and without it a ColumnTransformer returns another container.
+COLUMNS = {f"x{column}": {"bounds": [-1, 1], "fill": "middle"} for column in range(N_FEATURES)}
+# The square of this matrix has its last row in every row; without it a ColumnTransformer changes the container.
 TRIANGLE = (
     np.triu(np.ones((N_ROWS, N_FEATURES))),
     np.triu(np.ones((N_ROWS, N_FEATURES))) * (np.arange(N_ROWS) < N_ROWS - 1)[:, None],
@@ -74,7 +74,7 @@ def _indexed(X, index):
 
 
 def _outcome(work):
-    """What `work` returns, or the class of what it raises."""
+    """Return the result of `work`, or the class of its exception."""
     try:
         return work()
     except Exception as error:
@@ -83,7 +83,7 @@ def _outcome(work):
 
 @st.composite
 def neighbours(draw):
-    """Two tables that differ in one row, and their labels; sparse and dense rows occur."""
+    """Draw two tables that differ in one row, and their labels."""
     numbers = st.sampled_from([0.0, 0.0, 0.0, 1.0, -1.0, 0.3, 1e-30, 1e30])
     rows = draw(st.lists(st.lists(numbers, min_size=N_FEATURES, max_size=N_FEATURES), min_size=7, max_size=7))
     first = np.array(rows[:N_ROWS])
@@ -110,7 +110,7 @@ def test_what_is_proved_in_a_pipeline_treats_other_rows_alike(tables, method, st
 
     X, other = (CONTAINERS[container](rows, index) for rows in (first, second))
     statuses = [_outcome(lambda rows=rows: pipeline().fit(rows, labels).guarantee_.status) for rows in (X, other)]
-    # Whether it is refused tells nothing of a row.
+    # A refusal must not depend on the row.
     assert statuses[0] == statuses[1]
     if statuses[0] != "proved":
         return
@@ -120,12 +120,12 @@ def test_what_is_proved_in_a_pipeline_treats_other_rows_alike(tables, method, st
     arrays = [rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows) for rows in reached]
     same = (first == second).all(axis=1)
     assert arrays[0][same].tobytes() == arrays[1][same].tobytes()
-    said = models[0][-1].guarantee_
-    if said.sensitivity is not None:
-        # Seeded noise is the same for both, and the noise of others is not.
+    guarantee = models[0][-1].guarantee_
+    if guarantee.sensitivity is not None:
+        # Seeded noise is the same for both.
         norm = 1 if method is PrivateSVMLaplaceClassifier else 2
         moved = np.linalg.norm((models[0][-1].coef_ - models[1][-1].coef_).ravel(), norm)
-        assert moved <= said.sensitivity * (1.0 + 1e-9)
+        assert moved <= guarantee.sensitivity * (1.0 + 1e-9)
 
 
 @given(

@@ -1,7 +1,7 @@
-"""Mutations of real small files: every reader gives what its type says, or one line.
+"""Mutations of small real files: every reader returns a value of its type, or raises an error of one line.
 
-Each run has 15 cases a reader; ``PRIVSVM_FUZZ_CASES=1000 pytest tests/fuzz`` has 1,000 new ones. What was once found
-stays in ``FOUND``.
+Each run has 15 cases per reader; ``PRIVSVM_FUZZ_CASES=1000 pytest tests/fuzz`` has 1,000 new ones. ``KNOWN_CASES``
+keeps cases that once failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from privsvm_bench.records import SavedModels
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CASES = int(os.environ.get("PRIVSVM_FUZZ_CASES", "15"))
-# Seconds and bytes of one case, on a busy machine.
+# Limits of one case, for a busy machine.
 SECONDS, BYTES = 20, 200 << 20
 
 ROWS = [(1.5, -2.0, "a"), (0.1, 3.0, "b"), (0.0, 4e-3, "a"), (2.0, 1e300, "b")]
@@ -62,7 +62,7 @@ def npz() -> bytes:
 
 
 def parquet() -> bytes:
-    """Rows with a note of pandas, as data frames are written."""
+    """Write rows with the metadata of pandas."""
     buffer = io.BytesIO()
     pd.DataFrame(ROWS, columns=["x", "z", "kind"]).to_parquet(buffer, compression=None)
     return buffer.getvalue()
@@ -94,7 +94,7 @@ TOKENS = [
 
 @st.composite
 def mutations(draw: st.DrawFn, seed: bytes) -> bytes:
-    """A real file with a few bytes changed, cut out, put in or doubled."""
+    """Change, cut, insert or double a few bytes of a real file."""
     content = bytearray(seed)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(content)))
@@ -129,10 +129,10 @@ def one_line(error: PrivSVMError, start: str = "") -> None:
     assert "\n" not in str(error)
 
 
-def reads(folder: Path, content: bytes, part: dict) -> None:
-    """Read a file: rows that fit each other, or one line, within the limits."""
+def reads(folder: Path, content: bytes, recipe_fields: dict) -> None:
+    """Read a file: require consistent rows, or one line, within the limits."""
     (folder / "file").write_bytes(content)
-    recipe = DataPart(role="all", files=("file",), max_bytes=1 << 20, **part)
+    recipe = DataPart(role="all", files=("file",), max_bytes=1 << 20, **recipe_fields)
     entry = DatasetEntry("toy", {"file": DataFile("file")}, {"all": recipe}, pool=("all",), missing="zero")
     tracemalloc.start()
     try:
@@ -157,19 +157,19 @@ def reads(folder: Path, content: bytes, part: dict) -> None:
 
 @pytest.mark.parametrize("kind", SEEDS)
 def test_data_files(tmp_path: Path, kind: str) -> None:
-    seed, part = SEEDS[kind]
+    seed, recipe = SEEDS[kind]
 
     @fuzzed
     @given(mutations(seed))
     def case(content: bytes) -> None:
-        reads(tmp_path, content, part)
+        reads(tmp_path, content, recipe)
 
-    reads(tmp_path, seed, part)
+    reads(tmp_path, seed, recipe)
     case()
 
 
-# What this test has found; cases with a message of their own are in tests/datasets/test_misread.py.
-FOUND: list[tuple[str, bytes]] = [
+# Cases that once failed; tests/datasets/test_misread.py has those with a message.
+KNOWN_CASES: list[tuple[str, bytes]] = [
     ("blanks", b"\n \nx z kind\n1 2 a\n"),
     ("libsvm", b"1 2:1 1:1\n"),
     ("arff", b"@data\n1,2\n"),
@@ -179,7 +179,7 @@ FOUND: list[tuple[str, bytes]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "content"), FOUND)
+@pytest.mark.parametrize(("kind", "content"), KNOWN_CASES)
 def test_what_was_found(tmp_path: Path, kind: str, content: bytes) -> None:
     reads(tmp_path, content, SEEDS[kind][1])
 
@@ -202,28 +202,28 @@ def test_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def fuzz_together(files: Sequence[Path], read: Callable[[], Any], check: Callable[[Any, int, bool], None]) -> None:
     """Change one of several files that belong together, and read them.
 
-    `check` gets what was read, which one was changed, and whether its bytes are still the same.
+    `check` gets the content, the index of the changed file, and whether its bytes are equal to the original.
     """
-    whole = [file.read_bytes() for file in files]
+    originals = [file.read_bytes() for file in files]
 
     @fuzzed
-    @given(st.integers(0, len(files) - 1).flatmap(lambda which: st.tuples(st.just(which), mutations(whole[which]))))
+    @given(st.integers(0, len(files) - 1).flatmap(lambda which: st.tuples(st.just(which), mutations(originals[which]))))
     def case(change: tuple[int, bytes]) -> None:
         which, content = change
-        for number, (file, before) in enumerate(zip(files, whole, strict=True)):
+        for number, (file, before) in enumerate(zip(files, originals, strict=True)):
             file.write_bytes(content if number == which else before)
         try:
-            found = read()
+            content = read()
         except PrivSVMError as error:
             one_line(error)
         else:
-            check(found, which, content == whole[which])
+            check(content, which, content == originals[which])
 
     case()
 
 
 def test_models(tmp_path: Path) -> None:
-    """Arrays and record: whatever is changed is noticed."""
+    """Changes of arrays and record are detected."""
     none = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
     scores = np.array([[[0.25, 0.75]]])
     path = ConstantPath(epsilons=(float("inf"),), guarantees=(none,), n_classes=2, class_scores=scores)
@@ -231,11 +231,11 @@ def test_models(tmp_path: Path) -> None:
     save_paths([path], *files, SavedModels(implementation="majority", classes=("a", "b"), **released([path])))
 
     def check(read: Any, which: int, same: bool) -> None:
-        (found,), record = read
-        # White space and the order of keys are no content of a record.
+        (path,), record = read
+        # White space and the order of keys do not count in a record.
         assert same or which == 1
         assert record.implementation == "majority"
-        np.testing.assert_array_equal(found.class_scores, scores)
+        np.testing.assert_array_equal(path.class_scores, scores)
 
     fuzz_together(files, lambda: load_paths(*files, SavedModels), check)
 
@@ -274,7 +274,7 @@ def test_schemas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             SCHEMA.replace("  ward:", "  age: {bounds: [0, 1]}\n  ward:"),
@@ -288,17 +288,17 @@ def test_schemas(tmp_path: Path) -> None:
         (SCHEMA.replace("%Y-", "%Y%Y-"), "names a part of a date twice; name each once"),
     ],
 )
-def test_schemas_that_were_found(tmp_path: Path, text: str, said: str) -> None:
+def test_schemas_that_were_found(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "schema.yaml"
     file.write_text(text)
     with pytest.raises(PrivSVMError) as caught:
         read_schema(file)
     one_line(caught.value, str(file))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_parquet(tmp_path: Path) -> None:
-    """Rows of a file, in blocks, or one line: whatever was changed in it."""
+    """A changed file gives consistent blocks of rows, or one line."""
     parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     buffer, file = io.BytesIO(), tmp_path / "rows.parquet"
     table = pyarrow.table({"x": NUMBERS[:, 0], "z": NUMBERS[:, 1], "kind": CODES})
@@ -309,12 +309,12 @@ def test_parquet(tmp_path: Path) -> None:
         tracemalloc.start()
         try:
             rows = open_rows(file, "kind")
-            found = [rows.read(start, stop) for start, stop in rows.blocks()]
+            blocks = [rows.read(start, stop) for start, stop in rows.blocks()]
         except PrivSVMError as error:
             one_line(error, str(file))
         else:
-            assert all(part.dtype == np.float64 and part.shape[1] == rows.shape[1] for part in found)
-            assert sum(map(len, found)) == rows.shape[0] == len(rows.labels)
+            assert all(block.dtype == np.float64 and block.shape[1] == rows.shape[1] for block in blocks)
+            assert sum(map(len, blocks)) == rows.shape[0] == len(rows.labels)
         finally:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
@@ -339,48 +339,48 @@ def test_npy(tmp_path: Path) -> None:
         file.write_bytes(content)
         try:
             rows = open_rows(file)
-            found = rows.read(0, rows.shape[0])
+            stored = rows.read(0, rows.shape[0])
         except PrivSVMError as error:
             one_line(error, str(file))
         else:
-            assert found.shape == rows.shape
+            assert stored.shape == rows.shape
 
     case()
 
 
 def test_ledgers(tmp_path: Path) -> None:
-    """Every edit is found, but for a last line that a kill may have left and lines taken from the end."""
+    """Edits are detected, except for a half-written last line and for lines removed at the end."""
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number in range(3):
         entry = {"account": "wards", "unit": "row", "rows": 1, "epsilon": 1.0, "delta": 1e-5}
         ledger.append({**entry, "model": f"m{number}", "date": "2026-01-01", "guarantee": asdict(proved())})
-    whole, entries = ledger.path.read_bytes(), ledger.entries()
+    original, entries = ledger.path.read_bytes(), ledger.entries()
 
     @fuzzed
-    @given(mutations(whole))
+    @given(mutations(original))
     def case(content: bytes) -> None:
         ledger.path.write_bytes(content)
         try:
-            found = ledger.entries()
+            kept_entries = ledger.entries()
         except PrivSVMError as error:
             one_line(error, str(ledger.path))
         else:
-            assert found == entries[: len(found)]
-            assert len(found) == 3 or len(content) < len(whole) or not content.endswith(b"\n")
+            assert kept_entries == entries[: len(kept_entries)]
+            assert len(kept_entries) == 3 or len(content) < len(original) or not content.endswith(b"\n")
 
     assert len(entries) == 3
     case()
 
 
 def test_released_models(tmp_path: Path) -> None:
-    """Model files: whatever is changed is noticed, but for what the digest does not cover."""
+    """Changes of model files are detected."""
     model = DPLeastSquaresClassifier(epsilon=4.0, classes=[1, 2], random_state=0).fit(NUMBERS / 1e300, CODES)
     save(model, tmp_path)
     files = tmp_path / "model.npz", tmp_path / "model.json"
 
-    def check(found: Any, _: int, same: bool) -> None:
+    def check(loaded: Any, _: int, same: bool) -> None:
         assert same
-        assert found.predict(NUMBERS).tolist() == model.predict(NUMBERS).tolist()
+        assert loaded.predict(NUMBERS).tolist() == model.predict(NUMBERS).tolist()
 
     assert load(tmp_path).predict(NUMBERS).tolist() == model.predict(NUMBERS).tolist()
     fuzz_together(files, lambda: load(tmp_path), check)

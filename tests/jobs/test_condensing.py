@@ -118,7 +118,7 @@ def test_no_guarantee_survives_condensation():
 
 
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
-def test_what_is_said_of_training_rows_is_not_said_of_condensed_ones(implementation):
+def test_statements_on_training_rows_drop_for_condensed_ones(implementation):
     """Data sets that differ in one condensed row are not neighbours: an audit of them would prove nothing."""
     prepared = two_classes(prepared_wine())
     uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
@@ -158,7 +158,8 @@ def test_a_lost_class_is_counted():
 
 
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
-def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(implementation, kind):
+def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
+    """Attacks use the training rows that the method condensed, after those of the stage."""
     prepared = prepared_wine()
     plain = condense_splits(prepared, "none", "demo", 5)[0]
     _, (attack,) = train_paths(prepared, plain, job(implementation))
@@ -179,7 +180,8 @@ def test_a_method_that_condenses_is_attacked_on_the_rows_it_was_trained_on(imple
 
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
-def test_a_method_whose_entities_publish_blocks_is_attacked_on_them(kernel):
+def test_published_blocks_of_entities_are_attacked(kernel):
+    """The known-sample attack recovers rows from the published blocks of PPSVM."""
     prepared = prepared_wine()
     method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
     paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method)

@@ -109,14 +109,16 @@ def test_a_class_without_epsilon_predicts_as_itself(n_classes, sparse):
     assert np.allclose(values[:, 0] if n_classes == 2 else values, theirs.decision_function(dense))
 
 
-def test_scores_that_do_not_agree_with_the_predictions_are_not_kept():
+def test_scores_that_contradict_predictions_are_dropped():
+    """Predictions replace decision values that do not agree with them."""
     path, test = released("sklearn.svm:SVC", 3, {"decision_function_shape": "ovo", "break_ties": False, "C": 0.01})
     X, y = rows(3)
     theirs = SVC(C=0.01, decision_function_shape="ovo").fit(X, y)
     assert np.array_equal(path.codes(path.scores(test, 0))[0], theirs.predict(test))
 
 
-def test_predictions_are_stored_without_code_and_are_for_their_rows_only():
+def test_stored_predictions_serve_their_rows_alone():
+    """Predictions are stored without code, and refuse other rows."""
     path, test = released("sklearn.linear_model:LogisticRegression", 3)
     common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": 3}
     again = path_from_arrays(path.kind, path.arrays(), **common)
@@ -157,7 +159,8 @@ def test_params(package):
             check_params({**params, "methods": {"mine": {**params["methods"]["mine"], **changes}}})
 
 
-def test_versions_are_those_of_the_distributions_that_install_the_packages():
+def test_versions_of_packages_are_those_of_distributions():
+    """A package's version is that of the distribution that installs it."""
     installed = importlib.metadata.packages_distributions()
     packages = [name for name in installed if name.isidentifier()]
     assert len(packages) > 50

@@ -113,7 +113,7 @@ def test_a_counted_number_of_rows_is_not_passed_off_as_declared():
 
 
 @pytest.mark.parametrize("implementation", ADD_REMOVE)
-def test_no_proved_record_follows_the_number_of_rows_where_rows_come_and_go(implementation):
+def test_proved_records_do_not_depend_on_private_counts(implementation):
     """Every method states the same of 140 rows and of 139, or no more than claimed."""
     for declared in (None, [140]):
         first, second = (guarantee(implementation, {"declared_training_rows": declared}, n) for n in (140, 139))

@@ -107,7 +107,8 @@ def test_methods_without_epsilon_depend_on_no_privacy(implementation):
         assert same == {"plain": True, "private": False}, key
 
 
-def test_a_class_of_another_package_reads_privacy_where_it_states_an_epsilon():
+def test_a_foreign_class_reads_privacy_if_it_states_epsilon():
+    """A class of another package depends on `privacy` only where `states_epsilon` is set."""
     entry = {"implementation": "sklearn.svm:SVC", "per_dataset": {"wine": {"states_epsilon": "C"}}}
     params = check_params({**default(), "methods": {"other": entry}})
     assert params.reads_privacy("other", "wine")

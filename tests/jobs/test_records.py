@@ -532,7 +532,7 @@ def test_undefined_is_null_in_files_and_none_when_read() -> None:
     assert parse(Summary, canonical_json(summary), "s").mean == (None, 0.5)
 
 
-def test_one_claim_that_does_not_hold_decides_for_the_whole_curve() -> None:
+def test_the_weakest_status_decides_for_the_curve() -> None:
     record = changed("guarantees.0.status", "claimed")
     record["guarantees"][0] |= {"epsilon_proved": "inf", "epsilon_with_system_noise": "inf", "reason": "no noise"}
     assert parse(Result, json.dumps(record), "r").status == "claimed"

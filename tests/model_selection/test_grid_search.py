@@ -1,4 +1,4 @@
-"""The grid search against scikit-learn, against fits from the start, and against its own promises."""
+"""The grid search against scikit-learn and single fits, with warm starts and stored distances."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def noisy(n, d, seed, n_classes=2):
 
 
 def rows_right(make, X, codes, folds, Cs, gammas):
-    """Rows that models of each grid point, trained one by one, classify right."""
+    """Count correct rows of separately trained models of each grid point."""
     right = np.zeros((len(Cs), len(gammas)))
     for number in np.unique(folds):
         test = folds == number
@@ -50,26 +50,26 @@ def rows_right(make, X, codes, folds, Cs, gammas):
 @pytest.mark.parametrize(("name", "n_classes"), [("breast_cancer", 2), ("iris", 3), ("wine", 3)])
 def test_accuracies_are_those_of_scikit_learn(name, n_classes):
     X, codes, folds = bundled(name, 300)
-    found = search_c_and_gamma(X, codes, n_classes, folds=folds, Cs=PAPER_CS[::2], gammas=PAPER_GAMMAS[::2], tol=1e-5)
+    search = search_c_and_gamma(X, codes, n_classes, folds=folds, Cs=PAPER_CS[::2], gammas=PAPER_GAMMAS[::2], tol=1e-5)
     theirs = rows_right(
         lambda C, gamma: SVC(C=C, gamma=gamma, tol=1e-5), X, codes, folds, PAPER_CS[::2], PAPER_GAMMAS[::2]
     )
-    assert np.abs(found.accuracy * codes.size - theirs).max() <= 1
-    assert (np.rint(found.accuracy * codes.size) != theirs).sum() <= 1
-    assert found.n_solves + found.n_skipped == 5 * 25 * n_classes * (n_classes - 1) // 2
-    assert found.n_skipped > 0
+    assert np.abs(search.accuracy * codes.size - theirs).max() <= 1
+    assert (np.rint(search.accuracy * codes.size) != theirs).sum() <= 1
+    assert search.n_solves + search.n_skipped == 5 * 25 * n_classes * (n_classes - 1) // 2
+    assert search.n_skipped > 0
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("cache_size", [200, 0.1])
 def test_accuracies_are_those_of_fits_from_the_start(sparse, cache_size):
-    """With distances in memory, and without."""
+    """A small cache keeps no distances in memory."""
     X, codes, folds = noisy(240, 4, 1, n_classes=4)
     rows = scipy.sparse.csr_array(X) if sparse else X
     grid = {"Cs": SMALL_CS, "gammas": SMALL_GAMMAS}
-    found = search_c_and_gamma(rows, codes, 4, folds=folds, cache_size=cache_size, tol=1e-5, **grid)
+    search = search_c_and_gamma(rows, codes, 4, folds=folds, cache_size=cache_size, tol=1e-5, **grid)
     ours = rows_right(lambda C, gamma: SVMClassifier(C=C, gamma=gamma, tol=1e-5), X, codes, folds, *grid.values())
-    assert np.abs(found.accuracy * codes.size - ours).max() <= 1
+    assert np.abs(search.accuracy * codes.size - ours).max() <= 1
 
 
 def test_the_result_does_not_depend_on_threads():
@@ -87,13 +87,14 @@ def test_the_result_does_not_depend_on_threads():
         )
 
 
-def test_a_class_may_be_absent_from_a_training_part_or_altogether():
+def test_a_class_may_be_absent_from_training_rows():
+    """A class may be absent from a fold's training rows or from all rows."""
     X, codes, folds = noisy(150, 3, 3, n_classes=3)
     codes = 2 * codes
-    # All rows of class 4 are in one fold: the models of that fold never saw it.
+    # All rows of class 4 are in one fold, so that its models are trained without this class.
     folds[codes == 4] = 1
     folds[0] = 1
-    found = search_c_and_gamma(X, codes, 5, folds=folds, Cs=SMALL_CS, gammas=SMALL_GAMMAS, tol=1e-5)
+    search = search_c_and_gamma(X, codes, 5, folds=folds, Cs=SMALL_CS, gammas=SMALL_GAMMAS, tol=1e-5)
     ours = rows_right(
         lambda C, gamma: SVMClassifier(C=C, gamma=gamma, tol=1e-5, classes=range(5)),
         X,
@@ -102,21 +103,21 @@ def test_a_class_may_be_absent_from_a_training_part_or_altogether():
         SMALL_CS,
         SMALL_GAMMAS,
     )
-    assert np.abs(found.accuracy * codes.size - ours).max() <= 1
-    # Of two classes, one is left without fold 1.
+    assert np.abs(search.accuracy * codes.size - ours).max() <= 1
+    # Without fold 1 only one of two classes remains.
     two = np.where(codes == 4, 1, 0)
     with pytest.raises(ValueError, match="without fold 1"):
         search_c_and_gamma(X, two, 2, folds=folds)
 
 
-def test_the_grid_may_come_in_any_order_and_ties_go_to_the_smallest():
+def test_ties_go_to_the_smallest_in_any_order_of_the_grid():
     X, codes, folds = bundled("iris")
     Cs, gammas = np.array(SMALL_CS), np.array(SMALL_GAMMAS)
     sorted_ = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
     mixed = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs[[2, 0, 1]], gammas=gammas[[1, 2, 0]])
     assert np.array_equal(mixed.accuracy, sorted_.accuracy[[2, 0, 1]][:, [1, 2, 0]])
     assert (mixed.C, mixed.gamma) == (sorted_.C, sorted_.gamma)
-    # Two points far apart are right everywhere: all points are equal.
+    # Two distant clusters: all grid points are equally accurate.
     far = np.array([[-9.0], [9.0]] * 10)
     equal = search_c_and_gamma(far, np.arange(20) % 2, 2, folds=np.arange(20) // 4, Cs=[4.0, 1.0], gammas=[2.0, 0.5])
     assert (equal.accuracy == 1).all()
@@ -151,7 +152,7 @@ def test_bad_arguments_are_named(change, message):
 
 
 def feasible(rng, y, upper):
-    """Random variables with some at either bound, and ``y'a = 0``."""
+    """Draw feasible variables with ``y'a = 0``, some at either bound."""
     alpha = upper * np.clip(rng.uniform(-0.5, 1.5, y.size), 0, 1)
     positive, negative = alpha[y > 0].sum(), alpha[y < 0].sum()
     alpha[y > 0] *= min(1.0, negative / positive) if positive else 1.0
@@ -186,7 +187,7 @@ def test_any_start_ends_at_the_optimum(n, d, C, in_memory, tol, seed):
     assert abs(y @ warm.alpha) <= 1e-9 * upper.sum()
     gradient = (kernel_matrix(X, X, "rbf", gamma) * np.outer(y, y)) @ warm.alpha - 1
     assert optimality_gap(warm.alpha, gradient, y, upper) <= 1.2 * tol + 1e-12 * C * n
-    # Each is within tol times the distance of the other, at most the sum of the bounds.
+    # Each is within tol times the distance of the other, which is at most the sum of the bounds.
     assert abs(warm.objective - cold.objective) <= 2 * tol * upper.sum() + 1e-9
 
 
@@ -216,7 +217,7 @@ def test_starts_out_of_bounds_are_refused(start, message):
 
 
 def test_float32_gives_up_in_time():
-    """Nearly equal kernel values times a large C: float32 alone would search at random for millions of pairs."""
+    """Nearly equal kernel values and a large C: float32 alone would search millions of pairs at random."""
     rng = np.random.default_rng(1)
     X = rng.integers(0, 4, size=(800, 60)) / 1.5 - 1.0
     y = np.where(X @ rng.normal(size=60) + 4.0 * rng.normal(size=800) > 0, 1.0, -1.0)
@@ -231,23 +232,25 @@ def test_float32_gives_up_in_time():
     n=st.integers(1, 200), d=st.integers(1, 20), gamma=st.sampled_from([1e-4, 0.3, 8.0]), seed=st.integers(0, 10_000)
 )
 def test_stored_rows_are_rows(n, d, gamma, seed):
-    """Matrix, parts and expansions, against the matrix in float64."""
+    """Compare Gram matrix, subsets and expansions with the matrix in float64."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 10.0
     gram = kernel_matrix(X, X, "rbf", gamma)
     rows = GramRows(row_distances(X), gamma)
-    some = rng.permutation(n)[: rng.integers(1, n + 1)]
-    more = rng.integers(0, some.size, size=7)
-    for whole, error in ((rows, 1e-6), (rows.in_double(), 1e-12)):
-        part, again = whole.take(some), whole.take(some).take(more)
-        dtype = whole.dtype
-        assert np.allclose(whole.gram(np.empty(n * n, dtype)), gram, rtol=0, atol=error)
-        assert np.allclose(part.gram(np.empty(some.size**2, dtype)), gram[np.ix_(some, some)], rtol=0, atol=error)
+    subset = rng.permutation(n)[: rng.integers(1, n + 1)]
+    positions = rng.integers(0, subset.size, size=7)
+    for stored, error in ((rows, 1e-6), (rows.in_double(), 1e-12)):
+        taken, taken_twice = stored.take(subset), stored.take(subset).take(positions)
+        dtype = stored.dtype
+        assert np.allclose(stored.gram(np.empty(n * n, dtype)), gram, rtol=0, atol=error)
+        assert np.allclose(
+            taken.gram(np.empty(subset.size**2, dtype)), gram[np.ix_(subset, subset)], rtol=0, atol=error
+        )
         coef = rng.normal(size=7)
-        for target, index in ((whole, np.arange(n)), (part, some)):
+        for target, index in ((stored, np.arange(n)), (taken, subset)):
             values = np.ones(index.size)
-            target.subtract_expansion(values, again, coef)
-            assert np.allclose(values, 1 - gram[np.ix_(index, some[more])] @ coef, rtol=0, atol=10 * error)
+            target.subtract_expansion(values, taken_twice, coef)
+            assert np.allclose(values, 1 - gram[np.ix_(index, subset[positions])] @ coef, rtol=0, atol=10 * error)
 
 
 def test_distances_to_other_rows_and_of_sparse_ones():
@@ -259,10 +262,11 @@ def test_distances_to_other_rows_and_of_sparse_ones():
     assert np.allclose(gaussian_values(expected, 0.3), np.exp(-0.3 * expected), rtol=1e-9, atol=1e-12)
 
 
-def test_counts_for_training_rows_of_their_own_add_up_to_the_search():
+def test_counts_of_folds_add_up_to_the_search():
+    """Counts of correct rows of each fold add up to the accuracies of the search."""
     X, codes, folds = noisy(150, 3, 4, n_classes=3)
     Cs, gammas = (128.0, 0.03125, 2.0), (8.0, 0.5)
-    found = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
+    search = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
     right = sum(
         count_right(
             X[folds != number],
@@ -275,6 +279,6 @@ def test_counts_for_training_rows_of_their_own_add_up_to_the_search():
         )
         for number in range(3)
     )
-    np.testing.assert_array_equal(right, np.rint(found.accuracy * codes.size))
+    np.testing.assert_array_equal(right, np.rint(search.accuracy * codes.size))
     with pytest.raises(ValueError, match="0 values of C"):
         count_right(X, codes, X, codes, 3, Cs=[])

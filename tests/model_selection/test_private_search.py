@@ -1,4 +1,4 @@
-"""The private search: what it releases, what it costs, and that nothing passes its draws by."""
+"""The private search: its releases, its cost, and that nothing bypasses its draws."""
 
 import dataclasses
 import json
@@ -66,12 +66,12 @@ def test_the_whole_costs_what_it_may_and_not_much_less(shape, relation):
     assert 2.0 * 0.997 < guarantee.epsilon_with_system_noise <= guarantee.epsilon_requested == 2.0
     assert guarantee.verify().epsilon == pytest.approx(guarantee.epsilon_with_system_noise, rel=3e-3)
     assert 0.1 * 2.0 < search.run_epsilon_ < 2.0
-    # One run's training has the share of the score less: nine tenths of its budget.
+    # The training of a run has nine tenths of its budget, the score one tenth.
     event = guarantee.event
     assert isinstance(event, BestOfPoisson if shape == math.inf else BestOfNegativeBinomial)
     training, score = event.event.events
     assert (training.noise_multiplier / score.noise_multiplier) ** 2 == pytest.approx(0.1 / 0.9, rel=1e-5)
-    # And is read back.
+    # The event survives its JSON.
     fields = dataclasses.asdict(guarantee)
     assert event_from_json(json.loads(json.dumps(fields["event"]))) == event
     stored = Statement(
@@ -85,38 +85,38 @@ def test_the_whole_costs_what_it_may_and_not_much_less(shape, relation):
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 8), st.booleans())
 @settings(max_examples=15, deadline=None)
-def test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_them_by(seed, kind, n, sparse):
-    """Three runs, two of them alike: all is recorded, and played with one row changed. See `tests.replay`."""
+def test_draws_of_a_search_cover_the_effect_of_one_row(seed, kind, n, sparse):
+    """Record three runs, two of them alike, and replay them with one row changed; see `tests.replay`."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 3, size=n)
     row = int(np.random.default_rng(seed + 1).integers(n))
     first, second, relation = neighbours(X, y, 3, kind, np.random.default_rng(seed + 1))
     recorder = Recorder(seed.to_bytes(32, "big"))
-    found = []
+    searches = []
     with pytest.MonkeyPatch.context() as patch:
-        # How often and which are drawn reads no row.
+        # The number of runs and their candidates do not depend on rows.
         patch.setattr(PrivateSearch, "_draw_runs", lambda self, source: 3)
         patch.setattr(Recorder, "next_key", lambda self: bytes(32) if not self._open else released_key(self))
         patch.setattr("privsvm.model_selection.private_search.draw_choices", lambda key, n_choices, size: [0, 2, 0])
         for rows, labels in (first, second):
-            source = recorder if not found else Replayer(recorder.calls, row if kind == "removed" else None)
+            source = recorder if not searches else Replayer(recorder.calls, row if kind == "removed" else None)
             rows = scipy.sparse.csr_array(rows) if sparse else rows
-            search = search_for(relation=relation, random_state=lambda epsilon, repeat, own=source: own)
+            search = search_for(relation=relation, random_state=lambda epsilon, repeat, stream=source: stream)
             search.fit(rows, labels)
-            found.append((search, source.calls))
-    (one, calls), (other, again) = found
+            searches.append((search, source.calls))
+    (one, calls), (other, again) = searches
     assert check_given(calls, again, row, relation) <= 1.0
     assert len(calls) == 6
     assert released_bits(one.best_estimator_._path) == released_bits(other.best_estimator_._path)
     assert (one.best_params_, one.best_score_) == (other.best_params_, other.best_score_)
     assert one.guarantee_ == other.guarantee_
-    # Draws of every run are those of the event of one.
+    # Draws of every run match the event of one run.
     stated = leaves(one.guarantee_.event.event)
     for run in range(3):
         drawn = recorded_leaves(calls[2 * run : 2 * run + 2], relation, one.guarantee_.event)
-        for (event, count), (own, own_count) in zip(drawn, stated, strict=True):
-            assert count == own_count == 1
-            assert event.noise_multiplier == pytest.approx(own.noise_multiplier, rel=1e-9)
+        for (event, count), (expected, expected_count) in zip(drawn, stated, strict=True):
+            assert count == expected_count == 1
+            assert event.noise_multiplier == pytest.approx(expected.noise_multiplier, rel=1e-9)
 
 
 def released_key(recorder):
@@ -131,7 +131,7 @@ def test_one_row_changes_the_count_by_one_at_most(seed, kind, n, n_classes):
     X, y = rng.normal(size=(n, 3)), rng.integers(0, n_classes, size=n)
     first, second, _ = neighbours(X, y, n_classes, kind, rng)
     n_vectors = 1 if n_classes == 2 else n_classes
-    # Ties everywhere: scores in whole numbers.
+    # Integer scores make ties everywhere.
     coef = np.rint(rng.normal(size=(1, 1, n_vectors, 3)) * rng.choice([1.0, 1e3]))
     none = Guarantee(status="none", mechanism="none", reference="none")
     path = LinearPath(
@@ -140,12 +140,12 @@ def test_one_row_changes_the_count_by_one_at_most(seed, kind, n, n_classes):
     counts = [count_right_rows(path, rows, labels) for rows, labels in (first, second)]
     assert abs(counts[0] - counts[1]) <= 1
     for rows, labels in (first, second):
-        found = count_right_rows(path, rows, labels)
+        count = count_right_rows(path, rows, labels)
         order = rng.permutation(len(labels))
-        assert count_right_rows(path, rows[order], labels[order]) == found
-        assert count_right_rows(path, scipy.sparse.csr_array(rows), labels) == found
+        assert count_right_rows(path, rows[order], labels[order]) == count
+        assert count_right_rows(path, scipy.sparse.csr_array(rows), labels) == count
         each = sum(int(path.codes(path.scores(rows[i : i + 1], 0))[0, 0] == labels[i]) for i in range(len(labels)))
-        assert found == each
+        assert count == each
 
 
 @pytest.mark.parametrize(
@@ -170,22 +170,23 @@ def test_methods_with_an_event_that_composes_can_be_searched(method, grid):
     assert search.best_params_.items() <= model.get_params().items()
     assert np.array_equal(search.predict(X), model.predict(X))
     assert np.array_equal(search.decision_function(X), model.decision_function(X))
-    # What the score says is about right: its noise is below ten rows here.
+    # The noise of the score is below ten rows here.
     assert abs(search.best_score_ - round(search.score(X, y) * len(y))) < 90
 
 
 def test_the_search_finds_what_is_best():
-    """One candidate in four is of any use; nine runs in the mean miss it rarely. Seeds are fixed."""
+    """One of four candidates is useful, and searches rarely miss it. Seeds are fixed."""
     X, y = scaled(load_breast_cancer)
     grid = {"C": [1e-9, 3e-9, 1e-8, 0.05]}
-    found = [search_for(2, PrivateSVMClassifier, grid, epsilon=8.0, mean_runs=30.0, shape=1.0, random_state=seed)
+    searches = [search_for(2, PrivateSVMClassifier, grid, epsilon=8.0, mean_runs=30.0, shape=1.0, random_state=seed)
              for seed in range(4)]  # fmt: skip
-    scores = [search.fit(X, y).score(X, y) for search in found]
-    assert [search.best_params_["C"] for search in found].count(0.05) >= 3
+    scores = [search.fit(X, y).score(X, y) for search in searches]
+    assert [search.best_params_["C"] for search in searches].count(0.05) >= 3
     assert np.median(scores) > 0.88
 
 
-def test_equal_seeds_give_equal_searches_and_the_system_gives_others():
+def test_equal_seeds_give_equal_searches():
+    """Equal seeds give equal searches, and the system's noise gives different ones."""
     X, y = scaled(load_wine)
     bits = [search_for(random_state=seed).fit(X, y).best_estimator_.coef_.tobytes() for seed in (1, 1, None, None)]
     assert bits[0] == bits[1]
@@ -196,14 +197,14 @@ def test_equal_seeds_give_equal_searches_and_the_system_gives_others():
 
 @pytest.mark.parametrize("shape", [0.0, math.inf])
 def test_runs_are_as_many_and_as_mixed_as_is_recorded(shape, monkeypatch):
-    """Of 600 searches: how many have one run, how many more than the mean, and which candidates follow each other."""
+    """The numbers of runs of 600 searches and their candidates follow the recorded distribution."""
     plan, drawn = PrivateSearch._plan, []
-    kept = {}
+    cache = {}
 
     def planned(self, *numbers):
-        if not kept:
-            kept[None] = plan(self, *numbers)
-        return kept[None]
+        if not cache:
+            cache[None] = plan(self, *numbers)
+        return cache[None]
 
     def run(self, X, rows, y, codes, plan, index, source):
         drawn[-1].append(int(index))
@@ -216,7 +217,7 @@ def test_runs_are_as_many_and_as_mixed_as_is_recorded(shape, monkeypatch):
         drawn.append([])
         with pytest.raises(ValueError, match="nothing was trained"):
             search_for(2, shape=shape, random_state=seed).fit(X, y)
-    event, most = kept[None].event, np.arange(1, 400)
+    event, most = cache[None].event, np.arange(1, 400)
     if shape == math.inf:
         logs = most * math.log(event.parameter) - np.array([math.lgamma(k + 1) for k in most])
     else:
@@ -224,10 +225,10 @@ def test_runs_are_as_many_and_as_mixed_as_is_recorded(shape, monkeypatch):
     expected = np.exp(logs - np.logaddexp.reduce(logs))
     numbers = np.array([len(run) for run in drawn])
     assert (expected * most).sum() == pytest.approx(3.0, rel=1e-6)
-    for few in (1, 2, 3, 5):
-        share = expected[:few].sum()
-        # Six standard errors: by chance, of other seeds, once in 10^9.
-        assert abs((numbers <= few).mean() - share) < 6.0 * math.sqrt(share * (1.0 - share) / 600)
+    for limit in (1, 2, 3, 5):
+        share = expected[:limit].sum()
+        # Six standard errors: exceeded by chance once in 10^9.
+        assert abs((numbers <= limit).mean() - share) < 6.0 * math.sqrt(share * (1.0 - share) / 600)
     every = np.concatenate(drawn)
     assert np.abs(np.bincount(every, minlength=3) / every.size - 1 / 3).max() < 6.0 * math.sqrt(2 / 9 / every.size)
     same = np.concatenate([np.diff(run) == 0 for run in drawn])
@@ -245,7 +246,7 @@ def test_a_search_holds_nothing_but_what_it_releases():
     assert search.best_estimator_._path.release_seconds == 0.0
     assert (1234567).to_bytes(3, "little") not in pickle.dumps(search)
     assert pickle.loads(pickle.dumps(search)).random_state is None
-    # Two runs of the same training and score would be one too many.
+    # The event is one best-of-runs, not a composition of runs.
     for event, _ in leaves(search.guarantee_.event):
         assert isinstance(event, BestOfNegativeBinomial)
 
@@ -293,7 +294,7 @@ def test_a_search_is_one_fit_of_a_budget():
 
 
 def test_a_search_is_proved_only_if_all_its_candidates_are():
-    # Which candidate is the best tells of the others, too: the kernel's scale is taken from the rows by one of them.
+    # The choice of the best candidate depends on all: one takes the kernel's scale from the rows.
     X, y = scaled(load_wine)
     estimator = PrivateSVMRBFClassifier(classes=[0, 1, 2], allow_unsound=True, n_components=4)
     for seed in range(4):
@@ -306,7 +307,7 @@ def test_a_search_is_proved_only_if_all_its_candidates_are():
 
 
 def test_a_run_that_fails_is_an_outcome_below_the_others(monkeypatch):
-    # An exception would tell of a run that is not the best, and is not paid for.
+    # An exception would reveal a run that is not the best, which the budget does not cover.
     X, y = scaled(load_wine)
     release_path, failed = OvRJointGaussianClassifier.release_path, []
 
@@ -326,7 +327,7 @@ def test_a_run_that_fails_is_an_outcome_below_the_others(monkeypatch):
 
 
 def test_a_method_that_pays_for_a_number_of_rows_can_be_searched():
-    # The plan must not read the private number of rows in its place.
+    # The plan must not read the private number of rows.
     X, y = scaled(load_wine)
     model = PrivateLinearClassifier(classes=[0, 1, 2], neighbours="add_remove")
     grid = {"class_weight": [None, "balanced"]}

@@ -1,4 +1,4 @@
-"""What a planted bug is: what to change in which file, which privacy tests must find it, and in which words."""
+"""A planted bug: file, change, and the privacy tests that must find it, with words of their failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Mutant", "bug"]
 
 
 class Mutant(NamedTuple):
-    """One bug."""
+    """A planted bug."""
 
     name: str
     file: str

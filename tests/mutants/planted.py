@@ -14,7 +14,7 @@ __all__ = ["MUTANTS", "SAMPLE"]
 
 _REPLAY = "tests/privacy/test_replay.py::"
 _RECORD = _REPLAY + "test_draws_add_up_to_the_record_and_a_recorder_changes_nothing"
-_NEIGHBOURS = _REPLAY + "test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_them_by"
+_NEIGHBOURS = _REPLAY + "test_draws_of_a_search_cover_the_effect_of_one_row"
 _NEEDED = _REPLAY + "test_some_neighbours_need_what_is_stated"
 _RELEASES = "tests/privacy/test_releases.py::"
 _WEIGHTS = _RELEASES + "test_weights_are_released_with_the_noise_of_the_record"

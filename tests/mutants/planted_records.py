@@ -141,7 +141,7 @@ MUTANTS_OF_RECORDS = (
     _bug(
         "a search ranks its runs by exact counts", "model_selection/private_search.py",
         "return _Outcome(int(count[0])", "return _Outcome(int(right[0])",
-        f"{_SEARCH}test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_them_by", says="assert",
+        f"{_SEARCH}test_draws_of_a_search_cover_the_effect_of_one_row", says="assert",
     ),
     _bug(
         "a search tells how many runs there were", "model_selection/private_search.py",
@@ -393,7 +393,7 @@ MUTANTS_OF_RECORDS = (
     _bug(
         "of several records the best decides", "privacy/guarantee.py",
         '    if "claimed" in found:\n', '    if found == {"claimed"}:\n',
-        "tests/jobs/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
+        "tests/jobs/test_records.py::test_the_weakest_status_decides_for_the_curve", says="assert",
     ),
     _bug(
         "results of condensed rows may say proved", "privsvm_bench/records.py",

@@ -1,13 +1,11 @@
-"""Plant each bug of `tests.mutants.planted` in a copy of the sources, and see which privacy test finds it.
+"""Plant each bug of `tests.mutants.planted` in a copy of the sources, and report the privacy test that finds it.
 
-``python tests/mutants/run.py`` runs all and writes ``docs/mutants.md``; names as arguments choose some, which then are
-only printed.
-A run that was stopped goes on where it was, as long as no source has changed.
-A bug counts as found only where a test that the list names fails in its own body, with the words that the list says:
-not while tests are collected or prepared, and not by an accuracy that fell.
+``python tests/mutants/run.py`` plants all and writes ``docs/mutants.md``; arguments select bugs by their names, and
+then only print. A stopped run resumes as long as no source has changed. A bug counts as found only if a listed test
+fails in its body with the listed words, not during collection or setup, and not by a lower accuracy.
 
-The parent imports the packages of others once and forks for every bug, so a run costs what its tests cost. Compiled
-functions are shared by all copies, but for those of modules that import what has changed.
+The parent imports third-party packages once and forks for every bug. All copies share compiled functions, except those
+of modules that import the changed one.
 """
 
 from __future__ import annotations
@@ -30,43 +28,43 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "lib")]
 
-from tests.mutants.mutant import Mutant  # noqa: E402 - found through the line above
+from tests.mutants.mutant import Mutant  # noqa: E402 - needs the path above
 from tests.mutants.planted import MUTANTS, SAMPLE  # noqa: E402
 
-# Their own threads would be lost in copies of the process.
+# Threads do not survive a fork.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 PAGE = REPOSITORY / "docs" / "mutants.md"
 FOLDER = REPOSITORY / ".cache" / "mutants"
-# A bug may make a test hang: seconds of the processor, and of waiting, which a busy machine makes longer.
+# Limits in seconds of processor time and wall time, because a bug may make a test hang.
 _PATIENCE, _LONGEST_WAIT = 900, 7200
 
 
 def _tracked() -> list[str]:
-    """List the files of the repository, as they are now."""
+    """List the present files of the repository."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\n")
     return [name for name in names if name and (REPOSITORY / name).is_file()]
 
 
 def _make_copy(tree: Path) -> None:
-    """Make a folder a copy of the repository, keeping its caches. Unchanged files keep their times."""
+    """Update a copy of the repository and keep its caches; unchanged files keep their times."""
     names = _tracked()
     for name in names:
         source, target = REPOSITORY / name, tree / name
         if not target.exists() or target.read_bytes() != source.read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
-    known = set(names)
+    tracked = set(names)
     for folder in ("lib", "tests", "stages", "reproduce", "bench", "examples"):
         for path in (tree / folder).rglob("*.py"):
-            if str(path.relative_to(tree)) not in known:
+            if str(path.relative_to(tree)) not in tracked:
                 path.unlink()
 
 
 def _digest() -> str:
-    """Digest of all sources: what was found with them stays found, should a run be stopped."""
+    """Digest all sources, which key the results of a stopped run."""
     digest = hashlib.sha256()
     for name in sorted(name for name in _tracked() if name.endswith(".py")):
         digest.update(f"{name}\0".encode() + (REPOSITORY / name).read_bytes())
@@ -74,15 +72,15 @@ def _digest() -> str:
 
 
 def _cache_name(tree: Path, folder: Path) -> str:
-    """Name of Numba's cache for the modules of a folder; it depends on where the folder is."""
-    place = tree / folder
-    return f"{place.name}_{hashlib.sha1(str(place).encode()).hexdigest()}"
+    """Return the name of Numba's cache for the modules of a folder, which depends on its path."""
+    path = tree / folder
+    return f"{path.name}_{hashlib.sha1(str(path).encode()).hexdigest()}"
 
 
 def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) -> None:
     """Link compiled functions into the cache of a copy whose module `changed` differs from the origin's.
 
-    Numba notices a changed source, but not that of a function which another module's functions call.
+    Numba invalidates functions of a changed module, but not functions of other modules that call them.
     """
     from privsvm.warm_up import cache_key
     from privsvm_bench.workflow.sources import closure
@@ -95,15 +93,15 @@ def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) 
         if changed is not None and changed in closure(".".join(module.with_suffix("").parts[1:])):
             continue
         folder = module.parent
-        source, own = cache / _cache_name(origin, folder), target / _cache_name(tree, folder)
-        own.mkdir(parents=True, exist_ok=True)
+        source, copy_cache = cache / _cache_name(origin, folder), target / _cache_name(tree, folder)
+        copy_cache.mkdir(parents=True, exist_ok=True)
         for path in source.glob(f"{module.stem}.*"):
-            if not (own / path.name).exists():
-                os.link(path, own / path.name)
+            if not (copy_cache / path.name).exists():
+                os.link(path, copy_cache / path.name)
 
 
 class _Reports:
-    """A plugin of pytest's that keeps what failed."""
+    """A pytest plugin that records failures."""
 
     def __init__(self) -> None:
         self.failed: list[tuple[str, str, str]] = []
@@ -121,7 +119,7 @@ class _Reports:
 
 
 def _forked(work: Any, result: Path) -> dict[str, Any]:
-    """Do work in a copy of this process, and read what it returns."""
+    """Do work in a fork, and return its result."""
     result.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
@@ -141,12 +139,12 @@ def _forked(work: Any, result: Path) -> dict[str, Any]:
             os.waitpid(child, 0)
             return {"error": "took too long"}
         time.sleep(0.01)
-    found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {"error": "died"}
-    return found
+    answer: dict[str, Any] = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {"error": "died"}
+    return answer
 
 
 def _run_tests(tree: Path, chosen: tuple[str, ...], changed: str | None, origin: tuple[Path, Path]) -> dict[str, Any]:
-    """Run tests of a copy in this process, which ends afterwards."""
+    """Run tests of a copy in this fork."""
     os.chdir(tree)
     sys.path[:2] = [str(tree), str(tree / "lib")]
     for name in [name for name in sys.modules if name.split(".")[0] in ("privsvm", "tests")]:
@@ -166,7 +164,7 @@ def _run_tests(tree: Path, chosen: tuple[str, ...], changed: str | None, origin:
         from hypothesis import Phase, settings
 
         numba.config.reload_config()
-        # The first example that fails is enough.
+        # The first failing example is enough.
         settings.register_profile(
             "planted", settings.get_profile("repeatable"), phases=[Phase.explicit, Phase.generate]
         )
@@ -182,13 +180,13 @@ def _run_tests(tree: Path, chosen: tuple[str, ...], changed: str | None, origin:
     }
 
 
-def _verdict(mutant: Mutant, found: dict[str, Any]) -> tuple[str, str]:
-    """Say what found a bug, and in which words; or why nothing did."""
-    if "error" in found:
-        return "", found["error"].strip().splitlines()[-1]
-    if not found["failed"]:
-        return "", "lives" if found["passed"] else f"no test ran: {found['output'][-300:]}"
-    test, when, text = found["failed"][0]
+def _verdict(mutant: Mutant, outcome: dict[str, Any]) -> tuple[str, str]:
+    """Return the test that found a bug and its words, or an empty name and the reason."""
+    if "error" in outcome:
+        return "", outcome["error"].strip().splitlines()[-1]
+    if not outcome["failed"]:
+        return "", "lives" if outcome["passed"] else f"no test ran: {outcome['output'][-300:]}"
+    test, when, text = outcome["failed"][0]
     if when != "call":
         return "", f"failed in {when}, not in a test: {text[-300:]}"
     if mutant.says not in text:
@@ -201,7 +199,7 @@ def _result_path(results: Path, mutant: Mutant) -> Path:
 
 
 def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path, Path], results: Path) -> None:
-    """Try every so many of the bugs in one copy, but for those whose results are there."""
+    """Plant a worker's share of the bugs without a result in one copy."""
     tree = FOLDER / f"copy{worker}"
     _make_copy(tree)
     accounts = origin[0] / ".cache" / "accounting"
@@ -210,31 +208,31 @@ def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path,
             continue
         path = tree / mutant.file
         text, stat = path.read_text(encoding="utf-8"), path.stat()
-        # What other calibrations computed says nothing of those that a bug has changed.
+        # A bug may change calibrations: drop cached ones if it touches the accounting.
         shutil.rmtree(tree / ".cache" / "accounting", ignore_errors=True)
         if accounts.exists() and "accounting" not in mutant.file and "accountants" not in mutant.file:
             shutil.copytree(accounts, tree / ".cache" / "accounting")
         try:
             path.write_text(mutant.planted(text), encoding="utf-8")
-            # Bytecode is kept by the second and the size of its source.
+            # Bytecode is keyed by time in seconds and size of the source.
             os.utime(path, (number + 1, number + 1))
-            found = _forked(
+            outcome = _forked(
                 lambda mutant=mutant: _run_tests(tree, mutant.tests, mutant.file, origin),
                 FOLDER / f"found{worker}.json",
             )
         finally:
             path.write_text(text, encoding="utf-8")
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        test, words = _verdict(mutant, found)
-        line = {"test": test, "words": words, "seconds": found.get("seconds", 0.0)}
-        whole = FOLDER / f"line{worker}.json"
-        whole.write_text(json.dumps(line), encoding="utf-8")
-        whole.replace(_result_path(results, mutant))
+        test, words = _verdict(mutant, outcome)
+        line = {"test": test, "words": words, "seconds": outcome.get("seconds", 0.0)}
+        temporary = FOLDER / f"line{worker}.json"
+        temporary.write_text(json.dumps(line), encoding="utf-8")
+        temporary.replace(_result_path(results, mutant))
         print(f"{'found' if test else 'MISSED':6} {line['seconds']:5.1f} s  {mutant.name}: {test or words}", flush=True)
 
 
 def _import_packages() -> None:
-    """Import what all tests need of others' packages."""
+    """Import third-party packages of all tests."""
     for name in (
         "dp_accounting", "hypothesis", "numba", "numpy", "pandas", "pydantic", "pytest", "scipy.optimize",
         "scipy.sparse", "scipy.special", "scipy.stats", "sklearn.base", "sklearn.datasets",
@@ -265,19 +263,19 @@ def _write_page(chosen: list[Mutant], results: list[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    """Run all bugs or some; the exit code is 1 if one was missed."""
+    """Plant all or selected bugs; return 1 if one was missed."""
     parser = argparse.ArgumentParser(description="Plant bugs, and see which tests find them.")
     parser.add_argument("names", nargs="*", help="parts of names of bugs; none: all")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--keep", action="store_true", help="do not run the tests without a bug first")
-    parser.add_argument("--sample", action="store_true", help="only those that run with all other tests")
+    parser.add_argument("--sample", action="store_true", help="only bugs that run with all other tests")
     options = parser.parse_args()
-    chosen = [mutant for mutant in MUTANTS if not options.names or any(part in mutant.name for part in options.names)]
+    chosen = [mutant for mutant in MUTANTS if not options.names or any(text in mutant.name for text in options.names)]
     if options.sample:
         chosen = [mutant for mutant in MUTANTS if mutant.name in SAMPLE]
     FOLDER.mkdir(parents=True, exist_ok=True)
     _import_packages()
-    # Without a bug, all tests that are named must pass; this compiles everything, too.
+    # All listed tests must pass without a bug; this also compiles everything.
     base = FOLDER / "base"
     _make_copy(base)
     here = _forked(lambda: {"key": _key(base)}, FOLDER / "key.json")["key"]
@@ -285,20 +283,20 @@ def main() -> int:
     origin = (REPOSITORY, ours) if ours.exists() else (base, cache)
     if not options.keep:
         tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
-        found = _forked(lambda: _run_tests(base, tests, None, origin), FOLDER / "base.json")
-        if "error" in found or found["failed"] or not found["passed"]:
-            print(f"error: without a bug, tests fail: {found.get('error') or found['failed'] or found['output']}")
+        outcome = _forked(lambda: _run_tests(base, tests, None, origin), FOLDER / "base.json")
+        if "error" in outcome or outcome["failed"] or not outcome["passed"]:
+            print(f"error: without a bug, tests fail: {outcome.get('error') or outcome['failed'] or outcome['output']}")
             return 1
-        print(f"{found['passed']} tests pass without a bug ({found['seconds']:.0f} s)", flush=True)
+        print(f"{outcome['passed']} tests pass without a bug ({outcome['seconds']:.0f} s)", flush=True)
         origin = (base, cache)
-    found_so_far = FOLDER / f"results-{_digest()}"
-    found_so_far.mkdir(exist_ok=True)
+    results_folder = FOLDER / f"results-{_digest()}"
+    results_folder.mkdir(exist_ok=True)
     workers = []
     for worker in range(options.cores):
         child = os.fork()
         if child == 0:
             try:
-                _work(worker, options.cores, chosen, origin, found_so_far)
+                _work(worker, options.cores, chosen, origin, results_folder)
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -307,7 +305,7 @@ def main() -> int:
         workers.append(child)
     for child in workers:
         os.waitpid(child, 0)
-    paths = [_result_path(found_so_far, mutant) for mutant in chosen]
+    paths = [_result_path(results_folder, mutant) for mutant in chosen]
     results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     for path in paths:
         path.unlink()
@@ -321,7 +319,7 @@ def main() -> int:
 
 
 def _key(tree: Path) -> str:
-    """Name of the copy's cache of compiled functions."""
+    """Return the name of a copy's cache of compiled functions."""
     from privsvm.warm_up import cache_key
 
     return cache_key(tree / "lib/privsvm")

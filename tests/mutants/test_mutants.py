@@ -1,4 +1,4 @@
-"""The list of planted bugs is sound, the page shows all of it, and some of them are planted and found."""
+"""The list of planted bugs fits the sources and its page, and a sample is planted and found."""
 
 import ast
 import os
@@ -12,7 +12,7 @@ import pytest
 from tests.mutants.planted import MUTANTS, SAMPLE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# What tests of accuracy are called here.
+# Names of tests of accuracy, which must not find bugs.
 ACCURACY = re.compile(r"accura|score|agrees_with_liblinear|from_chance", re.IGNORECASE)
 
 
@@ -42,14 +42,14 @@ def test_the_page_shows_every_bug_and_what_found_it():
         "run tests/mutants/run.py"
     )
     for row, mutant in zip(rows, MUTANTS, strict=True):
-        found = "tests/" + row[2].strip("`")
-        assert any(found.startswith(test) for test in mutant.tests), mutant.name
+        test_name = "tests/" + row[2].strip("`")
+        assert any(test_name.startswith(test) for test in mutant.tests), mutant.name
 
 
 def test_planted_bugs_are_found():
-    """Three of them; `python tests/mutants/run.py` plants all."""
+    """Plant a sample; `python tests/mutants/run.py` plants all."""
     command = [sys.executable, "tests/mutants/run.py", "--sample", "--keep", "--cores", "1"]
-    # Their tests are no worker's of this run: a worker would compile the whole library for their copy.
+    # Without the variables of this run's workers, which would compile the library again.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

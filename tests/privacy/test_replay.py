@@ -94,10 +94,8 @@ def terms_for_the_same_minima(case, first, second, calls):
     st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 9), st.integers(-6, 3), st.booleans(), st.booleans()
 )
 @settings(max_examples=12)
-def test_on_neighbours_the_same_draws_cover_what_a_row_moves_and_nothing_passes_them_by(
-    case, seed, kind, n, log_size, sparse, extreme
-):
-    """The sequence of draws is the same; their numbers are as near as stated; what is released follows from them."""
+def test_draws_of_a_search_cover_the_effect_of_one_row(case, seed, kind, n, log_size, sparse, extreme):
+    """Record three runs, two of them alike, and replay them with one row changed; see `tests.replay`."""
     if (case.relation == "add_remove") != (kind == "removed"):
         kind = "removed" if case.relation == "add_remove" else "opposite"
     rng = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 """Build and check the packages, install the wheel into clean environments and release a model there.
 
-Each Python that is found, with the oldest versions that pyproject.toml allows and with the newest ones.
+Every installed Python is tried with the oldest versions that pyproject.toml allows, and with the newest ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ columns:
   ward: {categories: [a, b]}
 """
 ROWS = "age,ward,died\n" + "".join(f"{i % 100},{'ab'[i % 2]},{'yes' if i % 100 > 60 else 'no'}\n" for i in range(400))
-# What Windows lacks.
+# Modules that Windows lacks.
 ABSENT = ("fcntl", "grp", "pwd", "resource", "termios")
 PROGRAM = f"""
 import sys
@@ -64,35 +64,35 @@ COMMANDS = (
 
 
 class FailedError(Exception):
-    """A command that did not do what it should."""
+    """A command failed."""
 
 
 def call(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a command; return what it printed, or raise an error that shows it."""
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
+    """Run a command; return its output, or raise an error with it."""
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if result.returncode:
         shown = " ".join(map(str, command))[:200]
-        raise FailedError(f"{shown}\n{done.stdout}{done.stderr}".rstrip())
-    return done.stdout
+        raise FailedError(f"{shown}\n{result.stdout}{result.stderr}".rstrip())
+    return result.stdout
 
 
 def pythons() -> list[str]:
-    """Interpreters from 3.11 on: this one, those on the path and those of pyenv, each version once."""
+    """List interpreters from 3.11 on, one per version: this one, those on the path and those of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     names = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
-    found: dict[tuple[int, int], str] = {}
-    for place in (sys.executable, *filter(None, names), *map(str, sorted(pyenv.glob("3.*/bin/python")))):
+    interpreters: dict[tuple[int, int], str] = {}
+    for path in (sys.executable, *filter(None, names), *map(str, sorted(pyenv.glob("3.*/bin/python")))):
         with contextlib.suppress(FailedError):
-            said = call([place, "-c", "import sys; print(*sys.version_info[:2])"], REPOSITORY).split()
-            found.setdefault((int(said[0]), int(said[1])), place)
-    return [place for version, place in sorted(found.items()) if version >= (3, 11)]
+            version = call([path, "-c", "import sys; print(*sys.version_info[:2])"], REPOSITORY).split()
+            interpreters.setdefault((int(version[0]), int(version[1])), path)
+    return [path for version, path in sorted(interpreters.items()) if version >= (3, 11)]
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the source distribution, and the wheel from it; check what both say of themselves and hold."""
+    """Build the source distribution and the wheel; check their metadata and contents."""
     sources, built = folder / "sources", folder / "built"
     sources.mkdir()
-    # From a copy, which leaves the tree as it is.
+    # Build from a copy, because building writes into the tree.
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, sources / name)
     shutil.copytree(REPOSITORY / "lib", sources / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -120,27 +120,31 @@ def use(python: str | Path, folder: Path, environment: Mapping[str, str]) -> str
 
 
 def oldest_versions() -> list[str]:
-    """Requirements that allow the oldest minor versions of pyproject.toml alone."""
+    """List requirements that pin the oldest minor versions of pyproject.toml."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = [*project["dependencies"], *project["optional-dependencies"]["sign"]]
     return [f"{line.replace('>=', '==')}.*" for line in declared]
 
 
 def check(python: str, versions: str, wheel: Path) -> str:
-    """Make an environment, install the wheel, use it; return what was used."""
+    """Make an environment, install and use the wheel; return the versions."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        place = folder / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python"
+        interpreter = folder / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python"
         call(["uv", "venv", "--quiet", "--python", python, "environment"], folder)
-        install = ["uv", "pip", "install", "--quiet", "--python", place, f"privsvm[sign] @ {wheel.as_uri()}"]
+        install = ["uv", "pip", "install", "--quiet", "--python", interpreter, f"privsvm[sign] @ {wheel.as_uri()}"]
         call([*install, *(oldest_versions() if versions == "oldest" else [])], folder)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PRIVSVM", "PYTHON"))}
-        environment = {**kept, "PRIVSVM_LEDGER": str(folder / "ledger.jsonl"), "NUMBA_CACHE_DIR": str(folder / "numba")}
-        return use(place, folder, environment)
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("PRIVSVM", "PYTHON"))}
+        environment = {
+            **variables,
+            "PRIVSVM_LEDGER": str(folder / "ledger.jsonl"),
+            "NUMBA_CACHE_DIR": str(folder / "numba"),
+        }
+        return use(interpreter, folder, environment)
 
 
 def main() -> None:
-    """Check every environment; end with code 1 if one failed."""
+    """Check every environment; exit with 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=VERSIONS, help="one of the two")
     options = parser.parse_args()
@@ -150,10 +154,10 @@ def main() -> None:
         for python in pythons():
             for versions in [options.only] if options.only else VERSIONS:
                 try:
-                    said = check(python, versions, wheel)
+                    outcome = check(python, versions, wheel)
                 except FailedError as error:
-                    failed, said = True, f"failed: {error}"
-                print(f"{python}, {versions}: {said}", flush=True)
+                    failed, outcome = True, f"failed: {error}"
+                print(f"{python}, {versions}: {outcome}", flush=True)
     sys.exit(failed)
 
 

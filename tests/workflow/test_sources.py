@@ -43,7 +43,7 @@ def test_closure_holds_all_that_python_loads(module):
     assert loaded <= set(closure(module))
 
 
-def test_closure_follows_imports_inside_functions_and_package_data():
+def test_closure_has_lazy_imports_and_package_data():
     needed = closure("stages/report.py")
     assert "lib/privsvm_bench/reporting/page.py" in needed
     assert "lib/privsvm_bench/reporting/templates/report.html.jinja" in needed

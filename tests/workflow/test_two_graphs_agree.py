@@ -98,7 +98,7 @@ def test_changed_parameter(workspace, key, value):
     assert "report" in for_dvc
 
 
-def test_privacy_parameters_make_no_job_stale_of_a_method_without_epsilon(workspace):
+def test_methods_without_epsilon_ignore_privacy_parameters(workspace):
     original = (workspace.folder / "params.yaml").read_text()
     params = copy.deepcopy(workspace.params())
     params["privacy"] = {"epsilons": [3.0], "delta": 1e-7, "neighbours": "add_remove", "repeats": 5}

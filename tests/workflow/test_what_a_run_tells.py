@@ -100,7 +100,7 @@ def leaves(content, path=""):
 
 
 @pytest.mark.parametrize(("change", "relation"), [("replaced", "replace_one"), ("removed", "add_remove")])
-def test_neighbours_differ_in_what_the_report_names_and_in_nothing_else(change, relation, tmp_path):
+def test_neighbours_differ_only_in_what_the_report_names(change, relation, tmp_path):
     first, second = run(tmp_path / "a", "", relation), run(tmp_path / "b", change, relation)
     assert first[1] == second[1]
     statuses = {guarantee["status"] for one in first[0].values() for guarantee in one["model"]["guarantees"]}
