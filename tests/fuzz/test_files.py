@@ -202,7 +202,7 @@ def test_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def fuzz_together(files: Sequence[Path], read: Callable[[], Any], check: Callable[[Any, int, bool], None]) -> None:
     """Change one of several files that belong together, and read them.
 
-    `check` gets the content, the index of the changed file, and whether its bytes are equal to the original.
+    `check` gets the loaded value, the index of the changed file, and whether its bytes are equal to the original.
     """
     originals = [file.read_bytes() for file in files]
 
@@ -213,11 +213,11 @@ def fuzz_together(files: Sequence[Path], read: Callable[[], Any], check: Callabl
         for number, (file, before) in enumerate(zip(files, originals, strict=True)):
             file.write_bytes(content if number == which else before)
         try:
-            content = read()
+            loaded = read()
         except PrivSVMError as error:
             one_line(error)
         else:
-            check(content, which, content == originals[which])
+            check(loaded, which, content == originals[which])
 
     case()
 
