@@ -106,7 +106,7 @@ def spread(X: np.ndarray, group_of: np.ndarray) -> float:
 
 
 def least_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the least processor time of a few runs, and the last result; long runs are not repeated."""
+    """Return the least processor time and last result of a few runs."""
     times = []
     while len(times) < REPETITIONS and sum(times) < 5.0:
         started = time.process_time()
@@ -116,7 +116,7 @@ def least_seconds(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def scaled_rows(name: str) -> Any:
-    """Read all rows of a set in random order, features scaled to [0, 1]; sparse if most numbers are 0."""
+    """Read all rows of a set, shuffled and scaled; sparse if mostly zeros."""
     X = paper_rows(name)[0]
     X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
     X = X[np.random.default_rng(0).permutation(len(X))]
@@ -158,7 +158,7 @@ def rival_lines(X: np.ndarray) -> list[str]:
 
 
 def growth_lines(X: np.ndarray) -> list[str]:
-    """Write the table on growth: exponent from one size to the next, beside that of n log n."""
+    """Write the table on growth: exponents beside those of n log n."""
     lines, last = [], None
     for n in [n for n in GROWTH_ROWS if n <= len(X)]:
         seconds, _ = least_seconds(lambda n=n: triples(X[:n]))
@@ -173,7 +173,7 @@ def growth_lines(X: np.ndarray) -> list[str]:
 
 
 def full_set_line(name: str) -> str:
-    """Measure all rows of a set in a subprocess, for its peak memory; return a line of the table."""
+    """Measure a set in a subprocess, for its peak memory; return a line."""
     done = subprocess.run([sys.executable, str(Path(__file__)), name], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -202,7 +202,7 @@ def random_line(n: int, d: int) -> str:
 
 
 def measure_random(n: int, d: int) -> str:
-    """Write the wall time of condensing, that of passes before and after it, and the peak memory."""
+    """Write the wall times of condensing and of passes, and the peak memory."""
     warm_up()
     X = np.random.default_rng(0).random((n, d))
     passes = [pass_seconds(X)]
@@ -217,7 +217,7 @@ def measure_random(n: int, d: int) -> str:
 
 
 def pass_seconds(X: np.ndarray) -> float:
-    """Time one pass: all products of pairs of rows in single precision, by blocks of rows."""
+    """Time one pass: all products of pairs of rows in single precision."""
     if len(X) > PASS_ROWS:
         return np.inf
     with threadpool_limits(THREADS):

@@ -46,7 +46,7 @@ PAPER_C = {
 
 
 def seconds(*candidates: Callable[[], object]) -> list[float]:
-    """Measure the median processor time of alternating candidates; short ones run several times a turn."""
+    """Measure the median processor time of alternating candidates."""
     calls = []
     for candidate in candidates:
         candidate()
@@ -69,13 +69,13 @@ def clipped(X: np.ndarray) -> np.ndarray:
 
 
 def bundled_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Read a bundled set, its features scaled to [-1, 1] and its rows clipped to norm 1."""
+    """Read a bundled set, scaled to [-1, 1], its rows clipped to norm 1."""
     X, y = BUNDLED[name](return_X_y=True)
     return clipped((X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1), y
 
 
 def paper_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Read all rows of one of the paper's sets, features scaled to [0, 1], and class codes."""
+    """Read one of the paper's sets: features in [0, 1], and class codes."""
     from privsvm_bench.datasets.catalogue import resolve
     from privsvm_bench.datasets.download import download_raw
     from privsvm_bench.datasets.readers import read_part
@@ -135,7 +135,7 @@ def compared(label: str, X: np.ndarray, y: np.ndarray, C: float) -> str:
 
 
 def crammer_singer_rows() -> list[str]:
-    """Write the table: bundled sets, then the paper's, with rows unchanged and clipped to norm 1."""
+    """Write the table: bundled sets, then the paper's, plain and clipped."""
     lines = [compared(name, *bundled_rows(name), C) for name in BUNDLED for C in BUNDLED_C]
     for name, C in PAPER_C.items():
         try:

@@ -78,7 +78,7 @@ def draw_case(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def make_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray | Any]:
-    """Draw the rows of a case around centres of its classes, with sparse features and label noise."""
+    """Draw rows around centres of their classes, with label noise."""
     rng = np.random.default_rng(case["seed"])
     n, d, classes = case["n"] + N_PREDICTED, case["d"], case["classes"]
     y = rng.integers(0, classes, n)
@@ -103,7 +103,7 @@ def gamma_of(case: dict[str, Any], X: Any) -> float:
 
 
 def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
-    """Sum the dual objectives of all pairs of classes from the coefficients, in float64."""
+    """Sum the dual objectives of all pairs of classes in float64."""
     from privsvm.solvers.kernel.kernels import kernel_matrix
 
     coef = model.dual_coef_
@@ -148,7 +148,7 @@ def limit_processor_time(seconds: float) -> None:
 
 
 def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], float] | None]:
-    """Fit and predict one case in this process; return times, and a function that computes the objective."""
+    """Fit and predict one case; return times and a function for the objective."""
     X, y, rows = make_rows(case)
     gamma = gamma_of(case, X)
     if threads == 1:
@@ -201,7 +201,7 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the environment of a measuring process: one thread for BLAS, and all instructions of the processor.
+    """Return the environment of a measuring process, with one BLAS thread.
 
     OPENBLAS_CORETYPE may restrict OpenBLAS to an older processor, but not MKL, which oneDAL uses.
     """
@@ -266,7 +266,7 @@ class Worker:
 
 
 def serve(library: str, threads: int) -> None:
-    """Measure cases from standard input, one per line; null asks for the objective of the last one."""
+    """Measure cases from standard input; null asks for an objective."""
     if library == "PrivSVM":
         from privsvm.warm_up import MODULES, warm_up
 
@@ -345,7 +345,7 @@ def run(seed: int, threads: list[int], n_cases: int) -> list[dict[str, Any]]:
 
 
 def excess(record: dict[str, Any], peer: str) -> float | None:
-    """Return the excess of a peer's objective over ours, as a share of ours; None if one is missing."""
+    """Return the relative excess of a peer's objective over ours, or None."""
     ours, theirs = record["ours"].get("objective"), record["peers"].get(peer, {}).get("objective")
     return None if ours is None or theirs is None else (theirs - ours) / max(abs(ours), 1e-300)
 

@@ -31,7 +31,7 @@ def columns_of(X: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def printed_program(K: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix of ``D(Ku - e gamma) + y >= e`` for u = p - q, and costs of all variables but slacks."""
+    """Return matrix and costs of ``D(Ku - e gamma) + y >= e``, u = p - q."""
     signed = K * signs[:, None]
     matrix = np.hstack([signed, -signed, -signs[:, None], np.eye(len(signs))])
     return matrix, np.append(np.ones(2 * K.shape[1]), 0.0)

@@ -209,7 +209,7 @@ def source_of(path: Path, way: str) -> Iterator[tuple[Any, Any]]:
 
 
 def bits(path: Path, case: str, way: str, threads: int, epochs: int) -> dict[str, Any]:
-    """Train and predict in one way; return digests of the released numbers, and of the labels of all rows."""
+    """Train and predict in one way; return digests of release and labels."""
     with source_of(path, way) as (X, y):
         started = time.perf_counter()
         model = model_of(case, X.shape[0], threads, epochs).fit(X, y)

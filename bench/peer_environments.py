@@ -14,7 +14,7 @@ LOCKS = {lock.stem: lock for folder in _FOLDERS for lock in folder.glob("*.lock"
 
 
 def peer_python(name: str) -> Path:
-    """Return the Python of a peer's environment, which is built from its lock if it is missing.
+    """Return the Python of a peer's environment, built on first use.
 
     ``PRIVSVM_PEERS`` names the folder of the environments, by default ``.cache/peers``.
     """

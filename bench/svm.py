@@ -55,7 +55,7 @@ LONG_SECONDS = 4.0
 
 
 def hard_rows() -> tuple[np.ndarray, np.ndarray]:
-    """Draw a hard problem: few features, noisy labels, a third of the rows become support vectors."""
+    """Draw a hard problem: few features, noisy labels, many support vectors."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(10_000, 8))
     return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=len(X)) > 0, 1, -1)

@@ -213,7 +213,7 @@ def built_tags():
 
 
 def write_versions():
-    """Write the list of all built sites: versions.json for programs, a script for each site's menu.
+    """Write the list of all built sites, as JSON and as a script.
 
     Browsers let a page that is opened as a file load a script, but not read another file.
     """

@@ -24,7 +24,7 @@ INVERTED = re.compile(r"#\s*(What|Those|Where|Of|Were)\b")
 
 
 def bound_names(tree: ast.AST) -> Iterator[str]:
-    """Yield every name that a module binds: variables, parameters, functions, classes, aliases."""
+    """Yield every name that a module binds."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

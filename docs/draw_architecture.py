@@ -55,7 +55,7 @@ WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 60
 
 
 def layers(contract: str) -> list[list[str]]:
-    """List the rows of boxes of one package from top to bottom, as its contract in .importlinter has them."""
+    """List rows of boxes of one package from its contract in .importlinter."""
     contracts = configparser.ConfigParser()
     contracts.read(REPOSITORY / ".importlinter")
     lines = contracts[f"importlinter:contract:{contract}"]["layers"].split("\n")
@@ -64,7 +64,7 @@ def layers(contract: str) -> list[list[str]]:
 
 
 def rows() -> list[tuple[str, list[str]]]:
-    """List the rows of boxes from top to bottom with the colour of each: programs, benchmark, library."""
+    """List the rows of boxes from top to bottom with their colours."""
     return [
         ("#fdf3e1", list(PROGRAMS)),
         *(("#eef6ea", row) for row in layers("bench") if row != ["command"]),

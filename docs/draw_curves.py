@@ -11,7 +11,7 @@ DATASET, RECOMMENDED = "breast_cancer", "recommended"
 
 
 def read():
-    """Read the curves of the set: status, and (epsilon, accuracy, low, high) in per cent, by method."""
+    """Read status and (epsilon, accuracy, low, high) of each method."""
     curves = {}
     with (REPOSITORY / "reports/curves.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -22,7 +22,7 @@ def read():
 
 
 def chosen(curves):
-    """Choose the lines: ours, the best other proved method at epsilon 1, the best claim at the smallest epsilon."""
+    """Choose three lines: ours, the best other proved one, the best claim."""
 
     def best(statuses, epsilon):
         names = [name for name, (status, _) in curves.items() if status in statuses and name != RECOMMENDED]

@@ -107,7 +107,7 @@ def releases(axes, name):
 
 
 def noise(axes, name):
-    """Draw densities of the noise on one released number, over the sensitivity, at epsilon 1."""
+    """Draw densities of the noise on one number at epsilon 1."""
     title, across = "Noise on each weight, epsilon 1", "noise, over the sensitivity (L2, L1)"
     frame(axes, title, (-25, 25), (0, 0.36), across, "density")
     x = np.linspace(-25, 25, 101)
@@ -225,7 +225,7 @@ def verbatim(axes, name):
 
 
 def fourier(axes, name):
-    """Draw products of random Fourier features against the kernel that they approximate."""
+    """Draw products of random Fourier features against their kernel."""
     from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
 
     frame(axes, "Features whose products are a kernel", (0, 2), (-0.5, 1.2), "distance of two rows", "product")
@@ -360,7 +360,7 @@ def three_classes(axes, name):
 
 
 def weights(axes, name):
-    """Draw weights of the 1-norm and of the 2-norm, where three of twelve features matter."""
+    """Draw weights of the 1-norm and 2-norm; three of twelve features matter."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 12)) / 2
     y = (X[:, :3].sum(axis=1) > 0).astype(int)

@@ -62,7 +62,7 @@ def _stub(package: str) -> str:
 
 
 def _utility() -> str:
-    """Write scores of the recommended method on real sets for ``privsvm plan``: minimum, median, maximum."""
+    """Write scores of the recommended method on real sets, for `plan`."""
     from privsvm_bench.datasets.catalogue import load_catalogue
 
     pairs_by_set: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))

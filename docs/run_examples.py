@@ -48,7 +48,7 @@ def title_of(path):
 
 
 def run(path):
-    """Run an example as `python examples/<name>.py` does, with pictures instead of windows.
+    """Run an example as a script, with pictures instead of windows.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def judged_papers() -> list[PrintedPaper]:
 
 
 def overview(papers: list[PrintedPaper]) -> list[str]:
-    """Write each paper in short, then its verdicts in numbers, then its undecided rows."""
+    """Write each paper's verdict, its counts, and its undecided rows."""
     lines = ["| paper | reproduces | does not | its privacy claim |", "| --- | --- | --- | --- |"]
     lines += [f"| **{judged.paper.title}** | " + " | ".join(headline(judged)) + " |" for judged in papers]
     lines += ["", "| paper | printed | compared | " + " | ".join(COLUMNS) + " | given or repeated |"]

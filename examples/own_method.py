@@ -41,7 +41,7 @@ methods:
 """
 
 if __name__ == "__main__":
-    # What a job of the benchmark does with the entry, on one data set.
+    # A job of the benchmark does this with the entry, on one data set.
     X, y = load_wine(return_X_y=True)
     X = minmax_scale(X)
     entry = yaml.safe_load(ENTRY)["methods"]["my_centroids"]

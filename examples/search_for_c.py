@@ -20,7 +20,7 @@ print(f"chosen C: {search.best_params_['C']}, {search.best_score_} of {len(X)} r
 print(f"{search.guarantee_.status}: epsilon {search.guarantee_.epsilon_with_system_noise:.4g} for the whole search")
 print(f"each run trains with epsilon {search.run_epsilon_:.3g}")
 
-# What nobody may see: the same candidates without a search, each with the budget of one run.
+# Not for publication: the same candidates without a search, each with the budget of one run.
 alone = [model.set_params(C=C, epsilon=search.run_epsilon_, random_state=0).fit(X, y).score(X, y) for C in candidates]
 plt.figure(figsize=(6, 3.2))
 plt.semilogx(candidates, alone, color="#8a93a3", marker="o", label="one run each (not released)")

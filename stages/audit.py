@@ -8,7 +8,7 @@ from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Draw releases, bound epsilon from below, and write the record; fail if a proof is refuted."""
+    """Draw releases, write the bounds, and fail if a proof is refuted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--code", default="", help="digest of the code; outputs of an equal job are then reused")
     parser.add_argument("--output", required=True, metavar="JSON", help="record to write")

@@ -9,7 +9,7 @@ from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the condensed rows of every split, attacks on them, and the time; for ``none`` only the word."""
+    """Write condensed rows, attacks and times; for ``none`` only the word."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--code", default="", help="digest of the code; outputs of an equal job are then reused")
     parser.add_argument("--prepared", required=True, metavar="NPZ", help="the prepared dataset")

@@ -22,7 +22,7 @@ UNFINISHED = (LOCK_FILE, Path(".dvc/tmp/rwlock"))
 
 
 def remove_other_outputs(versioned: Iterable[str]) -> list[str]:
-    """Remove outputs of jobs that params.yaml no longer has; DVC's cache keeps the recorded versions.
+    """Remove outputs of jobs that params.yaml no longer has.
 
     Equal parameters then give an equal dvc.lock.
     """
@@ -42,7 +42,7 @@ def remove_other_outputs(versioned: Iterable[str]) -> list[str]:
 
 
 def commit() -> subprocess.CompletedProcess[str]:
-    """Run `dvc commit` for all stages; without --no-relink, DVC would replace outputs by copies with new times."""
+    """Run `dvc commit`; --no-relink keeps files and their times."""
     command = [sys.executable, "-m", "dvc", "commit", "--force", "--no-relink"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

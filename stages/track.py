@@ -15,7 +15,7 @@ from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
 def current_commit() -> str:
-    """Name the commit of the working tree, with ``-dirty`` after changes; ``unknown`` outside a repository."""
+    """Name the commit, with ``-dirty`` after changes, or ``unknown``."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:

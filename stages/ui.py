@@ -103,7 +103,7 @@ def free_port(wanted: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Log the results; without --only-log, print the links and become the MLflow server."""
+    """Log the results, print the links and become the MLflow server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=5000, help="port to serve on, or the next free one above it")
     parser.add_argument("--tracking-uri", help="use this in place of mlflow.tracking_uri in params.yaml")

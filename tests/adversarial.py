@@ -36,7 +36,7 @@ def neighbours(X, y, n_classes, kind, rng):
 
 
 class Silence(NoiseSource):
-    """A noise source that draws zeros, so that a release is the exact quantity on the mechanism's grid."""
+    """A noise source of zeros, which leaves the exact quantity on the grid."""
 
     def __init__(self):
         super().__init__(bytes(32))

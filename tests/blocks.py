@@ -58,7 +58,7 @@ def blocks() -> list[Block]:
 
 
 def blocks_run_by(file: str | os.PathLike[str]) -> list[Block]:
-    """List the blocks that name a file as their runner; the caller must run all of them.
+    """List the blocks that name a file as their runner.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ needs_browser = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def headless_browser(profile: Path, *logs: str) -> Iterator[Any]:
-    """Start a browser that writes to the folder `profile` alone and logs its console; stop it at the end."""
+    """Start a browser with its profile in a folder, and log its console."""
     webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM

@@ -27,6 +27,6 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_sessionstart(session):
-    """Compile once before the workers start; without workers, functions are compiled on first use."""
+    """Compile once before the workers start."""
     if xdist.is_xdist_controller(session):
         subprocess.run([sys.executable, "-m", "privsvm.warm_up"], check=True)

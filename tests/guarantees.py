@@ -14,7 +14,7 @@ SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none"
 
 
 def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system") -> dict[str, Any]:
-    """Return fields of a proved or seeded record with an (epsilon, delta) event, as in JSON."""
+    """Return JSON fields of a proved or seeded record of (epsilon, delta)."""
     return {
         "status": "proved" if randomness == "system" else "seeded",
         "epsilon_proved": epsilon if randomness == "system" else "inf",
@@ -28,7 +28,7 @@ def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system
 
 
 def proved(**changes: Any) -> Guarantee:
-    """Make a proved record with an event that fits its epsilon; seeded if its noise is."""
+    """Make a proved record with a fitting event; seeded if its noise is."""
     fields: dict[str, Any] = {
         "status": "proved",
         "mechanism": "m",

@@ -18,7 +18,7 @@ def fit(model):
 
 
 def fit_megabytes(model, rows):
-    """Measure the megabytes that a fit adds; `model` is source code, `rows` an npz file with X and y."""
+    """Measure the megabytes that fitting a model (source code) adds."""
     code = f"{HEADER}fit(privsvm.{model})"
     done = subprocess.run([sys.executable, "-c", code, rows], capture_output=True, text=True, check=True)
     return float(done.stdout)

@@ -65,7 +65,7 @@ def _words(item):
 
 
 def _proves(case):
-    """Say whether a call is proved; of refusals only one that finds a fault in the proof counts."""
+    """Say whether a call is proved, or would be but for a faulty proof."""
     rows = np.array([[0.1, 0.2], [0.3, -0.1], [-0.2, 0.5]])
     try:
         return case.model().fit(rows, [0, 1, case.n_classes - 1]).guarantee_.status == "proved"

@@ -56,7 +56,7 @@ NOBODY = np.empty((0, 0), dtype=np.uint8)
 
 
 class Recorder(NoiseSource):
-    """A noise source that records the inputs of mechanisms and refuses draws that state nothing."""
+    """A noise source that records inputs and refuses unstated draws."""
 
     def __init__(self, key=bytes(32), calls=None):
         super().__init__(key)
@@ -104,7 +104,7 @@ class Recorder(NoiseSource):
 
 
 class Replayer(Recorder):
-    """A noise source that releases the recorded outputs of another one, in the same order of calls.
+    """A noise source that releases recorded outputs in the same order.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _integers(numbers):
 
 
 def _distance(call, other):
-    """Compute the distance between the inputs of two calls in the norm of their noise; squared for Gaussian noise."""
+    """Compute the distance of two inputs in the norm of their noise."""
     move = _integers(call.given) - _integers(other.given)
     if call.kind == "gaussian":
         return sum(move * move)
@@ -158,7 +158,7 @@ def _distance(call, other):
 
 
 def check_given(calls, others, row, relation: Neighbours) -> float:
-    """Check in exact arithmetic that inputs of draws differ by at most their stated sensitivity.
+    """Check in exact arithmetic that inputs move by what is stated.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def _same(first, second, accuracy=1e-9):
 
 
 def check_record(calls, guarantee) -> Event:
-    """Check that a record's event equals the composition of the draws; return the latter."""
+    """Compare a record's event with the composition of the draws."""
     relation = guarantee.neighbours
     draws = recorded_leaves(calls, relation, guarantee.event)
     recorded, stated = _runs(draws), _runs(leaves(guarantee.event))

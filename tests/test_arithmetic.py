@@ -22,7 +22,7 @@ JOB = "import sys; sys.path.insert(0, 'stages'); import train; train.main()"
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory):
-    """Return a function that trains in a process with given variables; it returns a hash of the models and record."""
+    """Return a function that trains in a process and digests its outputs."""
     folder = tmp_path_factory.mktemp("job")
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(150, 13))

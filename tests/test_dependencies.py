@@ -40,7 +40,7 @@ def imported_names(tree):
 
 
 def dotted_name(node, names):
-    """Return the dotted name in a dependency of an expression or a text; None for others."""
+    """Return the dotted name in a dependency, or None."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value if PACKAGES.match(node.value) else None
     attributes = []
@@ -54,7 +54,7 @@ def dotted_name(node, names):
 
 
 def internals(source):
-    """List names of dependencies that a source replaces, and private ones that it uses."""
+    """List replaced attributes and private names of dependencies."""
     tree = ast.parse(source)
     names = imported_names(tree)
     used = {name for name in names.values() if PACKAGES.match(name)}

@@ -168,7 +168,7 @@ POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty
 
 
 def unguarded(tree: ast.AST) -> set[str]:
-    """Return the modules that an import of the file needs, outside functions and `try`."""
+    """Return the modules that importing the file needs."""
     modules: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):

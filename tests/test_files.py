@@ -67,7 +67,7 @@ def test_npz_bytes_are_reproducible_and_hold_no_objects(tmp_path, monkeypatch):
 
 
 def test_npz_bytes_do_not_depend_on_the_python(tmp_path, monkeypatch):
-    """Python versions differ in the format of large files; small files keep the common one."""
+    """Python versions differ in the format of large files only."""
     arrays = {
         "x": np.arange(500.0),
         "Y": np.asfortranarray(np.eye(3)[:, :2]),

@@ -112,7 +112,7 @@ def test_the_table_of_odds_is_computed():
 
 
 def test_the_totals_of_several_releases_are_computed():
-    """Gaussian releases, as the recommended method makes them, composed as the ledger does."""
+    """Gaussian releases are composed as the ledger does."""
     text = (REPOSITORY / "docs/production.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
     assert len(rows) == 3

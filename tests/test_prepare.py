@@ -94,7 +94,7 @@ def clone(tmp_path):
 
 
 def test_an_environment_follows_contents_not_times(clone):
-    """Contents, not times, decide on a new environment, and the old one remains usable."""
+    """The old environment remains usable."""
     assert "Preparing" in clone.prepare()
     first = clone.environment()
     for name in ("pyproject.toml", "requirements.lock"):

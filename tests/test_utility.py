@@ -34,7 +34,7 @@ def judge(bench):
 
 
 def ours(values, method="recommended", relations=RELATIONS, score="accuracy"):
-    """Make cells on ten splits, a tenth of a point apart, from values by set and epsilon."""
+    """Make cells on ten splits from values by set and epsilon."""
     return pd.DataFrame(
         [
             {

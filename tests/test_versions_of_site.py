@@ -48,7 +48,7 @@ def run(folder, command):
 
 @pytest.fixture(scope="module")
 def built(repository):
-    """Build the sites: the working copy, the tag by both commands of the page, the working copy again."""
+    """Build the sites of the working copy and of the tag."""
     present = (sys.executable, "docs/build_site.py")
     call(repository, *present)
     (block,) = blocks_run_by(__file__)

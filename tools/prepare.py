@@ -39,7 +39,7 @@ def digest(*texts):
 
 
 def call(*command):
-    """Run a command that inherits the lock, so that the lock outlives this process if it is killed."""
+    """Run a command that inherits the lock and so outlives this process."""
     variables = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
     # Jobs start three times slower without bytecode.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -47,7 +47,7 @@ def call(*command):
 
 
 def build(environment, lock, group):
-    """Install the run's packages where they are missing, then the group's; mark what is complete."""
+    """Install the run's packages if missing, then those of the group."""
     python = environment / "bin/python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     uv = [environment / "bin/uv", "pip", "install", "--quiet", "--python", python]

@@ -70,7 +70,7 @@ def kept(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
 
 
 def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, float]:
-    """Audit one method and keep its rows; return an error or empty text, and the processor time."""
+    """Audit one method and keep its rows; return an error and processor time."""
     name, variant, relation, parameters, draws, path = job
     started = time.process_time()
     try:
@@ -116,7 +116,7 @@ def largest(bounds: list[dict[str, str]]) -> float:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Write the largest bound of each cell; bold where fresh draws refuted the stated epsilon."""
+    """Write the largest bound of each cell; bold where it refutes."""
     epsilons = sorted({row["epsilon"] for row in rows}, key=float)
     head = ["method", "neighbours", "draws", *(f"stated {epsilon}" for epsilon in epsilons)]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
@@ -194,7 +194,7 @@ def summary(rows: list[dict[str, str]]) -> str:
 
 
 def picture(rows: list[dict[str, str]]) -> str:
-    """Draw the largest bound of every method where epsilon 1 is stated, as one bar a method."""
+    """Draw the largest bound of every method for a stated epsilon of 1."""
     from privsvm_bench.charts import BLUE, CLAIMED, INK, new_figure, style, svg_text
 
     bars: dict[tuple[bool, str], float] = {}
@@ -216,7 +216,7 @@ def picture(rows: list[dict[str, str]]) -> str:
 
 
 def expected_cost(job: tuple[Any, ...], earlier: Mapping[tuple[str, ...], int]) -> tuple[int, int]:
-    """Sort by earlier draws, most first, because these audits are cheap; new audits come before."""
+    """Sort new audits first, then by earlier draws, as many draws are cheap."""
     draws = earlier.get(job[:3])
     return (0, 0) if draws is None else (1, -draws)
 
@@ -256,7 +256,7 @@ def earlier_rows() -> dict[tuple[str, ...], list[dict[str, str]]]:
 
 
 def write(everything: list[Any]) -> None:
-    """Write the CSV and the page's tables from kept audits; other audits keep their earlier rows."""
+    """Write CSV and page from kept audits; others keep their earlier rows."""
     earlier = earlier_rows()
     kept_audits = {job[:3]: json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()}
     text = io.StringIO()

@@ -55,7 +55,7 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) -> str:
-    """Write one row per set: references without privacy, and our methods under replace_one."""
+    """Write one row per set: references, and our methods under replace_one."""
     cells = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
     values = medians(cells, ["set", "method"]).unstack()
     references = medians(reference, ["set", "method"]).unstack()
@@ -69,7 +69,7 @@ def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) 
 
 
 def methods_section(ours: pd.DataFrame) -> list[str]:
-    """Compare our other methods with the recommended one at every epsilon, on common splits."""
+    """Compare our other methods with the recommended one on common splits."""
     here = ours[ours.neighbours == "replace_one"]
     keys = ["set", "epsilon", "split"]
     both = here[~here.method.str.startswith(RECOMMENDED)].merge(
@@ -93,7 +93,7 @@ def methods_section(ours: pd.DataFrame) -> list[str]:
 
 
 def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
-    """Write one row per set: every peer, and in parentheses ours on its splits and relation."""
+    """Write one row per set: every peer, and in parentheses ours."""
     cells = both[both.epsilon == epsilon]
     theirs, recommended = (
         medians(cells, ["set", "peer"]).unstack(),
@@ -115,7 +115,7 @@ def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
 
 
 def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> str:
-    """Write balanced accuracy and area under the curve of two-class sets with a rare class."""
+    """Write balanced accuracy and AUC of two-class sets with a rare class."""
     recommended = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
     rows = []
     peers = both[both.epsilon == epsilon]
@@ -147,7 +147,7 @@ def upper_first(text: str) -> str:
 
 
 def questions(judged: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]:
-    """Write all verdicts, with the library's constants and with constants chosen without the set."""
+    """Write all verdicts, with the library's constants and with held-out ones."""
     others = {verdict.claim: verdict.share for verdict in unseen}
     judged = list(judged)
     rows = [[upper_first(verdict.claim), verdict.share, others.get(verdict.claim, "")] for verdict in judged]
@@ -181,7 +181,7 @@ def fewer_splits(ours: pd.DataFrame) -> str:
 
 
 def held_out_section(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
-    """Write the constants that are chosen without each set, and the regret of this choice."""
+    """Write the constants chosen without each set, and their regret."""
     folds, regrets = chosen["folds"], chosen["regret"]
     names = list(next(iter(folds.values())))
     constants = [
@@ -304,7 +304,7 @@ def times_section() -> list[str]:
 
 
 def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Write the points lost against an SVM without privacy by the number of rows: median and worst set."""
+    """Write the gap to an SVM without privacy by the number of rows."""
     sizes = {row.set: row.rows for row in pd.read_csv(TABLES / "times.csv").itertuples()}
     best = medians(reference[reference.method == "svm"], ["set"])
     recommended = ours[(ours.method == RECOMMENDED) & (ours.neighbours == "replace_one")]

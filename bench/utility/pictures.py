@@ -62,7 +62,7 @@ def _complete(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
-    """Draw the gap of the recommended estimator and of peers to the SVM without privacy."""
+    """Draw the gap of ours and of peers to the SVM without privacy."""
     best = medians(reference[reference.method == "svm"], ["set"])
     figure, axes = plt.subplots(figsize=(7, 3.6))
     recommended = ours[ours.method == RECOMMENDED]
@@ -96,7 +96,7 @@ def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame
 
 
 def small_multiples(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> None:
-    """Draw accuracy against epsilon, one panel per set, with the majority class and the SVM."""
+    """Draw accuracy against epsilon, one panel per set, with references."""
     references = medians(reference, ["set", "method"]).unstack()
     names = sorted(set(ours["set"]))
     columns = 4

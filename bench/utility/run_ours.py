@@ -46,7 +46,7 @@ def scaled(data: UtilitySet) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A class of this library with fixed settings; a `bounded` one takes unscaled features and bounds."""
+    """A class with fixed settings; `bounded`: it takes features and bounds."""
 
     name: str
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -115,7 +115,7 @@ def private_row(method: str, data: UtilitySet, neighbours: str, epsilon: float, 
 
 
 def same_recipes(rules: Mapping[str, Mapping[str, float]], data: UtilitySet, neighbours: str, epsilon: float) -> bool:
-    """Say whether constants of a large set choose the library's recipe, for exact and noisy numbers of rows."""
+    """Say whether a large set's constants choose the library's recipe."""
     budget = Budget(epsilon=epsilon, delta=DELTA, neighbours=neighbours)
     sizes = [factor * len(data.splits[0][0]) for factor in (0.85, 1.0, 1.15)]
     shape = data.X.shape[1], data.n_classes, budget
@@ -148,7 +148,7 @@ def _same(row: dict[str, str]) -> bool:
 
 
 def confirmed(rows: list[dict[str, str]], present: Mapping[str, str]) -> list[dict[str, str]]:
-    """Keep rows of other sources by method, relation and epsilon if a sample of them is reproduced."""
+    """Keep rows of other sources if a sample of them is reproduced."""
     kept = []
     for method, neighbours, epsilon in itertools.product(METHODS, RELATIONS, EPSILONS):
         cell = method, neighbours, f"{epsilon:g}"

@@ -57,7 +57,7 @@ class PlannedOnce(PrivateSearch):
 
 
 def measured(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[str, Any]:
-    """Measure the mean accuracy over splits, its standard error, and the budget of a run."""
+    """Measure mean accuracy, its standard error, and the budget of a run."""
     X, accuracies, budget = scaled(data), [], EPSILON
     for split, (train, test) in enumerate(data.splits):
         model = make(list(range(data.n_classes)), split).fit(X[train], data.y[train])

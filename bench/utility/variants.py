@@ -40,7 +40,7 @@ VARIANTS: dict[str, Callable[[Recipe], dict[str, Any]]] = {
 def accuracies(
     data: UtilitySet, epsilon: float, change: Callable[[Recipe], dict[str, Any]] | None
 ) -> np.ndarray | None:
-    """Measure the accuracy of each draw and split; None if the variant changes no recipe."""
+    """Measure each draw and split; None if the variant changes no recipe."""
     choose, unchanged = recommended.choose_recipe, []
 
     def changed(*arguments: Any, **named: Any) -> tuple[Recipe, str]:

@@ -152,7 +152,7 @@ def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, method: str =
 
 
 def rising(ours: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
-    """Judge by paired t-tests over splits whether accuracy falls from one epsilon to the next."""
+    """Judge by paired t-tests whether accuracy falls as epsilon grows."""
     falls, steps = [], 0
     for (name, relation), cells in ours[ours.method == method].groupby(["set", "neighbours"]):
         by_split = cells.pivot_table(index="split", columns="epsilon", values="accuracy")
@@ -173,7 +173,7 @@ def rising(ours: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
 
 
 def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
-    """Judge whether mean accuracy is a point or more below the majority class, at epsilon 0.5 and above."""
+    """Judge whether mean accuracy is a point below the majority class."""
     majority = reference[reference.method == "majority"].groupby("set").accuracy.mean()
     means = (
         ours[(ours.method == method) & (ours.epsilon >= 0.5)].groupby(["set", "neighbours", "epsilon"]).accuracy.mean()
@@ -188,7 +188,7 @@ def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, method: str = RE
 
 
 def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
-    """Judge whether it is within half a point of the best peer, on its splits and relation."""
+    """Judge whether it is within half a point of the best peer."""
     claim = "within half a point of the best other library"
     both = paired(ours, peers, method)
     if both.empty:
@@ -221,7 +221,7 @@ def _averaged(values: pd.DataFrame, draws: pd.DataFrame, method: str) -> pd.Data
 
 
 def beside_other_methods(ours: pd.DataFrame, method: str = RECOMMENDED, draws: pd.DataFrame | None = None) -> Verdict:
-    """Judge whether it is within 1.5 points of the best of our methods, chosen in hindsight.
+    """Judge whether it is within 1.5 points of our best method in hindsight.
 
     Medians of a cell are averaged over further draws of noise, for all methods alike: with one draw, the best in
     hindsight is also the luckiest.

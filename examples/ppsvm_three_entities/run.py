@@ -167,7 +167,7 @@ def can_open(path: Path) -> bool:
 
 
 def trace_files(folder: Path) -> dict[str, list[str]]:
-    """Record the files below a folder that this process reads and writes, by an audit hook."""
+    """Record the files below a folder that this process reads and writes."""
     seen: dict[str, list[str]] = {"read": [], "wrote": []}
 
     def note(verb: str, path: object) -> None:
@@ -190,7 +190,7 @@ def trace_files(folder: Path) -> dict[str, list[str]]:
 
 
 def share_out(deployment: Deployment) -> list[str]:
-    """Give every entity ten columns of all rows and the labels, as in a merger of three registers."""
+    """Give every entity ten columns of all rows, and the labels."""
     data = load_breast_cancer()
     order = np.random.default_rng().permutation(data.target.size)
     names = [f"patient-{row:03d}" for row in order]

@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def style() -> contextlib.AbstractContextManager[None]:
-    """Set matplotlib's parameters for a ``with`` block, in which a picture is drawn and written."""
+    """Set matplotlib's parameters for a ``with`` block that draws a picture."""
     return mpl.rc_context(_STYLE)
 
 

@@ -49,7 +49,7 @@ def _sum(values: npt.NDArray[Any], axis: int | tuple[int, ...] = 1) -> Floats:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of R models for the same n rows, and counts that several metrics share.
+    """Predictions of R models for n rows, and counts that metrics share.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def _macro(values: Floats, mask: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _positive_or_macro(values: Floats, predictions: Predictions) -> Floats:
-    """Return the value of class 1 for two classes, else the average over `Predictions.seen`."""
+    """Return the value of class 1 for two classes, else the macro average."""
     return values[:, 1] if predictions.n_classes == 2 else _macro(values, predictions.seen)
 
 
@@ -142,7 +142,7 @@ def _recall(predictions: Predictions) -> Floats:
 
 
 def _average_ranks(values: Floats) -> Floats:
-    """Rank values from 1 along the last axis of (R, n); ties share their mean rank, and a NaN makes its row NaN.
+    """Rank values from 1 along the last axis of (R, n); ties share the mean.
 
     Equal to `scipy.stats.rankdata`, whose import takes longer than evaluating a linear model.
     """
@@ -161,7 +161,7 @@ def _average_ranks(values: Floats) -> Floats:
 
 
 def area_under_curve(y: Codes, scores: Floats, n_classes: int) -> Floats:
-    """Compute the area under the ROC curve: of class 1 for two classes, else the mean over one-vs-rest curves.
+    """Compute the area under the ROC curve: class 1, or the one-vs-rest mean.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def _area_under_curve(predictions: Predictions) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """Declaration of one metric; results, tables, figures and MLflow take their lists from `METRICS`.
+    """Declaration of one metric; all lists of metrics come from `METRICS`.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ def clock(seconds: float) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Print one line for each finished job, and Snakemake's text of warnings, errors and dry runs."""
+    """Print a line per finished job, and warnings, errors and dry runs."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -109,7 +109,7 @@ class LogHandler(LogHandlerBase):
         )
 
     def time_left(self) -> float | None:
-        """Estimate the remaining seconds from each rule's mean time and the parallelism so far."""
+        """Estimate the remaining seconds from mean times and parallelism."""
         finished = [second for seconds in self.seconds.values() for second in seconds]
         elapsed = time.time() - self.started
         if len(finished) < max(3, MIN_SHARE_FOR_ESTIMATE * self.total) or not elapsed:

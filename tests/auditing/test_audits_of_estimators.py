@@ -19,7 +19,7 @@ DRAWS = 1500
 
 
 class NoisyMeans:
-    """Class means of clipped rows with Laplace noise: (epsilon, 0)-DP for one replaced row of three numbers.
+    """Class means of clipped rows with Laplace noise, (epsilon, 0)-DP.
 
     Replacing a row of L1 norm 1, with its class, moves their sum by at most 2. The offset adds a number of size 1, so
     that a row has the L1 norm 2.
@@ -175,7 +175,7 @@ def test_half_of_laplace_noise_is_found_at_epsilon_1() -> None:
 
 
 def test_audits_of_other_packages_match_their_page() -> None:
-    """Audits of other packages refute exactly the planted and the known bugs, and the page shows them."""
+    """Audits refute exactly the planted and the known bugs of packages."""
     root = Path(__file__).resolve().parents[2]
     with (root / "reports/audit_peers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -105,7 +105,7 @@ def test_less_noise_on_every_step_ends_the_run(monkeypatch):
 
 
 def test_a_centre_that_passes_the_noise_by_ends_the_run(monkeypatch):
-    """A replay does not reproduce the release, so that the audit trains once for each released number."""
+    """A release that a replay does not reproduce is audited by training."""
     monkeypatch.setattr(
         centred_training, "noisy_centre", lambda cells, n_rows, multiplier, source: cells.sum(axis=0) / n_rows
     )
@@ -218,7 +218,7 @@ def test_two_rare_events_are_counted_together():
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.8), (1.0, 0.86), (4.0, 0.9), (8.0, 0.9)])
 def test_counts_of_many_normal_draws_approach_their_ceiling(epsilon, share):
-    """Seeded. Over 60 seeds the share was below .9 in 5, 2, 0 and 0 % of the audits, and at least .83."""
+    """Seeded; over 60 seeds at most 5 % of the shares were below .9."""
     move = gaussian_signal(epsilon, 1e-5)
 
     def draw(dataset, n, noise_key):

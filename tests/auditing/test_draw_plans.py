@@ -84,7 +84,7 @@ def test_both_datasets_get_the_same_noise(name):
 @given(st.floats(0.05, 4), st.floats(-3, 4), st.floats(-4, 3), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_two_events_of_one_noise_are_no_likelier_together(shift, above, below, laplace):
-    """Two events of the same clipped Laplace or Gaussian noise coincide at most as often as independent ones."""
+    """Events of one noise coincide at most as often as independent ones."""
     if laplace:
         axis = np.linspace(-14.0, 14.0, 701)
         weights = np.exp(-np.abs(axis))
@@ -107,7 +107,7 @@ def test_two_events_of_one_noise_are_no_likelier_together(shift, above, below, l
 
 
 def test_bounds_from_shared_noise_keep_their_confidence():
-    """More than 46 of 400 at 95 % have a probability below 1e-7; shared noise also narrows the bounds."""
+    """More than 46 of 400 at 95 % have a probability below 1e-7."""
     rng = np.random.default_rng(0)
     move, runs, repeats = gaussian_signal(0.5, 1e-5), 20_000, 400
     threshold = Threshold(above=1.5 + move, below=-1.5)
@@ -163,7 +163,7 @@ def test_the_curve_of_laplace_noise_is_that_of_its_two_densities():
 
 
 def test_sampled_noise_fits_its_curve_and_half_does_not():
-    """Expected counts of sampled noise stay below the curve's epsilon; half the noise exceeds it."""
+    """Half of the noise exceeds the curve's epsilon."""
     curve, loud = SampledCurve(0.25, 2.0, 4, "add_remove", 1e-5), SampledCurve(0.25, 1.0, 4, "add_remove", 1e-5)
     epsilon = curve._power(np.array([0.1]), 2.0)[1]
     alarm = np.array([0.2])
@@ -185,7 +185,7 @@ def sampled():
 
 
 def test_sampled_steps_are_told_apart_by_their_privacy_loss():
-    """Fast and single draws agree: means within 6 standard errors, a false alarm has a probability below 1e-8."""
+    """Fast and single draws agree within 6 standard errors (1e-8)."""
     release, event = sampled()
     plan = plan_cell(release, event, "replace_one", 1e-5, None, KEY)
     assert isinstance(plan.plan.curve, SampledCurve)

@@ -69,7 +69,7 @@ def answer(*command: str) -> str:
 
 @contextlib.contextmanager
 def slurm(folder: Path) -> Iterator[None]:
-    """Run a controller and two nodes; their configuration in /etc/slurm must not exist."""
+    """Run a controller and two nodes, unless /etc/slurm is configured."""
     configuration = Path("/etc/slurm/slurm.conf")
     if os.geteuid() or configuration.exists():
         sys.exit(f"error: --start needs root, and no {configuration}, which another Slurm reads")
@@ -95,7 +95,7 @@ def slurm(folder: Path) -> Iterator[None]:
 
 
 def runs(local: Workspace, remote: Workspace) -> None:
-    """Run here, through Slurm, and through Slurm with a cancelled job; compare the files."""
+    """Compare runs here, through Slurm, and with a cancelled job."""
     local.snakemake(cores=4)
     begin = time.monotonic()
     remote.call(*PLAIN)

@@ -44,7 +44,7 @@ class Outcome:
 
 
 def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
-    """Call a fault with the number of every system call; return their count, in a list."""
+    """Call a fault with the number of every system call; count these."""
     count = [0]
 
     def writes(real: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -73,7 +73,7 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
 
 
 def in_fork(work: Callable[[], object], prepare: Callable[[], list[int]] = lambda: [0]) -> Outcome:
-    """Do work in a fork; the code is 0 when done, 1 when stopped with one line, otherwise 2."""
+    """Do work in a fork; code 0: done, 1: stopped with one line, 2: other."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -130,7 +130,7 @@ def growing_to(size: int) -> Callable[[], list[int]]:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[bool]:
-    """Mount a file system of so many bytes at a folder; yield whether that was possible."""
+    """Mount a small file system at a folder; yield whether that worked."""
     folder.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     may = os.getuid() == 0 and shutil.which("mount") is not None

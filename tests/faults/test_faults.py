@@ -76,7 +76,7 @@ def release_model(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """Code that writes files, and their names; ``same``: each time with the same bytes."""
+    """Code that writes files; ``same``: with the same bytes each time."""
 
     do: Callable[[Path], None]
     files: tuple[str, ...]
@@ -105,7 +105,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def check_after(work: Work, folder: Path, expected: dict[str, bytes], outcome: Outcome) -> None:
-    """Require complete files after the fault, and the files of an undisturbed run after a second attempt."""
+    """Require complete files, and success of a second attempt."""
     assert outcome.code in (0, 1) or outcome.killed, outcome.message
     assert outcome.code != 1 or (outcome.message and "\n" not in outcome.message)
     files = contents(folder)
@@ -137,7 +137,7 @@ def check_after(work: Work, folder: Path, expected: dict[str, bytes], outcome: O
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], int, int]]:
-    """Return the files that each work makes, and its numbers of calls that may fail or be the last."""
+    """Return the files of each work, and its numbers of calls."""
     undisturbed_runs = {}
     for name, work in WORKS.items():
         counts = []
@@ -229,7 +229,7 @@ def good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BadServer]
     "habit", ["closed", "error", "missing", "hang", "cut", "page", "wrong", "empty", "endless", "loop"]
 )
 def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServer, habit: str) -> None:
-    """A bad server causes one line, bounded attempts and no file; a further address that works is used."""
+    """A bad server causes one line and no file; another source is used."""
     for name, value in (("CONNECT_SECONDS", 1.0), ("READ_SECONDS", 0.5), ("RETRIES", 1)):
         monkeypatch.setattr(download, name, value)
     bad = BadServer("error" if habit == "closed" else habit, BODY)
@@ -254,7 +254,7 @@ def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServe
 
 @pytest.mark.parametrize("kind", ["cache", "raw"])
 def test_downloads_to_a_full_disk(tmp_path: Path, good: BadServer, kind: str) -> None:
-    """A full disk causes one line, no retry, no half-written file; an attempt on a larger disk succeeds."""
+    """A full disk causes one line, no retry, and no half-written file."""
     target = tmp_path / "raw" / "a.data"
     if kind == "raw":
         # The download itself fits.

@@ -349,7 +349,7 @@ def test_npy(tmp_path: Path) -> None:
 
 
 def test_ledgers(tmp_path: Path) -> None:
-    """Edits are detected, except for a half-written last line and for lines removed at the end."""
+    """Edits are detected, except a cut or half-written end."""
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number in range(3):
         entry = {"account": "wards", "unit": "row", "rows": 1, "epsilon": 1.0, "delta": 1e-5}

@@ -119,7 +119,7 @@ def test_no_guarantee_survives_condensation():
 
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
 def test_statements_on_training_rows_drop_for_condensed_ones(implementation):
-    """Data sets that differ in one condensed row are not neighbours: an audit of them would prove nothing."""
+    """Data sets that differ in a condensed row are not neighbours."""
     prepared = two_classes(prepared_wine())
     uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
     (audited, _), _ = train_paths(prepared, uncondensed, job(implementation, allow_unsound=True))
@@ -159,7 +159,7 @@ def test_a_lost_class_is_counted():
 
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
 def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
-    """Attacks use the training rows that the method condensed, after those of the stage."""
+    """Attacks use the rows that the method condensed."""
     prepared = prepared_wine()
     plain = condense_splits(prepared, "none", "demo", 5)[0]
     _, (attack,) = train_paths(prepared, plain, job(implementation))

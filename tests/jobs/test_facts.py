@@ -223,7 +223,7 @@ def test_facts_of_prepared_data():
 
 
 def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
-    """Each split, epsilon and repeat of each method on each dataset of each experiment and seed has its own key."""
+    """Experiment, seed, dataset, method, split, epsilon, repeat: one key."""
     keys = []
 
     class RecordedSource(NoiseSource):

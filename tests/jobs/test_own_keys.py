@@ -59,7 +59,7 @@ PROTOCOLS = {
 
 
 def files(folder):
-    """Write every variant of the file: format, header, delimiter, with a missing value or without."""
+    """Write every variant of the file, with and without a missing value."""
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, (20, 3)).round(3)
     labels = np.array(["no", "yes"] * 10)
@@ -83,7 +83,7 @@ def files(folder):
 
 
 def settings_of(chosen, folder):
-    """Return settings as in params.yaml, and the folder of the file; labels of LIBSVM files are numbers."""
+    """Return settings as in params.yaml, and the folder of the file."""
     numbers = chosen["format"] == "libsvm"
     name = "rows.libsvm"
     if not numbers:
@@ -188,7 +188,7 @@ def test_combinations_are_proved_as_the_table_says(folder):
 
 @pytest.mark.parametrize("key", ["missing", "scaling", "protocol"])
 def test_the_word_does_not_follow_the_rows(folder, key):
-    """A value is missing in one file and not in its neighbour: both records agree, or one is refused."""
+    """Records with and without a missing value agree, or one is refused."""
     for value in OTHER[key]:
         for relation in ("add_remove", "replace_one"):
             both = [

@@ -347,7 +347,7 @@ def a_result(**changes: Any) -> dict[str, Any]:
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """Return the results record with another value at a path such as ``guarantees.0.delta``; ... removes the key."""
+    """Return the record with another value at a path; ... removes the key."""
     record = a_result()
     *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
     parent: Any = record

@@ -217,7 +217,7 @@ def test_starts_out_of_bounds_are_refused(start, message):
 
 
 def test_float32_gives_up_in_time():
-    """Nearly equal kernel values and a large C: float32 alone would search millions of pairs at random."""
+    """Nearly equal kernel values and a large C exhaust float32."""
     rng = np.random.default_rng(1)
     X = rng.integers(0, 4, size=(800, 60)) / 1.5 - 1.0
     y = np.where(X @ rng.normal(size=60) + 4.0 * rng.normal(size=800) > 0, 1.0, -1.0)

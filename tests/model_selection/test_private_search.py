@@ -86,7 +86,7 @@ def test_the_whole_costs_what_it_may_and_not_much_less(shape, relation):
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 8), st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_draws_of_a_search_cover_the_effect_of_one_row(seed, kind, n, sparse):
-    """Record three runs, two of them alike, and replay them with one row changed; see `tests.replay`."""
+    """Replay three runs with one row changed; see `tests.replay`."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 3, size=n)
     row = int(np.random.default_rng(seed + 1).integers(n))
@@ -197,7 +197,7 @@ def test_equal_seeds_give_equal_searches():
 
 @pytest.mark.parametrize("shape", [0.0, math.inf])
 def test_runs_are_as_many_and_as_mixed_as_is_recorded(shape, monkeypatch):
-    """The numbers of runs of 600 searches and their candidates follow the recorded distribution."""
+    """Numbers of runs and candidates follow the recorded distribution."""
     plan, drawn = PrivateSearch._plan, []
     cache = {}
 

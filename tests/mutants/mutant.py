@@ -25,6 +25,6 @@ class Mutant(NamedTuple):
 
 
 def bug(name: str, file: str, old: str, new: str, *tests: str, says: str = "") -> Mutant:
-    """Make a bug; files are below ``lib/privsvm``, unless they are tests or of the benchmark."""
+    """Make a bug; files are below ``lib/privsvm`` by default."""
     home = "" if file.startswith("tests/") else "lib/" if file.startswith("privsvm_bench/") else "lib/privsvm/"
     return Mutant(name, home + file, old, new, tests, says)

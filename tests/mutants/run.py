@@ -49,7 +49,7 @@ def _tracked() -> list[str]:
 
 
 def _make_copy(tree: Path) -> None:
-    """Update a copy of the repository and keep its caches; unchanged files keep their times."""
+    """Update a copy of the repository; unchanged files keep their times."""
     names = _tracked()
     for name in names:
         source, target = REPOSITORY / name, tree / name
@@ -72,13 +72,13 @@ def _digest() -> str:
 
 
 def _cache_name(tree: Path, folder: Path) -> str:
-    """Return the name of Numba's cache for the modules of a folder, which depends on its path."""
+    """Return the name of Numba's cache for the modules of a folder."""
     path = tree / folder
     return f"{path.name}_{hashlib.sha1(str(path).encode()).hexdigest()}"
 
 
 def _share_compiled(origin: Path, cache: Path, tree: Path, changed: str | None) -> None:
-    """Link compiled functions into the cache of a copy whose module `changed` differs from the origin's.
+    """Link compiled functions that do not depend on `changed`.
 
     Numba invalidates functions of a changed module, but not functions of other modules that call them.
     """

@@ -77,7 +77,7 @@ def call(command: Sequence[str | Path], folder: Path, environment: Mapping[str, 
 
 
 def pythons() -> list[str]:
-    """List interpreters from 3.11 on, one per version: this one, those on the path and those of pyenv."""
+    """List interpreters from 3.11 on, one per version."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     names = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
     interpreters: dict[tuple[int, int], str] = {}

@@ -85,7 +85,7 @@ class Workspace:
         return self.call("snakemake", "--cores", str(cores), *arguments, **options)
 
     def make(self, *arguments: str, **options) -> str:
-        """Run a recipe of the Makefile without its first step, which would build an environment."""
+        """Run a recipe of the Makefile without building an environment."""
         return self.call("make", *arguments, "PREPARE=true", **options)
 
     def params(self) -> dict:
@@ -124,7 +124,7 @@ class Workspace:
         return digests
 
     def times(self, *names: str) -> dict[str, int]:
-        """Return modification times below the given folders: they change where a file is made again."""
+        """Return modification times below the given folders."""
         return {
             file.relative_to(self.folder).as_posix(): file.stat().st_mtime_ns
             for name in names
@@ -147,7 +147,7 @@ class Workspace:
         return other
 
     def take_compiled(self, other: "Workspace") -> None:
-        """Copy Numba's cache of another working copy of the same sources, or of the repository.
+        """Copy Numba's cache of another working copy of the same sources.
 
         Numba and `privsvm.warm_up` name it after the sources' folder. If that changes, everything is compiled again.
         """
@@ -158,7 +158,7 @@ class Workspace:
                 shutil.copytree(source, target, dirs_exist_ok=True) if source.is_dir() else target.touch()
 
     def compiled_endings(self) -> list[str]:
-        """Return endings of the names of cache folders, and of the files that mark a compiled module."""
+        """Return endings of cache folders and of marks of compiled modules."""
         package = (self.folder / "lib/privsvm").resolve()
         compiled = sorted(
             path.parent for name in ("numerics", "solvers") for path in package.glob(f"{name}/*/__init__.py")
@@ -168,7 +168,7 @@ class Workspace:
 
 
 def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = ()) -> None:
-    """Copy the present repository without folders that no benchmark reads, commit it, and set a benchmark."""
+    """Copy and commit the repository, and set a benchmark."""
     left_out = tuple(folder for folder in NOT_READ if folder not in others)
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -204,7 +204,7 @@ def fresh(tmp_path) -> Workspace:
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
-    """Share a working copy in which the small benchmark has run once between all workers; do not change it."""
+    """Share a finished small benchmark between workers; do not change it."""
     return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake()))
 
 

@@ -20,7 +20,7 @@ def snakefile(home: Path) -> str:
 
 @pytest.fixture
 def user(finished_once, tmp_path) -> tuple[Workspace, Workspace]:
-    """Make a working copy in a folder whose name needs quotes, and a folder that uses it."""
+    """Make a working copy whose path needs quotes, and a folder using it."""
     home = finished_once.copy(tmp_path / "it's our copy")
     folder = tmp_path / "study"
     folder.mkdir()

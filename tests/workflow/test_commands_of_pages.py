@@ -20,7 +20,7 @@ CHANGES, REMOVAL = blocks_run_by(__file__)
 
 
 def serve(workspace: Workspace, command: str) -> bytes:
-    """Run a command that serves a page until it is stopped; return the answer of the page."""
+    """Run a command that serves a page; return the answer of the page."""
     process = workspace.start(*command.split())
     try:
         address = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in process.stdout)))[0]

@@ -7,7 +7,7 @@ from privsvm_bench.workflow.finished import FinishedJob
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    """Make a job of given code, parameters and input; its two outputs are ``out.npz`` and ``out.json``."""
+    """Make a job of given code, parameters and input with two outputs."""
     monkeypatch.chdir(tmp_path)
 
     def make(code="c", parameters=None, content="rows"):

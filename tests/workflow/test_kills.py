@@ -60,13 +60,13 @@ def find(folder: Path, victim: str) -> list[int]:
 
 
 def wait_for_jobs(process: subprocess.Popen, number: int) -> None:
-    """Read the output of a run until so many of its jobs have ended, or to the end of a shorter run."""
+    """Read the output of a run until so many of its jobs have ended."""
     lines = (line for line in process.stdout if re.match(r" *\d+/\d+  |jobs to run: ", line))
     next(itertools.islice(lines, number, None), None)
 
 
 def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims: int, rng: random.Random) -> int:
-    """Kill processes of one kind as they start, until the run ends; return how many were killed."""
+    """Kill processes of one kind as they start; return how many."""
     killed: set[int] = set()
     while len(killed) < n_victims:
         candidates = [pid for pid in find(folder, victim) if pid not in killed]
@@ -84,7 +84,7 @@ def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims
 
 
 def test_killed_runs_recover(fresh, finished_once):
-    """Victims in turn: jobs, Snakemake, DVC; from the first job to the last one. Each attempt has work to do."""
+    """Kill jobs, Snakemake and DVC in turn, each with work to do."""
     rng = random.Random(20)
     folder = fresh.folder.resolve()
     killed: Counter[str] = Counter()

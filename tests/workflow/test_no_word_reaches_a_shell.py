@@ -37,7 +37,7 @@ def test_names_are_refused_before_anything_runs(finished, section):
 
 
 def test_free_text_is_passed_on_unchanged(finished):
-    """A mirror, the name of the user's file and a database may be any text, in every command."""
+    """Mirror, own file and database may be any text."""
     text = 'it\'s "$(touch pwned)" `touch pwned`; touch pwned | touch pwned & {wildcards.dataset}'
     file = "my $(touch pwned); `touch pwned` & 'data'.csv"
     (finished.folder / "data/own" / file).write_text("\n".join(OWN_ROWS) + "\n")
@@ -57,7 +57,7 @@ def test_free_text_is_passed_on_unchanged(finished):
 
 
 def test_every_field_in_a_rule_is_quoted():
-    """Fields of `shell:` end in `:q`; `scripts_folder` quotes the paths of our scripts."""
+    """Fields of `shell:` end in `:q`, except our quoted folder."""
     for rule in sorted((REPOSITORY / "stages").rglob("*.smk")):
         for command in re.findall(r"shell:\n((?: +[\"f].*\n)+)", rule.read_text()):
             fields = re.findall(r"\{([^{}]*)\}", command)

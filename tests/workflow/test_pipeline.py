@@ -25,7 +25,7 @@ def changed_since(workspace: Workspace, before: dict[str, int]) -> set[str]:
 
 
 def is_current(workspace: Workspace) -> bool:
-    """Say whether both tools have nothing to do, and the checks of a finished run pass."""
+    """Say whether both tools have nothing to do and checks pass."""
     status = json.loads(workspace.call("dvc", "status", "--json"))
     return workspace.nothing_to_do() and not status and "in order" in workspace.call(sys.executable, "stages/check.py")
 

@@ -47,7 +47,7 @@ def outs_of(stage: str) -> list[str]:
 
 
 def stage_of(output: str) -> str:
-    """Return the stage whose outs hold a file; pages and tracking records belong to `report`."""
+    """Return the stage whose outs hold a file."""
     if output.startswith(REPORT_FILES):
         return "report"
     owners = [stage for stage in STAGES for out in outs_of(stage) if f"{output}/".startswith(f"{out}/")]
@@ -150,7 +150,7 @@ def test_a_solver_reruns_only_the_methods_that_use_it(workspace):
 
 
 def test_dvc_repro_trains_only_what_changed(workspace, tmp_path):
-    """DVC removes all models; those of unchanged methods come from finished jobs, all in one Snakemake."""
+    """Models of unchanged methods come from the cache of finished jobs."""
     clone = workspace.copy(tmp_path / "clone")
     before = clone.hashes("data/models")
     clone.change("methods.svm.C", 2.0)

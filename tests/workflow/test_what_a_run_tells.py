@@ -46,7 +46,7 @@ def table(change):
 
 
 def run(folder, change, relation):
-    """Return all outputs of a run but the models: records as JSON, pages, and runs for MLflow."""
+    """Return records, pages and MLflow's runs of a run, without models."""
     folder.mkdir()
     (folder / "rows.csv").write_text(table(change))
     settings = SETTINGS | {"path": str(folder / "rows.csv")}
@@ -87,7 +87,7 @@ def run(folder, change, relation):
 
 
 def leaves(content, path=""):
-    """Yield the path and value of every leaf of a record, and the length of every list."""
+    """Yield path and value of every leaf, and the length of every list."""
     if isinstance(content, dict):
         for key, inner in content.items():
             yield from leaves(inner, f"{path}.{key}")

@@ -12,7 +12,7 @@ import numpy as np
 
 
 def _dp_svc() -> Any:
-    """Load DPSVC's file alone, because the package imports attacks with further requirements."""
+    """Load the file of DPSVC alone: the package needs more than we install."""
     (path,) = [file for file in importlib.metadata.files("sacroml") or () if file.name == "dp_svc.py"]
     spec = importlib.util.spec_from_file_location("dp_svc", path.locate())
     assert spec is not None
@@ -73,7 +73,7 @@ def quiet() -> Any:
 
 
 def _rows() -> tuple[np.ndarray, np.ndarray]:
-    """Return two classes on a line; without further rows, neighbours would have equal variances."""
+    """Return two classes on a line; further rows keep variances apart."""
     labels = np.repeat([0, 1], 5)
     return np.where(labels == 1, 0.5, -0.5)[:, None], labels
 

@@ -36,7 +36,7 @@ def work(task: dict) -> None:
 
 
 def main() -> None:
-    """Run tasks until the input ends; redirect output of libraries to the error stream."""
+    """Run tasks until the input ends, with output on the error stream."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

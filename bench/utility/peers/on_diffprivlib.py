@@ -25,7 +25,7 @@ def logistic_regression(X: np.ndarray, y: np.ndarray, n_classes: int, epsilon: f
 
 
 def forest(X: np.ndarray, y: np.ndarray, n_classes: int, epsilon: float, delta: float, seed: int) -> Score:
-    """Fit with the defaults: ten trees of depth five, each on a different tenth of the rows."""
+    """Fit ten trees of depth five on disjoint tenths of the rows (defaults)."""
     model = RandomForestClassifier(
         epsilon=epsilon, bounds=(0.0, 1.0), classes=list(range(n_classes)), random_state=seed
     ).fit(X, y)

@@ -77,7 +77,7 @@ def mst_svm(
 def _tree(
     distance: dict[tuple[int, int], float], n_columns: int, rho: float, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Choose a spanning tree, edge by edge, by the exponential mechanism on the distance from independence."""
+    """Choose a spanning tree edge by edge by the exponential mechanism."""
     forest = networkx.utils.UnionFind(range(n_columns))
     pairs = np.array(list(distance))
     scores = np.array(list(distance.values()))

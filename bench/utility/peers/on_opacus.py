@@ -16,7 +16,7 @@ _HIDDEN = 64
 
 
 def _fit(model: torch.nn.Module, X: np.ndarray, y: np.ndarray, epsilon: float, delta: float, seed: int) -> Score:
-    """Train 20 epochs with batches of a sixteenth of the rows, clipping norm 1, momentum 0.9, softmax loss."""
+    """Train 20 epochs with 16 batches, clipping norm 1, momentum 0.9, softmax."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     rows = TensorDataset(torch.tensor(unit_rows(X), dtype=torch.float32), torch.tensor(y, dtype=torch.int64))
@@ -54,7 +54,7 @@ def linear(X: np.ndarray, y: np.ndarray, n_classes: int, epsilon: float, delta: 
 
 
 def hidden_layer(X: np.ndarray, y: np.ndarray, n_classes: int, epsilon: float, delta: float, seed: int) -> Score:
-    """Train one hidden layer of tanh units, which suit clipped gradients better than rectifiers."""
+    """Train one hidden layer of tanh units, which suit clipped gradients."""
     torch.manual_seed(seed)
     layers = (torch.nn.Linear(X.shape[1], _HIDDEN), torch.nn.Tanh(), torch.nn.Linear(_HIDDEN, n_classes))
     return _fit(torch.nn.Sequential(*layers), X, y, epsilon, delta, seed)

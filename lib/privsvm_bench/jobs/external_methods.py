@@ -117,7 +117,7 @@ class ForeignMethod:
         )
 
     def _scores(self, X, y: np.ndarray, epsilon: float, stream: np.random.Generator) -> np.ndarray:
-        """Return scores (m, k) of one trained model: its own if they agree with its predictions, else these."""
+        """Return scores (m, k) of one trained model, or its predictions as such."""
         common = {"classes": list(range(self.n_classes)), "random_state": int(stream.integers(2**31))}
         if self.states_epsilon is not None:
             common["delta"] = self.delta
@@ -141,7 +141,7 @@ class ForeignMethod:
         return chosen[:, 1:] - chosen[:, :1] if self.n_classes == 2 else chosen
 
     def _decision_values(self, model: Any) -> np.ndarray | None:
-        """Return decision values, one column for two classes; None if the model has none for these classes."""
+        """Return the model's decision values, or None for other classes."""
         if not np.array_equal(getattr(model, "classes_", ()), np.arange(self.n_classes)):
             return None
         for name in ("decision_function", "predict_proba"):

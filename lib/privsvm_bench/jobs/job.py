@@ -71,12 +71,12 @@ class Job(Section):
     """Parameters of one job; a base."""
 
     def argument(self) -> str:
-        """Write the parameters as canonical JSON, which is one argument of the job's command."""
+        """Write the parameters as canonical JSON for the job's command."""
         return canonical_json(self.model_dump(exclude_unset=True))
 
 
 class DownloadJob(Job):
-    """Download the raw files of a dataset: its settings in params.yaml, and a folder to look in first."""
+    """Settings of a dataset to download, and a folder to look in first."""
 
     settings: dict[str, Any] = pydantic.Field(default_factory=dict)
     mirror: str | None = None
@@ -100,7 +100,7 @@ class CondenseJob(Job):
 
 
 class TrainJob(Job):
-    """Train a method on a dataset. Without ``privacy`` it states no epsilon and releases one model."""
+    """Method and dataset; without ``privacy`` one model and no epsilon."""
 
     condense: Condensing
     experiment: str

@@ -73,7 +73,7 @@ class Protocol(Section):
 
 
 class MethodEntry(Section):
-    """A method: its implementation and datasets; its other keys are parameters of the estimator."""
+    """A method and its datasets; further keys are estimator parameters."""
 
     model_config = pydantic.ConfigDict(extra="allow")
 
@@ -128,12 +128,12 @@ class Params(Section):
     mlflow: MLflow
 
     def dataset_settings(self, dataset: str) -> dict[str, Any]:
-        """Return a dataset's settings for `privsvm_bench.datasets.catalogue.resolve`, with the path of its own file."""
+        """Return a dataset's settings with the full path of its own file."""
         settings, path = self.datasets[dataset], self.own_file(dataset)
         return settings if path is None else {**settings, "path": path}
 
     def own_file(self, dataset: str) -> str | None:
-        """Return the path of a dataset's own file, which lies in `OWN_FOLDER`; None for a dataset without one."""
+        """Return the path of a dataset's own file in `OWN_FOLDER`, or None."""
         path = self.datasets[dataset].get("path")
         return None if path is None else f"{OWN_FOLDER}/{str(path).removeprefix(f'{OWN_FOLDER}/')}"
 
@@ -146,7 +146,7 @@ class Params(Section):
         return [(name, dataset) for name, entry in self.methods.items() for dataset in entry.datasets or self.datasets]
 
     def audited_methods(self) -> list[str]:
-        """List the entries whose implementation states an epsilon and is a file of `privsvm.methods`."""
+        """List the entries of our methods that state an epsilon."""
         return [name for name, entry in self.methods.items() if states_epsilon(entry.implementation)]
 
     def entry_parameters(self, method: str) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Params(Section):
         return self.methods[method].parameters
 
     def method_parameters(self, method: str, dataset: str) -> dict[str, Any]:
-        """Return the parameters of a method on a dataset: those of its entry, overridden by `per_dataset`."""
+        """Return a method's parameters, overridden by `per_dataset`."""
         entry = self.methods[method]
         return {**entry.parameters, **(entry.per_dataset or {}).get(dataset, {})}
 
@@ -165,7 +165,7 @@ class Params(Section):
 
 
 def states_epsilon(implementation: str) -> bool:
-    """Say whether a method of this package has a parameter epsilon; False for classes of other packages."""
+    """Say whether a method of this package has a parameter epsilon."""
     return not is_foreign(implementation) and "epsilon" in _declared(implementation)
 
 
@@ -298,7 +298,7 @@ def _check_entry(params: Params, method: str) -> None:
 
 
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
-    """Refuse the first parameter that an implementation lacks, or whose value it does not accept."""
+    """Refuse the first parameter that is unknown or has a wrong value."""
     if is_foreign(implementation):
         # The job that imports a class of another package checks its other parameters.
         name = values.get("states_epsilon")

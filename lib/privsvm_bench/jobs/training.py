@@ -38,7 +38,7 @@ def _preparation(description: Mapping[str, Any]) -> str:
 
 
 def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dict[str, Any]:
-    """State the origin of a prepared dataset's training rows, for `privsvm.privacy.gate`.
+    """State the origin of training rows for `privsvm.privacy.gate`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dic
 
 
 def training_sizes(prepared: PreparedData, job: TrainJob) -> int | None:
-    """Return the number of training rows of the largest split, for the record of its models.
+    """Return the training rows of the largest split, for the record.
 
     Under ``add_remove`` it is private: the declared number, or None.
     """
@@ -185,7 +185,7 @@ def train_paths(
 
 
 def _attack_blocks(estimator: Any, X: Any, dataset: str, job: TrainJob) -> KnownSampleAttack:
-    """Attack the block that each entity of a trained `PPSVMClassifier` published of its training rows."""
+    """Attack the block that each entity of a trained PPSVM published."""
     from privsvm.privacy.attacks.known_sample import audit_entity
 
     gamma = estimator.published_gamma_ if estimator.kernel == "gaussian" else None

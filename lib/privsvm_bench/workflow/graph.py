@@ -34,7 +34,7 @@ def rule_code(rule: str) -> str:
 
 @functools.cache
 def method_code(rule: str, implementation: str) -> str:
-    """Digest the code of a method's job: the rule's script, the method, and all that they import."""
+    """Digest the rule's script, the method, and all that they import."""
     if not is_foreign(implementation):
         return closure_digest(f"stages/{rule}.py", module_name(implementation))
     source = foreign_source(implementation)
@@ -45,7 +45,7 @@ _digest_of_file = functools.cache(sha256_of_file)
 
 
 def own_content(params: Params, dataset: str) -> str:
-    """Digest the user's own file of a dataset, so that its content counts and its time does not; empty without one."""
+    """Digest the user's own file of a dataset; empty without one."""
     path = params.own_file(dataset)
     return "" if path is None else _digest_of_file(path)
 
@@ -111,7 +111,7 @@ def audit_parameters(params: Params, method: str) -> str:
 
 
 def report_parameters(params: Params) -> str:
-    """Write the parameters of the job that writes the report, which addresses the owner of the user's own datasets."""
+    """Write the parameters of the job that writes the report."""
     return ReportJob(
         experiment=params.experiment,
         own_datasets=tuple(sorted(name for name in params.datasets if params.own_file(name) is not None)),

@@ -54,12 +54,12 @@ _RELEASE = (
 
 
 def private_folder(params: Params, dataset: str) -> str:
-    """Return the folder below ``data`` for files made from a data set: ``"private/"``, or ``""``."""
+    """Return the folder of a data set below ``data``: "private/" or empty."""
     return "private/" if params.is_private(dataset) else ""
 
 
 def make_output_folders() -> None:
-    """Create the output folders of dvc.yaml, which DVC requires even if they hold nothing."""
+    """Create the output folders of dvc.yaml, which DVC requires."""
     for kind in KINDS:
         Path("data", kind).mkdir(parents=True, exist_ok=True)
         # DVC warns about empty folders.
@@ -70,7 +70,7 @@ def make_output_folders() -> None:
 
 
 def close_folders(params: Params) -> None:
-    """Deny other users access to the files of this process and its children, if a data set is private.
+    """Deny other users access to our files if a data set is private.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
 
 
 def set_environment(repository: str | os.PathLike[str]) -> None:
-    """Set the environment that all jobs inherit; call it before NumPy and Numba are imported.
+    """Set the jobs' environment, before NumPy and Numba are imported.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def lock_folder() -> filelock.BaseFileLock:
 
 
 def argument_file(name: str, *arguments: str) -> str:
-    """Write command-line arguments to a file, one per line, which a script reads as ``@file``.
+    """Write arguments to a file, one per line, read as ``@file``.
 
     Linux limits an argument to 128 KiB, and lists of the files of a thousand jobs are longer.
 

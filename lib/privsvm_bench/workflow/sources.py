@@ -57,7 +57,7 @@ def _file_of(module: str) -> Path:
 
 
 def _imports_of_script(path: Path) -> set[str]:
-    """Return the modules of the graph that a script imports, itself or through sibling scripts."""
+    """Return the modules that a script or its siblings import."""
     modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
