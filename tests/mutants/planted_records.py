@@ -283,7 +283,7 @@ MUTANTS_OF_RECORDS = (
     _bug(
         "one release with system noise makes a seeded curve proved", "privacy/guarantee.py",
         '    if found == {"proved", "seeded"}:\n        return "seeded"', '    if found == {"proved", "seeded"}:\n        return "proved"',
-        "tests/jobs/test_records.py::test_one_claim_that_does_not_hold_decides_for_the_whole_curve", says="assert",
+        "tests/jobs/test_records.py::test_the_weakest_status_decides_for_the_curve", says="assert",
     ),
     _bug(
         "a file of a seeded model promises an epsilon", "base/model_file.py",
