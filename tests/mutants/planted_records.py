@@ -185,7 +185,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a group of rows costs as much as one", "privacy/accountants.py",
-        "scaled = _scaled(event, k) if k > 1 else event", "scaled = event",
+        "scaled = scaled_event(event, k) if k > 1 else event", "scaled = event",
         f"{_ACCOUNTANTS}test_groups_cost_more_and_no_more_than_plain_group_privacy", says="assert",
     ),
     _bug(

@@ -52,7 +52,17 @@ from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_delt
 from privsvm.privacy.objective_perturbation_delta import corner_epsilon
 from privsvm.privacy.random_stopping import best_of_negative_binomial, best_of_poisson, renyi_delta
 
-__all__ = ["Account", "account", "group_account", "verified_account"]
+__all__ = [
+    "LARGEST_GROUP",
+    "Account",
+    "account",
+    "corner_arguments",
+    "group_account",
+    "pure_epsilon",
+    "scaled_event",
+    "total_divergence",
+    "verified_account",
+]
 
 _ADDED = "the budgets are added"
 _PURE = "sum over the selections (pure differential privacy)"
@@ -63,7 +73,7 @@ _LOSSES = "privacy loss distributions (dp_accounting)"
 _NOTHING = "nothing bounds it"
 
 # Deltas of one row that are tried for a group of rows, and the largest group whose draws are told apart.
-_GROUP_STEPS, _LARGEST_GROUP = 40, 64
+_GROUP_STEPS, LARGEST_GROUP = 40, 64
 
 # Above, nothing is accounted for: see `delta_of_minima`.
 _LARGEST_EPSILON, _LARGEST_EPSILON_OF_CURVATURE = 1e7, 700.0
@@ -88,7 +98,7 @@ class Account(NamedTuple):
     accountant: str
 
 
-def _pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:
+def pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:
     """Epsilon of an event with pure differential privacy; None for others."""
     match event:
         case Laplace():
@@ -140,17 +150,17 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
             return sampled_divergence(orders, event.sampling_probability, event.event.noise_multiplier)
         case OneOf():
             # Joint quasi-convexity: for mixtures with equal weights, e^((a - 1) D) is at most the largest component's.
-            several = [_total_divergence(leaves(part), orders, neighbours) for part in event.events]
+            several = [total_divergence(leaves(part), orders, neighbours) for part in event.events]
             known = [own for own in several if own is not None]
             return np.max(known, axis=0) if len(known) == len(several) else None
         case BestOfNegativeBinomial() | BestOfPoisson():
             return _best_of_divergence(event, orders, neighbours)
-    pure = _pure_epsilon(event, neighbours)
+    pure = pure_epsilon(event, neighbours)
     # Bun and Steinke (2016), Proposition 3.3, and the divergence of infinite order.
     return None if pure is None else np.minimum(orders * pure**2 / 2.0, pure)
 
 
-def _total_divergence(parts: _Parts, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
+def total_divergence(parts: _Parts, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
     """Renyi divergences of several events, added; None where one has none."""
     total = np.zeros(orders.size)
     for event, count in parts:
@@ -166,11 +176,11 @@ def _best_of_divergence(
 ) -> np.ndarray | None:
     """Renyi divergence of the best of several runs."""
     parts = leaves(event.event)
-    if _total_divergence(parts, np.array([2.0]), neighbours) is None:
+    if total_divergence(parts, np.array([2.0]), neighbours) is None:
         return None
 
     def single(at: np.ndarray) -> np.ndarray:
-        found = _total_divergence(parts, at, neighbours)
+        found = total_divergence(parts, at, neighbours)
         assert found is not None
         return found
 
@@ -223,7 +233,7 @@ def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float
         at_two += count * own
 
     def divergence(orders: np.ndarray) -> np.ndarray:
-        total = _total_divergence(parts, orders, neighbours)
+        total = total_divergence(parts, orders, neighbours)
         assert total is not None
         return total
 
@@ -236,20 +246,19 @@ def _delta_left(parts: _Parts, delta: float) -> float:
     return delta_of_minima(delta) if any(map(_has_minima, (event for event, _ in parts))) else delta
 
 
+def corner_arguments(event: PerturbedObjectives, neighbours: Neighbours) -> tuple[float, int, int, float]:
+    """Return the arguments after epsilon that `corner_delta` takes for perturbed objectives."""
+    factor = relation_factor(neighbours)
+    n_vectors = round(factor) * (event.rows if isinstance(event, _PerturbedByGroup) else 1)
+    return factor * event.signal, event.n_objectives, n_vectors, factor / event.output_multiplier
+
+
 def _corner_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon of perturbed objectives by themselves, by the corners of what their gradients differ by."""
     (event, count), *others = parts
     if others or count > 1 or not isinstance(event, PerturbedObjectives):
         return None
-    factor = relation_factor(neighbours)
-    n_vectors = round(factor) * (event.rows if isinstance(event, _PerturbedByGroup) else 1)
-    found = corner_epsilon(
-        _delta_left(parts, delta),
-        factor * event.signal,
-        event.n_objectives,
-        n_vectors,
-        factor / event.output_multiplier,
-    )
+    found = corner_epsilon(_delta_left(parts, delta), *corner_arguments(event, neighbours))
     found += _constant_divergence(event)
     return found if found <= _LARGEST_EPSILON else math.inf
 
@@ -267,7 +276,7 @@ def _loss_parts(parts: _Parts, neighbours: Neighbours) -> _Parts | None:
     """Write all parts as kinds that have a privacy loss distribution; None where one has none."""
     found: list[tuple[Event, int]] = []
     for event, count in parts:
-        pure = _pure_epsilon(event, neighbours)
+        pure = pure_epsilon(event, neighbours)
         if pure is not None:
             event = EpsilonDelta(pure, 0.0)
         if not isinstance(event, (Gaussian, PoissonSampled, EpsilonDelta)):
@@ -309,7 +318,7 @@ def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list
             GAUSSIAN_ACCOUNTANT if sum(count for _, count in parts) == 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
         )
         return [Account(exact_gaussian_epsilon(signal, delta), delta, name)]
-    pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
+    pure = [(pure_epsilon(event, neighbours), count) for event, count in parts]
     if all(epsilon is not None for epsilon, _ in pure):
         epsilon = sum(count * own for own, count in pure if own is not None)
         kinds = {type(event) for event, _ in parts}
@@ -367,7 +376,7 @@ def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Nei
     mixed = renyi_known and any(isinstance(event, PoissonSampled) for event, _ in parts)
     if not found or plain or selected or mixed:
         found.append(_by_adding(parts, delta, neighbours))
-    pure = [(_pure_epsilon(event, neighbours), count) for event, count in parts]
+    pure = [(pure_epsilon(event, neighbours), count) for event, count in parts]
     rest = tuple(pair for pair, (epsilon, _) in zip(parts, pure, strict=True) if epsilon is None)
     if 0 < len(rest) < len(parts) and any(isinstance(event, _BEST) or _has_minima(event) for event, _ in rest):
         # The costs of the best of several runs grow slowly with the order, and those of pure budgets fast; minima by
@@ -433,7 +442,7 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
         return Account(math.inf, delta, _NOTHING)
     if (either := _alternatives(parts)) is not None:
         return _worst([verified_account(part, delta, neighbours) for part in either])
-    pure = [_pure_epsilon(part, neighbours) for part, _ in parts]
+    pure = [pure_epsilon(part, neighbours) for part, _ in parts]
     added = math.inf
     if all(epsilon is not None for epsilon in pure):
         added = sum(count * own for own, (_, count) in zip(pure, parts, strict=True) if own is not None)
@@ -557,7 +566,7 @@ def _library_sampled_divergence(orders: np.ndarray, event: PoissonSampled) -> np
     return np.maximum(found, 0.0)
 
 
-def _scaled(event: Event, k: int) -> Event | None:
+def scaled_event(event: Event, k: int) -> Event | None:
     """Turn an event for one row into one for k rows; None where that is no event of the same kind."""
     match event:
         case Gaussian():
@@ -583,18 +592,18 @@ def _scaled(event: Event, k: int) -> Event | None:
                 k * event.signal, math.expm1(share), event.n_objectives, event.output_multiplier, rows=k
             )
         case SelfComposed():
-            inner = _scaled(event.event, k)
+            inner = scaled_event(event.event, k)
             return None if inner is None else SelfComposed(inner, event.count)
         case Composed() | OneOf():
-            parts = [_scaled(part, k) for part in event.events]
+            parts = [scaled_event(part, k) for part in event.events]
             scaled = tuple(part for part in parts if part is not None)
             return type(event)(scaled) if len(scaled) == len(parts) else None
         case BestOfNegativeBinomial() | BestOfPoisson():
-            inner = _scaled(event.event, k)
+            inner = scaled_event(event.event, k)
             return None if inner is None else dataclasses.replace(event, event=inner)
         case PoissonSampled():
             # Whether a row is drawn depends on no row: one that is drawn for certain is seen no less (joint convexity).
-            return _scaled(event.event, k)
+            return scaled_event(event.event, k)
     return None
 
 
@@ -622,7 +631,7 @@ def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) ->
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k={k!r}: must be a whole number of at least 1")
-    scaled = _scaled(event, k) if k > 1 else event
+    scaled = scaled_event(event, k) if k > 1 else event
     sampled = any(isinstance(part, PoissonSampled) for part, _ in leaves(event))
     if scaled is not None:
         whole = account(scaled, delta, neighbours)
@@ -639,7 +648,7 @@ def _group_losses(event: Event, k: int, delta: float, neighbours: Neighbours) ->
     """Account for k rows that steps draw independently; None where some part is no Gaussian noise."""
     parts = leaves(event)
     known = all(isinstance(part, (Gaussian, PoissonSampled)) for part, _ in parts)
-    if not known or neighbours != "add_remove" or k > _LARGEST_GROUP or delta <= 0.0:
+    if not known or neighbours != "add_remove" or k > LARGEST_GROUP or delta <= 0.0:
         return None
     return Account(loss_distribution_epsilon(parts, delta, neighbours, group=k), delta, f"{_LOSSES}, of {k} rows")
 

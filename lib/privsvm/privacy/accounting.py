@@ -17,6 +17,7 @@ from privsvm.privacy.events import (
     EpsilonDelta,
     Event,
     Gaussian,
+    Laplace,
     Neighbours,
     PoissonSampled,
     relation_factor,
@@ -36,12 +37,14 @@ __all__ = [
     "gaussian_noise_multiplier",
     "loss_distribution",
     "loss_distribution_epsilon",
+    "loss_grid",
     "objective_perturbation_divergence",
     "renyi_epsilon",
     "sampled_divergence",
     "sampled_gaussian_calibration",
     "sampled_gaussian_epsilon",
     "sampled_gaussian_noise_multiplier",
+    "transform_slack",
     "zcdp_epsilon",
     "zcdp_rho",
 ]
@@ -448,6 +451,8 @@ def _spread(event: Event) -> tuple[float, float, float]:
         return mean, deviation, math.log1p(rate * math.expm1(min(10.0 * inverse + 0.5 * inverse**2, 500.0)))
     if isinstance(event, Gaussian):
         return 1.0 / event.noise_multiplier, 1.0 / event.noise_multiplier, 0.0
+    if isinstance(event, Laplace):
+        return 1.0 / event.noise_multiplier, 1.0 / event.noise_multiplier, 2.0 / event.noise_multiplier
     assert isinstance(event, EpsilonDelta)
     return event.epsilon, event.epsilon, event.epsilon
 
@@ -493,28 +498,27 @@ def loss_distribution_epsilon(
     2024, Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
     total = loss_distribution(parts, neighbours, points, group)
+    return float(total.get_epsilon_for_delta(delta - transform_slack(parts)))
+
+
+def transform_slack(parts: Sequence[tuple[Event, int]]) -> float:
+    """Return what the round-off of composed `loss_distribution` may take off delta."""
     most = max(count for event, count in [*parts, (None, 1)] if not isinstance(event, Gaussian))
-    return float(total.get_epsilon_for_delta(delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)))
+    return _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)
 
 
-def loss_distribution(
-    parts: Sequence[tuple[Event, int]], neighbours: Neighbours, points: float = _FINE_POINTS, group: int = 1
-) -> Any:
-    """Compose privacy loss distributions, rounded up; see `loss_distribution_epsilon`.
-
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-    """
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    # Gaussian releases compose exactly.
+def _merged(parts: Sequence[tuple[Event, int]], group: int) -> list[tuple[Event, int]]:
+    """Make all Gaussian releases one: they compose exactly."""
     plain = group * math.sqrt(
         sum(count * event.noise_multiplier**-2.0 for event, count in parts if isinstance(event, Gaussian))
     )
-    parts = [(event, count) for event, count in parts if not isinstance(event, Gaussian)]
-    if plain > 0:
-        parts.append((Gaussian(1.0 / plain), 1))
+    others = [(event, count) for event, count in parts if not isinstance(event, Gaussian)]
+    return [*others, (Gaussian(1.0 / plain), 1)] if plain > 0 else others
+
+
+def loss_grid(parts: Sequence[tuple[Event, int]], points: float = _FINE_POINTS, group: int = 1) -> float:
+    """Choose the distance of two losses for `loss_distribution`."""
+    parts = _merged(parts, group)
     # Rounding makes a loss L of one event more variable by the grid's width times E|L|. The width keeps that small
     # beside the variance of all losses together. For E|L| it takes the geometric mean of that and of the deviation: a
     # large epsilon depends on the rare large losses.
@@ -524,12 +528,30 @@ def loss_distribution(
     width = min(variance / sizes / points, _COARSEST_LOSSES)
     # A plain epsilon is rounded up to the grid every time.
     width = min([width, *(0.1 * event.epsilon / points for event, _ in parts if isinstance(event, EpsilonDelta))])
-    width = max(width, *(largest / _MOST_LOSSES for _, _, largest, _ in spreads))
+    return max(width, *(largest / _MOST_LOSSES for _, _, largest, _ in spreads))
+
+
+def loss_distribution(
+    parts: Sequence[tuple[Event, int]], neighbours: Neighbours, points: float = _FINE_POINTS, group: int = 1
+) -> Any:
+    """Compose privacy loss distributions, rounded up; see `loss_distribution_epsilon`. Also of `Laplace` events.
+
+    Returns
+    -------
+    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+    """
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    parts, width = _merged(parts, group), loss_grid(parts, points, group)
     total = privacy_loss_distribution.identity(width)
     for event, count in parts:
         if isinstance(event, EpsilonDelta):
             parameters = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
             part = privacy_loss_distribution.from_privacy_parameters(parameters, width)
+        elif isinstance(event, Laplace):
+            part = privacy_loss_distribution.from_laplace_mechanism(
+                event.noise_multiplier / relation_factor(neighbours), value_discretization_interval=width
+            )
         elif group > 1 and isinstance(event, PoissonSampled):
             rate = event.sampling_probability
             part = privacy_loss_distribution.from_mixture_gaussian_mechanism(

@@ -12,6 +12,7 @@ from privsvm.files import ExtendedFloat
 from privsvm.privacy.accountants import Account, group_account, verified_account
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import NEIGHBOURS, Event, Neighbours
+from privsvm.privacy.risk import Risk, trade_off
 
 __all__ = [
     "NEIGHBOURS",
@@ -241,6 +242,41 @@ class Statement:
         """Compute what holds for neighbours that differ in k rows, at the record's delta; see `group_account`."""
         event, delta, neighbours = self._known
         return group_account(event, k, delta, neighbours)
+
+    def risk(self, *, false_positive_rate: float = 0.01, prior: float = 0.5, rows: int = 1) -> Risk:
+        """Bound what the release may reveal, by its event's trade-off curve; see `privsvm.privacy.risk`.
+
+        Parameters
+        ----------
+        false_positive_rate : float, default=0.01
+            Of a test that says whether rows were used.
+        prior : float, default=0.5
+            Probability that they were, before the release.
+        rows : int, default=1
+            Rows in question together: those of a person, say.
+
+        Returns
+        -------
+        Risk
+
+        Raises
+        ------
+        ValueError
+            If nothing is proved, or an argument is out of range.
+        """
+        if not math.isfinite(self.epsilon_proved):
+            raise ValueError(f"status is {self.status!r}: no risk is bounded where nothing is proved")
+        event, delta, neighbours = self._known
+        curve = trade_off(event, neighbours, rows, delta)
+        return Risk(
+            rows=rows,
+            false_positive_rate=false_positive_rate,
+            true_positive_rate=curve.true_positive_rate(false_positive_rate),
+            prior=prior,
+            guess=curve.guess(prior),
+            advantage=curve.advantage,
+            mu=curve.mu,
+        )
 
 
 class Grant:
