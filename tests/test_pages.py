@@ -5,11 +5,13 @@ import re
 from pathlib import Path
 
 import build_site
+import draw_risk
 import pytest
 
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
+from privsvm.privacy.risk import trade_off
 from tests.blocks import REPOSITORY, Block, blocks, blocks_run_by
 
 BLOCKS = [pytest.param(block, id=f"{block.page}-{block.number}") for block in blocks()]
@@ -109,6 +111,27 @@ def test_the_table_of_odds_is_computed():
         gain = math.exp(float(epsilon))
         computed = [round(100 * start * gain / (start * gain + 1 - start)) for start in (0.5, 0.1, 0.01)]
         assert [int(number) for number in shown] == computed, epsilon
+
+
+def test_the_table_of_risks_is_computed():
+    text = (REPOSITORY / "docs/epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| (\d+) \| ([\d.]+) \| ([\d]+\.\d\d) \|$", text, re.MULTILINE)
+    assert len(rows) == 6
+    for epsilon, *shown in rows:
+        curve = trade_off(Gaussian(gaussian_noise_multiplier(float(epsilon), 1e-5)), "add_remove")
+        right, often, rarely = curve.guess(0.5), curve.true_positive_rate(0.01), curve.true_positive_rate(0.001)
+        known = [
+            f"{math.ceil(100 * right)}",
+            f"{math.ceil(1000 * often) / 10:.1f}",
+            f"{math.ceil(1e4 * rarely) / 100:.2f}",
+        ]
+        assert shown == known, epsilon
+
+
+def test_the_picture_of_risks_is_current():
+    pictures = (draw_risk.PICTURE.read_text(encoding="utf-8"), draw_risk.draw())
+    words = [re.findall(r"<(?:text|title)[^>]*>([^<]*)<", picture) for picture in pictures]
+    assert words[0] == words[1], "run make docs"
 
 
 def test_the_totals_of_several_releases_are_computed():

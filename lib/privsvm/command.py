@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -178,6 +179,42 @@ def _card(options: argparse.Namespace) -> int:
     return 0
 
 
+def _risk(options: argparse.Namespace) -> int:
+    from privsvm.base.model_file import read_model
+
+    record = read_model(options.model)[1]
+    unit, found = record.protection.unit, record.judged[1]
+    if found.epsilon is None:
+        raise PrivSVMError(f"{options.model}: nothing is proved of this model, so no risk can be stated")
+    print(f"epsilon {found.epsilon:.4g} per {unit}, delta {found.delta:.3g}, computed again")
+    print(f"Whoever knows everything else and guesses whether a {unit} was used")
+    for prior in options.prior:
+        right = _per_cent(record.risk(prior=prior).guess)
+        alone = f"{100 * max(prior, 1 - prior):.6g}"
+        print(
+            f"- is right at most {right} times in 100, where {100 * prior:.6g} % were used (without the model: {alone})"
+        )
+    for rate in options.false_positive_rate:
+        named = _per_cent(record.risk(false_positive_rate=rate).true_positive_rate)
+        print(
+            f"- names at most {named} % of the {unit}s that were used, if wrong about {100 * rate:.6g} % of the others"
+        )
+    one = record.risk()
+    print(f"Advantage at most {_per_cent(one.advantage)} %, mu at most {_per_cent(one.mu / 100)}")
+    for units in options.group:
+        right = _per_cent(record.risk(units).guess)
+        print(f"Of {units} {unit}s that were all used or none of them: right at most {right} times in 100 at even odds")
+    return 0
+
+
+def _per_cent(share: float) -> str:
+    """Write a share in per cent, rounded up to three digits."""
+    if not 0.0 < share < math.inf:
+        return str(share)
+    unit = 10.0 ** (math.floor(math.log10(share)) - 2)
+    return f"{100 * unit * math.ceil(share / unit * (1.0 - 1e-12)):.3g}"
+
+
 def _verify(options: argparse.Namespace) -> int:
     from privsvm.release.ledger import Ledger
     from privsvm.release.releasing import verify
@@ -259,6 +296,20 @@ def _list_of_epsilons(text: str) -> list[float]:
     return [_positive(number) for number in text.split(",")]
 
 
+def _list_of_shares(text: str) -> list[float]:
+    shares = [float(part) for part in text.split(",")]
+    if not all(0.0 < share < 1.0 for share in shares):
+        raise argparse.ArgumentTypeError(f"{text}: must lie strictly between 0 and 1")
+    return shares
+
+
+def _list_of_numbers(text: str) -> list[int]:
+    numbers = [int(part) for part in text.split(",")]
+    if not all(1 <= number <= 1000 for number in numbers):
+        raise argparse.ArgumentTypeError(f"{text}: must be whole numbers from 1 to 1000")
+    return numbers
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="privsvm", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -331,6 +382,14 @@ def _parser() -> argparse.ArgumentParser:
 
     card = command("card", _card, "print a model's card")
     card.add_argument("model")
+
+    risk = command("risk", _risk, "say what a model may reveal, at most, of those whose data trained it")
+    risk.add_argument("model")
+    risk.add_argument("--prior", type=_list_of_shares, default=[0.5, 0.1], help="share that were used, such as .5,.01")
+    risk.add_argument(
+        "--false-positive-rate", type=_list_of_shares, default=[0.01, 0.001], help="of a test, such as .01,.001"
+    )
+    risk.add_argument("--group", type=_list_of_numbers, default=[2, 5, 10], help="sizes of groups, such as 2,5")
 
     verify = command("verify", _verify, "check a model's files and its epsilon")
     verify.add_argument("model")

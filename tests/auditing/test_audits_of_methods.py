@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from privsvm.auditing import cells as audit_cells
 from privsvm.auditing import methods as auditing
 from privsvm.auditing.cells import SURE, Plan, audit_cell, best_pair
 from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
@@ -14,8 +15,9 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.families.moments import centred_training
 from privsvm.methods import dp_feature_covariance
-from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal
+from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal, limits
 from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
 from privsvm.solvers.gradients.huber_descent import HuberDescent
 from privsvm_bench.jobs.auditing import audit_entry, audit_record
@@ -69,6 +71,30 @@ def test_bounds_are_below_what_is_proved_and_above_a_share_of_it(implementation,
     assert share * cell.epsilon < cell.best.epsilon
     assert all(bound.sure < cell.epsilon_with_system_noise for bound in cell.bounds)
     assert parse(AuditRecord, canonical_json(record), "stored") == record
+
+
+CLAIMED = {"dpsvmdvp", "dpwss", "opera_as_published", "pmsvm_wp_as_published"}
+PROVED = [name for name in implementations() if name not in CLAIMED and is_audited(estimator_class(name))]
+
+
+@pytest.mark.parametrize("implementation", PROVED)
+def test_what_an_audit_shows_lies_below_the_risk(implementation, monkeypatch):
+    """Each test that an audit counts has rates that the trade-off curve of the recorded event allows."""
+    counted = []
+
+    def counts(hits, runs, other_hits, other_runs, delta, confidence, mixed):
+        counted.append((limits(hits, runs, 1e-9, mixed)[0], limits(other_hits, other_runs, 1e-9, mixed)[1]))
+        return counts_bound(hits, runs, other_hits, other_runs, delta, confidence, mixed)
+
+    monkeypatch.setattr(audit_cells, "counts_bound", counts)
+    method = estimator_class(implementation)
+    for relation in relations_of(method):
+        counted.clear()
+        (cell,) = audit_method(method, {}, epsilons=[2.0], delta=1e-5, draws=1000, key="k", relations=[relation])
+        assert counted
+        curve = trade_off(cell.guarantee.event, relation, delta=cell.guarantee.delta)
+        for power, alarms in counted:
+            assert power <= curve.true_positive_rate(float(alarms))
 
 
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "dpwss"])

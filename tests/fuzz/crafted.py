@@ -396,6 +396,7 @@ def answer(folder: Folder, rows: Path, command: str) -> tuple[int, str, str]:
     arguments = {
         "verify": ["verify", folder.path, "--ledger", folder.ledger],
         "card": ["card", folder.path],
+        "risk": ["risk", folder.path],
         "predict": ["predict", folder.path, rows],
         "ledger": ["ledger", "--ledger", folder.ledger],
     }[command]
@@ -421,8 +422,8 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
             raise RuntimeError(f"case {number} of {change.__name__} could not be crafted")
         rows = Path(temporary) / "rows.csv"
         rows.write_text("age,ward,day,smoker\n50,a,2020-05-01,yes\n")
-        commands = ["verify", "card", "predict"]
-        commands = ["ledger", "verify"] if change is change_ledger else commands[: 2 if change is change_card else 3]
+        commands = ["verify", "card", "predict", "risk"]
+        commands = ["ledger", "verify"] if change is change_ledger else commands[: 2 if change is change_card else 4]
         if change in (change_bytes, change_kind):
             commands = [*commands, "ledger"]
         command = rng.choice(commands)

@@ -13,6 +13,7 @@ _BUDGETS = "tests/release/test_budgets.py::"
 _FACTS = "tests/jobs/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
+_RISK = "tests/privacy/test_risk.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
 _SHOWN = "tests/release/test_shown_guarantees.py::"
 _UNTRUSTED = "tests/test_untrusted.py::"
@@ -192,6 +193,41 @@ MUTANTS_OF_RECORDS = (
         "deltas of several releases are not added", "privacy/gate.py",
         "total = math.fsum(part_delta for _, part_delta, _ in known)", "total = max(part_delta for _, part_delta, _ in known)",
         f"{_GATE}test_compositions_go_through_the_gate", says="assert",
+    ),
+    # --- risks
+    _bug(
+        "a replaced row risks what an added one does", "privacy/risk.py",
+        "_gaussian_curve(factor * math.hypot(*signals) * _ROUND_UP)", "_gaussian_curve(math.hypot(*signals) * _ROUND_UP)",
+        f"{_RISK}test_gaussian_noise_has_its_closed_form", says="assert",
+    ),
+    _bug(
+        "the grid of Laplace noise reveals nothing", "privacy/risk.py", " + grid * grid / 8.0", "",
+        f"{_RISK}test_laplace_noise_on_the_widest_grid_is_nowhere_below", says="assert",
+    ),
+    _bug(
+        "of several events the one that reveals least counts", "privacy/risk.py",
+        "return max(min(map(bound, curves))", "return min(min(map(bound, curves))",
+        f"{_RISK}test_laplace_noise_on_the_widest_grid_is_nowhere_below", says="assert",
+    ),
+    _bug(
+        "a group of rows risks what one does", "privacy/risk.py",
+        "scaled = event if rows == 1 else scaled_event(event, rows)", "scaled = event",
+        f"{_RISK}test_a_group_risks_more_the_larger_it_is_and_no_more_than_plain_group_privacy", says="assert",
+    ),
+    _bug(
+        "the advantage is a quarter of what Pinsker has", "privacy/risk.py",
+        "math.sqrt(0.5 * float(divergences.min()))", "math.sqrt(0.03 * float(divergences.min()))",
+        f"{_RISK}test_what_covers_gaussian_noise_lies_above_its_curve", says="assert",
+    ),
+    _bug(
+        "a Gaussian curve touches one of lines below their corners", "privacy/risk.py",
+        "found.append((alarms, delta + alarms * slope))", "found.append((alarms, delta))",
+        f"{_RISK}test_laplace_noise_has_its_closed_form", says="assert",
+    ),
+    _bug(
+        "a card rounds the risk down", "release/card.py",
+        "math.ceil(100.0 * record.risk().guess)", "math.floor(100.0 * record.risk().guess)",
+        "tests/release/test_released.py::test_card_and_command_say_the_risk", says="assert",
     ),
     # --- the gate
     _bug(

@@ -6,6 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
@@ -29,7 +30,10 @@ from privsvm.privacy.events import (
     ZeroConcentrated,
     relation_factor,
 )
-from privsvm.privacy.risk import SMALLEST_RATE, trade_off
+from privsvm.privacy.gate import LARGEST_EPSILON
+from privsvm.privacy.mechanisms import LaplaceMechanism
+from privsvm.privacy.risk import COUNT_GRID, LAPLACE_GRID, SMALLEST_RATE, trade_off
+from privsvm.release.measuring import _noise
 
 RATES = [0.0, 1e-9, 1e-6, 1e-4, 0.003, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0]
 PRIORS = [0.0, 1e-4, 0.01, 0.2, 0.5, 0.7, 0.999, 1.0]
@@ -84,9 +88,12 @@ def assert_nowhere_below(curve, first, second, share=1e-12):
             assert curve.guess(prior) >= np.maximum(prior * one, (1 - prior) * other).sum() - share
 
 
-def discrete_laplace(scale, shift, reach):
-    weights = np.exp(-np.abs(np.arange(-reach, reach + shift + 1) - shift) / scale)
-    return weights / weights.sum()
+def laplace_cells(scale, move):
+    """Both distributions of a number of whole cells, with those beyond both centres as one each."""
+    q = math.exp(-1.0 / scale)
+    inner, tail = np.arange(1, move), 1.0 / (1.0 + q)
+    first = np.concatenate([[tail], (1.0 - q) / (1.0 + q) * q**inner, [tail * q**move]])
+    return first, first[::-1]
 
 
 @pytest.mark.parametrize("moves", [(64,), (7,), (40, 24), (1, 63), (20, 20, 24)])
@@ -96,9 +103,7 @@ def test_laplace_noise_on_the_widest_grid_is_nowhere_below(moves, scale):
     curve = trade_off(OneOf((Laplace(scale / sum(moves)), Laplace(1e9))), "add_remove")
     first, second = np.ones(1), np.ones(1)
     for move in moves:
-        # Far cells have equal losses.
-        reach = 2 if len(moves) > 2 else 30 * scale
-        one, other = _within(scale, move, reach)
+        one, other = laplace_cells(scale, move)
         first, second = np.outer(first, one).ravel(), np.outer(second, other).ravel()
         losses, inverse = np.unique(np.round(np.log(first / second), 9), return_inverse=True)
         first, second = (np.bincount(inverse, weights=part, minlength=losses.size) for part in (first, second))
@@ -108,15 +113,15 @@ def test_laplace_noise_on_the_widest_grid_is_nowhere_below(moves, scale):
     assert curve.advantage == pytest.approx(-math.expm1(-far / 2), abs=1e-4)
 
 
-def _within(scale, move, reach):
-    """Both distributions of a number, with the cells beyond both centres as one cell each."""
-    del reach
-    q = math.exp(-1.0 / scale)
-    inner = np.arange(1, move)
-    tail = 1.0 / (1.0 + q)
-    cell = (1.0 - q) / (1.0 + q)
-    first = np.concatenate([[tail], cell * q**inner, [tail * q**move]])
-    return first, first[::-1]
+@pytest.mark.parametrize("size", [1, 40])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, LARGEST_EPSILON])
+def test_laplace_mechanisms_have_a_finer_grid_than_risks_assume(epsilon, size):
+    mechanism = LaplaceMechanism(epsilon, 3.7, size)
+    assert mechanism.grid / mechanism.noise_scale <= LAPLACE_GRID
+    for neighbours in NEIGHBOURS:
+        cells, scale = _noise(epsilon, neighbours)
+        assert scale >= 1.0 / COUNT_GRID
+        assert cells >= 1
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 5.0, 40.0])
@@ -201,6 +206,30 @@ def test_losses_give_what_the_pessimistic_account_gives(event, neighbours):
         if not isinstance(parts[0][0], EpsilonDelta):
             assert found >= min(up.min(), down.min(), 1.0) * (1 - 1e-9) - 1e-6
     assert curve.advantage <= deltas[0] + transform_slack(parts) + ABOVE
+
+
+@pytest.mark.parametrize("rho", [1e-5, 0.003, 0.1, 2.0])
+def test_what_covers_gaussian_noise_lies_above_its_curve(rho):
+    noise = trade_off(Gaussian((2 * rho) ** -0.5), "add_remove")
+    cover = trade_off(ZeroConcentrated(rho), "add_remove")
+    for rate in RATES:
+        assert cover.true_positive_rate(rate) >= noise.true_positive_rate(rate) - 1e-9
+    assert noise.advantage <= cover.advantage <= 1.4 * noise.advantage
+    assert noise.mu <= cover.mu
+
+
+@pytest.mark.parametrize(("step", "count"), [(0.02, 300), (0.5, 20), (3.0, 2)])
+def test_selections_are_nowhere_below_choices_between_two(step, count):
+    """Losses of one lie within a range of the step's epsilon."""
+    curve = trade_off(SelfComposed(ExponentialMechanism(step), count), "replace_one")
+    times = np.arange(count + 1)
+    for share in (0.5, 0.9):
+        gain = math.exp(step * share), math.exp(-step * (1 - share))
+        # The probability with which both losses are possible.
+        other = (1 - gain[1]) / (gain[0] - gain[1])
+        chances = [scipy.stats.binom.pmf(times, count, chance) for chance in (other * gain[0], other)]
+        inside = np.minimum(*chances) > 1e-300
+        assert_nowhere_below(curve, chances[0][inside], chances[1][inside], 1e-9)
 
 
 def random_event(rng, depth=0):

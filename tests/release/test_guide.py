@@ -10,6 +10,9 @@ from tests.blocks import blocks_run_by
 from tests.release.conftest import run
 from tests.release.hospital import SCHEMA, write_table
 
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Gaussian
+from privsvm.privacy.risk import trade_off
 from privsvm.release.recipes import LARGEST_DELTA, default_delta
 from privsvm.tables.schema import parse_schema, read_schema
 
@@ -89,11 +92,12 @@ def test_the_guide_declares_the_table_of_the_tests(tmp_path):
 
 def test_its_figures_are_computed():
     text = " ".join(GUIDE.read_text(encoding="utf-8").split())
-    one, two, four = (round(100 / (1 + math.exp(-epsilon))) for epsilon in (1, 2, 4))
-    assert f"right at most {one} times in 100; at 2, {two}; at 4, {four} (ignoring delta)" in text
+    noise = [Gaussian(gaussian_noise_multiplier(epsilon, 1e-5)) for epsilon in (1.0, 2.0, 4.0)]
+    one, two, four = (math.ceil(100 * trade_off(event, "add_remove").guess(0.5)) for event in noise)
+    assert f"right at most {one} times in 100; at 2, {two}; at 4, {four} (Gaussian noise" in text
     said = " ".join((GUIDE.parent / "explain.md").read_text(encoding="utf-8").split())
     assert f"at epsilon 1, no result becomes more than {math.e:.1f} times as likely" in said
-    assert f"right at most {one} times in 100 afterwards" in said
+    assert f"he is right at most {one} times in 100, even if" in said
     assert [f"{epsilon:g}" for epsilon in (default_delta(parse_schema(yaml.safe_load(SCHEMA))), LARGEST_DELTA)] == [
         "1e-05",
         "0.0001",

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from privsvm.base.model_file import MODEL_VERSION, content_digest
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
+from privsvm.privacy.risk import trade_off
 from privsvm.release.card import CARD_VERSION, card_page
 from privsvm.release.ledger import Ledger
 from privsvm.release.releasing import verify
@@ -74,6 +76,29 @@ def test_the_guarantee_speaks_of_persons(hospital):
     assert code == 0
     assert "one person with all their rows (the first 5 of each count), added or removed" in out
     assert f"epsilon {protection.epsilon:.4g} per person" in (hospital / "model" / "card.html").read_text()
+
+
+def test_card_and_command_say_the_risk(hospital):
+    record = verify(hospital / "model")
+    guarantee = record.restored
+    persons = [trade_off(guarantee.event, "add_remove", 5 * count, guarantee.delta) for count in (1, 2, 5)]
+    words = (hospital / "model" / "card.json").read_text()
+    assert f"right at most {math.ceil(100 * persons[0].guess(0.5))} times in 100 after seeing the model" in words
+    code, out, _ = run(
+        "risk", hospital / "model", "--prior", "0.5,0.3", "--false-positive-rate", ".02", "--group", "2,5"
+    )
+    assert code == 0
+    expected = [
+        persons[0].guess(0.5), persons[0].guess(0.3), persons[0].true_positive_rate(0.02), persons[1].guess(0.5),
+        persons[2].guess(0.5),
+    ]  # fmt: skip
+    shown = [float(number) for number in re.findall(r"at most ([\d.]+) (?:times|% of)", out)]
+    assert shown == pytest.approx([100 * number for number in expected], rel=0.01)
+    # Rounded up.
+    assert all(number >= 100 * exact for number, exact in zip(shown, expected, strict=True))
+    assert record.risk(2).guess == pytest.approx(expected[3], rel=1e-12)
+    assert run("risk", hospital / "model", "--prior", "1.5")[0] == 2
+    assert run("risk", hospital)[0] == 1
 
 
 def test_the_folder_holds_no_row_and_no_seed(hospital):

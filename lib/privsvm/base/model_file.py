@@ -26,6 +26,7 @@ from privsvm.models import Model, check_model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers, refusals, reread
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.risk import Risk
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
 
 __all__ = [
@@ -141,6 +142,21 @@ class ModelFile(Model, strict=True):
                 f"{found.epsilon}; get the model again"
             )
         return guarantee, found
+
+    def risk(self, units: int = 1, *, false_positive_rate: float = 0.01, prior: float = 0.5) -> Risk:
+        """Bound what the model may reveal of whoever is protected, or of several of them; see `Guarantee.risk`.
+
+        Raises
+        ------
+        PrivSVMError
+            If nothing is proved, or its event cannot be accounted for.
+        """
+        rows = units * self.protection.rows
+        try:
+            with foreign_numbers():
+                return self.restored.risk(false_positive_rate=false_positive_rate, prior=prior, rows=rows)
+        except ValueError as error:
+            raise PrivSVMError(f"{RECORD}: no risk can be stated ({error})") from None
 
     @property
     def restored(self) -> Guarantee:

@@ -540,9 +540,15 @@ def loss_distribution(
     -------
     dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
     """
+    return _composed(tuple(_merged(parts, group)), loss_grid(parts, points, group), neighbours, group)
+
+
+# What is proved and what is risked are computed from the same one.
+@functools.lru_cache(maxsize=2)
+def _composed(parts: tuple[tuple[Event, int], ...], width: float, neighbours: Neighbours, group: int) -> Any:
+    """Compose privacy loss distributions on a grid."""
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    parts, width = _merged(parts, group), loss_grid(parts, points, group)
     total = privacy_loss_distribution.identity(width)
     for event, count in parts:
         if isinstance(event, EpsilonDelta):

@@ -106,6 +106,8 @@ class Gaussian(Event):
 class Laplace(Event):
     """Laplace noise on a vector, continuous or on a grid, in the L1 norm: dp_accounting's ``LaplaceDpEvent``.
 
+    `privsvm.privacy.risk` counts on grids of at most 2^-14 of the scale, and of 2^-6 for the counts of `OneOf`.
+
     Attributes
     ----------
     noise_multiplier : float

@@ -246,6 +246,8 @@ class Statement:
     def risk(self, *, false_positive_rate: float = 0.01, prior: float = 0.5, rows: int = 1) -> Risk:
         """Bound what the release may reveal, by its event's trade-off curve; see `privsvm.privacy.risk`.
 
+        Of ``seeded`` noise it holds against whoever does not know the seed.
+
         Parameters
         ----------
         false_positive_rate : float, default=0.01

@@ -46,13 +46,13 @@ from privsvm.privacy.events import (
 from privsvm.privacy.gaussian_delta import gaussian_delta
 from privsvm.privacy.objective_perturbation_delta import corner_delta
 
-__all__ = ["SMALLEST_RATE", "Risk", "TradeOff", "trade_off"]
+__all__ = ["COUNT_GRID", "LAPLACE_GRID", "SMALLEST_RATE", "Risk", "TradeOff", "trade_off"]
 
 # Both kinds of errors have at least this rate where the Gaussian curve of `TradeOff.mu` lies nowhere below.
 SMALLEST_RATE = 1e-6
 
 # Widest grid of Laplace noise over its scale: of released vectors, and of the counts beside them that measure a model.
-_LAPLACE_GRID, _COUNT_GRID = 2.0**-14, 2.0**-6
+LAPLACE_GRID, COUNT_GRID = 2.0**-14, 2.0**-6
 
 # Covers a few operations.
 _ROUND_UP = 1.0 + 2.0**-50
@@ -446,5 +446,5 @@ def trade_off(event: Event, neighbours: Neighbours, rows: int = 1, delta: float 
     deltas = () if delta is None else (delta,)
     parts = leaves(event)
     if len(parts) == 1 and isinstance(parts[0][0], OneOf) and parts[0][1] == 1:
-        return TradeOff(tuple(_alternative(part, neighbours, rows, deltas, _COUNT_GRID) for part in parts[0][0].events))
-    return TradeOff((_alternative(event, neighbours, rows, deltas, _LAPLACE_GRID),))
+        return TradeOff(tuple(_alternative(part, neighbours, rows, deltas, COUNT_GRID) for part in parts[0][0].events))
+    return TradeOff((_alternative(event, neighbours, rows, deltas, LAPLACE_GRID),))

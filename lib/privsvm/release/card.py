@@ -9,14 +9,14 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from privsvm.base.model_file import ModelFile, read_versioned
+from privsvm.base.model_file import ModelFile, Protection, read_versioned
 from privsvm.errors import printable
 from privsvm.models import Model, check_model
 from privsvm.release.measuring import Measurement
 
 __all__ = ["CARD_FORMAT", "CARD_VERSION", "card_content", "card_page", "card_pages", "card_text", "read_card"]
 
-CARD_FORMAT, CARD_VERSION = "privsvm card", 1
+CARD_FORMAT, CARD_VERSION = "privsvm card", 2
 
 _NOT_MEASURED = "not stated, and not measured: `--hold-back 0.1` would measure it on rows that do not train"
 _NOT_COVERED = (
@@ -31,6 +31,10 @@ _NOT_COVERED = (
 )
 
 
+_WORDS = (
+    "Whoever guesses whether one {}'s data were used, with everything else known and even odds before, is right at "
+    "most {} times in 100 after seeing the model{}."
+)
 _NOT_ONE_PERSON = (
     "Identifiers that do not identify: who is in the table under two of them counts as two persons, and pays twice."
 )
@@ -123,6 +127,7 @@ def card_content(
     accuracy: str | None,
     measured: Measurement | None = None,
     *,
+    version: int = CARD_VERSION,
     first: bool = False,
 ) -> dict[str, Any]:
     """Put together what a card says, but for the ledger.
@@ -141,8 +146,10 @@ def card_content(
         What the user states of it.
     measured : Measurement or None
         What was measured and paid for.
+    version : int
+        Whose words to use.
     first : bool, default=False
-        In the words of the first releases of this version of the format.
+        In the words of the first releases of version 1.
 
     Returns
     -------
@@ -169,6 +176,7 @@ def card_content(
     if rows is None and guarantee.neighbours == "replace_one":
         rows = "the number of rows"
     return {
+        "version": version,
         "data": account,
         "date": date,
         "privsvm": record.privsvm,
@@ -177,7 +185,7 @@ def card_content(
         "unit": {"kind": unit, "rows": protection.rows},
         "epsilon": protection.epsilon,
         "delta": protection.delta,
-        "in_words": _in_words(float(protection.epsilon or 0.0), protection.delta, unit),
+        "in_words": _in_words(record) if version > 1 else _in_words_of_version_1(protection),
         "status": guarantee.status,
         "relation": guarantee.neighbours,
         "mechanism": guarantee.mechanism,
@@ -199,12 +207,17 @@ def card_content(
     }
 
 
-def _in_words(epsilon: float, delta: float, unit: str) -> str:
-    guess = 100.0 / (1.0 + math.exp(-min(epsilon, 50.0)))
-    return (
-        f"Whoever guesses whether one {unit}'s data were used, with everything else known and even odds before, is "
-        f"right at most {guess:.0f} times in 100 after seeing the model, but for an event of probability {delta:g}."
-    )
+def _in_words(record: ModelFile) -> str:
+    """Say the risk, rounded up."""
+    if record.protection.epsilon is None:
+        return "Nothing is proved of what the model may reveal."
+    return _WORDS.format(record.protection.unit, math.ceil(100.0 * record.risk().guess), "")
+
+
+def _in_words_of_version_1(protection: Protection) -> str:
+    """Say what (epsilon, delta) alone says of the risk."""
+    guess = 100.0 / (1.0 + math.exp(-min(float(protection.epsilon or 0.0), 50.0)))
+    return _WORDS.format(protection.unit, f"{guess:.0f}", f", but for an event of probability {protection.delta:g}")
 
 
 def card_page(content: Mapping[str, Any]) -> str:
@@ -226,7 +239,7 @@ def card_page(content: Mapping[str, Any]) -> str:
 
 
 def card_pages(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Render a card in every layout that releases of this version of the format have had, today's first."""
+    """Render a card in every layout that releases have had, today's first."""
     return card_page(content), _page(content, "", "", _first_cell)
 
 

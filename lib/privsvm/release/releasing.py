@@ -28,7 +28,7 @@ from privsvm.files import read_json, write_json, write_text
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
 from privsvm.privacy.guarantee import Neighbours
-from privsvm.release.card import CARD_FORMAT, CARD_VERSION, card_content, card_page, card_pages, read_card
+from privsvm.release.card import CARD_FORMAT, card_content, card_page, card_pages, read_card
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement, scale_of
@@ -299,9 +299,10 @@ def _finish(part: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | N
     content["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head}
     write_text(part / PAGE, card_page(content))
     card = {
+        # A draft without a version is of the first.
+        "version": 1,
         **{name: value for name, value in content.items() if name not in ("files", "digest", "signature")},
         "format": CARD_FORMAT,
-        "version": CARD_VERSION,
         "files": {name: sha256_of_file(part / name) for name in (ARRAYS, RECORD, PAGE)},
     }
     card["digest"] = content_digest(card)
@@ -376,8 +377,10 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         raise PrivSVMError(f"{folder / CARD}: measured accuracy or date: {error}; get the folder again") from None
     account = card["data"] if record.table is None else str(record.table.get("name"))
     stated = None if measured is not None else card["accuracy"]
+    version = card["version"]
     expected, first = (
-        card_content(record, account, card["date"], stated, measured, first=own) for own in (False, True)
+        card_content(record, account, card["date"], stated, measured, version=version, first=own and version == 1)
+        for own in (False, True)
     )
     for name, value in expected.items():
         if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):
