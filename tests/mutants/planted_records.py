@@ -176,7 +176,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "the round-off of transforms is left out of delta", "privacy/accounting.py",
-        "delta - _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)", "delta",
+        "delta - transform_slack(parts)", "delta",
         "tests/privacy/test_sampled_gaussian.py::test_the_round_off_of_transforms_is_taken_off_delta", says="assert",
     ),
     _bug(
