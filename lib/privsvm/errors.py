@@ -21,14 +21,14 @@ class PrivSVMError(ValueError):
     """A problem that the user can solve: one line that names the file or key, the value and the remedy."""
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str:
+def nearest_name(name: str, candidates: Iterable[str]) -> str:
     """Suggest the known name closest to a misspelt one.
 
     Parameters
     ----------
     name : str
         The name as the user wrote it.
-    known : iterable of str
+    candidates : iterable of str
         The names that would have been right.
 
     Returns
@@ -36,7 +36,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     str
         ``"did you mean 'wine'?"``, or the list of known names if none is close.
     """
-    names = sorted(str(item) for item in known)
+    names = sorted(str(item) for item in candidates)
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -32,9 +32,9 @@ def _line(mark: Any) -> str:
     return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
 
 
-def _collect_places(node: Any, path: tuple[str, ...], places: dict[tuple[str, ...], Any], source: str) -> None:
+def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str, ...], Any], source: str) -> None:
     """Collect the places of all keys and items below a node."""
-    if len(path) > _DEEPEST or len(places) > _MOST_VALUES:
+    if len(path) > _DEEPEST or len(positions) > _MOST_VALUES:
         raise _error(source, _line(node.start_mark), f"more than {_DEEPEST} levels or {_MOST_VALUES} values")
     if node.tag in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"):
         # Dates are texts, and so is "=".
@@ -44,8 +44,8 @@ def _collect_places(node: Any, path: tuple[str, ...], places: dict[tuple[str, ..
         if node.id == "mapping" and key.id != "scalar":
             raise _error(source, _line(key.start_mark), "a key must be a word")
         below = (*path, key.value if node.id == "mapping" else str(index))
-        places[below] = (key.start_mark.line + 1, key.start_mark.column + 1)
-        _collect_places(value, below, places, source)
+        positions[below] = (key.start_mark.line + 1, key.start_mark.column + 1)
+        _collect_places(value, below, positions, source)
 
 
 def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str, Any], Places]:
@@ -64,7 +64,7 @@ def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str
     -------
     params : dict
         Values are mappings with different keys, lists, texts, numbers, truth values and None.
-    places : mapping
+    positions : mapping
         Line and column of every key, from 1.
 
     Raises
@@ -79,10 +79,10 @@ def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str
 
     if len(text.encode("utf-8", "replace")) > _LARGEST_FILE:
         raise PrivSVMError(f"{source}: larger than {_LARGEST_FILE >> 20} MB; shorten it")
-    reader, places, params = YAML(typ="safe", pure=True), dict[tuple[str, ...], tuple[int, int]](), None
+    reader, positions, params = YAML(typ="safe", pure=True), dict[tuple[str, ...], tuple[int, int]](), None
     try:
         if (root := reader.compose(text)) is not None:
-            _collect_places(root, (), places, source)
+            _collect_places(root, (), positions, source)
             params = reader.constructor.construct_document(root)
     except MarkedYAMLError as error:
         mark, problem = error.problem_mark or error.context_mark, error.problem or error.context or "not YAML"
@@ -96,7 +96,7 @@ def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str
         raise _error(source, "", f"not YAML ({error})") from None
     if not isinstance(params, dict):
         raise PrivSVMError(f"{source}: holds no keys; {remedy.format(source=source)}")
-    return params, places
+    return params, positions
 
 
 def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTORE) -> tuple[dict[str, Any], Places]:
@@ -121,14 +121,14 @@ def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTO
     return parse_yaml(text, str(path), remedy)
 
 
-def with_place(message: str, places: Places) -> str:
+def with_place(message: str, positions: Places) -> str:
     """Add line and column to a message that begins with a key such as ``privacy.delta``.
 
     Parameters
     ----------
     message : str
         Of an error.
-    places : mapping
+    positions : mapping
         See `parse_yaml`.
 
     Returns
@@ -137,10 +137,10 @@ def with_place(message: str, places: Places) -> str:
         With the place of the longest key that the message begins with; as it is where it begins with none.
     """
     best: tuple[int, tuple[int, int]] | None = None
-    for path, place in places.items():
+    for path, position in positions.items():
         # A name that cannot be one is the value of its mapping.
         for begin, ends in ((".".join(path), (":", ".", " ", "")), (f"{'.'.join(path[:-1])}: {path[-1]!r}", (" ",))):
             follows = message[len(begin) : len(begin) + 1]
             if message.startswith(begin) and follows in ends and (best is None or len(begin) > best[0]):
-                best = (len(begin), place)
+                best = (len(begin), position)
     return message if best is None else f"{message} (line {best[1][0]}, column {best[1][1]})"

@@ -131,18 +131,18 @@ MUTANTS = (
     ),
     _bug(
         "Laplace noise for the L2 sensitivity", _MECHANISMS,
-        "sensitivity = together * math.sqrt(self.size) * self.sensitivity", "sensitivity = together * self.sensitivity",
+        "sensitivity = joint_vectors * math.sqrt(self.size) * self.sensitivity", "sensitivity = joint_vectors * self.sensitivity",
         f"{_NEEDED}[PrivateSVMLaplaceClassifier-replace_one]", says=_COVERS,
     ),
     _bug(
         "Laplace noise for one of several vectors", _MECHANISMS,
-        "sensitivity = together * math.sqrt(self.size) * self.sensitivity",
+        "sensitivity = joint_vectors * math.sqrt(self.size) * self.sensitivity",
         "sensitivity = math.sqrt(self.size) * self.sensitivity",
         f"{_NEEDED}[PrivateSVMLaplaceClassifier-replace_one]", says=_COVERS,
     ),
     _bug(
         "joint Gaussian noise for one of several vectors", _MECHANISMS,
-        "GaussianMechanism(share, delta, math.sqrt(together) * self.sensitivity,",
+        "GaussianMechanism(share, delta, math.sqrt(joint_vectors) * self.sensitivity,",
         "GaussianMechanism(share, delta, self.sensitivity,",
         f"{_NEEDED}[PrivateSVMClassifier-replace_one]", says=_COVERS,
     ),
@@ -160,8 +160,8 @@ MUTANTS = (
     ),
     _bug(
         "several vectors are released with one draw", _MECHANISMS,
-        "return np.stack([mechanism.release(part, source) for part in parts])",
-        "import copy\n        return np.stack([mechanism.release(part, copy.copy(source)) for part in parts])",
+        "return np.stack([mechanism.release(block, source) for block in blocks])",
+        "import copy\n        return np.stack([mechanism.release(block, copy.copy(source)) for block in blocks])",
         f"{_WEIGHTS}[OPERAClassifier-replace_one]", says="numbers that have to do with each other",
     ),
     _bug(
@@ -581,7 +581,7 @@ MUTANTS = (
     ),
     _bug(
         "a second moment beside steps is free, however far rows are turned", _MOMENTS,
-        "    flat, least = condition**-2.0, whole - moment", "    flat, least = 1.0, whole - moment",
+        "    flat, least = condition**-2.0, joint - moment", "    flat, least = 1.0, joint - moment",
         "tests/families/test_second_moments.py::test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have",
         says="assert",
     ),
@@ -593,7 +593,7 @@ MUTANTS = (
     ),
     _bug(
         "rounding moves a second moment beside steps no further than its rows do", _MOMENTS,
-        "    whole -= moment * (rounding + 2.0 * n_features / CELLS**2)\n    moment *= 1.0 - rounding\n", "",
+        "    joint -= moment * (rounding + 2.0 * n_features / CELLS**2)\n    moment *= 1.0 - rounding\n", "",
         "tests/families/test_scaled_descent.py::test_rounding_on_coarse_grids_is_a_part_of_what_is_stated",
         says="gaussian noise covers less",
     ),

@@ -95,12 +95,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "curvature costs nothing at corners", "privacy/accountants.py",
-        "    found += _constant_divergence(event)\n", "",
+        "    epsilon += _constant_divergence(event)\n", "",
         f"{_ACCOUNTANTS}test_curves_of_perturbed_objectives_lie_above_their_gaussian_part", says="assert",
     ),
     _bug(
         "delta is not shared by budgets that are added", "privacy/accountants.py",
-        "left / len(groups)", "left",
+        "spare_delta / len(groups)", "spare_delta",
         f"{_ACCOUNTANTS}test_budgets_that_are_added_share_delta", says="assert",
     ),
     _bug(
@@ -115,7 +115,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "absurdly long linear terms cost nothing", "privacy/objective_perturbation.py",
-        "left = delta_of_minima(delta)", "left = delta",
+        "noise_delta = delta_of_minima(delta)", "noise_delta = delta",
         "tests/privacy/test_objective_perturbation_accounting.py::"
         "test_an_absurdly_long_linear_term_is_taken_off_delta", says="assert",
     ),
@@ -171,12 +171,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "sampled steps cost as much as one", "privacy/accounting.py",
-        "total = total.compose(part if count == 1 else part.self_compose(count))", "total = total.compose(part)",
+        "total = total.compose(event_losses if count == 1 else event_losses.self_compose(count))", "total = total.compose(event_losses)",
         "tests/privacy/test_sampled_gaussian.py::test_a_few_steps_lie_between_losses_rounded_up_and_down", says="assert",
     ),
     _bug(
         "the round-off of transforms is left out of delta", "privacy/accounting.py",
-        "delta - transform_slack(parts)", "delta",
+        "delta - transform_slack(event_counts)", "delta",
         "tests/privacy/test_sampled_gaussian.py::test_the_round_off_of_transforms_is_taken_off_delta", says="assert",
     ),
     _bug(
@@ -191,7 +191,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "deltas of several releases are not added", "privacy/gate.py",
-        "total = math.fsum(part_delta for _, part_delta, _ in known)", "total = max(part_delta for _, part_delta, _ in known)",
+        "total = math.fsum(part_delta for _, part_delta, _ in claims)", "total = max(part_delta for _, part_delta, _ in claims)",
         f"{_GATE}test_compositions_go_through_the_gate", says="assert",
     ),
     # --- risks
@@ -221,7 +221,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a Gaussian curve touches one of lines below their corners", "privacy/risk.py",
-        "found.append((alarms, delta + alarms * slope))", "found.append((alarms, delta))",
+        "corners.append((alarms, delta + alarms * slope))", "corners.append((alarms, delta))",
         f"{_RISK}test_laplace_noise_has_its_closed_form", says="assert",
     ),
     _bug(
@@ -232,7 +232,7 @@ MUTANTS_OF_RECORDS = (
     # --- the gate
     _bug(
         "an event that costs more than was asked for passes", "privacy/gate.py",
-        "if found.epsilon > epsilon_requested:", "if found.epsilon > 1e9 * epsilon_requested:",
+        "if accounted.epsilon > epsilon_requested:", "if accounted.epsilon > 1e9 * epsilon_requested:",
         f"{_GATE}test_the_word_comes_with_an_epsilon_that_the_gate_computes", says="must not exceed epsilon_requested",
     ),
     _bug(
@@ -246,7 +246,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "records are read back without computing epsilon", "privacy/gate.py",
-        "if not abs(found - epsilon) <= _STORED_ACCURACY * found:", "if found < 0.0:",
+        "if not abs(accounted_epsilon - epsilon) <= _STORED_ACCURACY * accounted_epsilon:", "if accounted_epsilon < 0.0:",
         f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
     ),
     _bug(
@@ -261,12 +261,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "several releases take over the better facts", "privacy/assumptions.py",
-        "found[name] = broken[0] if broken else max(words, key=order.index)", "found[name] = min(words, key=order.index)",
+        "merged_words[name] = broken[0] if broken else max(words, key=order.index)", "merged_words[name] = min(words, key=order.index)",
         f"{_GATE}test_facts_of_several_releases_are_the_worst", says="assert",
     ),
     _bug(
         "a claim among several releases is forgotten", "privacy/gate.py",
-        'unproved = [part.reason or "" for part in guarantees if not part.theorem_holds]', "unproved = []",
+        'unproved = [guarantee.reason or "" for guarantee in guarantees if not guarantee.theorem_holds]', "unproved = []",
         f"{_GATE}test_one_claim_among_several_releases_decides", says="assert",
     ),
     _bug(
@@ -313,12 +313,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a composition forgets that a part was seeded", "privacy/gate.py",
-        '"seeded" if any(part.randomness != "system" for part in guarantees) else "system"', '"system"',
+        '"seeded" if any(guarantee.randomness != "system" for guarantee in guarantees) else "system"', '"system"',
         f"{_GATE}test_compositions_go_through_the_gate", says="assert",
     ),
     _bug(
         "one release with system noise makes a seeded curve proved", "privacy/guarantee.py",
-        '    if found == {"proved", "seeded"}:\n        return "seeded"', '    if found == {"proved", "seeded"}:\n        return "proved"',
+        '    if distinct == {"proved", "seeded"}:\n        return "seeded"', '    if distinct == {"proved", "seeded"}:\n        return "proved"',
         "tests/jobs/test_records.py::test_the_weakest_status_decides_for_the_curve", says="assert",
     ),
     _bug(
@@ -428,7 +428,7 @@ MUTANTS_OF_RECORDS = (
     # --- records and report
     _bug(
         "of several records the best decides", "privacy/guarantee.py",
-        '    if "claimed" in found:\n', '    if found == {"claimed"}:\n',
+        '    if "claimed" in distinct:\n', '    if distinct == {"claimed"}:\n',
         "tests/jobs/test_records.py::test_the_weakest_status_decides_for_the_curve", says="assert",
     ),
     _bug(
@@ -552,7 +552,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "one of several events costs what the cheapest does", "privacy/accountants.py",
-        "return max(accounts, key=lambda found: found.epsilon)", "return min(accounts, key=lambda found: found.epsilon)",
+        "return max(accounts, key=lambda candidate: candidate.epsilon)", "return min(accounts, key=lambda candidate: candidate.epsilon)",
         _MEASURED + "test_one_of_several_events_costs_what_the_dearest_does", says="assert",
     ),
     _bug(
@@ -563,7 +563,7 @@ MUTANTS_OF_RECORDS = (
     # --- what is shown as proved, and files of others
     _bug(
         "a recipe sets the terms of its guarantee", "release/recipes.py",
-        "known = PARAMETERS & set(method.declared)", "known = set(method.declared)",
+        "allowed = PARAMETERS & set(method.declared)", "allowed = set(method.declared)",
         f"{_SHOWN}test_a_recipe_sets_no_term_of_the_guarantee", says="DID NOT RAISE",
     ),
     _bug(
@@ -573,18 +573,18 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a model's delta is believed", "base/model_file.py",
-        "found = protection_of(guarantee, stated.unit, stated.rows, stated.delta)",
-        "found = protection_of(guarantee, stated.unit, stated.rows)",
+        "computed = protection_of(guarantee, stated.unit, stated.rows, stated.delta)",
+        "computed = protection_of(guarantee, stated.unit, stated.rows)",
         f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="did not match",
     ),
     _bug(
         "a model's epsilon is believed", "base/model_file.py",
-        "if not outdated and not agree(found.epsilon, stated.epsilon):", "if found is None:",
+        "if not outdated and not agree(computed.epsilon, stated.epsilon):", "if computed is None:",
         f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="did not match",
     ),
     _bug(
         "persons may have a delta that publishes rows", "base/model_file.py",
-        "if refusals(guarantee.facts, guarantee.neighbours, delta, found.epsilon):", 'if found.epsilon == float("inf"):',
+        "if refusals(guarantee.facts, guarantee.neighbours, delta, accounted.epsilon):", 'if accounted.epsilon == float("inf"):',
         f"{_SHOWN}test_a_delta_that_publishes_rows_is_not_proved", says="Error",
     ),
     _bug(
@@ -594,7 +594,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a ledger's numbers are believed", "release/ledger.py",
-        'if content["number"] != number or not agree(found.epsilon, fields.epsilon):', 'if content["number"] != number:',
+        'if content["number"] != number or not agree(computed.epsilon, fields.epsilon):', 'if content["number"] != number:',
         f"{_SHOWN}test_a_ledger_holds_what_its_events_cost", says="DID NOT RAISE",
     ),
     _bug(

@@ -62,7 +62,7 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "labels lose their leading zeros", "tables/labels.py",
-        "    whole = _WHOLE.fullmatch(text)", "    text = text.lstrip('0') or text\n    whole = _WHOLE.fullmatch(text)",
+        "    whole_number = _WHOLE.fullmatch(text)", "    text = text.lstrip('0') or text\n    whole_number = _WHOLE.fullmatch(text)",
         _TESTS + "test_labels_and_categories_keep_their_text", says="assert",
     ),
     _bug(

@@ -150,7 +150,7 @@ def test_tails_are_those_of_a_convolution():
     rng = np.random.default_rng(0)
     for number, share, cells, scale, together in ((30, 0.8, 1, 2.0, 1), (12, 0.3, 2, 0.7, 1), (20, 0.6, 1, 3.0, 5)):
         right, wrong = 0.7 * number, 0.4 * number
-        counts = NoisyCounts(right=right, wrong=wrong, cells=cells, scale=scale, together=together)
+        counts = NoisyCounts(right=right, wrong=wrong, cells=cells, scale=scale, answers_per_unit=together)
         drawn = number // together
         noise = rng.laplace(scale=scale, size=(2, 200_000, cells)).sum(axis=2)
         hits = together * rng.binomial(drawn, share, size=200_000)
@@ -179,7 +179,7 @@ def test_intervals_hold_the_truth(number, share, cells, scale, together, public)
     for _ in range(draws):
         hits = together * rng.binomial(number // together, share)
         right, wrong = (n + rng.laplace(scale=scale, size=cells).sum() for n in (hits, number - hits))
-        common = {"cells": cells, "scale": scale, "number": number if public else None, "together": together}
+        common = {"cells": cells, "scale": scale, "number": number if public else None, "answers_per_unit": together}
         for counts, own in (
             (NoisyCounts(right=right, wrong=wrong, **common), share),
             (NoisyCounts(right=wrong, wrong=right, **common), 1 - share),
@@ -237,7 +237,7 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     # Counts as far from what the model is worth to others as these are would be seen less than once in ten million.
     share = accuracy_on(folder / "model", hospital / "new.csv")
     right, wrong = math.fsum(measured.right), math.fsum(measured.wrong)
-    counts = NoisyCounts(right=right, wrong=wrong, cells=2, scale=measured.scale, together=5)
+    counts = NoisyCounts(right=right, wrong=wrong, cells=2, scale=measured.scale, answers_per_unit=5)
     for own, truth in (
         (counts, share - 0.03),
         (dataclasses.replace(counts, right=wrong, wrong=right), 1.0 - share - 0.03),

@@ -197,17 +197,17 @@ def spend(guarantee: Guarantee) -> None:
         return
     if not guarantee.theorem_holds:
         refuse_in_budget(guarantee.reason)
-    left = BudgetExceededError(
+    exceeded = BudgetExceededError(
         "the budget was left before this fit had ended, so that nothing counts it: wait for the fits inside it, and "
         "start worker processes anew outside"
     )
     if not file.exists():
-        raise left
+        raise exceeded
     with _locked(file):
         try:
             limit, fits = _read(file)
         except FileNotFoundError:
-            raise left from None
+            raise exceeded from None
         if guarantee.randomness == "seeded" and any(fit.randomness == "seeded" for fit in fits):
             raise BudgetExceededError(
                 "random_state is set for two fits: the noise of both may be the same, and then they cost more than is "

@@ -160,7 +160,10 @@ def _without_proof(path: Any, reason: str | None) -> Any:
     """Take the proof from released models for a reason, if there is one."""
     if reason is None:
         return path
-    broken = [own if reason in (own.reason or "") else own.with_broken_assumption(reason) for own in path.guarantees]
+    broken = [
+        guarantee if reason in (guarantee.reason or "") else guarantee.with_broken_assumption(reason)
+        for guarantee in path.guarantees
+    ]
     return dataclasses.replace(path, guarantees=tuple(broken))
 
 

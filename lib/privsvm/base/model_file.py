@@ -131,17 +131,17 @@ class ModelFile(Model, strict=True):
         try:
             with foreign_numbers():
                 guarantee = reread(self.guarantee, stated.rows)
-                found = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
+                computed = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: the guarantee is refused ({error}); get the model again") from None
         # The first version states for seeded noise what holds with the system's.
         outdated = self.version == 1 and guarantee.status == "seeded"
-        if not outdated and not agree(found.epsilon, stated.epsilon):
+        if not outdated and not agree(computed.epsilon, stated.epsilon):
             raise PrivSVMError(
                 f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g}, and its event gives "
-                f"{found.epsilon}; get the model again"
+                f"{computed.epsilon}; get the model again"
             )
-        return guarantee, found
+        return guarantee, computed
 
     def risk(self, units: int = 1, *, false_positive_rate: float = 0.01, prior: float = 0.5) -> Risk:
         """Bound what the model may reveal of whoever is protected, or of several of them; see `Guarantee.risk`.
@@ -164,11 +164,11 @@ class ModelFile(Model, strict=True):
         return self.judged[0]
 
 
-def agree(found: float | None, stated: float | None) -> bool:
+def agree(computed: float | None, stated: float | None) -> bool:
     """Whether a stated epsilon is the one that was computed; None where nothing is proved."""
-    if found is None or stated is None:
-        return found is stated
-    return abs(found - stated) <= _ACCURACY * found
+    if computed is None or stated is None:
+        return computed is stated
+    return abs(computed - stated) <= _ACCURACY * computed
 
 
 def protection_of(
@@ -211,10 +211,12 @@ def protection_of(
     holds = guarantee.theorem_holds if with_system_noise else guarantee.status == "proved"
     if not holds or guarantee.event is None or guarantee.neighbours is None or delta is None:
         return nothing
-    found = _group_account(guarantee.event, rows, delta, guarantee.neighbours)
-    if refusals(guarantee.facts, guarantee.neighbours, delta, found.epsilon):
+    accounted = _group_account(guarantee.event, rows, delta, guarantee.neighbours)
+    if refusals(guarantee.facts, guarantee.neighbours, delta, accounted.epsilon):
         return nothing
-    return Protection(unit=unit, rows=rows, epsilon=found.epsilon, delta=found.delta, accountant=found.accountant)
+    return Protection(
+        unit=unit, rows=rows, epsilon=accounted.epsilon, delta=accounted.delta, accountant=accounted.accountant
+    )
 
 
 def plain_labels(classes: Sequence[Any]) -> list[Any]:

@@ -91,19 +91,19 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
-        for name in own:
+        class_parameters = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
+        for name in class_parameters:
             delattr(cls, name)
-        cls._own_parameters = own
-        found: dict[str, Parameter] = {}
+        cls._own_parameters = class_parameters
+        declared: dict[str, Parameter] = {}
         for base in cls.__mro__:
             for name, value in vars(base).get("_own_parameters", {}).items():
-                found.setdefault(name, value)
-        cls.declared = found
+                declared.setdefault(name, value)
+        cls.declared = declared
         # A class may write its own constructor.
         if cls.__init__ is object.__init__ or hasattr(cls.__init__, "declared"):
-            cls.__init__ = _constructor(cls, found)  # type: ignore[method-assign]
-        cls.__doc__ = _documentation(cls, found)
+            cls.__init__ = _constructor(cls, declared)  # type: ignore[method-assign]
+        cls.__doc__ = _documentation(cls, declared)
 
     def check_declared(self) -> None:
         """Check all parameters. Whatever trains or releases a model calls this first.
@@ -178,8 +178,10 @@ def _documentation(cls: type, declared: Mapping[str, Parameter]) -> str | None:
 
 def _sections(doc: str) -> tuple[str, dict[str, str]]:
     """Split a docstring into what stands before its sections, and these by title."""
-    summary, *found = re.split(r"^(\w+)\n-{3,}\n", inspect.cleandoc(doc), flags=re.MULTILINE)
-    return summary.strip(), {title: text.strip("\n") for title, text in zip(found[::2], found[1::2], strict=True)}
+    summary, *title_text_pairs = re.split(r"^(\w+)\n-{3,}\n", inspect.cleandoc(doc), flags=re.MULTILINE)
+    return summary.strip(), {
+        title: text.strip("\n") for title, text in zip(title_text_pairs[::2], title_text_pairs[1::2], strict=True)
+    }
 
 
 # Parameters of several classes.

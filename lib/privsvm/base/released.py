@@ -124,20 +124,20 @@ class ReleasedPath(abc.ABC):
             Naming the first array of another shape or type.
         """
         c = self.n_classes
-        found = {"E": len(self.epsilons), "p": c * (c - 1) // 2}
+        sizes = {"E": len(self.epsilons), "p": c * (c - 1) // 2}
         for name, shape in self.shapes.items():
             array, words, kind = getattr(self, name), shape.split(), _TYPES.get(name, "float64")
             fits = array.dtype == kind and array.ndim == len(words)
             for word, size in zip(words, array.shape, strict=False):
                 letter = word.lstrip("0123456789")
                 factor = int(word.removesuffix(letter) or 1)
-                fits = fits and size == factor * (found.setdefault(letter, size // factor) if letter else 1)
-            if not fits or found.get("k", c) not in (c, 1 if c == 2 else c):
+                fits = fits and size == factor * (sizes.setdefault(letter, size // factor) if letter else 1)
+            if not fits or sizes.get("k", c) not in (c, 1 if c == 2 else c):
                 raise PrivSVMError(
                     f"model file: array {name!r} has sizes {array.shape} of type {array.dtype}, and a model of kind "
                     f"{self.kind!r} with {c} classes {shape!r} of type {kind}; get or make the model again"
                 )
-        return found
+        return sizes
 
     @abc.abstractmethod
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
@@ -313,15 +313,15 @@ class ScaledLinearPath(LinearPath):
     feature_mean: np.ndarray
 
     def check_arrays(self) -> dict[str, int]:
-        found = super().check_arrays()
+        sizes = super().check_arrays()
         counts = self.n_frequencies
-        read = np.where(counts == 0, found["d"], 2 * counts)
-        known = (counts >= 0) & (counts <= found["F"]) & (read <= found["D"])
-        if found["b"] not in (0, found["d"]) or not known.all():
+        read = np.where(counts == 0, sizes["d"], 2 * counts)
+        fits = (counts >= 0) & (counts <= sizes["F"]) & (read <= sizes["D"])
+        if sizes["b"] not in (0, sizes["d"]) or not fits.all():
             raise PrivSVMError(
                 f"model file: arrays of a model of kind {self.kind!r} do not fit each other; get or make it again"
             )
-        return found
+        return sizes
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         # Blocks of rows keep the features within about 64 MB.
@@ -336,20 +336,20 @@ class ScaledLinearPath(LinearPath):
 
         rows = X if isinstance(X, np.ndarray) else X.toarray()
         rows = unit_rows(bounded_rows(rows, self.lower, self.upper))
-        own = {name: getattr(self, name)[epsilon_index] for name in ("coef", "intercept", "mean", "feature_mean")}
+        arrays = {name: getattr(self, name)[epsilon_index] for name in ("coef", "intercept", "mean", "feature_mean")}
         counts = self.n_frequencies[epsilon_index]
         if not counts.any():
-            return _centred_scores(rows, own["mean"], own["coef"][..., : rows.shape[1]], own["intercept"])
-        found = []
+            return _centred_scores(rows, arrays["mean"], arrays["coef"][..., : rows.shape[1]], arrays["intercept"])
+        model_scores = []
         for model, count in enumerate(counts):
-            coef, intercept, mean, feature_mean = (array[model : model + 1] for array in own.values())
+            coef, intercept, mean, feature_mean = (array[model : model + 1] for array in arrays.values())
             if count == 0:
-                found.append(_centred_scores(rows, mean, coef[..., : rows.shape[1]], intercept))
+                model_scores.append(_centred_scores(rows, mean, coef[..., : rows.shape[1]], intercept))
                 continue
             features = fourier_features(unit_rows(rows - mean[0]), self.frequencies[:, :count])
             size = features.shape[1]
-            found.append(_centred_scores(features, feature_mean[:, :size], coef[..., :size], intercept))
-        return np.concatenate(found)
+            model_scores.append(_centred_scores(features, feature_mean[:, :size], coef[..., :size], intercept))
+        return np.concatenate(model_scores)
 
 
 def keeps_zeros(lower: np.ndarray, upper: np.ndarray) -> bool:
@@ -380,8 +380,8 @@ def _bounded_numbers(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
     # In halves, so that no difference overflows.
     mapped = 2.0 * ((cut / 2.0 - lower / 2.0) / half)
     mapped -= np.where(upper > lower, 1.0, 0.0)
-    found: np.ndarray = np.where(stays, cut, mapped)
-    return found
+    bounded: np.ndarray = np.where(stays, cut, mapped)
+    return bounded
 
 
 def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
@@ -389,10 +389,10 @@ def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, interc
     n_models, n_scores, n_features = coef.shape
     if n_models < 4:
         # Few models: as written.
-        centred = [rows - own for own in mean]
-        norms = [np.maximum(np.linalg.norm(own, axis=1), _SHORTEST)[:, None] for own in centred]
-        parts = zip(centred, norms, coef, intercept, strict=True)
-        return np.stack([(own @ weights.T) / norm + offset for own, norm, weights, offset in parts])
+        centred = [rows - centre for centre in mean]
+        norms = [np.maximum(np.linalg.norm(differences, axis=1), _SHORTEST)[:, None] for differences in centred]
+        models = zip(centred, norms, coef, intercept, strict=True)
+        return np.stack([(differences @ weights.T) / norm + offset for differences, norm, weights, offset in models])
     # One product for all models.
     products = (rows @ coef.reshape(-1, n_features).T).reshape(-1, n_models, n_scores)
     products -= np.einsum("rcd,rd->rc", coef, mean)
@@ -605,14 +605,14 @@ class KernelPath(ReleasedPath):
     def check_arrays(self) -> dict[str, int]:
         from privsvm.solvers.kernel.kernels import KERNELS
 
-        found = super().check_arrays()
+        sizes = super().check_arrays()
         index, _, degree, _ = self.kernel_parameters.tolist()
         if index not in range(len(KERNELS)) or not (0 <= degree < 2**31 and degree == int(degree)):
             raise PrivSVMError(
                 f"model file: array 'kernel_parameters' is {self.kernel_parameters.tolist()}, no kernel that is known "
                 "here; get or make the model again"
             )
-        return found
+        return sizes
 
     @functools.cached_property
     def _classes(self) -> list[tuple[np.ndarray, np.ndarray]] | None:
@@ -629,12 +629,12 @@ class KernelPath(ReleasedPath):
         used = coef != 0.0
         involved = np.array([(pairs == k).any(axis=0) for k in range(self.n_classes)], dtype=np.float32)
         counts = used.astype(np.float32) @ involved.T
-        own = np.argmax(counts, axis=1)
-        if (counts[np.arange(len(own)), own] < used.sum(axis=1)).any():
+        row_class = np.argmax(counts, axis=1)
+        if (counts[np.arange(len(row_class)), row_class] < used.sum(axis=1)).any():
             return None
         groups = []
         for k in range(self.n_classes):
-            rows, columns = np.flatnonzero(own == k), np.flatnonzero(involved[k])
+            rows, columns = np.flatnonzero(row_class == k), np.flatnonzero(involved[k])
             groups.append((self.support_vectors[rows], np.ascontiguousarray(coef[np.ix_(rows, columns)])))
         return groups
 
@@ -646,7 +646,7 @@ class KernelPath(ReleasedPath):
         index, gamma, degree, coef0 = self.kernel_parameters
         kernel = (KERNELS[int(index)], gamma, int(degree), coef0)
         if self._classes is not None:
-            return [Expansion(vectors, own, *kernel) for vectors, own in self._classes]
+            return [Expansion(vectors, class_coef, *kernel) for vectors, class_coef in self._classes]
         n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
         coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, n_repeats * n_pairs)
         return [Expansion(self.support_vectors, coef, *kernel)]
@@ -739,21 +739,21 @@ def codes_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
         Class codes. Each row is predicted by itself, from a copy in the same place: a product of many rows at once may
         round a row's score in another way where other rows are gone.
     """
-    row, found = np.empty((1, X.shape[1])), np.empty(X.shape[0], dtype=np.int64)
+    row, codes = np.empty((1, X.shape[1])), np.empty(X.shape[0], dtype=np.int64)
     for start in range(0, X.shape[0], _ALONE):
         block = X[start : start + _ALONE]
-        for place, values in enumerate(block.toarray() if hasattr(block, "indptr") else block):
+        for offset, values in enumerate(block.toarray() if hasattr(block, "indptr") else block):
             row[0] = values
-            found[start + place] = path.codes(path.scores(row, 0))[0, 0]
-    return found
+            codes[start + offset] = path.codes(path.scores(row, 0))[0, 0]
+    return codes
 
 
 def rows_digest(X: Any) -> np.ndarray:
     """SHA-256 (32,) of rows, a dense or CSR matrix."""
-    parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    arrays = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
     digest = hashlib.sha256(repr(X.shape).encode())
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).tobytes())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
     return np.frombuffer(digest.digest(), dtype=np.uint8)
 
 

@@ -66,9 +66,9 @@ def sorted_rows(X: Any) -> Any:
 
     if X.format == "csr":
         # A new one, since its flags may be older than its entries.
-        found = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        if found.has_sorted_indices:
-            return found
+        rows = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        if rows.has_sorted_indices:
+            return rows
     entries = X.tocoo()
     order = np.lexsort((entries.col, entries.row))
     ends = np.cumsum(np.bincount(entries.row, minlength=X.shape[0]))

@@ -72,10 +72,10 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r}: must be true or false")
 
 
-def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise ValueError with a hint if a parameter is none of the known words."""
-    if value not in known:
-        raise ValueError(f"{name}={value!r}: {nearest_name(value, known)}")
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: {nearest_name(value, choices)}")
 
 
 def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], float]:
@@ -202,13 +202,13 @@ def check_training_data(
         # Sums must not depend on the memory layout of the caller's rows.
         X = np.ascontiguousarray(X)
     if declared is not None:
-        known, codes = declared, codes_of(y, declared)
+        class_labels, codes = declared, codes_of(y, declared)
     else:
-        known, codes = _distinct(y)
-        if known.size < 2:
-            raise ValueError(f"y has one class only ({known[0]!r}); a classifier needs at least two classes")
-    check_class_memory(type(estimator), X.shape[0], X.shape[1], known.size)
-    return X, codes.astype(np.int64, copy=False), known
+        class_labels, codes = _distinct(y)
+        if class_labels.size < 2:
+            raise ValueError(f"y has one class only ({class_labels[0]!r}); a classifier needs at least two classes")
+    check_class_memory(type(estimator), X.shape[0], X.shape[1], class_labels.size)
+    return X, codes.astype(np.int64, copy=False), class_labels
 
 
 def _fewest_rows(estimator: Any, classes: Sequence[Any] | None) -> int:
@@ -223,9 +223,9 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if y.dtype.kind != "U":
         return np.unique(y, return_inverse=True)
     texts = y.tolist()
-    known = sorted(set(texts))
-    code_of = {text: code for code, text in enumerate(known)}
-    return np.array(known, dtype=y.dtype), np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
+    labels = sorted(set(texts))
+    code_of = {text: code for code, text in enumerate(labels)}
+    return np.array(labels, dtype=y.dtype), np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
 
 
 def is_plain(X: Any) -> bool:
@@ -289,28 +289,28 @@ def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int)
 
 def known_classes(classes: Sequence[Any]) -> np.ndarray:
     """Labels of a public class set, in code order; raise ValueError if they are no list of two or more labels."""
-    known = np.asarray(classes)
+    labels = np.asarray(classes)
     if (
-        known.ndim == 1
-        and known.dtype.kind in ("f", "O")
-        and any(label is None or label != label for label in known.tolist())
+        labels.ndim == 1
+        and labels.dtype.kind in ("f", "O")
+        and any(label is None or label != label for label in labels.tolist())
     ):
         raise ValueError(f"classes={classes!r}: holds a missing label; give numbers or texts")
-    if known.ndim != 1 or np.unique(known).size != known.size:
+    if labels.ndim != 1 or np.unique(labels).size != labels.size:
         raise ValueError(f"classes={classes!r}: must be a list of different labels")
-    if known.size < 2:
+    if labels.size < 2:
         raise ValueError(f"classes={classes!r}: has one class or none; a classifier needs at least two classes")
-    return known
+    return labels
 
 
-def codes_of(y: np.ndarray, known: np.ndarray) -> np.ndarray:
+def codes_of(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Turn labels (n,) into codes of the known ones; raise ValueError with a label that is none of them."""
-    order = np.argsort(known)
-    position = np.clip(np.searchsorted(known, y, sorter=order), 0, known.size - 1)
+    order = np.argsort(labels)
+    position = np.clip(np.searchsorted(labels, y, sorter=order), 0, labels.size - 1)
     codes: np.ndarray = order[position]
-    outside = known[codes] != y
+    outside = labels[codes] != y
     if outside.any():
-        raise ValueError(f"y holds the label {y[outside][0]!r}, which is not in classes={list(known)!r}")
+        raise ValueError(f"y holds the label {y[outside][0]!r}, which is not in classes={list(labels)!r}")
     return codes
 
 
@@ -331,25 +331,25 @@ def _codes_of_source(
     y = y if isinstance(y, np.ndarray) else np.asarray(y)
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape} for {X.shape[0]} rows")
-    known = known_classes(classes)
-    check_class_memory(type(estimator), 0, X.shape[1], known.size)
-    codes = np.empty(y.shape[0], dtype=np.min_scalar_type(known.size - 1))
+    labels = known_classes(classes)
+    check_class_memory(type(estimator), 0, X.shape[1], labels.size)
+    codes = np.empty(y.shape[0], dtype=np.min_scalar_type(labels.size - 1))
     for start, stop in X.blocks():
-        codes[start:stop] = codes_of(np.asarray(y[start:stop]), known)
+        codes[start:stop] = codes_of(np.asarray(y[start:stop]), labels)
     estimator.n_features_in_ = X.shape[1]
-    return codes, known
+    return codes, labels
 
 
 def _in_plain_words(error: ValueError) -> ValueError:
     """Name the remedy that keeps a proof where scikit-learn would name one that does not."""
-    said = str(error).split("\n")[0].rstrip(".")
-    if "NaN" in said:
+    message = str(error).split("\n")[0].rstrip(".")
+    if "NaN" in message:
         return ValueError(
-            f"{said}: fill missing values with public ones (PublicSchema does); what is filled in from the rows, as "
+            f"{message}: fill missing values with public ones (PublicSchema does); what is filled in from the rows, as "
             "imputers do, is not covered by any epsilon"
         )
-    if "could not convert string" in said:
-        return ValueError(f"{said}: declare the columns with PublicSchema, which turns texts into numbers")
+    if "could not convert string" in message:
+        return ValueError(f"{message}: declare the columns with PublicSchema, which turns texts into numbers")
     return error
 
 

@@ -104,7 +104,7 @@ class OvRJointGaussianClassifier(LinearRows):
         C, norm, n_classes = float(self.C), float(self.data_norm), len(self.classes_)
         return {
             "solve": solve_centred,
-            "together": lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
+            "joint_sensitivity": lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
         }
 
     def _words(self) -> tuple[str, str]:

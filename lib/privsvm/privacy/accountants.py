@@ -80,7 +80,7 @@ _LARGEST_EPSILON, _LARGEST_EPSILON_OF_CURVATURE = 1e7, 700.0
 
 _BEST = (BestOfNegativeBinomial, BestOfPoisson)
 
-_Parts = Sequence[tuple[Event, int]]
+_EventCounts = Sequence[tuple[Event, int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,9 +150,9 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
             return sampled_divergence(orders, event.sampling_probability, event.event.noise_multiplier)
         case OneOf():
             # Joint quasi-convexity: for mixtures with equal weights, e^((a - 1) D) is at most the largest component's.
-            several = [total_divergence(leaves(part), orders, neighbours) for part in event.events]
-            known = [own for own in several if own is not None]
-            return np.max(known, axis=0) if len(known) == len(several) else None
+            divergences = [total_divergence(leaves(alternative), orders, neighbours) for alternative in event.events]
+            bounded = [divergence for divergence in divergences if divergence is not None]
+            return np.max(bounded, axis=0) if len(bounded) == len(divergences) else None
         case BestOfNegativeBinomial() | BestOfPoisson():
             return _best_of_divergence(event, orders, neighbours)
     pure = pure_epsilon(event, neighbours)
@@ -160,14 +160,14 @@ def _renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) 
     return None if pure is None else np.minimum(orders * pure**2 / 2.0, pure)
 
 
-def total_divergence(parts: _Parts, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
+def total_divergence(event_counts: _EventCounts, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
     """Renyi divergences of several events, added; None where one has none."""
     total = np.zeros(orders.size)
-    for event, count in parts:
-        own = _renyi_divergence(event, orders, neighbours)
-        if own is None:
+    for event, count in event_counts:
+        divergence = _renyi_divergence(event, orders, neighbours)
+        if divergence is None:
             return None
-        total += count * own
+        total += count * divergence
     return total
 
 
@@ -175,19 +175,19 @@ def _best_of_divergence(
     event: BestOfNegativeBinomial | BestOfPoisson, orders: np.ndarray, neighbours: Neighbours
 ) -> np.ndarray | None:
     """Renyi divergence of the best of several runs."""
-    parts = leaves(event.event)
-    if total_divergence(parts, np.array([2.0]), neighbours) is None:
+    event_counts = leaves(event.event)
+    if total_divergence(event_counts, np.array([2.0]), neighbours) is None:
         return None
 
     def single(at: np.ndarray) -> np.ndarray:
-        found = total_divergence(parts, at, neighbours)
-        assert found is not None
-        return found
+        divergence = total_divergence(event_counts, at, neighbours)
+        assert divergence is not None
+        return divergence
 
     if isinstance(event, BestOfNegativeBinomial):
         return best_of_negative_binomial(single, orders, event.shape, event.gamma)
-    if all(isinstance(part, Gaussian) for part, _ in parts):
-        power = sum(count / part.noise_multiplier**2 for part, count in parts if isinstance(part, Gaussian))
+    if all(isinstance(leaf, Gaussian) for leaf, _ in event_counts):
+        power = sum(count / leaf.noise_multiplier**2 for leaf, count in event_counts if isinstance(leaf, Gaussian))
         signal = relation_factor(neighbours) * math.sqrt(power)
 
         def delta(epsilons: np.ndarray) -> np.ndarray:
@@ -202,48 +202,55 @@ def _constant_divergence(event: Event) -> float:
     if isinstance(event, PerturbedObjectives):
         return event.n_objectives * math.log1p(event.curvature)
     if isinstance(event, OneOf):
-        return min(sum(count * _constant_divergence(leaf) for leaf, count in leaves(part)) for part in event.events)
+        return min(
+            sum(count * _constant_divergence(leaf) for leaf, count in leaves(alternative))
+            for alternative in event.events
+        )
     return 0.0
 
 
 def _typical_divergence(event: Event, neighbours: Neighbours) -> float | None:
     """About the divergence of order 2, less what all orders share: says which orders count."""
     if isinstance(event, _BEST):
-        own = [(_typical_divergence(leaf, neighbours), count) for leaf, count in leaves(event.event)]
-        return None if any(one is None for one, _ in own) else sum(count * one for one, count in own if one is not None)
-    found = _renyi_divergence(event, np.array([2.0]), neighbours)
-    return None if found is None else float(found[0]) - _constant_divergence(event)
+        typical = [(_typical_divergence(leaf, neighbours), count) for leaf, count in leaves(event.event)]
+        return (
+            None
+            if any(divergence is None for divergence, _ in typical)
+            else sum(count * divergence for divergence, count in typical if divergence is not None)
+        )
+    at_two = _renyi_divergence(event, np.array([2.0]), neighbours)
+    return None if at_two is None else float(at_two[0]) - _constant_divergence(event)
 
 
-def _renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+def _renyi_epsilon(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon by Renyi divergences; None where some part has none, or where loss distributions do better."""
     if delta <= 0.0 or (
-        any(isinstance(event, PoissonSampled) for event, _ in parts) and _loss_parts(parts, neighbours)
+        any(isinstance(event, PoissonSampled) for event, _ in event_counts) and _loss_events(event_counts, neighbours)
     ):
         return None
-    delta = _delta_left(parts, delta)
+    delta = _delta_for_minima(event_counts, delta)
     if delta <= 0.0:
         return math.inf
     # About a Gaussian release with the same divergence at order 2, but for what does not grow with the order.
     at_two = 0.0
-    for event, count in parts:
-        own = _typical_divergence(event, neighbours)
-        if own is None:
+    for event, count in event_counts:
+        typical = _typical_divergence(event, neighbours)
+        if typical is None:
             return None
-        at_two += count * own
+        at_two += count * typical
 
     def divergence(orders: np.ndarray) -> np.ndarray:
-        total = total_divergence(parts, orders, neighbours)
+        total = total_divergence(event_counts, orders, neighbours)
         assert total is not None
         return total
 
-    found = renyi_epsilon(divergence, delta, at_two)
-    return found if found <= _LARGEST_EPSILON else math.inf
+    epsilon = renyi_epsilon(divergence, delta, at_two)
+    return epsilon if epsilon <= _LARGEST_EPSILON else math.inf
 
 
-def _delta_left(parts: _Parts, delta: float) -> float:
+def _delta_for_minima(event_counts: _EventCounts, delta: float) -> float:
     """Take off delta what is lost where noise is absurdly large: see `delta_of_minima`."""
-    return delta_of_minima(delta) if any(map(_has_minima, (event for event, _ in parts))) else delta
+    return delta_of_minima(delta) if any(map(_has_minima, (event for event, _ in event_counts))) else delta
 
 
 def corner_arguments(event: PerturbedObjectives, neighbours: Neighbours) -> tuple[float, int, int, float]:
@@ -253,75 +260,81 @@ def corner_arguments(event: PerturbedObjectives, neighbours: Neighbours) -> tupl
     return factor * event.signal, event.n_objectives, n_vectors, factor / event.output_multiplier
 
 
-def _corner_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+def _corner_epsilon(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon of perturbed objectives by themselves, by the corners of what their gradients differ by."""
-    (event, count), *others = parts
+    (event, count), *others = event_counts
     if others or count > 1 or not isinstance(event, PerturbedObjectives):
         return None
-    found = corner_epsilon(_delta_left(parts, delta), *corner_arguments(event, neighbours))
-    found += _constant_divergence(event)
-    return found if found <= _LARGEST_EPSILON else math.inf
+    epsilon = corner_epsilon(_delta_for_minima(event_counts, delta), *corner_arguments(event, neighbours))
+    epsilon += _constant_divergence(event)
+    return epsilon if epsilon <= _LARGEST_EPSILON else math.inf
 
 
 def _has_minima(event: Event) -> bool:
     """Whether perturbed objectives are part of an event; of runs, too, however many there are."""
     if isinstance(event, OneOf):
-        return any(_has_minima(leaf) for part in event.events for leaf, _ in leaves(part))
+        return any(_has_minima(leaf) for alternative in event.events for leaf, _ in leaves(alternative))
     if isinstance(event, _BEST):
         return any(_has_minima(leaf) for leaf, _ in leaves(event.event))
     return isinstance(event, PerturbedObjectives)
 
 
-def _loss_parts(parts: _Parts, neighbours: Neighbours) -> _Parts | None:
+def _loss_events(event_counts: _EventCounts, neighbours: Neighbours) -> _EventCounts | None:
     """Write all parts as kinds that have a privacy loss distribution; None where one has none."""
-    found: list[tuple[Event, int]] = []
-    for event, count in parts:
+    loss_events: list[tuple[Event, int]] = []
+    for event, count in event_counts:
         pure = pure_epsilon(event, neighbours)
         if pure is not None:
             event = EpsilonDelta(pure, 0.0)
         if not isinstance(event, (Gaussian, PoissonSampled, EpsilonDelta)):
             return None
         if not isinstance(event, EpsilonDelta) or event.epsilon > 0.0 or event.delta > 0.0:
-            found.append((event, count))
-    return found
+            loss_events.append((event, count))
+    return loss_events
 
 
-def _loss_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+def _loss_epsilon(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon by privacy loss distributions; None where some part has none."""
-    found = _loss_parts(parts, neighbours)
-    if not found or delta <= 0.0:
+    loss_events = _loss_events(event_counts, neighbours)
+    if not loss_events or delta <= 0.0:
         return None
-    sampled = [(event, count) for event, count in found if isinstance(event, PoissonSampled)]
-    plain = [event.noise_multiplier for event, count in found if isinstance(event, Gaussian) for _ in range(count)]
-    if len(sampled) == 1 and len(plain) + 1 == len(found):
+    sampled = [(event, count) for event, count in loss_events if isinstance(event, PoissonSampled)]
+    plain = [
+        event.noise_multiplier for event, count in loss_events if isinstance(event, Gaussian) for _ in range(count)
+    ]
+    if len(sampled) == 1 and len(plain) + 1 == len(loss_events):
         # The usual training by sampled steps has an account already, made when its noise was chosen.
         (step, count), *_ = sampled
         assert isinstance(step, PoissonSampled)
         rate, multiplier = step.sampling_probability, step.event.noise_multiplier
         return sampled_gaussian_epsilon(multiplier, delta, rate, count, neighbours, tuple(plain))
-    return loss_distribution_epsilon(found, delta, neighbours)
+    return loss_distribution_epsilon(loss_events, delta, neighbours)
 
 
-def _renyi_name(parts: _Parts) -> str:
-    kinds = {type(event) for event, _ in parts}
+def _renyi_name(event_counts: _EventCounts) -> str:
+    kinds = {type(event) for event, _ in event_counts}
     if kinds <= {ZeroConcentrated, ExponentialMechanism}:
         return ZCDP_ACCOUNTANT
     return _CURVES if all(issubclass(kind, PerturbedObjectives) for kind in kinds) else _RENYI
 
 
-def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list[Account]:
+def _closed_account(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> list[Account]:
     """Accounts of Gaussian releases, exactly, and of budgets that are added."""
-    if all(isinstance(event, Gaussian) for event, _ in parts):
-        signals = [math.sqrt(count) / event.noise_multiplier for event, count in parts if isinstance(event, Gaussian)]
+    if all(isinstance(event, Gaussian) for event, _ in event_counts):
+        signals = [
+            math.sqrt(count) / event.noise_multiplier for event, count in event_counts if isinstance(event, Gaussian)
+        ]
         signal = relation_factor(neighbours) * math.hypot(*signals)
         name = (
-            GAUSSIAN_ACCOUNTANT if sum(count for _, count in parts) == 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
+            GAUSSIAN_ACCOUNTANT
+            if sum(count for _, count in event_counts) == 1
+            else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"
         )
         return [Account(exact_gaussian_epsilon(signal, delta), delta, name)]
-    pure = [(pure_epsilon(event, neighbours), count) for event, count in parts]
+    pure = [(pure_epsilon(event, neighbours), count) for event, count in event_counts]
     if all(epsilon is not None for epsilon, _ in pure):
-        epsilon = sum(count * own for own, count in pure if own is not None)
-        kinds = {type(event) for event, _ in parts}
+        epsilon = sum(count * event_epsilon for event_epsilon, count in pure if event_epsilon is not None)
+        kinds = {type(event) for event, _ in event_counts}
         name = {frozenset({Laplace}): LAPLACE_ACCOUNTANT, frozenset({ExponentialMechanism}): _PURE}.get(
             frozenset(kinds), _ADDED
         )
@@ -329,72 +342,72 @@ def _closed_account(parts: _Parts, delta: float, neighbours: Neighbours) -> list
     return []
 
 
-def _by_adding(parts: _Parts, delta: float, neighbours: Neighbours) -> Account:
+def _by_adding(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> Account:
     """Account of parts that no accountant knows together: each with a share of delta, and the budgets added."""
-    plain = [(event, count) for event, count in parts if isinstance(event, EpsilonDelta)]
-    left = delta - sum(count * event.delta for event, count in plain if isinstance(event, EpsilonDelta))
+    plain = [(event, count) for event, count in event_counts if isinstance(event, EpsilonDelta)]
+    spare_delta = delta - sum(count * event.delta for event, count in plain if isinstance(event, EpsilonDelta))
     epsilon = sum(count * event.epsilon for event, count in plain if isinstance(event, EpsilonDelta))
-    others = [pair for pair in parts if pair not in plain]
+    others = [pair for pair in event_counts if pair not in plain]
     drawn = [pair for pair in others if isinstance(pair[0], PoissonSampled)]
     groups = [group for group in (drawn, [pair for pair in others if pair not in drawn]) if group]
-    if any(len(group) == len(parts) for group in groups):
+    if any(len(group) == len(event_counts) for group in groups):
         # No accountant knows any of it.
         return Account(math.inf, delta, _NOTHING)
-    if left < -1e-12 * delta or (groups and left <= 0.0):
+    if spare_delta < -1e-12 * delta or (groups and spare_delta <= 0.0):
         return Account(math.inf, delta, _ADDED)
     for group in groups:
-        epsilon += _account(tuple(group), left / len(groups), neighbours).epsilon
+        epsilon += _account(tuple(group), spare_delta / len(groups), neighbours).epsilon
     return Account(epsilon, delta, _ADDED)
 
 
 @functools.lru_cache(maxsize=4096)
-def _account(parts: tuple[tuple[Event, int], ...], delta: float, neighbours: Neighbours) -> Account:
-    if any(isinstance(event, NonPrivate) for event, _ in parts):
+def _account(event_counts: tuple[tuple[Event, int], ...], delta: float, neighbours: Neighbours) -> Account:
+    if any(isinstance(event, NonPrivate) for event, _ in event_counts):
         return Account(math.inf, delta, _NOTHING)
-    if (either := _alternatives(parts)) is not None:
-        return _worst([_account(tuple(leaves(part)), delta, neighbours) for part in either])
-    found = _closed_account(parts, delta, neighbours)
-    exact = all(isinstance(event, (Gaussian, Laplace)) for event, _ in parts) and bool(found)
-    plain = all(isinstance(event, EpsilonDelta) for event, _ in parts)
+    if (alternatives := _alternatives(event_counts)) is not None:
+        return _worst([_account(tuple(leaves(alternative)), delta, neighbours) for alternative in alternatives])
+    accounts = _closed_account(event_counts, delta, neighbours)
+    exact = all(isinstance(event, (Gaussian, Laplace)) for event, _ in event_counts) and bool(accounts)
+    plain = all(isinstance(event, EpsilonDelta) for event, _ in event_counts)
     renyi_known = False
     if not exact:
-        renyi = _renyi_epsilon(parts, delta, neighbours)
+        renyi = _renyi_epsilon(event_counts, delta, neighbours)
         renyi_known = renyi is not None
         if renyi is not None:
-            found.append(Account(renyi, delta, _renyi_name(parts)))
-        corners = _corner_epsilon(parts, delta, neighbours)
+            accounts.append(Account(renyi, delta, _renyi_name(event_counts)))
+        corners = _corner_epsilon(event_counts, delta, neighbours)
         if corners is not None:
-            found.append(Account(corners, delta, _CORNERS))
-        several = sum(count for _, count in parts) > 1
-        selections = all(isinstance(event, ExponentialMechanism) for event, _ in parts)
-        losses = None if (plain and not several) or selections else _loss_epsilon(parts, delta, neighbours)
+            accounts.append(Account(corners, delta, _CORNERS))
+        several = sum(count for _, count in event_counts) > 1
+        selections = all(isinstance(event, ExponentialMechanism) for event, _ in event_counts)
+        losses = None if (plain and not several) or selections else _loss_epsilon(event_counts, delta, neighbours)
         if losses is not None:
-            steps = any(isinstance(event, PoissonSampled) for event, _ in parts)
-            found.append(Account(losses, delta, SAMPLED_GAUSSIAN_ACCOUNTANT if steps else _LOSSES))
+            steps = any(isinstance(event, PoissonSampled) for event, _ in event_counts)
+            accounts.append(Account(losses, delta, SAMPLED_GAUSSIAN_ACCOUNTANT if steps else _LOSSES))
     # Selections have a better account by themselves than as plain budgets among losses.
-    selected = any(isinstance(event, ExponentialMechanism) for event, _ in parts) and not renyi_known
-    mixed = renyi_known and any(isinstance(event, PoissonSampled) for event, _ in parts)
-    if not found or plain or selected or mixed:
-        found.append(_by_adding(parts, delta, neighbours))
-    pure = [(pure_epsilon(event, neighbours), count) for event, count in parts]
-    rest = tuple(pair for pair, (epsilon, _) in zip(parts, pure, strict=True) if epsilon is None)
-    if 0 < len(rest) < len(parts) and any(isinstance(event, _BEST) or _has_minima(event) for event, _ in rest):
+    selected = any(isinstance(event, ExponentialMechanism) for event, _ in event_counts) and not renyi_known
+    mixed = renyi_known and any(isinstance(event, PoissonSampled) for event, _ in event_counts)
+    if not accounts or plain or selected or mixed:
+        accounts.append(_by_adding(event_counts, delta, neighbours))
+    pure = [(pure_epsilon(event, neighbours), count) for event, count in event_counts]
+    rest = tuple(pair for pair, (epsilon, _) in zip(event_counts, pure, strict=True) if epsilon is None)
+    if 0 < len(rest) < len(event_counts) and any(isinstance(event, _BEST) or _has_minima(event) for event, _ in rest):
         # The costs of the best of several runs grow slowly with the order, and those of pure budgets fast; minima by
         # themselves have corners.
         added = sum(count * epsilon for epsilon, count in pure if epsilon is not None)
-        found.append(Account(added + _account(rest, delta, neighbours).epsilon, delta, _ADDED))
-    return min(found, key=lambda account: account.epsilon)
+        accounts.append(Account(added + _account(rest, delta, neighbours).epsilon, delta, _ADDED))
+    return min(accounts, key=lambda account: account.epsilon)
 
 
-def _alternatives(parts: _Parts) -> tuple[Event, ...] | None:
+def _alternatives(event_counts: _EventCounts) -> tuple[Event, ...] | None:
     """Return what may happen, where one of several events is all that does; else None."""
-    (event, count), *others = parts
+    (event, count), *others = event_counts
     return event.events if isinstance(event, OneOf) and count == 1 and not others else None
 
 
 def _worst(accounts: Sequence[Account]) -> Account:
     """Account of one of several events: (epsilon, delta) that hold for each hold for their mixture, being linear."""
-    return max(accounts, key=lambda found: found.epsilon)
+    return max(accounts, key=lambda candidate: candidate.epsilon)
 
 
 def account(event: Event, delta: float, neighbours: Neighbours) -> Account:
@@ -437,43 +450,47 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
         perturbed objectives by Renyi divergences; both with `dp_accounting`. Laplace noise by its closed form. These
         bounds lie at or a little above the best ones.
     """
-    parts = leaves(event)
-    if any(isinstance(part, NonPrivate) for part, _ in parts):
+    event_counts = leaves(event)
+    if any(isinstance(leaf, NonPrivate) for leaf, _ in event_counts):
         return Account(math.inf, delta, _NOTHING)
-    if (either := _alternatives(parts)) is not None:
-        return _worst([verified_account(part, delta, neighbours) for part in either])
-    pure = [pure_epsilon(part, neighbours) for part, _ in parts]
+    if (alternatives := _alternatives(event_counts)) is not None:
+        return _worst([verified_account(alternative, delta, neighbours) for alternative in alternatives])
+    pure = [pure_epsilon(leaf, neighbours) for leaf, _ in event_counts]
     added = math.inf
     if all(epsilon is not None for epsilon in pure):
-        added = sum(count * own for own, (_, count) in zip(pure, parts, strict=True) if own is not None)
-    if math.isfinite(added) and (delta <= 0.0 or all(isinstance(part, Laplace) for part, _ in parts)):
+        added = sum(
+            count * event_epsilon
+            for event_epsilon, (_, count) in zip(pure, event_counts, strict=True)
+            if event_epsilon is not None
+        )
+    if math.isfinite(added) and (delta <= 0.0 or all(isinstance(leaf, Laplace) for leaf, _ in event_counts)):
         return Account(added, delta, "closed form: sensitivity over scale, added")
-    losses = _loss_parts(parts, neighbours)
-    if losses and not all(isinstance(part, ExponentialMechanism) for part, _ in parts):
+    losses = _loss_events(event_counts, neighbours)
+    if losses and not all(isinstance(leaf, ExponentialMechanism) for leaf, _ in event_counts):
         return Account(loss_distribution_epsilon(losses, delta, neighbours, points=40.0), delta, _LOSSES)
-    selected = _library_selection_epsilon(parts, delta, neighbours)
+    selected = _library_selection_epsilon(event_counts, delta, neighbours)
     if selected is not None:
         return Account(selected, delta, "best of random runs (dp_accounting)")
-    renyi = _library_renyi_epsilon(parts, delta, neighbours)
-    corners = _library_corner_epsilon(parts, delta, neighbours)
+    renyi = _library_renyi_epsilon(event_counts, delta, neighbours)
+    corners = _library_corner_epsilon(event_counts, delta, neighbours)
     if corners is not None and (renyi is None or corners <= renyi):
         return Account(corners, delta, f"{_CORNERS} (dp_accounting)")
     if renyi is not None:
         name = "Renyi divergences (dp_accounting)"
         return Account(min(renyi, added), delta, name if renyi <= added else _PURE)
-    return _by_adding(parts, delta, neighbours)
+    return _by_adding(event_counts, delta, neighbours)
 
 
-def _library_selection_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+def _library_selection_epsilon(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon of the best of several runs of Gaussian releases, all by dp_accounting; None for other events."""
     import dp_accounting
     from dp_accounting import rdp
 
-    (event, count), *others = parts
+    (event, count), *others = event_counts
     if others or count > 1 or not isinstance(event, BestOfNegativeBinomial) or event.shape < 0:
         return None
     runs = leaves(event.event)
-    if not all(isinstance(part, Gaussian) for part, _ in runs):
+    if not all(isinstance(leaf, Gaussian) for leaf, _ in runs):
         return None
     factor = relation_factor(neighbours)
     # It knows no Gaussian noise for replaced rows: the same with noise over what they change.
@@ -481,9 +498,9 @@ def _library_selection_epsilon(parts: _Parts, delta: float, neighbours: Neighbou
         event,
         event=Composed(
             tuple(
-                SelfComposed(Gaussian(part.noise_multiplier / factor), times)
-                for part, times in runs
-                if isinstance(part, Gaussian)
+                SelfComposed(Gaussian(leaf.noise_multiplier / factor), times)
+                for leaf, times in runs
+                if isinstance(leaf, Gaussian)
             )
         ),
     )
@@ -492,40 +509,40 @@ def _library_selection_epsilon(parts: _Parts, delta: float, neighbours: Neighbou
     return float(accountant.compose(dp_event(nearer)).get_epsilon(delta))
 
 
-def _library_renyi_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+def _library_renyi_epsilon(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon by Renyi divergences, with the conversion of dp_accounting and SciPy's normal distribution."""
     from dp_accounting import rdp
 
-    delta = _delta_left(parts, delta)
+    delta = _delta_for_minima(event_counts, delta)
     if delta <= 0.0:
         return math.inf
     factor = relation_factor(neighbours)
-    sampled = any(isinstance(event, PoissonSampled) for event, _ in parts)
+    sampled = any(isinstance(event, PoissonSampled) for event, _ in event_counts)
     orders = np.arange(2.0, 257.0) if sampled else 1.0 + np.geomspace(1e-2, 1e5, 4001)
     total = np.zeros(orders.size)
     constant = 0.0
-    for event, count in parts:
+    for event, count in event_counts:
         if isinstance(event, PerturbedObjectives):
-            own = event.n_objectives * objective_perturbation_divergence(orders, factor * event.signal)
-            own = own + orders * 0.5 * (factor / event.output_multiplier) ** 2
+            divergence = event.n_objectives * objective_perturbation_divergence(orders, factor * event.signal)
+            divergence = divergence + orders * 0.5 * (factor / event.output_multiplier) ** 2
             constant += count * event.n_objectives * math.log1p(event.curvature)
         elif isinstance(event, PoissonSampled) and neighbours == "add_remove":
-            own = _library_sampled_divergence(orders, event)
+            divergence = _library_sampled_divergence(orders, event)
         else:
-            found = _renyi_divergence(event, orders, neighbours)
-            if found is None:
+            known_divergence = _renyi_divergence(event, orders, neighbours)
+            if known_divergence is None:
                 return None
-            own = found
-        total += count * own
+            divergence = known_divergence
+        total += count * divergence
     return float(rdp.compute_epsilon(orders, total, delta)[0]) + constant
 
 
-def _library_corner_epsilon(parts: _Parts, delta: float, neighbours: Neighbours) -> float | None:
+def _library_corner_epsilon(event_counts: _EventCounts, delta: float, neighbours: Neighbours) -> float | None:
     """Epsilon of perturbed objectives by themselves, of each way to choose corners, by dp_accounting; or None."""
     from dp_accounting.pld import privacy_loss_mechanism
     from scipy.special import ndtr
 
-    (event, count), *others = parts
+    (event, count), *others = event_counts
     if others or count > 1 or not isinstance(event, PerturbedObjectives):
         return None
     one_row = relation_factor(neighbours)
@@ -533,22 +550,22 @@ def _library_corner_epsilon(parts: _Parts, delta: float, neighbours: Neighbours)
     terms: list[tuple[float, privacy_loss_mechanism.GaussianPrivacyLoss]] = []
     for chosen in itertools.combinations_with_replacement(range(n_vectors + 1), event.n_objectives):
         numbers = [chosen.count(corner) for corner in range(n_vectors + 1)]
-        ways = math.factorial(event.n_objectives) / math.prod(math.factorial(number) for number in numbers)
+        arrangements = math.factorial(event.n_objectives) / math.prod(math.factorial(number) for number in numbers)
         # One corner of no vector, one of all, and as many of one as there are.
-        several = math.prod(math.comb(n_vectors, corner) ** number for corner, number in enumerate(numbers))
+        subsets = math.prod(math.comb(n_vectors, corner) ** number for corner, number in enumerate(numbers))
         size = math.sqrt(sum((corner * added) ** 2 for corner in chosen) + output**2)
         rare = float(ndtr(-added / 2.0)) ** numbers[0]
-        terms.append((ways * several * rare, privacy_loss_mechanism.GaussianPrivacyLoss(1.0 / size)))
-    left, low, high = _delta_left(parts, delta), 0.0, 1.0
+        terms.append((arrangements * subsets * rare, privacy_loss_mechanism.GaussianPrivacyLoss(1.0 / size)))
+    target, low, high = _delta_for_minima(event_counts, delta), 0.0, 1.0
 
     def total(epsilon: float) -> float:
-        return math.fsum(many * float(loss.get_delta_for_epsilon(epsilon)) for many, loss in terms)
+        return math.fsum(weight * float(loss.get_delta_for_epsilon(epsilon)) for weight, loss in terms)
 
-    while total(high) > left and high <= _LARGEST_EPSILON:
+    while total(high) > target and high <= _LARGEST_EPSILON:
         high *= 2.0
     while high - low > 1e-9 * high:
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if total(middle) <= left else (middle, high)
+        low, high = (low, middle) if total(middle) <= target else (middle, high)
     return high + event.n_objectives * math.log1p(event.curvature)
 
 
@@ -558,12 +575,12 @@ def _library_sampled_divergence(orders: np.ndarray, event: PoissonSampled) -> np
 
     # So small that no epsilon is cut off at 0.
     log_delta = -600.0
-    found = []
+    divergences = []
     for order in orders.tolist():
         accountant = rdp.RdpAccountant([order]).compose(dp_event(event))
         epsilon = accountant.get_epsilon(math.exp(log_delta))
-        found.append(epsilon - math.log1p(-1.0 / order) + (log_delta + math.log(order)) / (order - 1.0))
-    return np.maximum(found, 0.0)
+        divergences.append(epsilon - math.log1p(-1.0 / order) + (log_delta + math.log(order)) / (order - 1.0))
+    return np.maximum(divergences, 0.0)
 
 
 def scaled_event(event: Event, k: int) -> Event | None:
@@ -595,9 +612,9 @@ def scaled_event(event: Event, k: int) -> Event | None:
             inner = scaled_event(event.event, k)
             return None if inner is None else SelfComposed(inner, event.count)
         case Composed() | OneOf():
-            parts = [scaled_event(part, k) for part in event.events]
-            scaled = tuple(part for part in parts if part is not None)
-            return type(event)(scaled) if len(scaled) == len(parts) else None
+            scaled_events = [scaled_event(one_event, k) for one_event in event.events]
+            kept_events = tuple(one_event for one_event in scaled_events if one_event is not None)
+            return type(event)(kept_events) if len(kept_events) == len(scaled_events) else None
         case BestOfNegativeBinomial() | BestOfPoisson():
             inner = scaled_event(event.event, k)
             return None if inner is None else dataclasses.replace(event, event=inner)
@@ -632,25 +649,29 @@ def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) ->
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k={k!r}: must be a whole number of at least 1")
     scaled = scaled_event(event, k) if k > 1 else event
-    sampled = any(isinstance(part, PoissonSampled) for part, _ in leaves(event))
+    sampled = any(isinstance(leaf, PoissonSampled) for leaf, _ in leaves(event))
     if scaled is not None:
-        whole = account(scaled, delta, neighbours)
+        scaled_account = account(scaled, delta, neighbours)
         if k == 1 or not sampled:
-            return whole
+            return scaled_account
         losses = _group_losses(event, k, delta, neighbours)
         if losses is not None:
-            return min(whole, losses, key=lambda found: found.epsilon)
-        return min(whole, _repeated(event, k, delta, neighbours, 1e-9), key=lambda found: found.epsilon)
+            return min(scaled_account, losses, key=lambda candidate: candidate.epsilon)
+        return min(
+            scaled_account, _repeated(event, k, delta, neighbours, 1e-9), key=lambda candidate: candidate.epsilon
+        )
     return _repeated(event, k, delta, neighbours, 1e-9 if sampled else 1e-300)
 
 
 def _group_losses(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account | None:
     """Account for k rows that steps draw independently; None where some part is no Gaussian noise."""
-    parts = leaves(event)
-    known = all(isinstance(part, (Gaussian, PoissonSampled)) for part, _ in parts)
-    if not known or neighbours != "add_remove" or k > LARGEST_GROUP or delta <= 0.0:
+    event_counts = leaves(event)
+    all_gaussian = all(isinstance(leaf, (Gaussian, PoissonSampled)) for leaf, _ in event_counts)
+    if not all_gaussian or neighbours != "add_remove" or k > LARGEST_GROUP or delta <= 0.0:
         return None
-    return Account(loss_distribution_epsilon(parts, delta, neighbours, group=k), delta, f"{_LOSSES}, of {k} rows")
+    return Account(
+        loss_distribution_epsilon(event_counts, delta, neighbours, group=k), delta, f"{_LOSSES}, of {k} rows"
+    )
 
 
 def _repeated(event: Event, k: int, delta: float, neighbours: Neighbours, smallest: float) -> Account:

@@ -435,10 +435,10 @@ def _sampled_epsilon(
         # Gaussian releases compose exactly.
         signal = relation_factor(neighbours) * math.hypot(math.sqrt(n_steps) / noise_multiplier, released)
         return exact_gaussian_epsilon(signal, delta)
-    parts: list[tuple[Event, int]] = [(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))]
+    event_counts: list[tuple[Event, int]] = [(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))]
     if released > 0:
-        parts.append((Gaussian(1.0 / released), 1))
-    return loss_distribution_epsilon(parts, delta, neighbours, points)
+        event_counts.append((Gaussian(1.0 / released), 1))
+    return loss_distribution_epsilon(event_counts, delta, neighbours, points)
 
 
 def _spread(event: Event) -> tuple[float, float, float]:
@@ -465,7 +465,7 @@ def _together(event: Event, group: int) -> Event:
 
 
 def loss_distribution_epsilon(
-    parts: Sequence[tuple[Event, int]],
+    event_counts: Sequence[tuple[Event, int]],
     delta: float,
     neighbours: Neighbours,
     points: float = _FINE_POINTS,
@@ -475,7 +475,7 @@ def loss_distribution_epsilon(
 
     Parameters
     ----------
-    parts : sequence of (Event, int)
+    event_counts : sequence of (Event, int)
         Events of the kinds `Gaussian`, `PoissonSampled` and `EpsilonDelta`, and how often each happens.
     delta : float
         Strictly between 0 and 1.
@@ -497,42 +497,44 @@ def loss_distribution_epsilon(
     group, a step draws a binomial number of rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh
     2024, Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
-    total = loss_distribution(parts, neighbours, points, group)
-    return float(total.get_epsilon_for_delta(delta - transform_slack(parts)))
+    total = loss_distribution(event_counts, neighbours, points, group)
+    return float(total.get_epsilon_for_delta(delta - transform_slack(event_counts)))
 
 
-def transform_slack(parts: Sequence[tuple[Event, int]]) -> float:
+def transform_slack(event_counts: Sequence[tuple[Event, int]]) -> float:
     """Return what the round-off of composed `loss_distribution` may take off delta."""
-    most = max(count for event, count in [*parts, (None, 1)] if not isinstance(event, Gaussian))
+    most = max(count for event, count in [*event_counts, (None, 1)] if not isinstance(event, Gaussian))
     return _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)
 
 
-def _merged(parts: Sequence[tuple[Event, int]], group: int) -> list[tuple[Event, int]]:
+def _merged(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tuple[Event, int]]:
     """Make all Gaussian releases one: they compose exactly."""
     plain = group * math.sqrt(
-        sum(count * event.noise_multiplier**-2.0 for event, count in parts if isinstance(event, Gaussian))
+        sum(count * event.noise_multiplier**-2.0 for event, count in event_counts if isinstance(event, Gaussian))
     )
-    others = [(event, count) for event, count in parts if not isinstance(event, Gaussian)]
+    others = [(event, count) for event, count in event_counts if not isinstance(event, Gaussian)]
     return [*others, (Gaussian(1.0 / plain), 1)] if plain > 0 else others
 
 
-def loss_grid(parts: Sequence[tuple[Event, int]], points: float = _FINE_POINTS, group: int = 1) -> float:
+def loss_grid(event_counts: Sequence[tuple[Event, int]], points: float = _FINE_POINTS, group: int = 1) -> float:
     """Choose the distance of two losses for `loss_distribution`."""
-    parts = _merged(parts, group)
+    event_counts = _merged(event_counts, group)
     # Rounding makes a loss L of one event more variable by the grid's width times E|L|. The width keeps that small
     # beside the variance of all losses together. For E|L| it takes the geometric mean of that and of the deviation: a
     # large epsilon depends on the rare large losses.
-    spreads = [(*_spread(_together(event, group)), count) for event, count in parts]
+    spreads = [(*_spread(_together(event, group)), count) for event, count in event_counts]
     variance = sum(count * deviation**2 for _, deviation, _, count in spreads)
     sizes = sum(count * math.sqrt(mean * deviation) for mean, deviation, _, count in spreads)
     width = min(variance / sizes / points, _COARSEST_LOSSES)
     # A plain epsilon is rounded up to the grid every time.
-    width = min([width, *(0.1 * event.epsilon / points for event, _ in parts if isinstance(event, EpsilonDelta))])
+    width = min(
+        [width, *(0.1 * event.epsilon / points for event, _ in event_counts if isinstance(event, EpsilonDelta))]
+    )
     return max(width, *(largest / _MOST_LOSSES for _, _, largest, _ in spreads))
 
 
 def loss_distribution(
-    parts: Sequence[tuple[Event, int]], neighbours: Neighbours, points: float = _FINE_POINTS, group: int = 1
+    event_counts: Sequence[tuple[Event, int]], neighbours: Neighbours, points: float = _FINE_POINTS, group: int = 1
 ) -> Any:
     """Compose privacy loss distributions, rounded up; see `loss_distribution_epsilon`. Also of `Laplace` events.
 
@@ -540,27 +542,27 @@ def loss_distribution(
     -------
     dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
     """
-    return _composed(tuple(_merged(parts, group)), loss_grid(parts, points, group), neighbours, group)
+    return _composed(tuple(_merged(event_counts, group)), loss_grid(event_counts, points, group), neighbours, group)
 
 
 # What is proved and what is risked are computed from the same one.
 @functools.lru_cache(maxsize=2)
-def _composed(parts: tuple[tuple[Event, int], ...], width: float, neighbours: Neighbours, group: int) -> Any:
+def _composed(event_counts: tuple[tuple[Event, int], ...], width: float, neighbours: Neighbours, group: int) -> Any:
     """Compose privacy loss distributions on a grid."""
     from dp_accounting.pld import common, privacy_loss_distribution
 
     total = privacy_loss_distribution.identity(width)
-    for event, count in parts:
+    for event, count in event_counts:
         if isinstance(event, EpsilonDelta):
             parameters = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
-            part = privacy_loss_distribution.from_privacy_parameters(parameters, width)
+            event_losses = privacy_loss_distribution.from_privacy_parameters(parameters, width)
         elif isinstance(event, Laplace):
-            part = privacy_loss_distribution.from_laplace_mechanism(
+            event_losses = privacy_loss_distribution.from_laplace_mechanism(
                 event.noise_multiplier / relation_factor(neighbours), value_discretization_interval=width
             )
         elif group > 1 and isinstance(event, PoissonSampled):
             rate = event.sampling_probability
-            part = privacy_loss_distribution.from_mixture_gaussian_mechanism(
+            event_losses = privacy_loss_distribution.from_mixture_gaussian_mechanism(
                 event.event.noise_multiplier,
                 list(range(group + 1)),
                 [math.comb(group, j) * rate**j * (1.0 - rate) ** (group - j) for j in range(group + 1)],
@@ -570,8 +572,8 @@ def _composed(parts: tuple[tuple[Event, int], ...], width: float, neighbours: Ne
             noise = event.event if isinstance(event, PoissonSampled) else event
             assert isinstance(noise, Gaussian)
             rate = event.sampling_probability if isinstance(event, PoissonSampled) else 1.0
-            part = gaussian_losses(noise.noise_multiplier, rate, width, neighbours)
-        total = total.compose(part if count == 1 else part.self_compose(count))
+            event_losses = gaussian_losses(noise.noise_multiplier, rate, width, neighbours)
+        total = total.compose(event_losses if count == 1 else event_losses.self_compose(count))
     return total
 
 
@@ -621,16 +623,16 @@ def sampled_gaussian_calibration(
             f"epsilon={epsilon!r} leaves nothing for the steps"
         )
     # The signal that remains for the steps, as if they were one Gaussian release.
-    left = math.sqrt((largest_signal - released) * (largest_signal + released)) / relation_factor(neighbours)
+    signal = math.sqrt((largest_signal - released) * (largest_signal + released)) / relation_factor(neighbours)
     if sample_rate == 1:
-        multiplier = math.sqrt(n_steps) / left * (1.0 + _ROUND_OFF_SLACK)
+        multiplier = math.sqrt(n_steps) / signal * (1.0 + _ROUND_OFF_SLACK)
         while (proved := sampled_gaussian_epsilon(multiplier, delta, sample_rate, n_steps, neighbours, releases)) > (
             epsilon
         ):
             multiplier *= 1.0 + _ROUND_OFF_SLACK
         return multiplier, proved
     # By the central limit theorem, many steps are like one Gaussian release.
-    guess = 1.0 / math.sqrt(math.log1p((left / sample_rate) ** 2 / n_steps))
+    guess = 1.0 / math.sqrt(math.log1p((signal / sample_rate) ** 2 / n_steps))
 
     def compute() -> dict[str, float]:
         multiplier = _smallest_multiplier(
@@ -678,19 +680,19 @@ def _smallest_multiplier(epsilon_of: Callable[[float, float], float], epsilon: f
 
     def excess(log_multiplier: float, points: float) -> float:
         """Return the logarithm of epsilon over the requested one, limited for an epsilon of zero or infinity."""
-        found = epsilon_of(math.exp(log_multiplier), points)
-        return math.log(min(max(found / epsilon, 1e-20), 1e20))
+        spent = epsilon_of(math.exp(log_multiplier), points)
+        return math.log(min(max(spent / epsilon, 1e-20), 1e20))
 
     root = _coarse_root(lambda log_multiplier: excess(log_multiplier, _COARSE_POINTS), math.log(guess))
     # The fine grid's epsilon is a little smaller: follow the coarse one's slope, then the secant.
     slope = (excess(root + 1e-3, _COARSE_POINTS) - excess(root - 1e-3, _COARSE_POINTS)) / 2e-3
-    found = excess(root, _FINE_POINTS)
+    log_excess = excess(root, _FINE_POINTS)
     for _ in range(4):
-        if abs(found) < 1e-5 or not slope < -1e-3:
+        if abs(log_excess) < 1e-5 or not slope < -1e-3:
             break
-        moved = root - min(max(found / slope, -0.1), 0.1)
-        moved_found = excess(moved, _FINE_POINTS)
-        slope, root, found = (moved_found - found) / (moved - root), moved, moved_found
+        moved = root - min(max(log_excess / slope, -0.1), 0.1)
+        moved_excess = excess(moved, _FINE_POINTS)
+        slope, root, log_excess = (moved_excess - log_excess) / (moved - root), moved, moved_excess
     multiplier, growth = _round_up(max(math.exp(root), _SMALLEST_MULTIPLIER)), 1e-5
     # Check the answer, whatever the search did.
     while epsilon_of(multiplier, _FINE_POINTS) > epsilon:
@@ -708,19 +710,19 @@ def _coarse_root(excess: Callable[[float], float], guess: float) -> float:
     from scipy.optimize import brentq
 
     low, high = math.log(_SMALLEST_MULTIPLIER), math.log(_LARGEST_MULTIPLIER)
-    left = right = min(max(guess, low), high)
+    lower = upper = min(max(guess, low), high)
     step = 0.1
-    if excess(left) > 0:
-        while excess(right := min(right + step, high)) > 0:
-            if right == high:
+    if excess(lower) > 0:
+        while excess(upper := min(upper + step, high)) > 0:
+            if upper == high:
                 return high
-            left, step = right, 2.0 * step
+            lower, step = upper, 2.0 * step
     else:
-        while excess(left := max(left - step, low)) <= 0:
-            if left == low:
+        while excess(lower := max(lower - step, low)) <= 0:
+            if lower == low:
                 return low
-            right, step = left, 2.0 * step
-    return float(brentq(excess, left, right, xtol=1e-5, rtol=1e-5))
+            upper, step = lower, 2.0 * step
+    return float(brentq(excess, lower, upper, xtol=1e-5, rtol=1e-5))
 
 
 def sampled_gaussian_noise_multiplier(

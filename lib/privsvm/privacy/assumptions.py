@@ -180,11 +180,11 @@ def fact_assumptions(facts: Facts, neighbours: Neighbours | None) -> tuple[str, 
 
 def merged(several: list[Facts]) -> Facts:
     """Put together the facts of several releases of the same rows: of two words the one that assumes more."""
-    found: dict[str, Any] = {}
+    merged_words: dict[str, Any] = {}
     for name in FACTS:
         order = [None, *HOLDS[name], *BROKEN[name]]
         words = [getattr(facts, name) for facts in several]
         broken = [word for word in words if word is None or word in BROKEN[name]]
-        found[name] = broken[0] if broken else max(words, key=order.index)
+        merged_words[name] = broken[0] if broken else max(words, key=order.index)
     rows = [facts.declared_rows for facts in several if facts.declared_rows is not None]
-    return dataclasses.replace(Facts(**found), declared_rows=min(rows, default=None))
+    return dataclasses.replace(Facts(**merged_words), declared_rows=min(rows, default=None))

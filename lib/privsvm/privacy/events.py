@@ -398,7 +398,7 @@ def leaves(event: Event) -> list[tuple[Event, int]]:
     if isinstance(event, SelfComposed):
         return [(leaf, count * event.count) for leaf, count in leaves(event.event)]
     if isinstance(event, Composed):
-        return [pair for part in event.events for pair in leaves(part)]
+        return [pair for component in event.events for pair in leaves(component)]
     return [(event, 1)]
 
 
@@ -435,7 +435,7 @@ def dp_event(event: Event) -> Any:
         case SelfComposed():
             return dp.SelfComposedDpEvent(dp_event(event.event), event.count)
         case Composed():
-            return dp.ComposedDpEvent([dp_event(part) for part in event.events])
+            return dp.ComposedDpEvent([dp_event(component) for component in event.events])
         case BestOfNegativeBinomial():
             # Its accountant, which is the only one that knows it, is not among the package's own names.
             from dp_accounting.dp_event import RepeatAndSelectDpEvent
@@ -455,12 +455,12 @@ _LEAST_NOISE, _LEAST_RATE, _LEAST_LOSS = 0.1, 1e-6, 3e-4
 
 def _innermost(event: Event) -> list[tuple[Event, int]]:
     """List everything that may happen, within alternatives and runs too, and these themselves."""
-    found = leaves(event)
-    for part, _ in list(found):
-        if isinstance(part, (OneOf, BestOfNegativeBinomial, BestOfPoisson)):
-            inner = part.events if isinstance(part, OneOf) else (part.event,)
-            found += [leaf for one in inner for leaf in _innermost(one)]
-    return found
+    innermost = leaves(event)
+    for leaf_event, _ in list(innermost):
+        if isinstance(leaf_event, (OneOf, BestOfNegativeBinomial, BestOfPoisson)):
+            inner = leaf_event.events if isinstance(leaf_event, OneOf) else (leaf_event.event,)
+            innermost += [leaf for alternative in inner for leaf in _innermost(alternative)]
+    return innermost
 
 
 def check_effort(event: Event, rows: int) -> None:
@@ -473,24 +473,24 @@ def check_effort(event: Event, rows: int) -> None:
     rows : int
         Rows of a unit.
     """
-    known = _innermost(event)
-    runs = [part for part, _ in known if isinstance(part, BestOfPoisson)]
-    drawn = [(part, count) for part, count in known if isinstance(part, PoissonSampled)]
+    innermost = _innermost(event)
+    runs = [leaf for leaf, _ in innermost if isinstance(leaf, BestOfPoisson)]
+    drawn = [(leaf, count) for leaf, count in innermost if isinstance(leaf, PoissonSampled)]
     loss = math.fsum(
-        count * part.sampling_probability**2 * math.expm1(max(part.event.noise_multiplier, _LEAST_NOISE) ** -2.0)
-        for part, count in drawn
+        count * leaf.sampling_probability**2 * math.expm1(max(leaf.event.noise_multiplier, _LEAST_NOISE) ** -2.0)
+        for leaf, count in drawn
     )
     within = (
-        len(known) <= _MOST_EVENTS
+        len(innermost) <= _MOST_EVENTS
         and rows <= _MOST_ROWS
-        and len({part for part, _ in drawn}) <= _MOST_KINDS
+        and len({leaf for leaf, _ in drawn}) <= _MOST_KINDS
         and sum(count for _, count in drawn) <= _MOST_STEPS
-        and all(part.event.noise_multiplier >= _LEAST_NOISE for part, _ in drawn)
-        and all(part.sampling_probability >= _LEAST_RATE for part, _ in drawn)
+        and all(leaf.event.noise_multiplier >= _LEAST_NOISE for leaf, _ in drawn)
+        and all(leaf.sampling_probability >= _LEAST_RATE for leaf, _ in drawn)
         and (not drawn or math.sqrt(loss) >= _LEAST_LOSS)
-        and all(count <= _MOST_REPEATS or isinstance(part, (Gaussian, PoissonSampled)) for part, count in known)
-        and (not drawn or all(count <= _MOST_REPEATS for part, count in known if isinstance(part, Gaussian)))
-        and all(part.n_objectives <= _MOST_OBJECTIVES for part, _ in known if isinstance(part, PerturbedObjectives))
+        and all(count <= _MOST_REPEATS or isinstance(leaf, (Gaussian, PoissonSampled)) for leaf, count in innermost)
+        and (not drawn or all(count <= _MOST_REPEATS for leaf, count in innermost if isinstance(leaf, Gaussian)))
+        and all(leaf.n_objectives <= _MOST_OBJECTIVES for leaf, _ in innermost if isinstance(leaf, PerturbedObjectives))
         and all(run.parameter <= _MOST_RUNS for run in runs)
     )
     if not within:

@@ -108,9 +108,9 @@ def grant(
     ValueError
         If the event costs more than was requested, or an exact witness refutes the proof: a fault of the method.
     """
-    found = account(event, delta, neighbours)
-    if found.epsilon > epsilon_requested:
-        raise ValueError(f"epsilon_requested is {epsilon_requested}: the event costs {found.epsilon}")
+    accounted = account(event, delta, neighbours)
+    if accounted.epsilon > epsilon_requested:
+        raise ValueError(f"epsilon_requested is {epsilon_requested}: the event costs {accounted.epsilon}")
     return _judged(
         {
             "mechanism": mechanism,
@@ -121,13 +121,13 @@ def grant(
             "sensitivity": sensitivity,
             "noise_scale": noise_scale,
             "event": event,
-            "accountant": found.accountant,
+            "accountant": accounted.accountant,
             "randomness": randomness,
             "facts": facts,
             "assumptions": _with_own(assumptions, facts, neighbours, randomness),
             "witness": witness,
         },
-        found.epsilon,
+        accounted.epsilon,
     )
 
 
@@ -137,8 +137,8 @@ def _with_own(
     """Put the gate's own assumptions around those of a theorem: first that nothing is known of what came before."""
     first = (THIS_STEP_ALONE,) if getattr(facts, "preparation", None) == "as given" else ()
     seed = (SECRET_SEED,) if randomness == "seeded" else ()
-    own = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
-    return tuple(dict.fromkeys((*first, *assumptions, *own)))
+    gate_assumptions = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
+    return tuple(dict.fromkeys((*first, *assumptions, *gate_assumptions)))
 
 
 def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
@@ -195,8 +195,8 @@ def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
                 guarantee = guarantee.with_broken_assumption(reason)
         return guarantee
     facts = dataclasses.replace(guarantee.facts, **stated)
-    known = {*fact_assumptions(guarantee.facts, guarantee.neighbours), THIS_STEP_ALONE, SECRET_SEED, OUTSIDE}
-    theorem = [text for text in guarantee.assumptions if text not in known]
+    gate_assumptions = {*fact_assumptions(guarantee.facts, guarantee.neighbours), THIS_STEP_ALONE, SECRET_SEED, OUTSIDE}
+    theorem = [text for text in guarantee.assumptions if text not in gate_assumptions]
     return _again(guarantee, facts, _with_own(theorem, facts, guarantee.neighbours, guarantee.randomness))
 
 
@@ -239,9 +239,9 @@ def restore(statement: Statement) -> Guarantee:
     reasons = refusals(statement.facts, neighbours, delta, epsilon)
     if reasons:
         raise ValueError(f"status is {statement.status!r}: {reasons[0]}")
-    found = account(event, delta, neighbours).epsilon
-    if not abs(found - epsilon) <= _STORED_ACCURACY * found:
-        raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {found:.9g}")
+    accounted_epsilon = account(event, delta, neighbours).epsilon
+    if not abs(accounted_epsilon - epsilon) <= _STORED_ACCURACY * accounted_epsilon:
+        raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {accounted_epsilon:.9g}")
     _check_noise(statement, event, neighbours)
     assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)
     seeded = SECRET_SEED in assumptions
@@ -261,15 +261,15 @@ def restore(statement: Statement) -> Guarantee:
 
 def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> None:
     """Raise ValueError where a record of one noisy vector has another scale than its event."""
-    (part, _), *others = leaves(event)
+    (release, _), *others = leaves(event)
     sensitivity, scale = statement.sensitivity, statement.noise_scale
-    if others or not isinstance(part, (Gaussian, Laplace)) or sensitivity is None or scale is None:
+    if others or not isinstance(release, (Gaussian, Laplace)) or sensitivity is None or scale is None:
         return
     multiplier = scale * relation_factor(neighbours)
-    if not abs(multiplier - part.noise_multiplier * sensitivity) <= _STORED_ACCURACY * multiplier:
+    if not abs(multiplier - release.noise_multiplier * sensitivity) <= _STORED_ACCURACY * multiplier:
         raise ValueError(
             f"noise_scale is {scale}: for a sensitivity of {sensitivity:.9g} its event has "
-            f"{part.noise_multiplier * sensitivity / relation_factor(neighbours):.9g}"
+            f"{release.noise_multiplier * sensitivity / relation_factor(neighbours):.9g}"
         )
 
 
@@ -311,7 +311,7 @@ def reread(content: Mapping[str, Any], rows: int | None = None) -> Guarantee:
         For anything that `restore` refuses, fields of other types, and events that cannot be accounted for.
     """
     with foreign_numbers():
-        # By way of JSON: of other types nothing is left, such as events of a class of one's own.
+        # A pass through JSON drops all other types, such as events of a caller's class.
         statement: Statement = _statements().validate_json(canonical_json(content))
         if statement.event is not None and rows is not None:
             check_effort(statement.event, rows)
@@ -360,37 +360,37 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     if len(relations) > 1:
         raise ValueError(f"neighbours are {', '.join(sorted(map(str, relations)))}: all must be the same")
     guarantees = [restore(guarantee) for guarantee in guarantees]
-    known = [guarantee._known for guarantee in guarantees]
-    neighbours = known[0][2]
-    total = math.fsum(part_delta for _, part_delta, _ in known) if delta is None else float(delta)
-    event = Composed(tuple(part for part, _, _ in known))
-    found = account(event, total, neighbours)
+    claims = [guarantee._known for guarantee in guarantees]
+    neighbours = claims[0][2]
+    total = math.fsum(part_delta for _, part_delta, _ in claims) if delta is None else float(delta)
+    event = Composed(tuple(claimed for claimed, _, _ in claims))
+    accounted = account(event, total, neighbours)
     added = math.fsum(guarantee.epsilon_with_system_noise for guarantee in guarantees)
-    if delta is None and added < found.epsilon:
+    if delta is None and added < accounted.epsilon:
         # As plain budgets they cost their sum, or less.
         event = Composed(
-            tuple(EpsilonDelta(g.epsilon_with_system_noise, d) for g, (_, d, _) in zip(guarantees, known, strict=True))
+            tuple(EpsilonDelta(g.epsilon_with_system_noise, d) for g, (_, d, _) in zip(guarantees, claims, strict=True))
         )
-        found = account(event, total, neighbours)
+        accounted = account(event, total, neighbours)
     facts = merged([guarantee.facts or Facts() for guarantee in guarantees])
-    randomness: Randomness = "seeded" if any(part.randomness != "system" for part in guarantees) else "system"
-    texts = dict.fromkeys(text for part in guarantees for text in part.assumptions)
+    randomness: Randomness = "seeded" if any(guarantee.randomness != "system" for guarantee in guarantees) else "system"
+    texts = dict.fromkeys(text for guarantee in guarantees for text in guarantee.assumptions)
     mine = {ONE_MODEL, SECRET_SEED}
     theorem = [text for text in texts if text not in mine]
     fields: dict[str, Any] = {
-        "mechanism": "; ".join(dict.fromkeys(part.mechanism for part in guarantees)),
-        "reference": "; ".join(dict.fromkeys(part.reference for part in guarantees)),
+        "mechanism": "; ".join(dict.fromkeys(guarantee.mechanism for guarantee in guarantees)),
+        "reference": "; ".join(dict.fromkeys(guarantee.reference for guarantee in guarantees)),
         "neighbours": neighbours,
-        "epsilon_requested": math.fsum(part.epsilon_requested for part in guarantees),
+        "epsilon_requested": math.fsum(guarantee.epsilon_requested for guarantee in guarantees),
         "delta": total,
         "event": event,
-        "accountant": found.accountant,
+        "accountant": accounted.accountant,
         "randomness": randomness,
         "facts": facts,
         "assumptions": _with_own(theorem, facts, neighbours, randomness),
     }
-    unproved = [part.reason or "" for part in guarantees if not part.theorem_holds]
+    unproved = [guarantee.reason or "" for guarantee in guarantees if not guarantee.theorem_holds]
     if unproved:
         return Guarantee(status="claimed", reason="; ".join(dict.fromkeys(unproved)), **fields)
-    fields["epsilon_requested"] = max(fields["epsilon_requested"], found.epsilon)
-    return _judged(fields, found.epsilon)
+    fields["epsilon_requested"] = max(fields["epsilon_requested"], accounted.epsilon)
+    return _judged(fields, accounted.epsilon)

@@ -89,10 +89,10 @@ def delta_of_losses(loss: GaussianPrivacyLoss, noise_multiplier: float, epsilons
         deltas[~reached] = -np.expm1(epsilons[~reached])
     epsilons = epsilons[reached]
     if kind == "REPLACE":
-        places = _where_replaced(epsilons, rate, noise_multiplier)
+        noise_values = _where_replaced(epsilons, rate, noise_multiplier)
     else:
-        places = _where_added(epsilons, rate, noise_multiplier, 1.0 if kind == "REMOVE" else -1.0)
-    deltas[reached] = loss.mu_upper_cdf(places) - np.exp(epsilons + loss.mu_lower_log_cdf(places))
+        noise_values = _where_added(epsilons, rate, noise_multiplier, 1.0 if kind == "REMOVE" else -1.0)
+    deltas[reached] = loss.mu_upper_cdf(noise_values) - np.exp(epsilons + loss.mu_lower_log_cdf(noise_values))
     return np.clip(deltas, 0.0, 1.0)
 
 
@@ -101,23 +101,25 @@ def _where_added(epsilons: np.ndarray, rate: float, noise: float, sign: float) -
     losses = sign * epsilons
     if rate < 1.0:
         # Loss of a row that is certainly drawn: log(1 + (exp(loss) - 1) / rate).
-        whole, others = losses + np.log(1.0 / rate), np.log(-(1.0 - 1.0 / rate))
+        drawn_losses, others = losses + np.log(1.0 / rate), np.log(-(1.0 - 1.0 / rate))
         with np.errstate(all="ignore"):
-            drawn = whole + np.log1p(-np.exp(others - whole))
+            drawn = drawn_losses + np.log1p(-np.exp(others - drawn_losses))
         drawn[losses == 0.0] = np.log(1.0 / rate + (1.0 - 1.0 / rate))
         # An empty tail: dp_accounting refuses values that round-off puts beyond the end.
         end = math.log(1.0 - rate)
-        drawn[(whole <= others) | (np.abs(losses - end) <= _NEAR * np.maximum(np.abs(losses), abs(end)))] = -math.inf
+        drawn[
+            (drawn_losses <= others) | (np.abs(losses - end) <= _NEAR * np.maximum(np.abs(losses), abs(end)))
+        ] = -math.inf
         losses = drawn
-    places: np.ndarray = -0.5 - sign * losses * noise**2
-    return places if sign > 0.0 else 1.0 + places
+    noise_values: np.ndarray = -0.5 - sign * losses * noise**2
+    return noise_values if sign > 0.0 else 1.0 + noise_values
 
 
 def _where_replaced(epsilons: np.ndarray, rate: float, noise: float) -> np.ndarray:
     """Where the loss of a row that becomes its opposite is `epsilons`."""
     if rate == 1.0:
         return np.where(epsilons == 0.0, 0.0, -epsilons * noise**2 / 2.0)
-    places = np.zeros(epsilons.shape)
+    noise_values = np.zeros(epsilons.shape)
     others = epsilons != 0.0
     epsilons = epsilons[others]
     halves = np.abs(epsilons) / 2.0
@@ -125,8 +127,8 @@ def _where_replaced(epsilons: np.ndarray, rate: float, noise: float) -> np.ndarr
     sinh = halves + _each(math.log1p, -_each(math.exp, -2.0 * halves)) - math.log(2.0)
     size = 0.5 * (1.0 / noise) ** 2 + math.log1p(-rate) - math.log(rate) + sinh
     inverse = np.logaddexp(0.5 * np.logaddexp(0.0, 2.0 * size), size)
-    places[others] = noise**2 * (np.where(epsilons > 0.0, -inverse, inverse) - epsilons / 2.0)
-    return places
+    noise_values[others] = noise**2 * (np.where(epsilons > 0.0, -inverse, inverse) - epsilons / 2.0)
+    return noise_values
 
 
 def _each(function: Callable[[float], float], numbers: np.ndarray) -> np.ndarray:

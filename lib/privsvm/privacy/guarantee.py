@@ -149,9 +149,9 @@ class Statement:
         known_words = (
             ("status", STATUSES), ("neighbours", (*NEIGHBOURS, None)), ("randomness", (*RANDOMNESS, None))
         )  # fmt: skip
-        for name, known in known_words:
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {getattr(self, name)!r}: must be one of {', '.join(map(str, known))}")
+        for name, allowed in known_words:
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} is {getattr(self, name)!r}: must be one of {', '.join(map(str, allowed))}")
         if not self.epsilon_requested > 0:
             raise ValueError(f"epsilon_requested is {self.epsilon_requested}: must be positive")
         if self.status != "proved" and self.epsilon_proved != math.inf:
@@ -351,9 +351,9 @@ def weakest_status(statuses: Collection[Status]) -> Status | None:
     {"proved", "seeded", "claimed", "none"} or None
         None where a theorem holds for some and some say ``none``: no method can mean that.
     """
-    found = set(statuses)
-    if "claimed" in found:
+    distinct = set(statuses)
+    if "claimed" in distinct:
         return "claimed"
-    if found == {"proved", "seeded"}:
+    if distinct == {"proved", "seeded"}:
         return "seeded"
-    return found.pop() if len(found) == 1 else None
+    return distinct.pop() if len(distinct) == 1 else None

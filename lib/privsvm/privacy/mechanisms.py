@@ -87,8 +87,8 @@ def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         cells = np.rint(values / grid)
     cells = np.where(np.isnan(cells), 0.0, cells)
-    whole: np.ndarray = np.clip(cells, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
-    return whole
+    clipped: np.ndarray = np.clip(cells, -_LARGEST_CELL, _LARGEST_CELL).astype(np.int64)
+    return clipped
 
 
 def noise_grid(spacing: float, noise_scale: float) -> float:
@@ -329,9 +329,9 @@ class VectorsMechanism:
     size: int
 
     def __post_init__(self) -> None:
-        for name, known in (("noise", ("gaussian", "laplace")), ("composition", COMPOSITIONS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r}: {nearest_name(getattr(self, name), known)}")
+        for name, allowed in (("noise", ("gaussian", "laplace")), ("composition", COMPOSITIONS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r}: {nearest_name(getattr(self, name), allowed)}")
         # Laplace noise spends no delta.
         check_budget(self.epsilon, self.delta if self.noise == "gaussian" else 0.5)
 
@@ -342,13 +342,13 @@ class VectorsMechanism:
     @property
     def _mechanism(self) -> GaussianMechanism | LaplaceMechanism:
         """The mechanism of one release."""
-        together = self.n_vectors // self._releases
+        joint_vectors = self.n_vectors // self._releases
         share = self.epsilon if self._releases == 1 else self.epsilon / self._releases * (1.0 - _ROUND_OFF_SLACK)
         if self.noise == "laplace":
-            sensitivity = together * math.sqrt(self.size) * self.sensitivity
-            return LaplaceMechanism(share, sensitivity, together * self.size)
+            sensitivity = joint_vectors * math.sqrt(self.size) * self.sensitivity
+            return LaplaceMechanism(share, sensitivity, joint_vectors * self.size)
         delta = self.delta if self._releases == 1 else self.delta / self._releases * (1.0 - _ROUND_OFF_SLACK)
-        return GaussianMechanism(share, delta, math.sqrt(together) * self.sensitivity, together * self.size)
+        return GaussianMechanism(share, delta, math.sqrt(joint_vectors) * self.sensitivity, joint_vectors * self.size)
 
     @property
     def total_sensitivity(self) -> float:
@@ -387,8 +387,8 @@ class VectorsMechanism:
         ndarray (k, size)
         """
         mechanism, source = self._mechanism, as_source(source)
-        parts = np.asarray(vectors, dtype=np.float64).reshape(self._releases, -1)
-        return np.stack([mechanism.release(part, source) for part in parts]).reshape(self.n_vectors, self.size)
+        blocks = np.asarray(vectors, dtype=np.float64).reshape(self._releases, -1)
+        return np.stack([mechanism.release(block, source) for block in blocks]).reshape(self.n_vectors, self.size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -141,9 +141,9 @@ def objective_perturbation_epsilon(
         return n_vectors * objective_perturbation_divergence(orders, signal) + orders * output_signal**2 / 2.0
 
     # The determinants' share is the same for each order.
-    left = delta_of_minima(delta)
-    renyi = renyi_epsilon(divergence, left, n_vectors * signal**2 + output_signal**2)
-    corners = corner_epsilon(left, signal, n_vectors, round(relation_factor(neighbours)), output_signal)
+    noise_delta = delta_of_minima(delta)
+    renyi = renyi_epsilon(divergence, noise_delta, n_vectors * signal**2 + output_signal**2)
+    corners = corner_epsilon(noise_delta, signal, n_vectors, round(relation_factor(neighbours)), output_signal)
     return min(renyi, corners) + n_vectors * math.log1p(curvature)
 
 
@@ -177,8 +177,8 @@ def objective_perturbation_signal(
         If the budget is out of range, or the curvature alone costs more.
     """
     check_budget(epsilon, delta)
-    left = epsilon - n_vectors * math.log1p(curvature)
-    if left <= 1e-6:
+    noise_epsilon = epsilon - n_vectors * math.log1p(curvature)
+    if noise_epsilon <= 1e-6:
         raise ValueError(
             f"epsilon={epsilon!r}: the curvature of the loss alone costs {n_vectors * math.log1p(curvature):.4g} for "
             f"{n_vectors} objectives; use a smaller C or a larger smoothing"
@@ -189,7 +189,7 @@ def objective_perturbation_signal(
         return objective_perturbation_epsilon(signal, delta, n_vectors, curvature, output_signal, neighbours) <= epsilon
 
     # The signals of plain Gaussian releases, which cost less.
-    high = 1.0 / (gaussian_noise_multiplier(left, delta) * math.sqrt(n_vectors))
+    high = 1.0 / (gaussian_noise_multiplier(noise_epsilon, delta) * math.sqrt(n_vectors))
     low = high / 2.0
     while not enough(low):
         low, high = low / 2.0, low

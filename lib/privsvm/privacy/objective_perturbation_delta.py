@@ -29,16 +29,19 @@ def _corners(
     if n_objectives * n_vectors > _MOST_VECTORS:
         return None
     length = signal / n_vectors
-    own = {j * j: float(math.comb(n_vectors, j)) for j in range(1, n_vectors + 1)}
-    own[0] = math.exp(log_tail(0.5 * length))
+    one_objective = {j * j: float(math.comb(n_vectors, j)) for j in range(1, n_vectors + 1)}
+    one_objective[0] = math.exp(log_tail(0.5 * length))
     total = {0: 1.0}
     for _ in range(n_objectives):
         longer: dict[int, float] = {}
-        for squares, many in total.items():
-            for more, times in own.items():
-                longer[squares + more] = longer.get(squares + more, 0.0) + many * times
+        for squares, multiplicity in total.items():
+            for more, times in one_objective.items():
+                longer[squares + more] = longer.get(squares + more, 0.0) + multiplicity * times
         total = longer
-    return [(math.hypot(length * math.sqrt(squares), output_signal), many) for squares, many in sorted(total.items())]
+    return [
+        (math.hypot(length * math.sqrt(squares), output_signal), multiplicity)
+        for squares, multiplicity in sorted(total.items())
+    ]
 
 
 def _sum_of(corners: list[tuple[float, float]], epsilon: float) -> float:

@@ -77,8 +77,8 @@ def poisson_parameter(mean: float) -> float:
 
 def _least(values: np.ndarray) -> float:
     """Least of some bounds; infinite where there is none."""
-    found = values[~np.isnan(values)]
-    return float(found.min()) if found.size else math.inf
+    bounds = values[~np.isnan(values)]
+    return float(bounds.min()) if bounds.size else math.inf
 
 
 def best_of_negative_binomial(single: Curve, orders: np.ndarray, shape: float, gamma: float) -> np.ndarray:

@@ -74,7 +74,7 @@ _SMALLEST_EXCESS = 0.01
 # What has a privacy loss distribution.
 _LOSS_KINDS = {Gaussian, Laplace, PoissonSampled, EpsilonDelta, ExponentialMechanism}
 
-_Parts = Sequence[tuple[Event, int]]
+_EventCounts = Sequence[tuple[Event, int]]
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
@@ -144,13 +144,13 @@ class _Curve:
         if self.signal is not None:
             return self.signal
         quantile = NormalDist().inv_cdf
-        found = 0.0
+        largest_mu = 0.0
         for alarms, power in [(SMALLEST_RATE, self.true_positive_rate(SMALLEST_RATE)), *self._corners()]:
             if power >= 1.0:
                 return math.inf
             if alarms >= SMALLEST_RATE:
-                found = max(found, quantile(power) - quantile(alarms))
-        return found * (1.0 + _ROUND_OFF)
+                largest_mu = max(largest_mu, quantile(power) - quantile(alarms))
+        return largest_mu * (1.0 + _ROUND_OFF)
 
     def _corners(self) -> list[tuple[float, float]]:
         """Corners of a trade-off curve of straight lines: those of the convex hull of some points of delta.
@@ -168,12 +168,12 @@ class _Curve:
             while len(hull) > 1 and _above(hull[-2], hull[-1], (slope, delta)):
                 hull.pop()
             hull.append((slope, delta))
-        found = []
+        corners = []
         for (slope, delta), (next_slope, next_delta) in itertools.pairwise(hull):
             if next_slope > slope:
                 alarms = (delta - next_delta) / (next_slope - slope)
-                found.append((alarms, delta + alarms * slope))
-        return found
+                corners.append((alarms, delta + alarms * slope))
+        return corners
 
 
 def _above(first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]) -> bool:
@@ -303,15 +303,15 @@ def _curve_from(start: float, delta: Callable[[float], float]) -> _Curve:
     return _Curve(delta, start, min(start + width, max(start, _LARGEST_LOSS)))
 
 
-def _renyi_curves(parts: _Parts, neighbours: Neighbours) -> list[_Curve]:
+def _renyi_curves(event_counts: _EventCounts, neighbours: Neighbours) -> list[_Curve]:
     """Curves from Renyi divergences; none where a part has none."""
-    at_two = total_divergence(parts, np.array([2.0]), neighbours)
+    at_two = total_divergence(event_counts, np.array([2.0]), neighbours)
     if at_two is None or not 0.0 < at_two[0] < math.inf:
         return []
     excess = 2.0 ** (0.5 * math.log2(10.0 / float(at_two[0])) + _ORDERS)
     orders = 1.0 + excess[excess > _SMALLEST_EXCESS]
     orders = np.concatenate([[1.0 + _SMALLEST_EXCESS], orders])
-    divergences = total_divergence(parts, orders, neighbours)
+    divergences = total_divergence(event_counts, orders, neighbours)
     assert divergences is not None
     # Canonne, Kamath and Steinke (2020), Proposition 12.
     constants = (orders - 1.0) * (divergences + np.log1p(-1.0 / orders)) - np.log(orders)
@@ -325,16 +325,16 @@ def _renyi_curves(parts: _Parts, neighbours: Neighbours) -> list[_Curve]:
     return [_curve_from(0.0, delta), _Curve(lambda epsilon: min(total_variation, 1.0), 0.0, 0.0)]
 
 
-def _loss_curve(parts: _Parts, neighbours: Neighbours, laplace_grid: float, group: int = 1) -> _Curve:
+def _loss_curve(event_counts: _EventCounts, neighbours: Neighbours, laplace_grid: float, group: int = 1) -> _Curve:
     """Curve from privacy loss distributions, rounded up."""
-    parts = [
+    event_counts = [
         (EpsilonDelta(event.epsilon, 0.0) if isinstance(event, ExponentialMechanism) else event, count)
-        for event, count in parts
+        for event, count in event_counts
         if event != EpsilonDelta(0.0, 0.0)
     ]
-    total, width = loss_distribution(parts, neighbours, group=group), loss_grid(parts, group=group)
-    n_laplace = sum(count for event, count in parts if isinstance(event, Laplace))
-    slack = transform_slack(parts) + n_laplace * laplace_grid**2 / 8.0
+    total, width = loss_distribution(event_counts, neighbours, group=group), loss_grid(event_counts, group=group)
+    n_laplace = sum(count for event, count in event_counts if isinstance(event, Laplace))
+    slack = transform_slack(event_counts) + n_laplace * laplace_grid**2 / 8.0
     ends = (float(total.get_epsilon_for_delta(delta)) for delta in (slack, 1e-6, 1e-3))
     reach = min(next(filter(math.isfinite, ends), _LARGEST_LOSS), _LARGEST_LOSS)
     # Between points of the grid, delta is linear.
@@ -375,31 +375,33 @@ def _group_curve(curve: _Curve, rows: int) -> _Curve:
 
 def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_Curve]:
     """Curves of an event by all means that know every part of it; the first alone where it is exact."""
-    parts = leaves(event)
-    kinds = {type(part) for part, _ in parts}
+    event_counts = leaves(event)
+    kinds = {type(leaf) for leaf, _ in event_counts}
     factor = relation_factor(neighbours)
     if kinds == {Gaussian}:
-        signals = [math.sqrt(count) / part.noise_multiplier for part, count in parts if isinstance(part, Gaussian)]
+        signals = [
+            math.sqrt(count) / leaf.noise_multiplier for leaf, count in event_counts if isinstance(leaf, Gaussian)
+        ]
         return [_gaussian_curve(factor * math.hypot(*signals) * _ROUND_UP)]
-    pure = [pure_epsilon(part, neighbours) for part, _ in parts]
-    epsilons = [count * epsilon for (_, count), epsilon in zip(parts, pure, strict=True) if epsilon is not None]
-    several = sum(count for _, count in parts) > 1
-    found = []
-    if len(epsilons) == len(parts):
+    pure = [pure_epsilon(leaf, neighbours) for leaf, _ in event_counts]
+    epsilons = [count * epsilon for (_, count), epsilon in zip(event_counts, pure, strict=True) if epsilon is not None]
+    several = sum(count for _, count in event_counts) > 1
+    curves = []
+    if len(epsilons) == len(event_counts):
         added = math.fsum(epsilons) * _ROUND_UP
         if kinds == {Laplace} and not several:
             return [_laplace_curve(added, laplace_grid)]
-        found.append(_pure_curve(added))
+        curves.append(_pure_curve(added))
     if kinds <= _LOSS_KINDS and kinds != {ExponentialMechanism} and (several or PoissonSampled in kinds):
-        return [*found, _loss_curve(parts, neighbours, laplace_grid)]
-    found += _renyi_curves(parts, neighbours)
-    event = parts[0][0]
+        return [*curves, _loss_curve(event_counts, neighbours, laplace_grid)]
+    curves += _renyi_curves(event_counts, neighbours)
+    event = event_counts[0][0]
     if isinstance(event, EpsilonDelta) and not several:
-        found.append(_point_curve(event.epsilon, event.delta))
+        curves.append(_point_curve(event.epsilon, event.delta))
     if isinstance(event, PerturbedObjectives) and not several:
         corners = _corner_curve(event, neighbours)
-        found += [] if corners is None else [corners]
-    return found
+        curves += [] if corners is None else [corners]
+    return curves
 
 
 @functools.lru_cache(maxsize=256)
@@ -408,16 +410,16 @@ def _alternative(
 ) -> tuple[_Curve, ...]:
     """All curves that hold for one event that surely happens."""
     scaled = event if rows == 1 else scaled_event(event, rows)
-    found = [] if scaled is None else _curves(scaled, neighbours, laplace_grid)
-    kinds = {type(part) for part, _ in leaves(event)}
+    curves = [] if scaled is None else _curves(scaled, neighbours, laplace_grid)
+    kinds = {type(leaf) for leaf, _ in leaves(event)}
     if rows > 1 and (scaled is None or PoissonSampled in kinds):
-        found += [_group_curve(curve, rows) for curve in _curves(event, neighbours, laplace_grid)]
+        curves += [_group_curve(curve, rows) for curve in _curves(event, neighbours, laplace_grid)]
         if kinds <= {Gaussian, PoissonSampled} and neighbours == "add_remove" and rows <= LARGEST_GROUP:
-            found.append(_loss_curve(leaves(event), neighbours, laplace_grid, rows))
-    if not found or (rows == 1 and found[0].signal is None):
+            curves.append(_loss_curve(leaves(event), neighbours, laplace_grid, rows))
+    if not curves or (rows == 1 and curves[0].signal is None):
         points = [(group_account(event, rows, delta, neighbours).epsilon, delta) for delta in deltas]
-        found += [_point_curve(epsilon, delta) for epsilon, delta in points if math.isfinite(epsilon)]
-    return tuple(found) or (_Curve(lambda epsilon: 1.0, 0.0, 0.0),)
+        curves += [_point_curve(epsilon, delta) for epsilon, delta in points if math.isfinite(epsilon)]
+    return tuple(curves) or (_Curve(lambda epsilon: 1.0, 0.0, 0.0),)
 
 
 def trade_off(event: Event, neighbours: Neighbours, rows: int = 1, delta: float | None = None) -> TradeOff:
@@ -444,7 +446,12 @@ def trade_off(event: Event, neighbours: Neighbours, rows: int = 1, delta: float 
     if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
         raise ValueError(f"rows={rows!r}: must be a whole number of at least 1")
     deltas = () if delta is None else (delta,)
-    parts = leaves(event)
-    if len(parts) == 1 and isinstance(parts[0][0], OneOf) and parts[0][1] == 1:
-        return TradeOff(tuple(_alternative(part, neighbours, rows, deltas, COUNT_GRID) for part in parts[0][0].events))
+    event_counts = leaves(event)
+    if len(event_counts) == 1 and isinstance(event_counts[0][0], OneOf) and event_counts[0][1] == 1:
+        return TradeOff(
+            tuple(
+                _alternative(alternative, neighbours, rows, deltas, COUNT_GRID)
+                for alternative in event_counts[0][0].events
+            )
+        )
     return TradeOff((_alternative(event, neighbours, rows, deltas, LAPLACE_GRID),))

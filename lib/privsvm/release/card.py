@@ -160,7 +160,7 @@ def card_content(
     PrivSVMError
         If the record's event does not give what it says.
     """
-    protection, (guarantee, found) = record.protection, record.judged
+    protection, (guarantee, computed) = record.protection, record.judged
     unit = protection.unit
     whom = "any one row of the table"
     if unit == "person":
@@ -190,7 +190,7 @@ def card_content(
         "relation": guarantee.neighbours,
         "mechanism": guarantee.mechanism,
         "reference": guarantee.reference,
-        "accountant": found.accountant,
+        "accountant": computed.accountant,
         "randomness": "the operating system's entropy; no seed was used or kept",
         "public": [
             "the schema: names, bounds, categories, fill values",
@@ -285,16 +285,16 @@ def card_text(content: Mapping[str, Any]) -> str:
 def _lines(value: Any, indent: str) -> list[str]:
     """Write a value as lines: one for each of a mapping's keys, a dash before each of a list's items."""
     if isinstance(value, Mapping):
-        found = []
+        lines = []
         for key, item in value.items():
             nested = isinstance(item, (Mapping, list, tuple)) and len(item) > 0
-            whole = (
+            release_terms = (
                 [f"{indent}{key}:", *_lines(item, indent + "  ")]
                 if nested
                 else _lines(f"{key}: {_plain(item)}", indent)
             )
-            found += whole
-        return found
+            lines += release_terms
+        return lines
     if isinstance(value, (list, tuple)):
         marked = [_lines(item, indent + "  ") for item in value]
         return [line for item in marked for line in [f"{indent}- {item[0].lstrip()}", *item[1:]]]

@@ -30,7 +30,7 @@ class NoisyCounts:
         Scale b of the Laplace noise on each of them.
     number : int or None
         Answers in all, where that is public.
-    together : int
+    answers_per_unit : int
         Answers that are taken to be right or wrong together, those of one person. Fewer that are make the interval too
         wide.
     """
@@ -40,7 +40,7 @@ class NoisyCounts:
     cells: int
     scale: float
     number: int | None = None
-    together: int = 1
+    answers_per_unit: int = 1
 
     def numbers(self, error: float) -> tuple[float, float]:
         """Range of the number of answers, which is not inside with a share `_FOR_NUMBER` of an error."""
@@ -48,8 +48,8 @@ class NoisyCounts:
             return float(self.number), float(self.number)
         at, weights = _noise(self.scale, 2 * self.cells, 1.0, 0.0)
         reach = float(at[np.searchsorted(np.cumsum(weights), 1.0 - 0.5 * _FOR_NUMBER * error)])
-        found = self.right + self.wrong
-        return max(found - reach, 0.0), max(found + reach, 0.0)
+        total = self.right + self.wrong
+        return max(total - reach, 0.0), max(total + reach, 0.0)
 
 
 def _noise(scale: float, cells: int, first: float, second: float) -> tuple[np.ndarray, np.ndarray]:
@@ -87,11 +87,11 @@ def tail_probability(counts: NoisyCounts, share: float, number: float) -> float:
     """
     from scipy.special import betainc
 
-    said = (1.0 - share) * counts.right - share * counts.wrong
+    statistic = (1.0 - share) * counts.right - share * counts.wrong
     at, weights = _noise(counts.scale, counts.cells, 1.0 - share, share)
-    drawn = math.ceil(number / counts.together)
+    drawn = math.ceil(number / counts.answers_per_unit)
     # At least so many of the drawn must be right for each value of the noise.
-    least = np.ceil((said - at) / counts.together + share * drawn - 1e-9)
+    least = np.ceil((statistic - at) / counts.answers_per_unit + share * drawn - 1e-9)
     inside = np.clip(least, 1.0, max(drawn, 1))
     chance = betainc(inside, drawn - inside + 1.0, share) if drawn else np.zeros(at.size)
     chance = np.where(least <= 0.0, 1.0, np.where(least > drawn, 0.0, chance))

@@ -154,12 +154,12 @@ class Ledger:
             raise PrivSVMError(f"{self.path}: cannot be read ({error}); restore it from a copy") from None
         # A line without its end was being written when a process was killed: nothing was released on it.
         lines = text[: text.rfind("\n") + 1].splitlines()
-        found: list[Entry] = []
+        entries: list[Entry] = []
         previous = _START
         for number, line in enumerate(lines, start=1):
-            found.append(self._entry(line, number, previous))
-            previous = found[-1].head
-        return found
+            entries.append(self._entry(line, number, previous))
+            previous = entries[-1].head
+        return entries
 
     def _entry(self, line: str, number: int, previous: str) -> Entry:
         broken = PrivSVMError(
@@ -179,8 +179,8 @@ class Ledger:
             fields = _Fields.model_validate({name: content[name] for name in _Fields.model_fields})
             with foreign_numbers():
                 guarantee = reread(content["guarantee"], fields.rows)
-                found = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
-            if content["number"] != number or not agree(found.epsilon, fields.epsilon):
+                computed = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
+            if content["number"] != number or not agree(computed.epsilon, fields.epsilon):
                 raise broken
             return Entry(**fields.model_dump(), guarantee=guarantee, head=content["hash"], number=number)
         except (ValueError, KeyError, TypeError):
@@ -199,29 +199,29 @@ class Ledger:
         Entry
             On the disk when this returns.
         """
-        known = self.entries()
+        entries = self.entries()
         line = {
             **content,
             "version": LEDGER_VERSION,
-            "number": len(known) + 1,
-            "previous": known[-1].head if known else _START,
+            "number": len(entries) + 1,
+            "previous": entries[-1].head if entries else _START,
         }
         line["hash"] = content_digest(line)
         text = canonical_json(line) + "\n"
-        entry = self._entry(text, len(known) + 1, line["previous"])
+        entry = self._entry(text, len(entries) + 1, line["previous"])
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as handle:
             # Cut off a line that a killed process left incomplete.
-            whole = handle.read().rfind(b"\n") + 1
-            handle.truncate(whole)
-            handle.seek(whole)
+            complete = handle.read().rfind(b"\n") + 1
+            handle.truncate(complete)
+            handle.seek(complete)
             try:
                 handle.write(text.encode())
                 handle.flush()
                 os.fsync(handle.fileno())
             except OSError:
                 # Perhaps on the disk, perhaps not: taken back, since nothing was released on it.
-                os.ftruncate(handle.fileno(), whole)
+                os.ftruncate(handle.fileno(), complete)
                 raise
         return entry
 
@@ -260,18 +260,18 @@ def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
             "and relation as before"
         )
     unit = entries[0].unit
-    together = compose([entry.guarantee for entry in entries])
+    composed = compose([entry.guarantee for entry in entries])
     rows = max(entry.rows for entry in entries)
-    epsilon, delta, accountant = together.epsilon_proved, float(together.delta or 0.0), str(together.accountant)
+    epsilon, delta, accountant = composed.epsilon_proved, float(composed.delta or 0.0), str(composed.accountant)
     if unit == "person":
         events = tuple(entry.guarantee.event for entry in entries if entry.guarantee.event is not None)
-        assert together.neighbours is not None
+        assert composed.neighbours is not None
         delta = math.fsum(entry.delta for entry in entries)
-        epsilon, delta, accountant = group_account(Composed(events), rows, delta, together.neighbours)
+        epsilon, delta, accountant = group_account(Composed(events), rows, delta, composed.neighbours)
         # Guarantees for persons add up, however many rows of a person each release counts.
         added = math.fsum(entry.epsilon for entry in entries)
         if added < epsilon:
             epsilon, accountant = added, "the budgets are added"
-    if together.status != "proved":
+    if composed.status != "proved":
         accountant = "nothing is proved of all together"
     return Total(account, len(entries), unit, epsilon, delta, accountant)

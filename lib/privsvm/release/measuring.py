@@ -112,20 +112,20 @@ class Measurement:
     @property
     def accuracy(self) -> tuple[float, float, float]:
         """Estimate, and both ends of an interval that holds the accuracy with 95 %."""
-        whole = self._counts(math.fsum(self.right), math.fsum(self.wrong), len(self.right), self.number)
-        return _estimate(whole, _ERROR)
+        total_counts = self._counts(math.fsum(self.right), math.fsum(self.wrong), len(self.right), self.number)
+        return _estimate(total_counts, _ERROR)
 
     @property
     def balanced_accuracy(self) -> tuple[float, float, float]:
         """The same for the mean over the classes; the classes share the error."""
         classes = [self._counts(right, wrong, 1, None) for right, wrong in zip(self.right, self.wrong, strict=True)]
-        found = [_estimate(counts, _ERROR / len(classes)) for counts in classes]
-        estimate, low, high = (math.fsum(own) / len(found) for own in zip(*found, strict=True))
+        estimates = [_estimate(counts, _ERROR / len(classes)) for counts in classes]
+        estimate, low, high = (math.fsum(bounds) / len(estimates) for bounds in zip(*estimates, strict=True))
         return estimate, low, high
 
     def _counts(self, right: float, wrong: float, cells: int, number: int | None) -> NoisyCounts:
         return NoisyCounts(
-            right=right, wrong=wrong, cells=cells, scale=self.scale, number=number, together=self.rows_per_unit
+            right=right, wrong=wrong, cells=cells, scale=self.scale, number=number, answers_per_unit=self.rows_per_unit
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -143,19 +143,19 @@ class Measurement:
     def from_json(cls, content: Mapping[str, Any]) -> Measurement:
         """Read a measurement; raise ValueError where it does not follow from its own numbers."""
         try:
-            found = {name: content[name] for name in (field.name for field in dataclasses.fields(cls))}
-            own = cls(**{**found, "right": tuple(found["right"]), "wrong": tuple(found["wrong"])})
-            same = own.to_json() == dict(content)
+            fields = {name: content[name] for name in (field.name for field in dataclasses.fields(cls))}
+            measurement = cls(**{**fields, "right": tuple(fields["right"]), "wrong": tuple(fields["wrong"])})
+            same = measurement.to_json() == dict(content)
         except (KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
             raise ValueError(f"{error}") from None
         if not same:
             raise ValueError("its intervals do not follow from its counts")
-        return own
+        return measurement
 
     @property
     def words(self) -> str:
         """For people."""
-        said = [
+        shares = [
             f"{name} {estimate:.2f} (95 % interval {low:.2f} to {high:.2f})"
             for name, (estimate, low, high) in (
                 ("accuracy", self.accuracy),
@@ -164,8 +164,8 @@ class Measurement:
         ]
         whom = "rows" if self.rows_per_unit == 1 else "persons"
         return (
-            f"{', '.join(said)}; {MEASURED}, {100 * self.hold_back:.3g} % of the {whom} drawn without looking at them, "
-            "which did not train. The intervals cover the noise on the counts and the drawing of new "
+            f"{', '.join(shares)}; {MEASURED}, {100 * self.hold_back:.3g} % of the {whom} drawn without looking at "
+            "them, which did not train. The intervals cover the noise on the counts and the drawing of new "
             f"{whom} like these"
         )
 
@@ -296,7 +296,11 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
 
 def scale_of(guarantee: Guarantee) -> float | None:
     """Return the scale of the noise of a measurement that a record covers; None where it covers none."""
-    parts = leaves(guarantee.event) if guarantee.event is not None else []
-    if len(parts) == 1 and isinstance(parts[0][0], OneOf) and isinstance(parts[0][0].events[-1], Laplace):
-        return parts[0][0].events[-1].noise_multiplier
+    event_counts = leaves(guarantee.event) if guarantee.event is not None else []
+    if (
+        len(event_counts) == 1
+        and isinstance(event_counts[0][0], OneOf)
+        and isinstance(event_counts[0][0].events[-1], Laplace)
+    ):
+        return event_counts[0][0].events[-1].noise_multiplier
     return None

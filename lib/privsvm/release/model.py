@@ -107,8 +107,8 @@ class ReleasedModel:
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             shape = "x".join(map(str, X.shape))
             raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
-        found: np.ndarray = self._path.scores(X, 0)[0]
-        return found
+        scores: np.ndarray = self._path.scores(X, 0)[0]
+        return scores
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values, as of the estimator: (n,) for two classes, positive for ``classes_[1]``, else (n, c)."""

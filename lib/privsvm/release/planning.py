@@ -97,18 +97,18 @@ def measured_on_real_sets(
         return math.inf if max(by_rows, by_features) > 1 or not same_kind else by_rows + by_features
 
     near = sorted((distance(entry), name) for name, entry in sets.items())
-    found = {}
+    measured = {}
     for name in [name for far, name in near if far < math.inf][:_MOST_SETS]:
         entry = sets[name]
-        whole = entry["measured"]["inf"]
-        known = {float(key): value for key, value in entry["measured"].items() if key != "inf"}
+        without_noise = entry["measured"]["inf"]
+        by_epsilon = {float(key): value for key, value in entry["measured"].items() if key != "inf"}
         for asked in epsilons:
-            epsilon = min(known, key=lambda value: abs(math.log(value * (rows_per_person or 1) / asked)))
-            auc, balanced = known[epsilon]
+            epsilon = min(by_epsilon, key=lambda value: abs(math.log(value * (rows_per_person or 1) / asked)))
+            auc, balanced = by_epsilon[epsilon]
             shape = (entry["rows"], entry["features"], entry["classes"])
             ranges = ((auc[0], auc[2]), (balanced[0], balanced[2]))
-            found[name, epsilon] = Measured(name, *shape, epsilon, *ranges, whole[0][1], whole[1][1])
-    return list(found.values())
+            measured[name, epsilon] = Measured(name, *shape, epsilon, *ranges, without_noise[0][1], without_noise[1][1])
+    return list(measured.values())
 
 
 def made_up_rows(
@@ -189,12 +189,12 @@ def expected_accuracy(
             "classes": list(range(n_classes)),
             "rows": rows,
             "prescaled": False,
-            "columns": {f"x{place}": {"bounds": [-1, 1], "fill": 0} for place in range(features)},
+            "columns": {f"x{column}": {"bounds": [-1, 1], "fill": 0} for column in range(features)},
             "person": None if rows_per_person is None else "id",
             "rows_per_person": rows_per_person,
         }
     )
-    found = []
+    expectations = []
     for difficulty, auc in DIFFICULTIES.items():
         for epsilon in epsilons:
             pairs = []
@@ -214,5 +214,7 @@ def expected_accuracy(
                 margin = scores[:, -1] - (scores[:, :-1].max(axis=1) if scores.shape[1] > 1 else 0.0)
                 pairs.append((_auc(margin, (truth == n_classes - 1).astype(int)), float(np.mean(recalls))))
             aucs, balanced = zip(*pairs, strict=True)
-            found.append(Expected(difficulty, auc, epsilon, (min(aucs), max(aucs)), (min(balanced), max(balanced))))
-    return found
+            expectations.append(
+                Expected(difficulty, auc, epsilon, (min(aucs), max(aucs)), (min(balanced), max(balanced)))
+            )
+    return expectations

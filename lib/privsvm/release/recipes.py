@@ -79,10 +79,10 @@ def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
             f"{nearest_name(recipe.implementation, implementations())}"
         )
     method, parameters = estimator_class(recipe.implementation), dict(recipe.parameters)
-    known = PARAMETERS & set(method.declared)  # type: ignore[attr-defined]
+    allowed = PARAMETERS & set(method.declared)  # type: ignore[attr-defined]
     for name, value in parameters.items():
-        if name not in known:
-            remedy = FIXED.get(name, f"a recipe for {recipe.implementation} may set {', '.join(sorted(known))}")
+        if name not in allowed:
+            remedy = FIXED.get(name, f"a recipe for {recipe.implementation} may set {', '.join(sorted(allowed))}")
             raise PrivSVMError(f"recipe: {name!r} is no parameter of a recipe; leave it out: {remedy}")
         numbers = value.values() if name == "class_weight" and type(value) is dict else [value]
         if not all(type(one) in (str, int, float, bool, type(None)) for one in numbers):
@@ -232,9 +232,9 @@ def train(
             break
     else:
         raise PrivSVMError(f"epsilon={epsilon!r}: {recipe.implementation} cannot keep it for {rows} rows a person")
-    told = {"method": method.__name__, "parameters": plain_parameters(settings)}
+    method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or hold_back is None or source is None:
-        return Trained(estimator, protection, told)
+        return Trained(estimator, protection, method_settings)
     measured = measure(
         estimator._path,
         *held,
@@ -245,4 +245,4 @@ def train(
         rows_per_unit=rows,
         source=source.part("counts"),
     )
-    return Trained(estimator, protection, told, measured)
+    return Trained(estimator, protection, method_settings, measured)

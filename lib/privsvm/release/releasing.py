@@ -172,8 +172,8 @@ def release(
     if accuracy is not None and hold_back is not None:
         raise PrivSVMError("accuracy: it is stated, and hold_back would measure it; give one of them")
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if today is None else today
-    with _reserved(out) as part:
-        resumed = _resume(part, out, ledger, key)
+    with _reserved(out) as draft_folder:
+        resumed = _resume(draft_folder, out, ledger, key)
         if resumed is not None:
             spent = ledger.total(resumed.account)
             if spent is None or resumed.account != schema.name or abs(resumed.epsilon - epsilon) > 1e-6 * epsilon:
@@ -202,10 +202,10 @@ def release(
         delta = default_delta(schema) if delta is None else delta
         settings: dict[str, Any] = {"delta": delta, "neighbours": neighbours, "recipe": recipe}
         trained = train(X, codes, schema, epsilon=epsilon, hold_back=hold_back, units=units, **settings)
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(mode=0o700)
+        shutil.rmtree(draft_folder, ignore_errors=True)
+        draft_folder.mkdir(mode=0o700)
         try:
-            entry_content = _write_part(part, trained, schema, date, accuracy)
+            entry_content = _write_part(draft_folder, trained, schema, date, accuracy)
             with ledger.locked():
                 planned = Entry(**entry_content, head="", number=0)
                 total = ledger.total(schema.name, [planned])
@@ -219,11 +219,11 @@ def release(
                     )
                 entry = ledger.append(entry_content)
         except BaseException:
-            if not _entered(part, ledger):
-                shutil.rmtree(part, ignore_errors=True)
+            if not _entered(draft_folder, ledger):
+                shutil.rmtree(draft_folder, ignore_errors=True)
             raise
         try:
-            _finish(part, out, entry, key)
+            _finish(draft_folder, out, entry, key)
         except OSError as error:
             raise PrivSVMError(
                 f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: mend that and "
@@ -240,11 +240,11 @@ def _check_budget(total: Total, budget: float | None) -> None:
         )
 
 
-def _write_part(part: Path, trained: Any, schema: Schema, date: str, accuracy: str | None) -> dict[str, Any]:
+def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, accuracy: str | None) -> dict[str, Any]:
     """Write the model and what its card will say; return what the ledger needs."""
     estimator = trained.estimator
     digest = write_model(
-        part,
+        draft_folder,
         estimator._path,
         classes=schema.ordered_classes,
         n_features=estimator.n_features_in_,
@@ -253,8 +253,8 @@ def _write_part(part: Path, trained: Any, schema: Schema, date: str, accuracy: s
         protection=trained.protection,
         table=schema.to_json(),
     )
-    record = read_model(part)[1]
-    write_json(part / _DRAFT, card_content(record, schema.name, date, accuracy, trained.measured))
+    record = read_model(draft_folder)[1]
+    write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.measured))
     return {
         "account": schema.name,
         "unit": trained.protection.unit,
@@ -267,54 +267,54 @@ def _write_part(part: Path, trained: Any, schema: Schema, date: str, accuracy: s
     }
 
 
-def _entered(part: Path, ledger: Ledger) -> list[Entry]:
+def _entered(draft_folder: Path, ledger: Ledger) -> list[Entry]:
     """Find the model of a temporary folder in the ledger."""
     try:
-        digest = read_model(part)[1].digest
+        digest = read_model(draft_folder)[1].digest
     except (PrivSVMError, OSError):
         return []
     return [entry for entry in ledger.entries() if entry.model == digest]
 
 
-def _resume(part: Path, out: Path, ledger: Ledger, key: str | os.PathLike[str] | None) -> Entry | None:
+def _resume(draft_folder: Path, out: Path, ledger: Ledger, key: str | os.PathLike[str] | None) -> Entry | None:
     """Finish a release that was entered into the ledger before its process ended; else clear the place."""
-    if not part.exists():
+    if not draft_folder.exists():
         return None
-    entered = _entered(part, ledger)
+    entered = _entered(draft_folder, ledger)
     if not entered:
-        shutil.rmtree(part)
+        shutil.rmtree(draft_folder)
         return None
-    for path in part.iterdir():
+    for path in draft_folder.iterdir():
         if path.name not in (ARRAYS, RECORD, CARD, PAGE, _DRAFT):
             # Half a file of the process that was killed.
             path.unlink()
-    _finish(part, out, entered[0], key)
+    _finish(draft_folder, out, entered[0], key)
     return entered[0]
 
 
-def _finish(part: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | None) -> None:
+def _finish(draft_folder: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | None) -> None:
     """Write the card, and give the folder its name."""
-    draft = part / _DRAFT
-    content = read_json(draft if draft.exists() else part / CARD)
+    draft = draft_folder / _DRAFT
+    content = read_json(draft if draft.exists() else draft_folder / CARD)
     content["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head}
-    write_text(part / PAGE, card_page(content))
+    write_text(draft_folder / PAGE, card_page(content))
     card = {
         # A draft without a version is of the first.
         "version": 1,
         **{name: value for name, value in content.items() if name not in ("files", "digest", "signature")},
         "format": CARD_FORMAT,
-        "files": {name: sha256_of_file(part / name) for name in (ARRAYS, RECORD, PAGE)},
+        "files": {name: sha256_of_file(draft_folder / name) for name in (ARRAYS, RECORD, PAGE)},
     }
     card["digest"] = content_digest(card)
     if key is not None:
         card["signature"] = signature_of(card["digest"], key)
-    write_json(part / CARD, card)
+    write_json(draft_folder / CARD, card)
     draft.unlink(missing_ok=True)
     # It is to be handed over, and written by nobody else, whatever the umask says.
-    for path in part.iterdir():
+    for path in draft_folder.iterdir():
         os.chmod(path, 0o644)
-    os.chmod(part, 0o755)  # nosec B103
-    os.rename(part, out)
+    os.chmod(draft_folder, 0o755)  # nosec B103
+    os.rename(draft_folder, out)
 
 
 def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement | None:
@@ -326,14 +326,14 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
         return None
     # Intervals take time, the more so for absurd numbers: those that are possible come first.
     counts = [stated.get(name) for name in _COUNTS]
-    if any(not isinstance(own, list) or len(own) != len(record.classes) for own in counts):
+    if any(not isinstance(class_counts, list) or len(class_counts) != len(record.classes) for class_counts in counts):
         raise ValueError("it has no counts for each class")
     numbers = [*counts[0], *counts[1], stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
     possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
     if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
         raise ValueError("its scale or noise is not that of the guarantee, or its counts are of no rows")
-    found = Measurement.from_json(stated)
-    return found
+    measurement = Measurement.from_json(stated)
+    return measurement
 
 
 def _check_terms(record: ModelFile) -> None:
@@ -363,9 +363,16 @@ def _check_terms(record: ModelFile) -> None:
 def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
     """Raise PrivSVMError unless a card, and its page, say what its record gives."""
     protection, guarantee = record.protection, record.judged[0]
-    said = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
+    card_terms = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
     unit = {"kind": protection.unit, "rows": protection.rows}
-    if said != (record.digest, protection.epsilon, protection.delta, guarantee.status, guarantee.neighbours, unit):
+    if card_terms != (
+        record.digest,
+        protection.epsilon,
+        protection.delta,
+        guarantee.status,
+        guarantee.neighbours,
+        unit,
+    ):
         raise PrivSVMError(
             f"{folder / CARD}: says another epsilon, for others, or another model than {RECORD}; get the folder again"
         )
@@ -379,14 +386,20 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
     stated = None if measured is not None else card["accuracy"]
     version = card["version"]
     expected, first = (
-        card_content(record, account, card["date"], stated, measured, version=version, first=own and version == 1)
-        for own in (False, True)
+        card_content(
+            record, account, card["date"], stated, measured, version=version, first=first_version and version == 1
+        )
+        for first_version in (False, True)
     )
     for name, value in expected.items():
         if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):
             raise PrivSVMError(f"{folder / CARD}: {name} is not what {RECORD} gives; get the folder again")
-    place = card["ledger"]
-    if place["account"] != account or place["entry"] < 1 or not re.fullmatch("[0-9a-f]{64}", place["head"]):
+    ledger_entry = card["ledger"]
+    if (
+        ledger_entry["account"] != account
+        or ledger_entry["entry"] < 1
+        or not re.fullmatch("[0-9a-f]{64}", ledger_entry["head"])
+    ):
         raise PrivSVMError(f"{folder / CARD}: ledger is no place of this data set's; get the folder again")
     if read_regular_file(folder / PAGE, LARGEST_JSON, _AGAIN) not in [page.encode() for page in card_pages(card)]:
         raise PrivSVMError(f"{folder / PAGE}: is not the page of {CARD}; get the folder again")
@@ -429,10 +442,10 @@ def verify(
             raise PrivSVMError(f"{path}: is none of the card's files; take it out of the folder")
     for name, largest in ((RECORD, LARGEST_JSON), (PAGE, LARGEST_JSON), (ARRAYS, LARGEST_ARRAYS)):
         try:
-            found = hashlib.sha256(read_regular_file(folder / name, largest, _AGAIN)).hexdigest()
+            digest = hashlib.sha256(read_regular_file(folder / name, largest, _AGAIN)).hexdigest()
         except FileNotFoundError:
             raise PrivSVMError(f"{folder / name}: file not found; {_AGAIN}") from None
-        if found != card["files"][name]:
+        if digest != card["files"][name]:
             raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; {_AGAIN}")
     _, record = read_model(folder)
     _check_card(folder, card, record)

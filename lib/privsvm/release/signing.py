@@ -35,10 +35,10 @@ def check_form(signature: str | None) -> None:
     """Raise PrivSVMError for a signature that is damaged: no digest of the card covers it."""
     try:
         signed = bytes.fromhex(str(signature)[:128])
-        whole = str(signature) == signed.hex() + _checksum(signed)
+        is_complete = str(signature) == signed.hex() + _checksum(signed)
     except ValueError:
-        whole = False
-    if signature is not None and not whole:
+        is_complete = False
+    if signature is not None and not is_complete:
         raise PrivSVMError("the signature of the card is damaged; get the card again")
 
 

@@ -45,30 +45,30 @@ def inspect_table(
         columns = table_columns(path, delimiter_of(path) if delimiter is None else delimiter, tally)
         numbers = {name: _numbers(values) for name, values in columns.items()}
         lines = [_share_read(name, np.isfinite(column), "are numbers") for name, column in numbers.items()]
-        found = [text for name, column in numbers.items() for text in _scaled_by_itself(name, column)]
-        return lines + _about_records(tally) + found
+        findings = [text for name, column in numbers.items() for text in _scaled_by_itself(name, column)]
+        return lines + _about_records(tally) + findings
     extra = [schema.label] + ([schema.person] if schema.person else [])
-    whole: dict[str, list[str]] = {}
-    for block in read_chunks(path, schema, extra, whole=True, tally=tally):
+    table: dict[str, list[str]] = {}
+    for block in read_chunks(path, schema, extra, all_columns=True, tally=tally):
         for name, values in block.items():
-            whole.setdefault(name, []).extend(values)
-    if not whole:
+            table.setdefault(name, []).extend(values)
+    if not table:
         return ["no rows: the model will hold noise alone"]
-    lines = [_share_read(schema.label, _listed(whole[schema.label], schema.classes))]
-    found = _about_records(tally) + _about_labels(schema, whole[schema.label])
+    lines = [_share_read(schema.label, _listed(table[schema.label], schema.classes))]
+    findings = _about_records(tally) + _about_labels(schema, table[schema.label])
     for name, column in schema.features.items():
         if column.kind == "categories":
-            read = _listed(whole[name], column.words)
-            found += _about_categories(name, column, whole[name], read)
+            read = _listed(table[name], column.words)
+            findings += _about_categories(name, column, table[name], read)
         else:
-            numbers_read = np.array([column.read(value, schema.decimal) for value in whole[name]])
+            numbers_read = np.array([column.read(value, schema.decimal) for value in table[name]])
             read = np.isfinite(numbers_read)
-            found += _about_numbers(name, column, whole[name], numbers_read, schema.decimal)
+            findings += _about_numbers(name, column, table[name], numbers_read, schema.decimal)
         lines.append(_share_read(name, read))
     if schema.person:
-        lines.append(_share_read(schema.person, np.array([person.strip() != "" for person in whole[schema.person]])))
-        found += _about_persons(schema, whole[schema.person])
-    return lines + found
+        lines.append(_share_read(schema.person, np.array([person.strip() != "" for person in table[schema.person]])))
+        findings += _about_persons(schema, table[schema.person])
+    return lines + findings
 
 
 def _listed(values: Sequence[str], words: Sequence[str]) -> np.ndarray:
@@ -87,17 +87,17 @@ def _about_records(tally: Tally) -> list[str]:
 
 def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
     counts, strange = Counter(map(normalise_label, labels)), np.array(labels)[~_listed(labels, schema.classes)]
-    found = [f"{len(labels)} rows: too few for any noise to leave something"] if len(labels) < _FEW else []
+    findings = [f"{len(labels)} rows: too few for any noise to leave something"] if len(labels) < _FEW else []
     if len(strange):
-        found.append(
+        findings.append(
             f"label: {len(strange)} rows have none of the classes{_such_as(strange)}; each counts as an empty row of "
             "the first class"
         )
     present = [name for name in schema.classes if counts[normalise_label(name)]]
     if len(present) == 1:
-        found.append(f"label: only class {present[0]!r} occurs; the model cannot tell classes apart")
+        findings.append(f"label: only class {present[0]!r} occurs; the model cannot tell classes apart")
     absent = [name for name in schema.classes if name not in present]
-    return found + [f"label: class {name!r} does not occur" for name in absent if len(present) > 1]
+    return findings + [f"label: class {name!r} does not occur" for name in absent if len(present) > 1]
 
 
 def _about_categories(name: str, column: Column, values: Sequence[str], read: np.ndarray) -> list[str]:
@@ -111,29 +111,36 @@ def _about_categories(name: str, column: Column, values: Sequence[str], read: np
 def _about_numbers(
     name: str, column: Column, values: Sequence[str], numbers: np.ndarray, decimal: str | None
 ) -> list[str]:
-    known = numbers[np.isfinite(numbers)]
+    finite_numbers = numbers[np.isfinite(numbers)]
     low, high = column.limits
-    outside = int(((known < low) | (known > high)).sum())
-    found = []
+    outside = int(((finite_numbers < low) | (finite_numbers > high)).sum())
+    findings = []
     unread = [value for value, number in zip(values, numbers, strict=True) if not np.isfinite(number)]
     strange = [value for value in unread if value.strip().lower() not in MISSING]
-    if not len(known):
-        found.append(f"{name}: NONE of its values could be read: its feature will be the same in all rows")
+    if not len(finite_numbers):
+        findings.append(f"{name}: NONE of its values could be read: its feature will be the same in all rows")
     if len(unread) > len(strange):
-        found.append(f"{name}: {len(unread) - len(strange)} values are missing; they count as the fill value")
+        findings.append(f"{name}: {len(unread) - len(strange)} values are missing; they count as the fill value")
     if strange:
         commas = decimal != "," and any(column.read(value, ",") == column.read(value, ",") for value in strange)
         remedy = '; where commas are decimal marks, set `decimal: ","`' if commas else ""
-        found.append(
+        findings.append(
             f"{name}: {len(strange)} values cannot be read{_such_as(strange)}; they count as the fill value{remedy}"
         )
     if outside:
-        found.append(f"{name}: {outside} values lie outside the bounds; each counts as the nearer end")
-    if len(known) and np.ptp(known) < 0.05 * (high - low):
-        found.append(f"{name}: the values fill less than a twentieth of the bounds; narrower public ones would help")
-    if column.kind == "number" and len(known) > 2 and (known.min(), known.max()) == (low, high) and low != round(low):
-        found.append(f"{name}: the bounds are the least and the greatest value exactly; were they read off the rows?")
-    return found + (_scaled_by_itself(name, numbers) if column.kind == "number" else [])
+        findings.append(f"{name}: {outside} values lie outside the bounds; each counts as the nearer end")
+    if len(finite_numbers) and np.ptp(finite_numbers) < 0.05 * (high - low):
+        findings.append(f"{name}: the values fill less than a twentieth of the bounds; narrower public ones would help")
+    if (
+        column.kind == "number"
+        and len(finite_numbers) > 2
+        and (finite_numbers.min(), finite_numbers.max()) == (low, high)
+        and low != round(low)
+    ):
+        findings.append(
+            f"{name}: the bounds are the least and the greatest value exactly; were they read off the rows?"
+        )
+    return findings + (_scaled_by_itself(name, numbers) if column.kind == "number" else [])
 
 
 def _such_as(values: Iterable[str]) -> str:
@@ -145,8 +152,8 @@ def _such_as(values: Iterable[str]) -> str:
 def _numbers(values: Sequence[str]) -> np.ndarray:
     """Read numbers (n,) of a column of which nothing is declared, with points or commas; NaN for what is none."""
     reader = Column(bounds=(0, 1))
-    found = np.array([reader.number(value) for value in values])
-    return np.where(np.isnan(found), [reader.read(value, ",") for value in values], found)
+    point_numbers = np.array([reader.number(value) for value in values])
+    return np.where(np.isnan(point_numbers), [reader.read(value, ",") for value in values], point_numbers)
 
 
 def _scaled_by_itself(name: str, numbers: np.ndarray) -> list[str]:
@@ -170,7 +177,7 @@ def _about_persons(schema: Schema, persons: Sequence[str]) -> list[str]:
     nobody = counts.pop("", 0)
     most = schema.rows_per_person or 1
     left_out = sum(count - most for count in counts.values() if count > most)
-    found = [f"{schema.person}: {nobody} rows name nobody and are left out"] if nobody else []
+    findings = [f"{schema.person}: {nobody} rows name nobody and are left out"] if nobody else []
     if left_out:
-        found.append(f"{schema.person}: {left_out} rows beyond the first {most} of their person are left out")
-    return found
+        findings.append(f"{schema.person}: {left_out} rows beyond the first {most} of their person are left out")
+    return findings

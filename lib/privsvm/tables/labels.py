@@ -26,8 +26,8 @@ def normalise_label(value: Any) -> str:
         The text without surrounding blanks, and 7 for 7.0: files of numbers have the one or the other.
     """
     text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
-    whole = _WHOLE.fullmatch(text)
-    return text if whole is None else whole[1] or whole[2]
+    whole_number = _WHOLE.fullmatch(text)
+    return text if whole_number is None else whole_number[1] or whole_number[2]
 
 
 def parse_words(value: Any) -> tuple[str, ...]:

@@ -176,8 +176,12 @@ class Column(Model):
     @property
     def words(self) -> tuple[str, ...]:
         """All categories, with the one for unknown values."""
-        own = self.categories or ()
-        return own if self.unknown is None or same_word(self.unknown, own) is not None else (*own, self.unknown)
+        categories = self.categories or ()
+        return (
+            categories
+            if self.unknown is None or same_word(self.unknown, categories) is not None
+            else (*categories, self.unknown)
+        )
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> Column:
@@ -358,9 +362,9 @@ class Schema(Model):
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON values, from which `parse_schema` makes the same."""
-        found = {name: _json(value) for name, value in self if name != "columns" and value is not None}
+        content = {name: _json(value) for name, value in self if name != "columns" and value is not None}
         # A list: canonical JSON sorts the keys of mappings, and the order is that of the features.
-        return found | {"columns": [[name, _plain(column)] for name, column in self.columns.items()]}
+        return content | {"columns": [[name, _plain(column)] for name, column in self.columns.items()]}
 
 
 def _plain(column: Column) -> Any:

@@ -83,17 +83,17 @@ class Encoder:
         """
         n_rows = len(columns[next(iter(self.schema.features))])
         X = np.zeros((n_rows, len(self.feature_names)))
-        place = 0
+        feature_index = 0
         for name, column in self.schema.features.items():
             values = columns[name]
             if column.kind == "categories":
                 codes = self._category_codes(name, column, values)
-                known = np.flatnonzero(codes >= 0)
-                X[known, place + codes[known]] = 1.0
-                place += len(column.words)
+                encoded_rows = np.flatnonzero(codes >= 0)
+                X[encoded_rows, feature_index + codes[encoded_rows]] = 1.0
+                feature_index += len(column.words)
             else:
-                X[:, place] = _scaled(column, values, self.schema.decimal)
-                place += 1
+                X[:, feature_index] = _scaled(column, values, self.schema.decimal)
+                feature_index += 1
         return X
 
     def labels(self, values: Sequence[Any]) -> np.ndarray:
@@ -124,18 +124,18 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _looked_up(values: Sequence[Any], known: dict[str, int], code: Callable[[Any], int]) -> np.ndarray:
+def _looked_up(values: Sequence[Any], code_of_text: dict[str, int], code: Callable[[Any], int]) -> np.ndarray:
     """Codes (n) of values; those of texts are worked out once."""
-    found = np.empty(len(values), dtype=np.int64)
+    codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
         # Different values of other types may be equal as keys (1 and True).
-        answer = known.get(value) if type(value) is str else None
-        if answer is None:
-            answer = code(value)
-            if type(value) is str and len(known) < _REMEMBERED:
-                known[value] = answer
-        found[row] = answer
-    return found
+        value_code = code_of_text.get(value) if type(value) is str else None
+        if value_code is None:
+            value_code = code(value)
+            if type(value) is str and len(code_of_text) < _REMEMBERED:
+                code_of_text[value] = value_code
+        codes[row] = value_code
+    return codes
 
 
 def parse_numbers(values: Sequence[Any]) -> np.ndarray:
@@ -279,11 +279,11 @@ def _checked_names(path: Any, table: DelimitedText) -> list[str]:
     return names
 
 
-def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Sequence[str], whole: bool) -> None:
+def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Sequence[str], all_columns: bool) -> None:
     """Raise one error for all columns that the schema and the file do not share."""
     missing = [name for name in (*schema.features, *extra) if name not in names]
-    known = {*schema.columns, schema.label, schema.person}
-    undeclared = [name for name in names if name not in known] if whole else []
+    declared = {*schema.columns, schema.label, schema.person}
+    undeclared = [name for name in names if name not in declared] if all_columns else []
     problems = []
     if missing:
         hint = nearest_name(missing[0], names) if len(missing) == 1 else ""
@@ -299,7 +299,7 @@ def read_chunks(
     schema: Schema,
     extra: Sequence[str] = (),
     *,
-    whole: bool = False,
+    all_columns: bool = False,
     rows: int = _CHUNK,
     tally: Tally | None = None,
 ) -> Iterator[dict[str, Sequence[str]]]:
@@ -313,7 +313,7 @@ def read_chunks(
         Names the columns to read.
     extra : sequence of str
         Further columns to read: label, person.
-    whole : bool, default=False
+    all_columns : bool, default=False
         Whether columns that the schema does not name are an error, which says all of them.
     rows : int
         Rows in a block.
@@ -333,7 +333,7 @@ def read_chunks(
     tally = Tally() if tally is None else tally
     with open_table(path, schema.delimiter) as table:
         names = _checked_names(path, table)
-        _check_columns(path, names, schema, extra, whole)
+        _check_columns(path, names, schema, extra, all_columns)
         wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
         block: list[list[str]] = []
         for record in table:
@@ -385,7 +385,7 @@ def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
     encoder, tally = Encoder(schema), Tally()
     names = {normalise_label(name): name for name in schema.classes}
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], []
-    for columns in read_chunks(path, schema, [schema.label], whole=True, tally=tally):
+    for columns in read_chunks(path, schema, [schema.label], all_columns=True, tally=tally):
         if tally.first is not None:
             raise PrivSVMError(f"{path}: {tally.first}; mend that line")
         blocks.append(encoder.features(columns))
@@ -430,7 +430,7 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
     units = [np.zeros(0, dtype=np.int64)]
     numbers: dict[str, int] = {}
     seen: Counter[str] = Counter()
-    for columns in read_chunks(path, schema, extra, whole=True):
+    for columns in read_chunks(path, schema, extra, all_columns=True):
         X, codes = encoder.features(columns), encoder.labels(columns[schema.label])
         X[codes < 0] = 0.0
         codes[codes < 0] = 0
@@ -442,8 +442,8 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
             units.append(np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64))
         blocks.append(X)
         labels.append(codes)
-    found = np.concatenate(labels)
-    return np.concatenate(blocks), found, np.concatenate(units) if schema.person else np.arange(len(found))
+    all_codes = np.concatenate(labels)
+    return np.concatenate(blocks), all_codes, np.concatenate(units) if schema.person else np.arange(len(all_codes))
 
 
 def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:

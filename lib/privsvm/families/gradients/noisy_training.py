@@ -356,7 +356,7 @@ def release_noisy_gradient(
             scaled = scale_rows(to_scale, scaling, plan.n_rows, releases, noise, neighbours, steps.fit_intercept)
             trained = run(scaled.rows, codes, n_vectors)
             return scaled.model(trained.coef)
-        models = [run(to_scale, own, vectors) for own, vectors in problems]
+        models = [run(to_scale, problem_codes, vectors) for problem_codes, vectors in problems]
         return np.concatenate([m.coef for m in models]), np.concatenate([m.intercept for m in models])
 
     # Threads work on the blocks of one model.

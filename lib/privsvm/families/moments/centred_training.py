@@ -168,7 +168,9 @@ class CentredRowsClassifier(PrivateClassifier):
         """Noise multiplier of the centre, and what follows."""
         multiplier = relation_factor(self.neighbours) * gaussian_noise_multiplier(epsilon, delta) * _ROUND_UP
         share = share_of_centre(n_features, rows_per_noise(n_rows, epsilon, delta, self.neighbours))
-        plan = self._training(lambda own: multiplier / math.sqrt((1.0 - share) * own), n_features + 1)
+        plan = self._training(
+            lambda release_share: multiplier / math.sqrt((1.0 - share) * release_share), n_features + 1
+        )
         return multiplier / math.sqrt(share), plan._replace(signal=1.0 / multiplier)
 
     def _model(

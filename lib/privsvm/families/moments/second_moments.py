@@ -116,7 +116,7 @@ def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHAR
     return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
 
 
-def share_beside(moment: float, whole: float, condition: float, n_features: int, rounding: float) -> float:
+def share_beside(moment: float, joint: float, condition: float, n_features: int, rounding: float) -> float:
     """Share of a budget for sums of gradients beside a Gram matrix, where a row is replaced: more than what it leaves.
 
     Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
@@ -131,7 +131,7 @@ def share_beside(moment: float, whole: float, condition: float, n_features: int,
     ----------
     moment : float
         Share of the Gram matrix, were it released alone.
-    whole : float
+    joint : float
         Share of both together.
     condition : float
         Condition number of the matrix that rows are multiplied by before their gradients; 1 or more.
@@ -143,18 +143,18 @@ def share_beside(moment: float, whole: float, condition: float, n_features: int,
     Returns
     -------
     float
-        The steps' share: from ``whole - moment`` to `whole`.
+        The steps' share: from ``joint - moment`` to `joint`.
     """
-    flat, least = condition**-2.0, whole - moment
+    flat, least = condition**-2.0, joint - moment
     # Rounding, and rows that truncation makes shorter than 1, move the Gram matrix whatever the angle is.
-    whole -= moment * (rounding + 2.0 * n_features / CELLS**2)
+    joint -= moment * (rounding + 2.0 * n_features / CELLS**2)
     moment *= 1.0 - rounding
-    # The derivative is 0 at flat whole (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
-    cubic = flat * whole * np.array([1.0, 3.0, 3.0, 1.0])
+    # The derivative is 0 at flat joint (1 + x)^3 = 4 moment (1 - (1 - 2 flat) x).
+    cubic = flat * joint * np.array([1.0, 3.0, 3.0, 1.0])
     cubic[2:] += 4.0 * moment * np.array([1.0 - 2.0 * flat, -1.0])
     roots = np.roots(cubic) if np.any(cubic) else np.empty(0)
     x = np.append(np.clip(roots.real, 0.0, 1.0), [0.0, 1.0])
-    most = float(((whole - 4.0 * moment * x / (1.0 + x) ** 2) * (1.0 + flat * x)).min())
+    most = float(((joint - 4.0 * moment * x / (1.0 + x) ** 2) * (1.0 + flat * x)).min())
     return max(most * (1.0 - _TURNED * (math.sqrt(n_features) + 1.0) / CELLS), least)
 
 

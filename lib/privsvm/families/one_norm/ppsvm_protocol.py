@@ -347,7 +347,7 @@ def make_block(
     secrets: Arrays,
     agreement: Mapping[str, Any],
     entity: str,
-    part: Part,
+    subset: Part,
     digests: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
     """Make one entity's public message about some rows.
@@ -355,14 +355,14 @@ def make_block(
     Parameters
     ----------
     columns : mapping
-        ``<part>_<s>`` (n, n_j): its own columns.
+        ``<subset>_<s>`` (n, n_j): its own columns.
     secrets : mapping
         Its own, from `draw_secrets`.
     agreement : mapping
         From `kernel_agreement`.
     entity : str
         Its name.
-    part : {"train", "test"}
+    subset : {"train", "test"}
         Whether these are training rows, of which there must be as many as agreed, or rows to predict.
     digests : sequence of str (S) or None
         Of the rows' labels or identifiers as this entity has them (`rows_digest`), for the trainer to compare.
@@ -370,7 +370,7 @@ def make_block(
     Returns
     -------
     dict of str to ndarray
-        ``entity`` (its name), ``<part>_<s>`` (n, mbar) and, with digests, ``rows_<s>``.
+        ``entity`` (its name), ``<subset>_<s>`` (n, mbar) and, with digests, ``rows_<s>``.
 
     Raises
     ------
@@ -379,27 +379,29 @@ def make_block(
     """
     message = {"entity": np.array(entity)}
     for split in range(agreement["n_splits"]):
-        own_columns = _own_columns(columns, agreement, entity, part, split)
+        own_columns = _own_columns(columns, agreement, entity, subset, split)
         try:
             block = secret_of(secrets, split).publish(own_columns, agreement["kernel"], agreement["gamma"] or math.nan)
         except (KeyError, ValueError) as error:
             raise PrivSVMError(
                 f"{entity}, split {split}: its secrets do not fit its columns ({error}); draw them again"
             ) from None
-        message[f"{part}_{split}"] = block
+        message[f"{subset}_{split}"] = block
         if digests is not None:
             message[f"rows_{split}"] = np.array(digests[split])
     return message
 
 
-def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, part: Part, split: int) -> np.ndarray:
+def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, subset: Part, split: int) -> np.ndarray:
     """One entity's columns of one split, checked against what was agreed."""
     counts = {item["name"]: item["columns"] for item in agreement["entities"]}
     if entity not in counts:
         raise PrivSVMError(f"{entity}: is not among the entities of the agreement ({', '.join(counts)})")
-    own_columns = columns.get(f"{part}_{split}")
+    own_columns = columns.get(f"{subset}_{split}")
     if own_columns is None:
-        raise PrivSVMError(f"{entity}, split {split}: its columns of the {part} rows are missing; make its file again")
+        raise PrivSVMError(
+            f"{entity}, split {split}: its columns of the {subset} rows are missing; make its file again"
+        )
     if own_columns.ndim != 2 or own_columns.shape[1] == 0:
         raise PrivSVMError(f"{entity}, split {split}: it has no column; have fewer entities, or give it one")
     if own_columns.shape[1] != counts[entity]:
@@ -413,7 +415,7 @@ def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, par
             f"{entity}, split {split}: row {row} of its column {column} holds {own_columns[row, column]}; fill or drop "
             "the row, at all entities alike"
         )
-    if part == "train" and own_columns.shape[0] != agreement["rows"]["train"][split]:
+    if subset == "train" and own_columns.shape[0] != agreement["rows"]["train"][split]:
         raise PrivSVMError(
             f"{entity}, split {split}: it has {own_columns.shape[0]} training rows, agreed were "
             f"{agreement['rows']['train'][split]}; all entities must hold the same rows in the same order"
@@ -422,7 +424,7 @@ def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, par
 
 
 def combine_messages(
-    messages: Mapping[str, Arrays], agreement: Mapping[str, Any], part: Part, digests: Sequence[str] | None = None
+    messages: Mapping[str, Arrays], agreement: Mapping[str, Any], subset: Part, digests: Sequence[str] | None = None
 ) -> list[np.ndarray]:
     """Combine the messages of all entities into the public kernel of each split.
 
@@ -432,7 +434,7 @@ def combine_messages(
         From `make_block`, by the file each came in.
     agreement : mapping
         From `kernel_agreement`.
-    part : {"train", "test"}
+    subset : {"train", "test"}
         What the messages are about.
     digests : sequence of str (S) or None
         Of the rows as the reader has them; messages with digests must have the same.
@@ -462,21 +464,23 @@ def combine_messages(
             )
     missing = [name for name in names if name not in by_name]
     if missing:
-        raise PrivSVMError(f"{', '.join(missing)}: has published no block of the {part} rows; wait for it")
+        raise PrivSVMError(f"{', '.join(missing)}: has published no block of the {subset} rows; wait for it")
     kernels = []
     for split in range(agreement["n_splits"]):
         blocks = {}
         for name in names:
-            block = by_name[name].get(f"{part}_{split}")
+            block = by_name[name].get(f"{subset}_{split}")
             if block is None:
-                raise PrivSVMError(f"{name}, split {split}: its message has no block of the {part} rows; publish again")
+                raise PrivSVMError(
+                    f"{name}, split {split}: its message has no block of the {subset} rows; publish again"
+                )
             blocks[name] = block
         _check_digests(by_name, names, split, None if digests is None else digests[split])
         try:
             kernel = combine_blocks(blocks, agreement["kernel"])
         except ValueError as error:
             raise PrivSVMError(f"split {split}: {error}") from None
-        rows = agreement["rows"]["train"][split] if part == "train" else len(kernel)
+        rows = agreement["rows"]["train"][split] if subset == "train" else len(kernel)
         if kernel.shape != (rows, agreement["mbar"][split]):
             raise PrivSVMError(
                 f"split {split}: the blocks of {', '.join(names)} have shape {kernel.shape}, agreed was "

@@ -413,7 +413,7 @@ def release_one_vs_rest(
     audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     published_constant: bool = False,
     solve: SolveProblems = solve_one_vs_rest,
-    together: Callable[[float], float] | None = None,
+    joint_sensitivity: Callable[[float], float] | None = None,
 ) -> OneVsRestRelease:
     """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
 
@@ -452,7 +452,7 @@ def release_one_vs_rest(
         Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
     solve : callable, default=solve_one_vs_rest
         From rows, codes, `n_classes`, `C`, the gap and `data_norm` to the exact weights (k, d).
-    together : callable or None, default=None
+    joint_sensitivity : callable or None, default=None
         From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
         one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
 
@@ -463,13 +463,17 @@ def release_one_vs_rest(
     target = public_gap(gap, C, data_norm)
     most_rows = rounded_rows(target, n_classes, C, data_norm)
     check_rows(rows.shape[0], most_rows)
-    sensitivity = solution_sensitivity(C * data_norm, neighbours, target) if together is None else together(target)
+    sensitivity = (
+        solution_sensitivity(C * data_norm, neighbours, target)
+        if joint_sensitivity is None
+        else joint_sensitivity(target)
+    )
     if published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
     started = time.perf_counter()
     weights = solve(rows, codes, n_classes, C, target, data_norm)
     fit_seconds = time.perf_counter() - started
-    vectors = weights if together is None else weights.reshape(1, -1)
+    vectors = weights if joint_sensitivity is None else weights.reshape(1, -1)
     mechanisms = tuple(
         VectorsMechanism(
             noise=noise,

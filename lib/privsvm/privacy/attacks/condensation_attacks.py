@@ -59,14 +59,14 @@ def third_members(rows: Any, condensed_rows: Any, group_of: np.ndarray) -> tuple
     means = condensed_rows[group_of[members[:, 0]]]
     spread = _spread(rows)
     error = np.zeros(rows.shape[0])
-    for place in range(_GROUP):
-        known = rows[members[:, (place + 1) % _GROUP]] + rows[members[:, (place + 2) % _GROUP]]
-        off = abs(_GROUP * means - known - rows[members[:, place]])
+    for position in range(_GROUP):
+        others = rows[members[:, (position + 1) % _GROUP]] + rows[members[:, (position + 2) % _GROUP]]
+        off = abs(_GROUP * means - others - rows[members[:, position]])
         if scipy.sparse.issparse(off):
             # An error in an entry of which all three members have a 0 does not arise: their mean has one too.
-            error[members[:, place]] = off.multiply(1.0 / spread[None]).tocsr().max(axis=1).toarray().ravel()
+            error[members[:, position]] = off.multiply(1.0 / spread[None]).tocsr().max(axis=1).toarray().ravel()
         else:
-            error[members[:, place]] = (off / spread).max(axis=1, initial=0.0)
+            error[members[:, position]] = (off / spread).max(axis=1, initial=0.0)
     return attacked, error[attacked]
 
 
@@ -231,25 +231,31 @@ def audit_condensation(
     for name, other in (("condensed_rows", condensed_rows), ("other_rows", other_rows)):
         if other.shape[1] != d:
             raise ValueError(f"{name} has {other.shape[1]} features: must have the {d} of rows")
-    found: dict[str, Any] = dict.fromkeys(("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate"))
+    attack_results: dict[str, Any] = dict.fromkeys(
+        ("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate")
+    )
     if means:
         _attacked, error = third_members(rows, condensed_rows, group_of)
-        found["groups_of_three"] = error.size // _GROUP
-        found["third_member_error"] = float(error.max()) if error.size else None
+        attack_results["groups_of_three"] = error.size // _GROUP
+        attack_results["third_member_error"] = float(error.max()) if error.size else None
     linked, others = _draw(n, max_rows, rng), _draw(other_rows.shape[0], max_rows, rng)
     spread = _spread(rows)
     # Around 0 where zeros need not stay: distances are the same, and more of them is left by products.
     centre = np.zeros(d) if scipy.sparse.issparse(rows) else rows.mean(axis=0)
-    rows, condensed_rows, other_rows = (_in_units(part, centre, spread) for part in (rows, condensed_rows, other_rows))
+    rows, condensed_rows, other_rows = (
+        _in_units(table, centre, spread) for table in (rows, condensed_rows, other_rows)
+    )
     nearest, distance = nearest_condensed(rows[linked], condensed_rows)
     if means:
-        found["linkage_rate"], found["guessing_rate"] = link_records(nearest, group_of[linked], condensed_rows.shape[0])
+        attack_results["linkage_rate"], attack_results["guessing_rate"] = link_records(
+            nearest, group_of[linked], condensed_rows.shape[0]
+        )
     auc = certain = None
     if others.size:
         auc, certain = tell_members(distance, nearest_condensed(other_rows[others], condensed_rows)[1])
     published = _draw(condensed_rows.shape[0], max_rows, rng)
     return {
-        **found,
+        **attack_results,
         "membership_auc": auc,
         "certain_members": certain,
         "nearest_row": float(np.median(distance_to_rows(condensed_rows[published], rows))),

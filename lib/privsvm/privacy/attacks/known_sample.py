@@ -219,8 +219,11 @@ def recovery_curve(
     for draw in range(draws):
         order = rng.permutation(m)
         for position, count in enumerate(known_counts):
-            known = order[:count]
-            error = np.abs(_extended(basis, readable, known, columns[known]) - columns)[order[count:]] / spread
+            known_indices = order[:count]
+            error = (
+                np.abs(_extended(basis, readable, known_indices, columns[known_indices]) - columns)[order[count:]]
+                / spread
+            )
             largest[draw, position] = error.max()
             mean_square[draw, position] = np.mean(error**2)
             share[draw, position] = np.mean(error.max(axis=1) <= _RECOVERED)
@@ -440,12 +443,12 @@ def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) 
     return np.column_stack([constant, basis]), determined
 
 
-def _extended(basis: np.ndarray, readable: np.ndarray, known: np.ndarray, known_rows: np.ndarray) -> np.ndarray:
+def _extended(basis: np.ndarray, readable: np.ndarray, known_indices: np.ndarray, known_rows: np.ndarray) -> np.ndarray:
     """Combine the basis so that it fits the known rows, on all rows."""
-    use = readable[known]
-    coefficients = np.linalg.lstsq(basis[known[use]], known_rows[use], rcond=_RELATIVE_CUTOFF)[0]
+    use = readable[known_indices]
+    coefficients = np.linalg.lstsq(basis[known_indices[use]], known_rows[use], rcond=_RELATIVE_CUTOFF)[0]
     recovered: np.ndarray = basis @ coefficients
-    recovered[known] = known_rows
+    recovered[known_indices] = known_rows
     return recovered
 
 
@@ -468,7 +471,7 @@ def _residuals(span: np.ndarray, guesses: np.ndarray, centre: bool) -> np.ndarra
     if centre and len(guesses):
         guesses = guesses - guesses.mean(axis=0)
     norms = np.linalg.norm(guesses, axis=0)
-    left = guesses - span @ (span.T @ guesses)
+    residual_columns = guesses - span @ (span.T @ guesses)
     norms[norms <= 1e-12 * math.sqrt(len(guesses)) * size] = np.nan
-    residuals: np.ndarray = np.linalg.norm(left, axis=0) / norms
+    residuals: np.ndarray = np.linalg.norm(residual_columns, axis=0) / norms
     return residuals
