@@ -195,11 +195,11 @@ class Entity(_Record):
     membership: Membership
 
     @classmethod
-    def of_audit(cls, entity: str, found: Mapping[str, Any]) -> Self:
+    def of_audit(cls, entity: str, recovery: Mapping[str, Any]) -> Self:
         """Take over what `privsvm.privacy.attacks.known_sample.audit_entity` found."""
-        curve = {name: tuple(values) for name, values in found["curve"].items()}
-        nested = {"curve": RecoveryErrors(**curve), "membership": Membership(**found["membership"])}
-        return cls(entity=entity, **{**found, **nested})
+        curve = {name: tuple(values) for name, values in recovery["curve"].items()}
+        nested = {"curve": RecoveryErrors(**curve), "membership": Membership(**recovery["membership"])}
+        return cls(entity=entity, **{**recovery, **nested})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -472,12 +472,12 @@ class Result(_Models, _Job):
     def __post_init__(self) -> None:
         super().__post_init__()
         stated = {guarantee.status for guarantee in self.guarantees}
-        found = weakest_status({self.status, *stated})
-        if found is None:
+        weakest = weakest_status({self.status, *stated})
+        if weakest is None:
             raise ValueError(
                 f"status is {self.status!r} but the guarantees say {', '.join(sorted(stated))}: must agree"
             )
-        object.__setattr__(self, "status", found)
+        object.__setattr__(self, "status", weakest)
         if self.condense != "none" and self.theorem_holds:
             raise ValueError(
                 f"status is {self.status!r} but condense is {self.condense!r}: condensing has no bounded sensitivity"
@@ -519,9 +519,11 @@ class Result(_Models, _Job):
         -------
         Result
         """
-        own = {field.name for field in dataclasses.fields(cls)}
-        known = {field.name: getattr(models, field.name) for field in dataclasses.fields(models) if field.name in own}
-        return cls(**(known | outcome))
+        fields = {field.name for field in dataclasses.fields(cls)}
+        shared = {
+            field.name: getattr(models, field.name) for field in dataclasses.fields(models) if field.name in fields
+        }
+        return cls(**(shared | outcome))
 
     def value(self, metric: str, statistic: str, index: int) -> float | None:
         """One number of the summary, or None where it is undefined."""
@@ -641,8 +643,8 @@ def _said(error: ErrorDetails) -> str:
     if kind == "json_invalid":
         return f"not valid JSON ({error['ctx']['error']})"
     if kind in ("missing", "unexpected_keyword_argument"):
-        *place, name = keys
-        where = f"{_location(place)}: " if place else ""
+        *parents, name = keys
+        where = f"{_location(parents)}: " if parents else ""
         if kind == "missing":
             return f"{where}key {name!r} is missing"
         return f"{where}key {name!r} is unknown; another version of PrivSVM may have written it"
@@ -699,13 +701,13 @@ def _unsealed(text: bytes, source: str) -> str | bytes:
     try:
         content = json.loads(text)
         stated = content.pop(_SEAL, None)
-        found = sealed(content)[_SEAL]
+        digest = sealed(content)[_SEAL]
     except (ValueError, AttributeError, TypeError, RecursionError):
         # It is no such record at all, which its form will say.
         return text
     if stated is None:
         raise PrivSVMError(f"{source}: key {_SEAL!r} is missing, so nothing tells whether it was changed; {_REMEDY}")
-    if stated != found:
+    if stated != digest:
         raise PrivSVMError(f"{source}: was changed after it was written (its digest differs); {_REMEDY}")
     return json.dumps(content)
 
@@ -750,17 +752,17 @@ def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
     PrivSVMError
         If a file is not a valid record, or two are for the same method and dataset.
     """
-    found: dict[tuple[str, str], str] = {}
+    files: dict[tuple[str, str], str] = {}
     results = []
     for path in paths:
         result = read(Result, path)
         key = (result.dataset, result.method)
-        if key in found:
+        if key in files:
             raise PrivSVMError(
-                f"{path}: second result of {result.method!r} on {result.dataset!r}, which is already in {found[key]}; "
+                f"{path}: second result of {result.method!r} on {result.dataset!r}, which is already in {files[key]}; "
                 "give each experiment a folder of its own"
             )
-        found[key] = os.fspath(path)
+        files[key] = os.fspath(path)
         results.append(result)
     return results
 
@@ -840,12 +842,12 @@ def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[CondenseTim
     PrivSVMError
         If a file is not such a record, or nothing was condensed.
     """
-    found = []
+    all_timings = []
     for path in paths:
         timings = read(CondenseTimings, path)
         _require_condensed(os.fspath(path), timings.condense)
-        found.append(timings)
-    return sorted(found, key=lambda item: (item.dataset, item.condense))
+        all_timings.append(timings)
+    return sorted(all_timings, key=lambda item: (item.dataset, item.condense))
 
 
 def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Prepared]:
@@ -870,17 +872,19 @@ def attacks_of(results: Iterable[Result]) -> list[Attack]:
     PrivSVMError
         If two records of the same attack differ, or one is of rows that were not condensed.
     """
-    found: dict[tuple[str, str, str], tuple[str, Attack]] = {}
+    first_attacks: dict[tuple[str, str, str], tuple[str, Attack]] = {}
     for result in results:
         for position, attack in enumerate(result.attacks):
             source = f"results of {result.method} on {result.dataset}: attacks[{position}]"
             if isinstance(attack, CondensedRowsAttack):
                 _require_condensed(source, attack.condense)
             # The stage, which has no name of a method, comes first.
-            first, same = found.setdefault((attack.dataset, attack.method or "", attack.attack), (source, attack))
+            first, same = first_attacks.setdefault(
+                (attack.dataset, attack.method or "", attack.attack), (source, attack)
+            )
             if same != attack:
                 raise PrivSVMError(f"{source}: differs from {first}, the same attack; run both again")
-    return [attack for _key, (_source, attack) in sorted(found.items(), key=lambda item: item[0])]
+    return [attack for _key, (_source, attack) in sorted(first_attacks.items(), key=lambda item: item[0])]
 
 
 def read_audits(paths: Iterable[str | os.PathLike[str]]) -> list[AuditRecord]:

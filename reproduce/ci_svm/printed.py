@@ -28,7 +28,7 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 
 def _looked_at(n: int) -> int:
     """Count the similarities that the printed steps look at: all that are left for a pair, two rows for its third."""
-    return sum(left * (left - 1) // 2 + 2 * (left - 2) for left in range(n, 2, -3))
+    return sum(remaining * (remaining - 1) // 2 + 2 * (remaining - 2) for remaining in range(n, 2, -3))
 
 
 def _growth() -> Claim:

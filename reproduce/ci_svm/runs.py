@@ -148,8 +148,12 @@ def _third(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Gene
 
 
 def _mixed(codes: np.ndarray, groups: np.ndarray) -> float:
-    own = codes[groups[(groups >= 0).all(axis=1)]]
-    different = (own[:, 0] != own[:, 1]) & (own[:, 0] != own[:, 2]) & (own[:, 1] != own[:, 2])
+    triple_codes = codes[groups[(groups >= 0).all(axis=1)]]
+    different = (
+        (triple_codes[:, 0] != triple_codes[:, 1])
+        & (triple_codes[:, 0] != triple_codes[:, 2])
+        & (triple_codes[:, 1] != triple_codes[:, 2])
+    )
     return 3.0 * float(different.sum()) / codes.size
 
 
@@ -231,8 +235,8 @@ def search(side: Side, n_classes: int, grid: Grid, rng: np.random.Generator) -> 
         The smallest of the grid where a fold would leave one class only.
     """
     folds = deal_folds(side.codes, rng)
-    left = [np.unique(side.codes[folds != number]).size for number in np.unique(folds)]
-    if len(left) < 2 or min(left) < 2:
+    class_counts = [np.unique(side.codes[folds != number]).size for number in np.unique(folds)]
+    if len(class_counts) < 2 or min(class_counts) < 2:
         return _Chosen(min(grid[0]), min(grid[1]), float(np.bincount(side.codes).max() / side.codes.size))
     result = search_c_and_gamma(
         side.rows, side.codes, n_classes, Cs=grid[0], gammas=grid[1], folds=folds, tol=_TOL, cache_size=_CACHE_SIZE
@@ -329,9 +333,9 @@ def _fit(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: in
     elif chosen is None:
         chosen = search(side, n_classes, grid, stream("search"))
     clock.stop("search")
-    left = np.unique(side.codes)
-    if left.size == 1:
-        predict: Callable[[np.ndarray], np.ndarray] = lambda rows: np.full(len(rows), left[0])  # noqa: E731
+    classes = np.unique(side.codes)
+    if classes.size == 1:
+        predict: Callable[[np.ndarray], np.ndarray] = lambda rows: np.full(len(rows), classes[0])  # noqa: E731
         n_support = 0
     else:
         svm = SVMClassifier(C=chosen.C, gamma=chosen.gamma, tol=_TOL, cache_size=_CACHE_SIZE, classes=range(n_classes))
@@ -562,14 +566,14 @@ def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     order = context.stream(parameters["seed"], parameters["dataset"], "order").permutation(codes.size)
 
     def compute(kind: str, size: int) -> dict[str, float]:
-        some = order[:size]
+        subset = order[:size]
         rng = functools.partial(context.stream, parameters["seed"], parameters["dataset"], kind, size)
 
-        def condense(rows: np.ndarray, own: np.ndarray) -> Any:
-            return condense_rows(kind, rows, own, n_classes, rng=rng())
+        def condense(rows: np.ndarray, row_codes: np.ndarray) -> Any:
+            return condense_rows(kind, rows, row_codes, n_classes, rng=rng())
 
         condense(X[order[:60]], codes[order[:60]])
-        runs = [_seconds(lambda: condense(X[some], codes[some])) for _ in range(parameters["repeats"])]
+        runs = [_seconds(lambda: condense(X[subset], codes[subset])) for _ in range(parameters["repeats"])]
         return {"seconds": min(seconds for seconds, _ in runs), "n_iter": runs[0][1].n_iter}
 
     key = {name: value for name, value in parameters.items() if name != "sizes"}
@@ -579,7 +583,10 @@ def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         results = [
             context.part({**key, "condensed": kind, "n": n}, functools.partial(compute, kind, n)) for n in counts
         ]
-        result[kind] = {"n_rows": counts, **{name: [own[name] for own in results] for name in ("seconds", "n_iter")}}
+        result[kind] = {
+            "n_rows": counts,
+            **{name: [timing[name] for timing in results] for name in ("seconds", "n_iter")},
+        }
     return result
 
 
@@ -601,29 +608,29 @@ def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         ``megabytes``: the largest memory of the whole process, data and library included, while it condensed; None
         where the system does not tell.
     """
-    train, own, judged, judged_codes, n_classes = _large_parts(parameters, context)
-    small = deal_folds(own, context.stream(parameters["seed"], parameters["dataset"], "third"), 3) == 0
+    train, train_codes, judged, judged_codes, n_classes = _large_parts(parameters, context)
+    small = deal_folds(train_codes, context.stream(parameters["seed"], parameters["dataset"], "third"), 3) == 0
     # Compiles.
-    few = deal_folds(own, np.random.default_rng(0), max(3, own.size // _FEW)) == 0
-    condense_rows("ci", train[few], own[few], n_classes)
-    _svm(parameters, n_classes).fit(train[few], own[few]).predict(judged[:10])
+    warm_up = deal_folds(train_codes, np.random.default_rng(0), max(3, train_codes.size // _FEW)) == 0
+    condense_rows("ci", train[warm_up], train_codes[warm_up], n_classes)
+    _svm(parameters, n_classes).fit(train[warm_up], train_codes[warm_up]).predict(judged[:10])
 
-    told = _forget_peak()
+    peak_reset = _forget_peak()
     seconds: Seconds = {}
-    seconds["condense"], results = _seconds(lambda: condense_rows("ci", train, own, n_classes))
-    peak = _peak_megabytes() if told else None
+    seconds["condense"], results = _seconds(lambda: condense_rows("ci", train, train_codes, n_classes))
+    peak = _peak_megabytes() if peak_reset else None
     result: dict[str, Any] = {"n_support": {}, "accuracy": {}}
     for name, rows, labels in (
-        ("all rows", train, own),
+        ("all rows", train, train_codes),
         ("condensed rows", results.rows, results.codes),
-        ("a third of the rows", train[small], own[small]),
+        ("a third of the rows", train[small], train_codes[small]),
     ):
         svm = _svm(parameters, n_classes)
         seconds[name], _ = _seconds(functools.partial(svm.fit, rows, labels))
         result["n_support"][name] = int(svm.support_.size)
         result["accuracy"][name] = float(np.mean(svm.predict(judged) == judged_codes))
     return {
-        "n_rows": int(own.size),
+        "n_rows": int(train_codes.size),
         "n_features": int(train.shape[1]),
         "n_classes": n_classes,
         "seconds": seconds,

@@ -55,8 +55,8 @@ def _scores(Z: np.ndarray, vectors: np.ndarray, coef: np.ndarray, gamma: float) 
     results = np.empty(Z.shape[0])
     block = max(1, _BLOCK // max(1, len(vectors)))
     for start in range(0, Z.shape[0], block):
-        part = slice(start, start + block)
-        results[part] = kernel_matrix(Z[part], vectors, "rbf", gamma, 3, 0.0) @ coef
+        rows = slice(start, start + block)
+        results[rows] = kernel_matrix(Z[rows], vectors, "rbf", gamma, 3, 0.0) @ coef
     return results
 
 
@@ -74,7 +74,7 @@ def _once(
     alpha, support_signs = solution.alpha[support], signs[support]
     free, vectors, coef = alpha < C, X[support], alpha * support_signs
     errors = _errors(
-        lambda part: kernel_matrix(vectors[part], vectors, "rbf", gamma, 3, 0.0), coef, support_signs, free
+        lambda rows: kernel_matrix(vectors[rows], vectors, "rbf", gamma, 3, 0.0), coef, support_signs, free
     )
     scales = laplace_scales(errors[READINGS[0]], C, 1.0, "signed") / epsilon
     noisy = coef.copy()
@@ -115,10 +115,10 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """
     data = _data(parameters, context)
     X, signs, Z, Z_signs = data
-    place = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)
+    run_key = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)
 
     def stream(*purpose: str | int | float) -> np.random.Generator:
-        return context.stream(*place, *purpose)
+        return context.stream(*run_key, *purpose)
 
     epsilons = parameters["epsilons"]
     seconds: dict[str, list[float]] = {f"{method}/{step}": [] for method in METHODS for step in TIMES}
@@ -126,8 +126,8 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     # The first run pays for what is loaded and compiled: one of several, or one on a few rows of both classes.
     first = -1 if parameters["repeats"] > 1 else 0
     if first == 0:
-        few = np.concatenate([np.flatnonzero(signs == sign)[:100] for sign in (1.0, -1.0)])
-        _once(parameters, (X[few], signs[few], Z[:100], Z_signs[:100]), epsilons[0], stream("times", -1))
+        warm_up = np.concatenate([np.flatnonzero(signs == sign)[:100] for sign in (1.0, -1.0)])
+        _once(parameters, (X[warm_up], signs[warm_up], Z[:100], Z_signs[:100]), epsilons[0], stream("times", -1))
     for repeat in range(first, parameters["repeats"]):
         number = max(repeat, 0) % len(epsilons)
         trained, outcome = _once(parameters, data, epsilons[number], stream("times", repeat))
@@ -189,19 +189,19 @@ def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
         for cell in parameters["printed"].get(f"{epsilon:g}", []):
             result[cell] = measured["DPSVMDVP"][number]
         for value in values:
-            place, by_epsilon = f"panel/{parameters['dataset']}/{value}", value.startswith("epsilon")
-            result[f"{place}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
-            result[f"{place}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
-            result[f"{place}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
+            prefix, by_epsilon = f"panel/{parameters['dataset']}/{value}", value.startswith("epsilon")
+            result[f"{prefix}/SVM/accuracy"] = [measured["SVM"]] * parameters["runs"]
+            result[f"{prefix}/DPSVMDVP/accuracy"] = measured["DPSVMDVP"][number]
+            result[f"{prefix}/PrivateSVM/accuracy"] = measured["PrivateSVM"][number]
             if by_epsilon and parameters["repeats"] < SIZE * len(parameters["epsilons"]):
                 # Too few trainings for one at each epsilon.
                 continue
             for method in METHODS:
                 for step in TIMES:
-                    own = measured["seconds"][f"{method}/{step}"]
+                    seconds = measured["seconds"][f"{method}/{step}"]
                     if by_epsilon and method == "DPSVMDVP":
-                        own = measured["by epsilon"][step][number]
-                    result[f"{place}/{method}/{step}"] = own
+                        seconds = measured["by epsilon"][step][number]
+                    result[f"{prefix}/{method}/{step}"] = seconds
     if figure == "budget":
         result[f"{parameters['dataset']}/SVM//accuracy"] = [measured["SVM"]] * parameters["runs"]
     return result
@@ -233,10 +233,10 @@ def orders(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
         Cell to one value for each order; where all epsilons are drawn, also the knees of each curve.
     """
     X, signs, Z, Z_signs = _data(parameters, context)
-    place = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)
+    run_key = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)
     result: dict[str, list[float]] = {}
     for number in range(parameters["orders"]):
-        stream = context.stream(*place, "orders", piece, number)
+        stream = context.stream(*run_key, "orders", piece, number)
         order = stream.permutation(signs.size)
         trained = _train(parameters, (X[order], signs[order], Z, Z_signs))
         scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
@@ -276,7 +276,7 @@ def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **
         **{key: job[key] for key in keep}, "n_test": N_TEST, **DRAWN[job["dataset"]], "figure": figure,
         "printed": {}, "same": [], **changes,
     }  # fmt: skip
-    cells = tuple(cell for own in parameters["printed"].values() for cell in own)
+    cells = tuple(cell for cell_names in parameters["printed"].values() for cell in cell_names)
     if figure == "budget":
         cells += (f"{job['dataset']}/SVM//accuracy",)
     if run == "curve_knees":
@@ -292,14 +292,14 @@ def _orders(name: str, job: Mapping[str, Any], figure: str, epsilons: Sequence[f
     """Plan the orders of one training set; the whole set has points of three figures."""
     keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
     dataset, varied = job["dataset"], figure == "budget"
-    whole = [
+    full_settings = [
         f"n_train={SIZE_SETTINGS['sizes'][dataset][-1]}",
         f"n_features={FEATURES_SETTINGS['features'][dataset][-1]}",
     ]
     cells = {}
     for epsilon in epsilons:
         points = [f"epsilon={epsilon:g}"] if varied else [f"{figure}={job[figure]}"]
-        points += whole if varied and epsilon == 0.1 else []
+        points += full_settings if varied and epsilon == 0.1 else []
         cells[f"{epsilon:g}"] = [f"panel/{dataset}/{point}/DPSVMDVP/accuracy" for point in points] + [
             f"{dataset}/DPSVMDVP/epsilon=0.1;{point}/accuracy" for point in points if not point.startswith("epsilon")
         ]
@@ -339,7 +339,7 @@ def _draws() -> list[Draws]:
             ]
             if job["dataset"] == "splice" and job[key] != largest:
                 result.append(_orders(f"{key}.{name}.orders", job, key, [0.1]))
-    return sorted(result, key=lambda own: (own.dataset != "splice", own.experiment != "dpsvmdvp_orders"))
+    return sorted(result, key=lambda draws: (draws.dataset != "splice", draws.experiment != "dpsvmdvp_orders"))
 
 
 DRAWS: Sequence[Draws] = _draws()

@@ -24,19 +24,21 @@ def _cell(dataset: str, method: str, epsilon: int, suffix: str = "") -> str:
 
 def _gain(distributions: Mapping[str, Distribution], dataset: str, epsilon: int) -> float | None:
     """Accuracy of PMSVM-WP less that of the better baseline."""
-    own = all_medians(distributions, [_cell(dataset, "PMSVM-WP", epsilon)])
-    others = all_medians(distributions, [_cell(dataset, name, epsilon) for name in METHODS[:2]])
-    return own[0] - max(others) if own and others else None
+    weighted = all_medians(distributions, [_cell(dataset, "PMSVM-WP", epsilon)])
+    baselines = all_medians(distributions, [_cell(dataset, name, epsilon) for name in METHODS[:2]])
+    return weighted[0] - max(baselines) if weighted and baselines else None
 
 
 def _weight(distributions: Mapping[str, Distribution]) -> list[Claim]:
     gains = {dataset: [_gain(distributions, dataset, epsilon) for epsilon in EPSILONS] for dataset in DATASETS}
-    known = {
-        dataset: [value for value in own if value is not None] for dataset, own in gains.items() if None not in own
+    complete = {
+        dataset: [value for value in values if value is not None]
+        for dataset, values in gains.items()
+        if None not in values
     }
-    others = {dataset: own for dataset, own in known.items() if dataset != "Vehicle"}
+    others = {dataset: values for dataset, values in complete.items() if dataset != "Vehicle"}
     # The larger of the gains at 1 and 2 against that at 8.
-    wins = [dataset for dataset, own in others.items() if max(own[:2]) > own[3]]
+    wins = [dataset for dataset, values in others.items() if max(values[:2]) > values[3]]
     undecided = 0.5 * len(others) < len(wins) < len(others)
     result = [
         statement(
@@ -46,12 +48,12 @@ def _weight(distributions: Mapping[str, Distribution]) -> list[Claim]:
             "so few sets decide nothing unless all do, or at most half" if undecided else "",
         )
     ]  # fmt: skip
-    vehicle = known.get("Vehicle", [])
-    listed = ", ".join(f"{own:+.3f}" for own in vehicle)
+    vehicle = complete.get("Vehicle", [])
+    listed = ", ".join(f"{gain:+.3f}" for gain in vehicle)
     result.append(
         statement(
             "wp-vehicle", "Section 5.2", "PMSVM-WP underperforms on Vehicle",
-            sum(own < 0.0 for own in vehicle) >= 2 if vehicle else None,
+            sum(gain < 0.0 for gain in vehicle) >= 2 if vehicle else None,
             f"median less the better baseline's: {listed} at epsilon 1, 2, 4, 8",
         )
     )  # fmt: skip
@@ -197,7 +199,7 @@ def _printed_ratio(texts: Mapping[str, str], one: tuple[str, ...], other: tuple[
 
 def _times(texts: Mapping[str, str]) -> list[Claim]:
     results = []
-    for name, metric, (one, ours_one), (other, ours_other), said in (
+    for name, metric, (one, ours_one), (other, ours_other), ratio_text in (
         ("wp-over-opera", "fit_seconds", ("PMSVM-WP", "PMSVM-WP, LIBLINEAR"), ("OPERA", "OPERA, LIBLINEAR"),
          "training of PMSVM-WP over OPERA's"),
         ("grpua-over-gp", "ms_per_iteration", ("GRPUA", "GRPUA, Opacus"), ("PMSVM-GP", "PMSVM-GP, Opacus"),
@@ -205,17 +207,17 @@ def _times(texts: Mapping[str, str]) -> list[Claim]:
     ):  # fmt: skip
         for dataset in DATASETS:
             printed = _printed_ratio(texts, (dataset, one, metric), (dataset, other, metric))
-            own = [_measured().get((dataset, method, metric)) for method in (ours_one, ours_other)]
+            medians = [_measured().get((dataset, method, metric)) for method in (ours_one, ours_other)]
             if printed is None:
                 continue
-            text = f"{said}, {dataset}: {printed.middle:.3g}"
+            text = f"{ratio_text}, {dataset}: {printed.middle:.3g}"
             bounds = f"from the printed deviations {printed.low:.2g} to {printed.high:.2g}"
-            if own[0] is None or own[1] is None:
+            if medians[0] is None or medians[1] is None:
                 claim = Claim(id=f"{name}-{dataset}", source="Table 4", text=text, verdict="no data", ours="")
             else:
                 claim = statement(
                     f"{name}-{dataset}", "Table 4", text, True,
-                    f"{own[0] / own[1]:.3g} by the paper's own libraries on one machine; {bounds}", _MACHINE,
+                    f"{medians[0] / medians[1]:.3g} by the paper's own libraries on one machine; {bounds}", _MACHINE,
                 )  # fmt: skip
             results.append(claim)
     return results
@@ -223,18 +225,18 @@ def _times(texts: Mapping[str, str]) -> list[Claim]:
 
 def _noise(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> Claim:
     """Negligible is what leaves the printed digits of Table 4 as they are."""
-    own = {
+    shares = {
         dataset: (distributions[cell].median, float(printed))
         for dataset in DATASETS
         if (cell := f"{dataset}/PMSVM-WP//share of noise") in distributions
         and (printed := texts.get(cell_id(dataset, "PMSVM-WP", "", "fit_seconds")))
     }
-    worst, (share, _) = max(own.items(), key=lambda item: item[1][0], default=("", (0.0, 0.0)))
-    holds = all(share * seconds < 0.005 for share, seconds in own.values())
+    worst, (share, _) = max(shares.items(), key=lambda item: item[1][0], default=("", (0.0, 0.0)))
+    holds = all(share * seconds < 0.005 for share, seconds in shares.values())
     return statement(
-        "noise-negligible", "Section 5.3", "the time of adding noise is negligible", holds if own else None,
-        f"largest share of the training's time {share:.2g} ({worst}) on {len(own)} sets: {'no' if holds else 'some'} "
-        "printed digit would change",
+        "noise-negligible", "Section 5.3", "the time of adding noise is negligible", holds if shares else None,
+        f"largest share of the training's time {share:.2g} ({worst}) on {len(shares)} sets: "
+        f"{'no' if holds else 'some'} printed digit would change",
     )  # fmt: skip
 
 

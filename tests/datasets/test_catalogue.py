@@ -183,7 +183,7 @@ def test_own_data(tmp_path):
     file = tmp_path / "people.csv.xz"
     file.write_bytes(b"x")
     entry = resolve("people", {"path": str(file), "label": "income", "classes": [0, 1.0], "bounds": [0, 10]})
-    assert entry.own
+    assert entry.user_supplied
     assert entry.classes == ("0", "1")
     assert entry.scaling == "bounds"
     part = entry.parts["all"]

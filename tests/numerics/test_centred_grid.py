@@ -22,11 +22,11 @@ def bits(array):
 
 def dense_divisions(cells, centre, constants, appended):
     """The same on dense rows: what the methods do with those."""
-    rows, found = unit_cells(cells / CELLS - centre)[0], None
-    for constant, own in zip(constants, appended, strict=True):
-        divided, *found = unit_cells(rows / CELLS, constant)
-        rows = np.column_stack([divided, found[0]]) if own else divided
-    return rows, found
+    rows, unit_constants = unit_cells(cells / CELLS - centre)[0], None
+    for constant, is_appended in zip(constants, appended, strict=True):
+        divided, *unit_constants = unit_cells(rows / CELLS, constant)
+        rows = np.column_stack([divided, unit_constants[0]]) if is_appended else divided
+    return rows, unit_constants
 
 
 @given(
@@ -38,14 +38,14 @@ def dense_divisions(cells, centre, constants, appended):
 @settings(max_examples=150, deadline=None)
 def test_bits_are_those_of_dense_rows(X, centre, divisions, order):
     sparse = scipy.sparse.csr_array(X)
-    # What is stored although it is zero makes no difference.
+    # Stored zeros make no difference.
     sparse.data[::2] *= np.where(np.arange(sparse.data[::2].size) % 3 == 0, 0.0, 1.0)
     cells = unit_cells(sparse.toarray())[0]
     rows = CentredCells.of(unit_cells(sparse)[0], centre)
-    found = None
-    for constant, own in divisions:
-        rows, *found = rows.unit(constant)
-        rows = rows.with_column(found[0]) if own else rows
+    unit_constants = None
+    for constant, is_appended in divisions:
+        rows, *unit_constants = rows.unit(constant)
+        rows = rows.with_column(unit_constants[0]) if is_appended else rows
     expected, numbers = (
         dense_divisions(cells, centre, *zip(*divisions, strict=True))
         if divisions
@@ -53,9 +53,11 @@ def test_bits_are_those_of_dense_rows(X, centre, divisions, order):
     )
     assert rows.shape == expected.shape
     assert np.array_equal(bits(rows.toarray()), bits(expected))
-    assert found is None or all(np.array_equal(bits(one), bits(two)) for one, two in zip(found, numbers, strict=True))
-    some = np.array(order[:3])
-    assert np.array_equal(bits(rows[some].toarray()), bits(expected[some]))
+    assert unit_constants is None or all(
+        np.array_equal(bits(one), bits(two)) for one, two in zip(unit_constants, numbers, strict=True)
+    )
+    first_rows = np.array(order[:3])
+    assert np.array_equal(bits(rows[first_rows].toarray()), bits(expected[first_rows]))
 
 
 def test_what_is_held_grows_with_the_numbers_that_are_not_zero():

@@ -37,10 +37,10 @@ class Words:
     def __init__(self, words):
         self.words = words
 
-    def __getitem__(self, place):
-        if place >= len(self.words):
+    def __getitem__(self, index):
+        if index >= len(self.words):
             raise Spent
-        return np.uint64(self.words[place])
+        return np.uint64(self.words[index])
 
 
 class Forced:
@@ -55,7 +55,7 @@ def probability(draw, width, most):
 
     Every word counts by its last `width` binary digits alone. What takes more than `most` words is left open.
     """
-    yes, left = Fraction(0), Fraction(0)
+    yes, undecided = Fraction(0), Fraction(0)
     waiting = [()]
     while waiting:
         words = waiting.pop()
@@ -63,10 +63,10 @@ def probability(draw, width, most):
             yes += draw(Forced(words)) * Fraction(1, 2 ** (width * len(words)))
         except Spent:
             if len(words) == most:
-                left += Fraction(1, 2 ** (width * most))
+                undecided += Fraction(1, 2 ** (width * most))
             else:
                 waiting += [(*words, word) for word in range(2**width)]
-    return yes, yes + left
+    return yes, yes + undecided
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8])
@@ -93,8 +93,8 @@ def test_discrete_laplace_noise_has_the_exact_probabilities(scale):
     size = 10**6
     drawn = discrete_laplace(KEY, scale, size)
     most = 10 * scale
-    places = np.arange(-most, most + 1)
-    expected = np.tanh(0.5 / scale) * np.exp(-np.abs(places) / scale)
+    integers = np.arange(-most, most + 1)
+    expected = np.tanh(0.5 / scale) * np.exp(-np.abs(integers) / scale)
     seen = np.bincount(np.where(np.abs(drawn) > most, 2 * most + 1, drawn + most), minlength=2 * most + 2)
     assert scipy.stats.chisquare(seen, np.append(expected, 1 - expected.sum()) * size).pvalue > ALARM
 
@@ -201,7 +201,7 @@ def test_sources_repeat_by_purpose_and_never_by_draw():
     assert len({source._key_of("part", one) for one in (1, 1.0, True, "1")}) == 4
     # Of the 12th draw, too.
     assert [NoiseSource(KEY)._key_of("draw", number + 1) for number in range(12)] == [
-        key for own in [NoiseSource(KEY)] for key in [own.next_key() for _ in range(12)]
+        key for fresh in [NoiseSource(KEY)] for key in [fresh.next_key() for _ in range(12)]
     ]
     seeds = [seeded_source(3, "a", 1, 0.5), seeded_source(3, "a", 1, 0.25), seeded_source(3, "b", 1, 0.5)]
     assert len({seed.next_key() for seed in seeds} | {seeded_source(4, "a", 1, 0.5).next_key()}) == 4

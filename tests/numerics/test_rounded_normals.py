@@ -144,14 +144,14 @@ def test_random_draws_are_those_of_the_reference(sigma):
     for buffer in range(20):
         load_rounded_normals(stream, buffer * BUFFER, sigma)
         half, bits = BUFFER // 2, stream.bits
-        for place in range(10 if sigma > 2.0**40 else half):
-            pair = buffer * half + place
-            words = bits[place], bits[half + place]
+        for index in range(10 if sigma > 2.0**40 else half):
+            pair = buffer * half + index
+            words = bits[index], bits[half + index]
             for second in (False, True):
-                found = drawn[buffer * BUFFER + place + half * second]
-                assert found == certain_integer(KEY, pair, *words, second, sigma, 6)
-                if place < 10:
-                    assert found == rounded(sigma, ideal_number(pair, *words, second))
+                integer = drawn[buffer * BUFFER + index + half * second]
+                assert integer == certain_integer(KEY, pair, *words, second, sigma, 6)
+                if index < 10:
+                    assert integer == rounded(sigma, ideal_number(pair, *words, second))
 
 
 def test_few_places_lead_to_the_same_integers():
@@ -160,11 +160,13 @@ def test_few_places_lead_to_the_same_integers():
     for pair in range(300):
         words = rng.integers(0, 2**64, size=2, dtype=np.uint64)
         for sigma in (3.0, 2.0**40, 2.0**46):
-            found = {certain_integer(KEY, pair, *words, bool(pair % 2), sigma, places) for places in (2, 3, 6, 12, 40)}
-            assert len(found) == 1
+            integers = {
+                certain_integer(KEY, pair, *words, bool(pair % 2), sigma, n_digits) for n_digits in (2, 3, 6, 12, 40)
+            }
+            assert len(integers) == 1
     for words in ((0, 0), (0, 2**63), (1, 2**62)):
         forced = [np.uint64(word) for word in words]
-        assert len({certain_integer(KEY, 5, *forced, True, 2.0**46, places) for places in (2, 3, 6, 12)}) == 1
+        assert len({certain_integer(KEY, 5, *forced, True, 2.0**46, n_digits) for n_digits in (2, 3, 6, 12)}) == 1
 
 
 def test_the_error_of_float64_stays_below_its_bound():
@@ -182,11 +184,11 @@ def test_the_error_of_float64_stays_below_its_bound():
     worst = 0.0
     for i, pair in enumerate(words):
         for second in (False, True):
-            found, bound = numbers[i + len(words) * second], errors[i]
+            number, bound = numbers[i + len(words) * second], errors[i]
             if not np.isfinite(bound):
                 continue
             with mpmath.workprec(1000):
-                off = abs(ideal_number(0, *pair, second, digits=False) - mpmath.mpf(found))
+                off = abs(ideal_number(0, *pair, second, digits=False) - mpmath.mpf(number))
                 # Half of the unread digits' share: the reference stands in the middle of them.
                 worst = max(worst, float(off / mpmath.mpf(bound)))
     assert 0.1 < worst < 0.9
@@ -196,36 +198,36 @@ def digits_of(x, register):
     return sum(int(limb) << 32 * i for i, limb in enumerate(x[register]))
 
 
-def value_of(x, register, places):
-    return digits_of(x, register) / mpmath.mpf(2) ** (32 * places)
+def value_of(x, register, n_digits):
+    return digits_of(x, register) / mpmath.mpf(2) ** (32 * n_digits)
 
 
-def set_fraction(x, register, digits, places):
-    for i in range(places):
+def set_fraction(x, register, digits, n_digits):
+    for i in range(n_digits):
         x[register, i] = digits >> (32 * i) & 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("places", [2, 3, 6, 12])
-def test_long_logarithms_and_cosines_are_off_by_no_more_than_they_say(places):
+@pytest.mark.parametrize("n_digits", [2, 3, 6, 12])
+def test_long_logarithms_and_cosines_are_off_by_no_more_than_they_say(n_digits):
     """A million bits are not needed to see it: 64 more than the numbers have. Edges and random numbers."""
-    rng = np.random.default_rng(places)
-    most = 2 ** (32 * places)
-    drawn = [int.from_bytes(rng.bytes(4 * places), "little") for _ in range(40)]
-    with mpmath.workprec(32 * places + 64):
+    rng = np.random.default_rng(n_digits)
+    most = 2 ** (32 * n_digits)
+    drawn = [int.from_bytes(rng.bytes(4 * n_digits), "little") for _ in range(40)]
+    with mpmath.workprec(32 * n_digits + 64):
         ulp = mpmath.mpf(1) / most
         for digits in (most // 2, most // 2 + 1, most - 1, *(most // 2 + number // 2 for number in drawn)):
             for exponent in (0, 1, 40, 2**20):
-                x = registers(2, places)
-                set_fraction(x, FREE, digits, places)
-                minus_logarithm(x, FREE, exponent, FREE + 1, places)
+                x = registers(2, n_digits)
+                set_fraction(x, FREE, digits, n_digits)
+                minus_logarithm(x, FREE, exponent, FREE + 1, n_digits)
                 exact = exponent * mpmath.log(2) - mpmath.log(digits * ulp)
-                assert abs(value_of(x, FREE + 1, places) - exact) <= 128 * places * (exponent + 1) * ulp
+                assert abs(value_of(x, FREE + 1, n_digits) - exact) <= 128 * n_digits * (exponent + 1) * ulp
         for digits in (0, 1, most // 4, most // 2, *(number // 2 for number in drawn)):
-            x = registers(3, places)
-            set_fraction(x, FREE, digits, places)
-            cosine_parts(x, FREE, FREE + 1, FREE + 2, places)
-            found = value_of(x, FREE + 1, places) - value_of(x, FREE + 2, places)
-            assert abs(found - mpmath.cospi(2 * digits * ulp)) <= 700 * places * ulp
+            x = registers(3, n_digits)
+            set_fraction(x, FREE, digits, n_digits)
+            cosine_parts(x, FREE, FREE + 1, FREE + 2, n_digits)
+            cosine = value_of(x, FREE + 1, n_digits) - value_of(x, FREE + 2, n_digits)
+            assert abs(cosine - mpmath.cospi(2 * digits * ulp)) <= 700 * n_digits * ulp
 
 
 def test_long_arithmetic_is_that_of_whole_numbers():
@@ -260,8 +262,8 @@ def test_small_scales_have_the_exact_probabilities(sigma, most):
     size = 10**6
     drawn = rounded_normals(KEY_BYTES, sigma, size)
     expected = exact_probabilities(sigma, most)
-    places = np.where(np.abs(drawn) > most, 2 * most + 1, drawn + most)
-    seen = np.bincount(places, minlength=2 * most + 2)
+    bins = np.where(np.abs(drawn) > most, 2 * most + 1, drawn + most)
+    seen = np.bincount(bins, minlength=2 * most + 2)
     assert scipy.stats.chisquare(seen, expected * size).pvalue > ALARM
     # The two numbers of a pair, and neighbours, are independent.
     for lag in (1, BUFFER // 2):
@@ -287,24 +289,24 @@ def test_words_on_a_lattice_meet_the_exact_probabilities(sigma):
     most = 10
     expected = exact_probabilities(sigma, most)
     for numbers in cells.reshape(2, -1):
-        places = np.where(np.abs(numbers) > most, 2 * most + 1, numbers + most)
-        share = np.bincount(places, minlength=2 * most + 2) / numbers.size
+        bins = np.where(np.abs(numbers) > most, 2 * most + 1, numbers + most)
+        share = np.bincount(bins, minlength=2 * most + 2) / numbers.size
         assert np.abs(share - expected).max() < 8 / side
 
 
 def test_draws_do_not_depend_on_how_they_are_asked_for():
-    whole = rounded_normals(KEY_BYTES, 2.0**30, 5000)
-    assert np.array_equal(rounded_normals(KEY_BYTES, 2.0**30, 700), whole[:700])
+    expected = rounded_normals(KEY_BYTES, 2.0**30, 5000)
+    assert np.array_equal(rounded_normals(KEY_BYTES, 2.0**30, 700), expected[:700])
     stream = open_rounded_stream(KEY_BYTES)
     for index in (4999, 0, 1023, 1024, 1025, 3000, 2, 4095, 4096):
-        assert stream.cells[load_rounded_normals(stream, index, 2.0**30)] == whole[index]
+        assert stream.cells[load_rounded_normals(stream, index, 2.0**30)] == expected[index]
     # Another scale in between leaves nothing behind.
     assert stream.cells[load_rounded_normals(stream, 4096, 7.0)] == rounded_normals(KEY_BYTES, 7.0, 4097)[4096]
-    assert stream.cells[load_rounded_normals(stream, 4096, 2.0**30)] == whole[4096]
+    assert stream.cells[load_rounded_normals(stream, 4096, 2.0**30)] == expected[4096]
     with ThreadPoolExecutor(4) as pool:
         for other in pool.map(lambda size: rounded_normals(KEY_BYTES, 2.0**30, size), [5000, 4000, 3000, 1]):
-            assert np.array_equal(other, whole[: other.size])
-    assert not np.array_equal(rounded_normals(bytes(32), 2.0**30, 5000), whole)
+            assert np.array_equal(other, expected[: other.size])
+    assert not np.array_equal(rounded_normals(bytes(32), 2.0**30, 5000), expected)
 
 
 def test_large_scales_keep_the_shape():

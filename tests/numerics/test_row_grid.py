@@ -82,9 +82,9 @@ def test_the_image_of_a_row_depends_on_that_row_alone(X, norm, bits, random):
     indices, starts = np.tile(np.arange(X.shape[1]), len(X)), np.arange(len(X) + 1) * X.shape[1]
     stored = scipy.sparse.csr_array((X.ravel(), indices, starts), shape=X.shape)
     for rows in (sparse, stored):
-        found = grid_rows(rows, norm, bits)
-        assert found.toarray().tobytes() == images.tobytes()
-        assert (found.data != 0).all()
+        row_images = grid_rows(rows, norm, bits)
+        assert row_images.toarray().tobytes() == images.tobytes()
+        assert (row_images.data != 0).all()
     wide = np.hstack([X, np.zeros((len(X), 3))])
     assert grid_rows(wide, norm, bits)[:, : X.shape[1]].tobytes() == images.tobytes()
 

@@ -26,15 +26,15 @@ def count_together(member, meetings, n_members, n_rounds, counts):
 @pytest.mark.parametrize(("n_members", "n_rounds"), [(1, 5), (2, 20_000), (3, 500), (9, 100)])
 def test_all_members_meet_every_time(n_members, n_rounds):
     counts = np.zeros(n_members, dtype=np.int64)
-    found = dict.fromkeys(range(n_members))
+    miscounts = dict.fromkeys(range(n_members))
     threads = set()
 
     def work(member, meetings):
         threads.add(threading.get_ident())
-        found[member] = count_together(member, meetings, n_members, n_rounds, counts)
+        miscounts[member] = count_together(member, meetings, n_members, n_rounds, counts)
 
     run_team(work, n_members)
-    assert found == dict.fromkeys(range(n_members), 0)
+    assert miscounts == dict.fromkeys(range(n_members), 0)
     assert len(threads) == n_members
     assert threading.get_ident() in threads
     assert (counts == n_rounds).all()
@@ -42,16 +42,16 @@ def test_all_members_meet_every_time(n_members, n_rounds):
 
 @pytest.mark.parametrize("broken", [0, 2])
 def test_nobody_waits_for_a_member_that_failed(broken):
-    counts, found = np.zeros(3, dtype=np.int64), []
+    counts, miscounts = np.zeros(3, dtype=np.int64), []
 
     def work(member, meetings):
         if member == broken:
             raise MemoryError("no room")
-        found.append(count_together(member, meetings, 3, 10, counts))
+        miscounts.append(count_together(member, meetings, 3, 10, counts))
 
     with pytest.raises(MemoryError, match="no room"):
         run_team(work, 3)
-    assert found == [-1, -1]
+    assert miscounts == [-1, -1]
 
 
 def test_one_member_meets_nobody_and_its_errors_pass():

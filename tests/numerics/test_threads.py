@@ -48,10 +48,10 @@ def test_short_work_is_done_by_one_thread():
 
 def threads_of(n_threads):
     """Numbers of the threads of a pool that all work at the same time."""
-    together = threading.Barrier(n_threads)
+    barrier = threading.Barrier(n_threads)
 
     def work():
-        together.wait(60)
+        barrier.wait(60)
         return threading.get_ident()
 
     with thread_pool(n_threads) as pool:
@@ -62,8 +62,8 @@ def test_threads_are_kept_and_lent_to_one_at_a_time():
     pool, threads = threads_of(2)
     assert len(threads) == 2
     assert threads_of(2) == (pool, threads)
-    with thread_pool(2) as own, thread_pool(2) as other:
-        assert own is not other
+    with thread_pool(2) as first, thread_pool(2) as second:
+        assert first is not second
     with thread_pool(1) as none:
         assert none is None
 
@@ -87,18 +87,18 @@ def test_a_copy_of_the_process_has_threads_of_its_own():
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_a_task_is_done_once_for_each_part(n_threads):
-    done, own = [], threading.get_ident()
+    done, this_thread = [], threading.get_ident()
 
-    def task(part, wrong):
-        if part == wrong:
-            raise ValueError("this part")
-        done.append((part, threading.get_ident()))
+    def task(task_index, wrong):
+        if task_index == wrong:
+            raise ValueError("this task")
+        done.append((task_index, threading.get_ident()))
 
     with thread_pool(n_threads) as pool:
-        share_out(pool, task, [(part, None) for part in range(5)])
-    assert sorted(part for part, _ in done) == list(range(5))
-    assert (0, own) in done
-    assert n_threads == 1 or {thread for part, thread in done if part} - {own}
+        share_out(pool, task, [(task_index, None) for task_index in range(5)])
+    assert sorted(task_index for task_index, _ in done) == list(range(5))
+    assert (0, this_thread) in done
+    assert n_threads == 1 or {thread for task_index, thread in done if task_index} - {this_thread}
     for wrong in (0, 4):
-        with pytest.raises(ValueError, match="this part"), thread_pool(n_threads) as pool:
-            share_out(pool, task, [(part, wrong) for part in range(5)])
+        with pytest.raises(ValueError, match="this task"), thread_pool(n_threads) as pool:
+            share_out(pool, task, [(task_index, wrong) for task_index in range(5)])

@@ -27,14 +27,14 @@ def rows_of_all_sizes(seed=0, n=120, d=9):
 def test_cells_are_the_unit_row_truncated(row, constant):
     cells, constants, norms = unit_cells(np.array([row]), constant)
     numbers = [Fraction(value) for value in [*row, constant]]
-    found = [int(value) for value in [*cells[0], constants[0]]]
-    assert sum(value * value for value in found) <= 2**40
+    integers = [int(value) for value in [*cells[0], constants[0]]]
+    assert sum(value * value for value in integers) <= 2**40
     square = sum(value * value for value in numbers)
     if square == 0:
-        assert not any(found)
+        assert not any(integers)
         assert norms[0] == 0.0
         return
-    for value, cell in zip(numbers, found, strict=True):
+    for value, cell in zip(numbers, integers, strict=True):
         # Compared by squares; the largest number of steps that round-off may take away is 1.
         assert value * cell >= 0
         assert cell * cell * square <= value * value * 2**40 * (1 + Fraction(1, 2**45))
@@ -47,17 +47,17 @@ def test_cells_are_the_unit_row_truncated(row, constant):
 def test_a_row_depends_on_itself_alone(constant):
     X = rows_of_all_sizes()
     order = np.random.default_rng(1).permutation(len(X))
-    whole = unit_cells(X, constant)
+    of_all_rows = unit_cells(X, constant)
     for rows, kept in ((X[order], order), (X[3:50], slice(3, 50)), (X[::7].copy(), slice(None, None, 7))):
-        for part, all_rows in zip(unit_cells(rows, constant), whole, strict=True):
-            assert np.array_equal(part, all_rows[kept])
+        for of_rows, all_rows in zip(unit_cells(rows, constant), of_all_rows, strict=True):
+            assert np.array_equal(of_rows, all_rows[kept])
     padded = unit_cells(np.hstack([X, np.zeros((len(X), 5))]), constant)
-    assert np.array_equal(padded[0][:, :9], whole[0])
-    assert np.array_equal(padded[2], whole[2])
+    assert np.array_equal(padded[0][:, :9], of_all_rows[0])
+    assert np.array_equal(padded[2], of_all_rows[2])
     sparse = unit_cells(scipy.sparse.csr_array(X), constant)
-    assert np.array_equal(sparse[0].toarray(), whole[0])
-    assert np.array_equal(sparse[1], whole[1])
-    assert np.array_equal(sparse[2], whole[2])
+    assert np.array_equal(sparse[0].toarray(), of_all_rows[0])
+    assert np.array_equal(sparse[1], of_all_rows[1])
+    assert np.array_equal(sparse[2], of_all_rows[2])
 
 
 def test_unit_rows_on_grid():

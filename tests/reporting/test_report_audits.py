@@ -42,8 +42,10 @@ AUDITS = [
 
 def test_the_chart_comes_after_the_first_screen() -> None:
     page = render_page(RESULTS, audits=AUDITS)
-    places = [page.index(f'<section id="{name}"') for name in ("summary", "audits", "claims", "datasets", "guarantees")]
-    assert places == sorted(places)
+    offsets = [
+        page.index(f'<section id="{name}"') for name in ("summary", "audits", "claims", "datasets", "guarantees")
+    ]
+    assert offsets == sorted(offsets)
     assert 'id="audit-chart"' in page
     assert page.index('href="#audits"') < page.index('href="#claims"') < page.index('href="#datasets"')
     assert "a row <b> and none" not in page

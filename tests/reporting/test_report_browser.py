@@ -33,9 +33,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def open_page(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
     def start(files: dict[str, str], width: int = 1400, name: str = "index.html", height: int = 1000) -> Any:
         path = tmp_path / name
-        for place, text in files.items():
-            (tmp_path / place).parent.mkdir(exist_ok=True)
-            (tmp_path / place).write_text(text, encoding="utf-8")
+        for file, text in files.items():
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            (tmp_path / file).write_text(text, encoding="utf-8")
         # What the browser's own start page did is not ours, nor what an earlier test's page did.
         browser.get("about:blank")
         browser.get_log("browser")
@@ -181,14 +181,14 @@ def test_an_attack_is_drawn(
 ) -> None:
     attacks = (make_attack("wine", "ppsvm_gaussian"), make_attack("wine", "ppsvm_linear", (1e-14,) * 20))
     driver = open_page(page_of(write_experiment(), attacks), width)
-    few, many = (draw(driver, f"#attack-chart-{number}") for number in (0, 1))
-    assert few["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
-    assert few["notes"] == ["below: recovered"]
-    assert few["cut"] == 0
+    few_entities, many_entities = (draw(driver, f"#attack-chart-{number}") for number in (0, 1))
+    assert few_entities["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
+    assert few_entities["notes"] == ["below: recovered"]
+    assert few_entities["cut"] == 0
     # One line an entity and the threshold; the legend of the first has two more.
-    assert (few["lines"], many["lines"]) == (3 + 2, 21)
+    assert (few_entities["lines"], many_entities["lines"]) == (3 + 2, 21)
     # So many names would be taller than the chart; the table below has them.
-    assert many["headings"] == []
+    assert many_entities["headings"] == []
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 
@@ -330,8 +330,8 @@ def test_axe_finds_nothing(
     attacks = (make_attack("wine", "ppsvm_gaussian"), make_condensed_attack("wine", "ci_svm"))
     driver = open_page(page_of(write_experiment(("digits", "wine")), attacks), name=name)
     driver.execute_script(AXE.read_text(encoding="utf-8"))
-    found = driver.execute_async_script("axe.run().then(arguments[0])")
-    assert [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]] == []
+    report = driver.execute_async_script("axe.run().then(arguments[0])")
+    assert [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in report["violations"]] == []
 
 
 def test_the_overview_of_many_datasets_leads_to_their_pages(

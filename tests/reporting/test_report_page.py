@@ -225,10 +225,10 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
 
 def test_the_page_says_what_lies_outside_every_epsilon() -> None:
     page = " ".join(Elements(render_page(results_of(make_result("wine", "pmsvm_wp", "proved")))).text)
-    said = " ".join(page.split())
-    start = said.index("Outside every epsilon:")
+    text = " ".join(page.split())
+    start = text.index("Outside every epsilon:")
     for what in ("test accuracies", "witnesses", "hashes", "seconds", "passes", "counts"):
-        assert what in said[start : start + 700]
+        assert what in text[start : start + 700]
 
 
 def test_sizes_of_solutions_stand_beside_the_timings_unless_they_are_private() -> None:
@@ -473,10 +473,10 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
 
 def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
-    said = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
-    assert said in words_of(render_page(results, attacks=[attack_of(make_condensed_attack("wine", None))]))
+    sentence = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
+    assert sentence in words_of(render_page(results, attacks=[attack_of(make_condensed_attack("wine", None))]))
     page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm"))])
-    assert said not in words_of(page)
+    assert sentence not in words_of(page)
     assert "<h2>Attacks</h2>" in page
 
 
@@ -497,8 +497,8 @@ def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
     witness = Witness(epsilon=9.0, neighbours="replace_one", description="canary")
     audited = dataclasses.replace(results[-1].guarantees[0], witness=witness)
     results[-1] = dataclasses.replace(results[-1], guarantees=(audited, *results[-1].guarantees[1:]))
-    for some in (results, results_of(make_result("wine", "pmsvm_wp", "proved"))):
-        assert 'id="claim-chart"' in render_page(some)
+    for drawn in (results, results_of(make_result("wine", "pmsvm_wp", "proved"))):
+        assert 'id="claim-chart"' in render_page(drawn)
     assert "Every audited point" in render_page(results)
 
 
@@ -558,11 +558,11 @@ def test_a_wrong_record_of_condensed_rows_is_one_line(changes: dict[str, Any], m
 
 
 def test_attacks_in_the_results_are_taken_once() -> None:
-    stage, own = make_condensed_attack("wine", None), make_condensed_attack("wine", "ci_svm")
+    stage, of_method = make_condensed_attack("wine", None), make_condensed_attack("wine", "ci_svm")
     blocks = make_attack("wine", "ppsvm_linear")
-    carried = {"ppsvm_linear": [blocks], "svm": [stage], "ci_svm": [stage, own], "majority": []}
+    carried = {"ppsvm_linear": [blocks], "svm": [stage], "ci_svm": [stage, of_method], "majority": []}
     results = results_of(*(make_result("wine", method, "none", attacks=held) for method, held in carried.items()))
-    assert attacks_of(results) == [attack_of(stage), attack_of(own), attack_of(blocks)]
+    assert attacks_of(results) == [attack_of(stage), attack_of(of_method), attack_of(blocks)]
     assert attacks_of(whole()) == []
 
 
@@ -651,10 +651,10 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     policy = [attributes["content"] or "" for tag, attributes in elements.tags if attributes.get("http-equiv")]
     assert policy
     assert policy[0].startswith("default-src 'none'")
-    own = page[page.rindex("<script>") :]
-    assert "http" not in own
-    assert "fetch(" not in own
-    assert "eval(" not in own
+    page_script = page[page.rindex("<script>") :]
+    assert "http" not in page_script
+    assert "fetch(" not in page_script
+    assert "eval(" not in page_script
 
 
 def test_provenance_names_no_one(tmp_path: Any) -> None:

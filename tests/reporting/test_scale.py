@@ -32,9 +32,13 @@ def tables_and_page(results: list[Result]) -> None:
     curve_rows(results)
 
 
-@pytest.mark.parametrize(("few", "many"), [((40, 4), (80, 4)), ((1, 160), (1, 320))], ids=["datasets", "methods"])
-def test_the_report_takes_steps_in_proportion_to_the_results(few: tuple[int, int], many: tuple[int, int]) -> None:
-    small, large = synthetic(*few), synthetic(*many)
+@pytest.mark.parametrize(
+    ("small_shape", "large_shape"), [((40, 4), (80, 4)), ((1, 160), (1, 320))], ids=["datasets", "methods"]
+)
+def test_the_report_takes_steps_in_proportion_to_the_results(
+    small_shape: tuple[int, int], large_shape: tuple[int, int]
+) -> None:
+    small, large = synthetic(*small_shape), synthetic(*large_shape)
     assert len(large) == 2 * len(small)
     assert steps(lambda: tables_and_page(large)) < 2.2 * steps(lambda: tables_and_page(small))
 

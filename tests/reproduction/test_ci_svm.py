@@ -113,30 +113,30 @@ def trained(name, C, gamma, stream, rows, codes):
 def test_a_job_is_a_loop_over_the_estimators(context, tmp_path):
     context = context("one", tmp_path, "0")
     methods = {name: how for name, how in METHODS.items() if name != "RSVM" or context.n_classes == 2}
-    found = ci_svm_runs.accuracies({**PARAMETERS, "methods": methods}, context)
-    (repeat,) = found["repeats"]
+    result = ci_svm_runs.accuracies({**PARAMETERS, "methods": methods}, context)
+    (repeat,) = result["repeats"]
     X, codes, _ = context.class_rows("x")
     folds = deal_folds(codes, context.stream(1, "made up", 0, "folds"))
-    assert found["n_rows"] == 120
+    assert result["n_rows"] == 120
     assert repeat["folds"] == np.bincount(folds).tolist() == [24] * 5
     for number in range(5):
         test = folds == number
         low, high = X[~test].min(axis=0), X[~test].max(axis=0)
         train, judged = (X[~test] - low) / (high - low), (X[test] - low) / (high - low)
         for name in methods:
-            own = {field: values[number] for field, values in repeat["methods"][name].items()}
+            fold_values = {field: values[number] for field, values in repeat["methods"][name].items()}
 
             def stream(purpose, name=name, number=number):
                 return context.stream(1, "made up", 0, number, METHODS[name]["side"], purpose)
 
-            model = trained(name, own["C"], own["gamma"], stream, train, codes[~test])
-            assert own["errors"] == (model.predict(judged) != codes[test]).sum(), (name, number)
+            model = trained(name, fold_values["C"], fold_values["gamma"], stream, train, codes[~test])
+            assert fold_values["errors"] == (model.predict(judged) != codes[test]).sum(), (name, number)
             if name in ("CI-SVM", "FCM-SVM"):
-                assert own["purity"] == pytest.approx(model.label_purity_)
-                assert own["n_support"] == model.support_.size
-                assert own["n_rows"] == math.ceil((~test).sum() / 3)
+                assert fold_values["purity"] == pytest.approx(model.label_purity_)
+                assert fold_values["n_support"] == model.support_.size
+                assert fold_values["n_rows"] == math.ceil((~test).sum() / 3)
             if name == "RSVM":
-                assert own["n_rows"] == (~test).sum()
+                assert fold_values["n_rows"] == (~test).sum()
                 continue
             kind = {"CI-SVM": "ci", "FCM-SVM": "fcm"}.get(name)
             rows, labels = train, codes[~test]
@@ -146,8 +146,8 @@ def test_a_job_is_a_loop_over_the_estimators(context, tmp_path):
             table = explicit_search(rows, labels, stream("search"))
             # Solutions are known to a tolerance, which may turn one row.
             one = 1.0 / len(labels) + 1e-9
-            assert own["searched"] == pytest.approx(table[own["C"], own["gamma"]], abs=one)
-            assert own["searched"] == pytest.approx(max(table.values()), abs=one)
+            assert fold_values["searched"] == pytest.approx(table[fold_values["C"], fold_values["gamma"]], abs=one)
+            assert fold_values["searched"] == pytest.approx(max(table.values()), abs=one)
 
 
 def test_the_search_of_a_reduced_kernel_counts_its_errors(tmp_path):
@@ -168,8 +168,8 @@ def test_the_search_of_a_reduced_kernel_counts_its_errors(tmp_path):
             train, test = folds != number, folds == number
             # The kernel keeps its rows, also those of the fold.
             K = np.exp(-gamma * squared_distances(X, X[drawn]))
-            own = OneNormProblem(K[train], np.where(codes[train] == 1, 1.0, -1.0)).solve(C)
-            right += ((K[test] @ own.coef + own.intercept > 0) == codes[test]).sum()
+            solution = OneNormProblem(K[train], np.where(codes[train] == 1, 1.0, -1.0)).solve(C)
+            right += ((K[test] @ solution.coef + solution.intercept > 0) == codes[test]).sum()
         accuracies[C, gamma] = right / 120
     best = max(accuracies.values())
     assert fitted.chosen.accuracy == pytest.approx(best)
@@ -202,15 +202,15 @@ def test_a_repeat_more_costs_itself_only(tmp_path, monkeypatch):
 
 def test_rows_are_drawn_once_where_there_are_more(tmp_path):
     context = MadeUp("one", tmp_path, "0")
-    whole, codes, _ = context.class_rows("x")
+    all_rows, codes, _ = context.class_rows("x")
     parameters = {**PARAMETERS, "most_rows": 40}
-    X, own, n_classes = ci_svm_runs.read(parameters, context)
+    X, drawn_codes, n_classes = ci_svm_runs.read(parameters, context)
     again, _, _ = ci_svm_runs.read(parameters, context)
     np.testing.assert_array_equal(X, again)
     assert (X.shape, n_classes) == ((40, 3), 2)
-    where = [int(np.flatnonzero((whole == row).all(axis=1))[0]) for row in X]
+    where = [int(np.flatnonzero((all_rows == row).all(axis=1))[0]) for row in X]
     assert len(set(where)) == 40
-    np.testing.assert_array_equal(codes[where], own)
+    np.testing.assert_array_equal(codes[where], drawn_codes)
 
 
 # --- sides ----------------------------------------------------------------------------------------------------------
@@ -218,15 +218,15 @@ def test_rows_are_drawn_once_where_there_are_more(tmp_path):
 
 def triples_by_distance(W):
     """The printed steps with squared distances in place of similarities; rows without ties."""
-    left, groups = list(range(len(W))), []
-    while len(left) >= 3:
-        pairs = itertools.combinations(left, 2)
+    ungrouped, groups = list(range(len(W))), []
+    while len(ungrouped) >= 3:
+        pairs = itertools.combinations(ungrouped, 2)
         a, b = min(pairs, key=lambda pair: ((W[pair[0]] - W[pair[1]]) ** 2).sum())
-        others = [c for c in left if c not in (a, b)]
+        others = [c for c in ungrouped if c not in (a, b)]
         c = min(others, key=lambda c: ((W[a] - W[c]) ** 2).sum() + ((W[b] - W[c]) ** 2).sum())
         groups.append({a, b, c})
-        left = [row for row in left if row not in (a, b, c)]
-    return groups + ([set(left)] if left else [])
+        ungrouped = [row for row in ungrouped if row not in (a, b, c)]
+    return groups + ([set(ungrouped)] if ungrouped else [])
 
 
 @pytest.mark.parametrize("n", [3, 40, 61, 62])
@@ -282,7 +282,7 @@ def test_searching_on_original_rows_is_a_loop_over_the_classifier(n_classes):
     codes = rng.integers(n_classes, size=80)
     X = rng.random((80, 2)) + 0.3 * codes[:, None]
     make = SIDES["condensed information"]
-    found = search_held_out(make, X, codes, n_classes, GRID, np.random.default_rng(7))
+    best_point = search_held_out(make, X, codes, n_classes, GRID, np.random.default_rng(7))
     folds = deal_folds(codes, np.random.default_rng(7))
     right = {
         point: sum(
@@ -295,8 +295,8 @@ def test_searching_on_original_rows_is_a_loop_over_the_classifier(n_classes):
         for point in itertools.product(*GRID)
     }  # fmt: skip
     best = max(right.values())
-    assert found.accuracy == pytest.approx(best / 80)
-    assert (found.C, found.gamma) == next(point for point, count in right.items() if count == best)
+    assert best_point.accuracy == pytest.approx(best / 80)
+    assert (best_point.C, best_point.gamma) == next(point for point, count in right.items() if count == best)
 
 
 def test_libsvm_searches_alike():
@@ -317,10 +317,10 @@ def test_condensed_rows_of_one_class_make_a_constant_model(tmp_path, monkeypatch
     _, codes, _ = context.class_rows("x")
     folds = deal_folds(codes, context.stream(1, "made up", 0, "folds"))
     wrong = [int(codes[folds == number].sum()) for number in range(5)]
-    for found in repeat["methods"].values():
-        assert found["errors"] == wrong
-        assert found["n_support"] == [0] * 5
-        assert (found["C"], found["gamma"]) == ([0.5] * 5, [0.125] * 5)
+    for method_result in repeat["methods"].values():
+        assert method_result["errors"] == wrong
+        assert method_result["n_support"] == [0] * 5
+        assert (method_result["C"], method_result["gamma"]) == ([0.5] * 5, [0.125] * 5)
     assert repeat["methods"]["CI-SVM"]["searched"] == [1.0] * 5
     expected = [1.0 - codes[folds != number].mean() for number in range(5)]
     assert repeat["methods"]["other"]["searched"] == pytest.approx(expected)
@@ -401,10 +401,10 @@ def test_means_are_over_their_datasets():
     experiment = experiments.ACCURACY.with_settings({"two_class": datasets, "multi_class": {}})
     every = dict.fromkeys(experiments.ACCURACY_SETTINGS["methods"], 4)
     # Whatever is done, a third of the rows is not enough.
-    few = {name: 8 for name in every if name not in ("LIBSVM", "RSVM")}
+    eight_errors = {name: 8 for name in every if name not in ("LIBSVM", "RSVM")}
     results = dict.fromkeys(experiment.all_jobs())
     results["heart"] = made_result({**every, "CI-SVM": 5})
-    results["sonar"] = made_result({**every, **few})
+    results["sonar"] = made_result({**every, **eight_errors})
     rows = [row for row in experiment.make_report(results).rows if row.table == "within three points"]
     ours = {row.dataset: row.ours for row in rows}
     assert ours["two-class, mean"] == pytest.approx(-(0.05 + 0.2) / 2)
@@ -495,8 +495,10 @@ def test_rows_come_from_the_results(ran):
             assert accuracy == pytest.approx(1.0 - wrong / (2 * result["n_rows"]), abs=1e-6)
             assert accuracy > 0.85
         (row,) = [row for row in rows if (row.table, row.dataset) == ("within three points", dataset)]
-        own = [shared.fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
-        assert row.ours == pytest.approx(statistics.fmean(own[0]) - statistics.fmean(own[1]), abs=1e-6)
+        method_accuracies = [shared.fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
+        assert row.ours == pytest.approx(
+            statistics.fmean(method_accuracies[0]) - statistics.fmean(method_accuracies[1]), abs=1e-6
+        )
         ratio, purity = (row.ours for row in rows if (row.table, row.dataset) == ("condensed rows", dataset))
         assert ratio == pytest.approx(1 / 3, abs=0.01)
         assert 0.8 < purity < 1.0
@@ -511,7 +513,7 @@ def test_times_come_from_the_results(ran):
           for method in ("LIBSVM", "CI-SVM")}  # fmt: skip
     assert row.ours == pytest.approx(of["LIBSVM"] / of["CI-SVM"], rel=1e-4)
     first, second = result["repeats"]
-    assert all(seconds > 0 for own in first.values() for seconds in own["seconds"].values())
+    assert all(seconds > 0 for method_times in first.values() for seconds in method_times["seconds"].values())
     for method in ("LIBSVM", "CI-SVM"):
         # The same rows, folds and grid; solutions to a tolerance.
         assert first[method]["scratch"]["accuracy"] == pytest.approx(first[method]["searched"], abs=0.02)
@@ -564,8 +566,8 @@ def test_one_missing_dataset_does_not_spoil_the_mean(bench, no_data):
 def test_jobs_name_their_dataset_for_the_workflow():
     for experiment in experiments.EXPERIMENTS.values():
         for job, (_, parameters) in experiment.all_jobs().items():
-            name, *parts = parameters["source"]
-            assert all(engine.resolve(name).parts[part] for part in parts)
+            name, *roles = parameters["source"]
+            assert all(engine.resolve(name).parts[role] for role in roles)
             assert all(character.isalnum() or character in "_.-" for character in job)
 
 

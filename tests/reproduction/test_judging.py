@@ -46,17 +46,17 @@ def _distribution(cell="a", centre=0.0, fresh=(), **changes):
 
 
 def _printed(name, text, **changes):
-    known = {"source": "T", "family": "T", "dataset": "d", "method": "m", "setting": "", "metric": "x", "rule": "r"}
-    return Printed(id=name, text=text, **{**known, **changes})
+    defaults = {"source": "T", "family": "T", "dataset": "d", "method": "m", "setting": "", "metric": "x", "rule": "r"}
+    return Printed(id=name, text=text, **{**defaults, **changes})
 
 
 @pytest.fixture(scope="module")
 def judged():
-    found = {}
+    papers = {}
     for name in PAPERS:
         paper = importlib.import_module(f"reproduce.{name}.printed").PAPER
-        found[name] = judge_paper(paper, REPOSITORY / "reproduce" / name, REPOSITORY / "reports/reproduce")
-    return found
+        papers[name] = judge_paper(paper, REPOSITORY / "reproduce" / name, REPOSITORY / "reports/reproduce")
+    return papers
 
 
 def test_percentile_counts_half_of_equal_numbers():
@@ -77,8 +77,8 @@ def test_verdicts():
     numbers = [_printed(name, texts[name], neighbour=names[index - 1]) for index, name in enumerate(names)]
     numbers.append(_printed("absent", "1.00", missing="not here"))
     judgements, columns = judge(numbers, distributions)
-    verdicts = {own.printed.id: own.verdict for own in judgements}
-    assert {own.power for own in judgements} == {"strong", ""}
+    verdicts = {judgement.printed.id: judgement.verdict for judgement in judgements}
+    assert {judgement.power for judgement in judgements} == {"strong", ""}
     assert columns[0].passes["neighbours"] == 0
     assert verdicts.pop("c3") == "unlikely"
     assert verdicts.pop("c7") == "refuted"
@@ -93,8 +93,8 @@ def test_a_weak_rule_keeps_the_verdict_of_the_interval():
     numbers[0] = dataclasses.replace(numbers[0], text="9.00")
     judgements, columns = judge(numbers, distributions)
     assert columns[0].passes["constants"] > 0.2 * columns[0].wrong["constants"]
-    assert {own.power for own in judgements} == {"weak"}
-    assert [own.verdict for own in judgements] == ["refuted"] + ["agrees"] * 7
+    assert {judgement.power for judgement in judgements} == {"weak"}
+    assert [judgement.verdict for judgement in judgements] == ["refuted"] + ["agrees"] * 7
 
 
 def test_a_column_is_judged_by_its_percentiles_and_its_neighbour():
@@ -108,12 +108,15 @@ def test_a_column_is_judged_by_its_percentiles_and_its_neighbour():
         for number, (name, value) in enumerate(zip(ours, drawn, strict=True))
     ]
     # All on one side, though each inside.
-    shifted = [dataclasses.replace(own, text=f"{centre + 1.0:.2f}") for own, centre in zip(right, centres, strict=True)]
+    shifted = [
+        dataclasses.replace(judgement, text=f"{centre + 1.0:.2f}")
+        for judgement, centre in zip(right, centres, strict=True)
+    ]
     (column,) = judge(right, {**ours, **beside})[1]
     assert (column.verdict, column.power) == ("agrees", "strong")
     assert column.log_ratio > 7.0
     judgements, (column,) = judge(shifted, {**ours, **beside})
-    assert {own.verdict for own in judgements} == {"agrees"}
+    assert {judgement.verdict for judgement in judgements} == {"agrees"}
     assert column.verdict == "refuted"
     assert column.log_ratio < 0.0
 
@@ -127,7 +130,7 @@ def test_undecided_rows_say_why():
     numbers[4] = dataclasses.replace(numbers[4], text="95.00", wide="one fold")
     numbers.append(_printed("undrawn", "1.00"))
     judgements, _ = judge(numbers, distributions)
-    assert [(own.verdict, own.reason) for own in judgements[1:5]] == [
+    assert [(judgement.verdict, judgement.reason) for judgement in judgements[1:5]] == [
         ("cannot discriminate", "a time of other hardware"), ("cannot discriminate", "one fold"),
         ("cannot discriminate", "other rows"), ("refuted", ""),
     ]  # fmt: skip
@@ -140,7 +143,7 @@ def test_exact_numbers_agree_in_every_printed_digit():
         for number in range(6)
     }
     numbers = [_printed(name, f"{item.median + (name == 'c4') * 0.01:.2f}") for name, item in distributions.items()]
-    verdicts = [own.verdict for own in judge(numbers, distributions)[0]]
+    verdicts = [judgement.verdict for judgement in judge(numbers, distributions)[0]]
     assert verdicts == ["agrees"] * 4 + ["refuted", "agrees"]
 
 
@@ -177,11 +180,11 @@ def test_partial_draws_leave_every_other_cell_as_it_was(tmp_path):
             size=5, unit=lambda cell: 0.01, parameters={"dataset": dataset, "seed": 1},
         )  # fmt: skip
 
-    said = []
-    run_draws([draws("a", 1), draws("b", 1)], tmp_path / "data", tmp_path, say=said.append)
+    messages = []
+    run_draws([draws("a", 1), draws("b", 1)], tmp_path / "data", tmp_path, say=messages.append)
     before = (tmp_path / "toy.csv").read_text().splitlines()
     stored = len(list((tmp_path / "data").rglob("*.json")))
-    run_draws([draws("b", 2)], tmp_path / "data", tmp_path, say=said.append)
+    run_draws([draws("b", 2)], tmp_path / "data", tmp_path, say=messages.append)
     after = (tmp_path / "toy.csv").read_text().splitlines()
     assert before[:2] == after[:2]
     assert before[2] != after[2]
@@ -203,9 +206,9 @@ def test_cells_that_lie_outside_are_drawn_on(tmp_path):
     both = [draws("a"), draws("b")]
     further = Further(cells=frozenset({"b/m//x"}), runs=300, seconds=60.0)
     run_draws(both, tmp_path / "data", tmp_path, say=lambda text: None, further=further)
-    found = read_distributions(tmp_path / "toy.csv")
+    distributions = read_distributions(tmp_path / "toy.csv")
     # Ten of them are kept apart.
-    assert (found["a/m//x"].runs, found["b/m//x"].runs) == (50, 290)
+    assert (distributions["a/m//x"].runs, distributions["b/m//x"].runs) == (50, 290)
     # Too slow to be drawn on.
     assert dataclasses.replace(further, seconds=1.0).pieces({"b/m//x": [0.0] * 30}, 0.2) == 0
 
@@ -222,47 +225,47 @@ def test_a_tail_is_nowhere_lighter_than_the_runs():
 
 
 def test_every_printed_number_has_one_row(judged):
-    for name, own in judged.items():
-        ids = [judgement.printed.id for judgement in own.judgements] + [f"claim/{claim.id}" for claim in own.claims]
+    for name, paper in judged.items():
+        ids = [judgement.printed.id for judgement in paper.judgements] + [f"claim/{claim.id}" for claim in paper.claims]
         assert len({anchor(item) for item in ids}) == len(ids), name
         with open(REPOSITORY / "reproduce" / name / "published.csv", encoding="utf-8", newline="") as handle:
             published = {"/".join(row[key] for key in ("dataset", "method", "setting", "metric")): row["value"]
                          for row in csv.DictReader(handle)}  # fmt: skip
-        texts = {judgement.printed.id: judgement.printed.text for judgement in own.judgements}
+        texts = {judgement.printed.id: judgement.printed.text for judgement in paper.judgements}
         assert {key: texts[key] for key in published} == published
         # What is added is lost in the copy, and says so.
         assert all(not text for key, text in texts.items() if key not in published)
-    assert len([own for own in judged["dpwss"].judgements if own.printed.source == "Table 3"]) == 16 * 2 * 7 * 8
+    assert len([paper for paper in judged["dpwss"].judgements if paper.printed.source == "Table 3"]) == 16 * 2 * 7 * 8
 
 
 def test_claims_files_name_tables_that_exist(judged):
     for name in PAPERS:
-        place = REPOSITORY / "reproduce" / name / "claims.csv"
-        if not place.exists():
+        claims_file = REPOSITORY / "reproduce" / name / "claims.csv"
+        if not claims_file.exists():
             continue
-        with open(place, encoding="utf-8", newline="") as handle:
+        with open(claims_file, encoding="utf-8", newline="") as handle:
             records = list(csv.DictReader(handle))
         verdicts = {claim.id: claim.verdict for claim in judged[name].claims}
         assert all(verdicts[record["id"]] != "not judged yet" for record in records), name
 
 
 def test_fresh_draws_of_the_committed_distributions(judged):
-    for name, own in judged.items():
-        fresh = calibration(own.columns)
+    for name, paper in judged.items():
+        fresh = calibration(paper.columns)
         assert fresh is None or fresh.holds, (name, fresh)
         # An error below 1e-6 over all columns.
-        for column in own.columns:
+        for column in paper.columns:
             if column.fresh:
                 assert scipy.stats.binomtest(column.fresh_outside, column.fresh, 0.05).pvalue > 1e-8, column.rule
 
 
 def test_at_most_15_per_cent_of_the_rows_are_undecided(judged):
-    rows = [row for own in judged.values() for row in (*own.judgements, *own.claims)]
+    rows = [row for paper in judged.values() for row in (*paper.judgements, *paper.claims)]
     assert sum(row.verdict == "cannot discriminate" for row in rows) <= 0.15 * len(rows)
     assert all(row.verdict in VERDICTS for row in rows)
     assert all(row.reason for row in rows if row.verdict == "cannot discriminate")
-    for own in judged.values():
-        for judgement in own.judgements:
+    for paper in judged.values():
+        for judgement in paper.judgements:
             if judgement.distribution is not None:
                 assert (judgement.power != "") == (judgement.verdict in DECIDED)
 
@@ -294,19 +297,21 @@ def test_every_cell_of_the_overview_leads_to_its_row(judged):
     overview = index_page(
         list(find_experiments("reproduce").values()), REPOSITORY / "reports/reproduce", list(judged.values())
     )
-    places = re.findall(r'<a class="cell [a-z-]+" href="([a-z0-9_]+)\.html#(n-[^"]+)"', overview)
-    assert len(places) == sum(len(own.verdicts) for own in judged.values())
+    cell_links = re.findall(r'<a class="cell [a-z-]+" href="([a-z0-9_]+)\.html#(n-[^"]+)"', overview)
+    assert len(cell_links) == sum(len(printed_paper.verdicts) for printed_paper in judged.values())
     small = {name: paper_page(judged[name], {}) for name in ("ci_svm", "dpsvmdvp", "ppsvm")}
     for name, page in small.items():
         anchors = set(re.findall(r' id="(n-[^"]+)"', page))
-        assert {place for paper, place in places if paper == name} <= anchors
+        assert {anchor for paper, anchor in cell_links if paper == name} <= anchors
         assert page.count("<code>python -m reproduce cell ") == len(judged[name].verdicts)
 
 
 def test_committed_rows_are_those_of_the_distributions(judged):
-    for name, own in judged.items():
-        place = REPOSITORY / "reports/reproduce/printed" / f"{name}.csv"
-        assert place.read_text(encoding="utf-8") == printed_csv(own), f"{place}: run python -m reproduce --tables-only"
+    for name, paper in judged.items():
+        printed_file = REPOSITORY / "reports/reproduce/printed" / f"{name}.csv"
+        assert printed_file.read_text(encoding="utf-8") == printed_csv(paper), (
+            f"{printed_file}: run python -m reproduce --tables-only"
+        )
 
 
 def test_distributions_are_compact():
@@ -347,17 +352,17 @@ def test_a_rerun_beside_the_committed_cells():
 
 
 def test_every_sentence_on_results_is_judged_by_rows_that_exist(judged):
-    for name, own in judged.items():
-        claims = {claim.id for claim in own.claims}
-        ids = [judgement.printed.id for judgement in own.judgements]
-        tables = {part for item in own.judgements for part in (item.printed.source, item.printed.family)}
-        assert own.passages, name
-        named = {row for passage in own.passages for row in passage.rows}
+    for name, paper in judged.items():
+        claims = {claim.id for claim in paper.claims}
+        ids = [judgement.printed.id for judgement in paper.judgements]
+        tables = {label for item in paper.judgements for label in (item.printed.source, item.printed.family)}
+        assert paper.passages, name
+        named = {row for passage in paper.passages for row in passage.rows}
         for row in named - claims - tables - set(NOT_JUDGED):
             assert any(item.startswith(row) for item in ids), (name, row)
         # Ratios of single datasets stand for one sentence.
-        left = {row for row in claims - named if not row.startswith(("wp-over-opera", "grpua-over-gp"))}
-        assert not left, (name, left)
+        unnamed = {row for row in claims - named if not row.startswith(("wp-over-opera", "grpua-over-gp"))}
+        assert not unnamed, (name, unnamed)
 
 
 def test_trends_and_ratios_have_the_sign_of_what_they_are_drawn_from():
@@ -370,9 +375,9 @@ def test_trends_and_ratios_have_the_sign_of_what_they_are_drawn_from():
     assert smallest_step(rising[::-1]).high < 0.0
     growing = [_distribution(f"g{number}", centre=100.0 * number**2) for number in range(1, 6)]
     assert slope(range(1, 6), growing, exponent=True).middle == pytest.approx(2.0, abs=0.05)
-    found = ratio([_distribution(centre=80.0)], [_distribution(centre=40.0)])
-    assert found.low < 2.0 < found.high
-    assert found.high - found.low < 0.3
+    estimate = ratio([_distribution(centre=80.0)], [_distribution(centre=40.0)])
+    assert estimate.low < 2.0 < estimate.high
+    assert estimate.high - estimate.low < 0.3
 
 
 def test_trends_of_numbers_that_were_measured_once():
@@ -385,8 +390,8 @@ def test_trends_of_numbers_that_were_measured_once():
             _distribution(quantiles=(value,) * len(LEVELS), **once)
             for value in 2.0 + 3.0 * np.array(x) + rng.normal(size=5)
         ]
-        own = slope(x, items)
-        inside += own.low <= 3.0 <= own.high
+        estimate = slope(x, items)
+        inside += estimate.low <= 3.0 <= estimate.high
     # 95 % of them; fails by chance once in a million.
     assert scipy.stats.binom.ppf(5e-7, 400, 0.95) <= inside <= 400
     items = [_distribution(quantiles=(value,) * len(LEVELS), **once) for value in (1.0, 4.0, 9.0)]
@@ -395,8 +400,8 @@ def test_trends_of_numbers_that_were_measured_once():
         _distribution(quantiles=(factor * item.median,) * len(LEVELS), **once)
         for item, factor in zip(items, (1.9, 2.0, 2.1), strict=True)
     ]
-    own = ratio(twice, items)
-    assert own.low < 2.0 < own.high < 2.4
+    estimate = ratio(twice, items)
+    assert estimate.low < 2.0 < estimate.high < 2.4
     assert judge_word("less", ratio(twice[:1], items[:1])) == "cannot discriminate"
 
 

@@ -58,8 +58,8 @@ def gradient(coef, X, codes, weight, clip):
         extended = np.append(row, 1.0)
         scores = coef @ extended
         shares = np.exp(scores) / np.exp(scores).sum()
-        own = weight * np.outer(shares - np.eye(len(coef))[code], extended)
-        total += own * min(1.0, clip / (np.linalg.norm(own) + 1e-6))
+        row_gradient = weight * np.outer(shares - np.eye(len(coef))[code], extended)
+        total += row_gradient * min(1.0, clip / (np.linalg.norm(row_gradient) + 1e-6))
     return total
 
 
@@ -80,8 +80,8 @@ def test_released_adam_and_decay():
     coef, records = released_softmax(X, codes, 3, training, 1e-13, np.random.default_rng(6), record_every=2)
     expected, moments, squares = start(3, 3, 6), 0.0, 0.0
     for step in range(4):
-        own = gradient(expected, X, codes, 1 / 3, 1.0) / 15
-        moments, squares = 0.9 * moments + 0.1 * own, 0.999 * squares + 0.001 * own**2
+        mean_gradient = gradient(expected, X, codes, 1 / 3, 1.0) / 15
+        moments, squares = 0.9 * moments + 0.1 * mean_gradient, 0.999 * squares + 0.001 * mean_gradient**2
         move = (moments / (1 - 0.9 ** (step + 1))) / (np.sqrt(squares / (1 - 0.999 ** (step + 1))) + 1e-8)
         expected = expected - 0.5 * (1 - step / 4) * move
         if step == 1:
@@ -164,12 +164,12 @@ def test_noise_of_the_released_baselines(tmp_path, method, multiplier):
     split = next(split for split in range(42, 62) if 1 in split_rows(X, codes, 0.2, split)[2])
     settings = {**experiments.TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "splits": [split]}
     parameters = experiments.table2_jobs({**settings, "epsilons": [2.0]})["Cornell.OPERA-PrivateSVM"]
-    found = released_runs.run(parameters, context)["variants"]
+    variants = released_runs.run(parameters, context)["variants"]
     # Four classes share epsilon 2.
     if multiplier is None:
         multiplier = gaussian_noise_multiplier(0.5, 1e-5)
     for name, factor in (("sensitivity 4 C", 4.0), ("sensitivity 2 C of the text", 2.0)):
-        assert found[f"{method}, {name}"]["noise_scale"] == [pytest.approx(factor * 0.005 * multiplier)]
+        assert variants[f"{method}, {name}"]["noise_scale"] == [pytest.approx(factor * 0.005 * multiplier)]
 
 
 def test_rows_with_classes(tmp_path):
@@ -188,10 +188,10 @@ def test_released_lookup_is_wrong_where_a_class_is_missing(tmp_path):
     context = MadeUp("one", tmp_path, "0")
     parameters = experiments.table2_jobs(settings)["Cornell.PMSVM-WP"]
     X, codes, _ = context.class_rows("x")
-    found = released_runs.run(parameters, context)["variants"]["as published"]
+    accuracies = released_runs.run(parameters, context)["variants"]["as published"]
     seen = 0
     for split, released, corrected in zip(
-        settings["splits"], found["as released"][0], found["corrected"][0], strict=True
+        settings["splits"], accuracies["as released"][0], accuracies["corrected"][0], strict=True
     ):
         _, _, train, test = split_rows(X, codes, 0.2, split)
         assert corrected == pytest.approx(np.mean(test != 1) if 1 not in train else 1.0)
@@ -263,8 +263,8 @@ def test_the_true_epsilon_stands_beside_the_accuracy(finished):
     rows = [row for row in finished.rows("pmsvm_table2") if row.table == "weight"]
     true = [row.ours for row in finished.rows("pmsvm_table2") if row.metric == "true epsilon"]
     assert all(row.explanation.startswith("epsilon is claimed") for row in rows)
-    said = [row.explanation for row in rows if row.method == "PMSVM-WP"]
-    assert all(f"the true one is {value:.3g}" in text for text, value in zip(said, true, strict=True))
+    explanations = [row.explanation for row in rows if row.method == "PMSVM-WP"]
+    assert all(f"the true one is {value:.3g}" in text for text, value in zip(explanations, true, strict=True))
 
 
 def test_sound_rows_are_proved(finished):
@@ -332,8 +332,8 @@ def test_a_run_on_a_file_that_was_scaled_by_its_own_rows_says_so(tmp_path, monke
     }
     entry = resolve("wine")
     for prescaled, status in ((True, "claimed"), (False, "seeded")):
-        own = dataclasses.replace(entry, prescaled=prescaled)
-        monkeypatch.setattr(sound_runs, "resolve", lambda name, own=own: own)
+        scaled_entry = dataclasses.replace(entry, prescaled=prescaled)
+        monkeypatch.setattr(sound_runs, "resolve", lambda name, scaled_entry=scaled_entry: scaled_entry)
         context = engine.Context("pmsvm_table2_sound", tmp_path / status, "code")
         for parameters in experiments.sound_jobs(settings).values():
             records = sound_runs.run(parameters, context)["records"]
@@ -360,13 +360,13 @@ def test_missing_datasets_have_rows(bench, no_data):
 
 
 def test_streams_and_jobs_do_not_depend_on_each_other():
-    whole = experiments.table2_jobs(experiments.TABLE2_SETTINGS)
+    all_jobs = experiments.table2_jobs(experiments.TABLE2_SETTINGS)
     one = experiments.table2_jobs({**experiments.TABLE2_SETTINGS, "datasets": {"USPS": experiments.DATASETS["USPS"]}})
-    assert {name: whole[name] for name in one} == one
+    assert {name: all_jobs[name] for name in one} == one
     # Table 8 in words: SGD times 100, Adam not; Dermatology's constant is the notebook's.
-    assert whole["USPS.PMSVM-GP"]["variants"]["PMSVM-GP, as released"]["learning_rate"] == pytest.approx(0.5)
-    assert whole["USPS.PMSVM-AGP"]["variants"]["PMSVM-AGP, as released"]["learning_rate"] == pytest.approx(0.005)
-    assert whole["Dermatology.PMSVM-WP"]["variants"]["as published"]["C"] == 0.01
+    assert all_jobs["USPS.PMSVM-GP"]["variants"]["PMSVM-GP, as released"]["learning_rate"] == pytest.approx(0.5)
+    assert all_jobs["USPS.PMSVM-AGP"]["variants"]["PMSVM-AGP, as released"]["learning_rate"] == pytest.approx(0.005)
+    assert all_jobs["Dermatology.PMSVM-WP"]["variants"]["as published"]["C"] == 0.01
 
 
 @pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the paper's data is not at hand")
@@ -399,8 +399,8 @@ def test_draws_in_single_precision_train_as_the_experiment_does(optimizer, spars
     # So little noise that the two streams of noise make no difference.
     expected, _ = released_softmax(X, codes, 3, training, 1e-7, np.random.default_rng(9))
     rows = scipy.sparse.csr_array(X) if sparse else X
-    (found,) = train_many(rows, codes, 3, training, 1e-7, [np.random.default_rng(9)])
-    np.testing.assert_allclose(found, expected, atol=2e-4 if optimizer == "adam" else 2e-5)
+    (coef,) = train_many(rows, codes, 3, training, 1e-7, [np.random.default_rng(9)])
+    np.testing.assert_allclose(coef, expected, atol=2e-4 if optimizer == "adam" else 2e-5)
 
 
 def test_draws_in_single_precision_have_the_experiments_distribution():

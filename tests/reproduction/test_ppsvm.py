@@ -105,12 +105,12 @@ def test_jobs_name_their_dataset_for_the_workflow():
 
 
 def test_jobs_do_not_depend_on_each_other():
-    whole = experiments.table1_jobs(experiments.TABLE1_SETTINGS)
+    all_jobs = experiments.table1_jobs(experiments.TABLE1_SETTINGS)
     one = experiments.table1_jobs({**experiments.TABLE1_SETTINGS, "datasets": {"WDBC": experiments.DATASETS["WDBC"]}})
-    assert {name: whole[name] for name in one} == one
+    assert {name: all_jobs[name] for name in one} == one
     both = experiments.SHARING.all_jobs()
     assert {owner.name for owner, _ in both.values()} == {"ppsvm_table1", "ppsvm_table2"}
-    assert len(both) == len(whole) + len(experiments.table2_jobs(experiments.TABLE2_SETTINGS))
+    assert len(both) == len(all_jobs) + len(experiments.table2_jobs(experiments.TABLE2_SETTINGS))
 
 
 def test_the_simulation_is_that_of_the_classifier(tmp_path):
@@ -118,12 +118,14 @@ def test_the_simulation_is_that_of_the_classifier(tmp_path):
     context = MadeUp("one", tmp_path, "0")
     X, codes = ppsvm_runs.read(PARAMETERS, context)
     partition = ppsvm_runs._partition(PARAMETERS, context, X, 0)
-    model = PPSVMClassifier(C=1.0, entities=[own.tolist() for own in partition.columns], mbar=8, random_state=0)
+    model = PPSVMClassifier(
+        C=1.0, entities=[entity_columns.tolist() for entity_columns in partition.columns], mbar=8, random_state=0
+    )
     model.fit(X, codes)
     model.entities_ = partition.entities
     block = sum(
-        entity.standardized(X[:, own]) @ entity.random_matrix.T
-        for own, entity in zip(partition.columns, partition.entities, strict=True)
+        entity.standardized(X[:, entity_columns]) @ entity.random_matrix.T
+        for entity_columns, entity in zip(partition.columns, partition.entities, strict=True)
     )
     np.testing.assert_allclose(model.public_kernel(X), block, atol=1e-12)
     assert [entity.random_matrix.shape[0] for entity in partition.entities] == [8, 8]
@@ -135,14 +137,14 @@ def test_sharing_helps_who_lacks_the_column(tmp_path, kernel):
     context = MadeUp("one", tmp_path, "0")
     alone = {"main": {**ONCE, "columns": "own"}}
     parameters = {**PARAMETERS, "kernel": kernel, "PPSVM": {"main": ONCE}, "alone": alone}
-    (found,) = ppsvm_runs.errors(parameters, context)["partitions"]
+    (errors_by_scheme,) = ppsvm_runs.errors(parameters, context)["partitions"]
     partition = ppsvm_runs._partition(parameters, context, *ppsvm_runs.read(parameters, context)[:1], 0)
-    errors = [sum(own["errors"]) for own in found["alone"]["main"]]
-    holder = next(number for number, own in enumerate(partition.columns) if 2 in own)
+    errors = [sum(entity["errors"]) for entity in errors_by_scheme["alone"]["main"]]
+    holder = next(number for number, columns in enumerate(partition.columns) if 2 in columns)
     assert errors[holder] <= 4
     assert errors[1 - holder] >= 16
-    assert sum(found["PPSVM"]["main"]["errors"]) < errors[1 - holder]
-    assert sum(found["folds"]) == 80
+    assert sum(errors_by_scheme["PPSVM"]["main"]["errors"]) < errors[1 - holder]
+    assert sum(errors_by_scheme["folds"]) == 80
 
 
 def test_parameters_are_chosen_without_the_test_rows(tmp_path, monkeypatch):
@@ -157,10 +159,10 @@ def test_parameters_are_chosen_without_the_test_rows(tmp_path, monkeypatch):
     variants = {"once": ONCE, "every": {**ONCE, "tune": "every_fold"}}
     alone = {"full": {**ONCE, "tune": "every_fold", "columns": "full"}}
     parameters = {**PARAMETERS, "kernel": "gaussian", "PPSVM": variants, "alone": alone}
-    (found,) = ppsvm_runs.errors(parameters, context)["partitions"]
+    (errors_by_scheme,) = ppsvm_runs.errors(parameters, context)["partitions"]
     # Four folds of 20 rows: once, four times, and four times for either entity.
     assert seen == [(60, 60)] * (1 + 4 + 8)
-    assert found["PPSVM"]["once"] == found["PPSVM"]["every"]
+    assert errors_by_scheme["PPSVM"]["once"] == errors_by_scheme["PPSVM"]["every"]
 
 
 def test_a_partition_more_costs_itself_only(tmp_path, monkeypatch):
@@ -247,8 +249,13 @@ def _with_errors(error, alone):
     results = {}
     for name, job in experiment.all_jobs().items():
         variants = {variant: {"errors": [error] * 10} for variant in job[1]["PPSVM"]}
-        part = {"folds": [34] * 10, "PPSVM": variants, "alone": {"features": [{"errors": alone}]}, "cpu_seconds": 1.0}
-        results[name] = {"n_rows": 345, "n_features": 6, "majority": 0.42, "mbar": 34, "partitions": [part] * 5}
+        partition = {
+            "folds": [34] * 10,
+            "PPSVM": variants,
+            "alone": {"features": [{"errors": alone}]},
+            "cpu_seconds": 1.0,
+        }
+        results[name] = {"n_rows": 345, "n_features": 6, "majority": 0.42, "mbar": 34, "partitions": [partition] * 5}
     return experiment.make_report(results).rows
 
 
@@ -268,12 +275,12 @@ def test_verdicts_of_a_table():
 
 def test_better_counts_the_settings_there_are(finished):
     rows = [row for row in finished.rows("ppsvm_table1") if row.table == "better"]
-    total, *own = rows
-    assert total.ours == sum(row.ours < 0 for row in own)
-    assert total.explanation.startswith(f"of {len(own)}") or f"of {len(own)}" in total.explanation
+    total, *setting_rows = rows
+    assert total.ours == sum(row.ours < 0 for row in setting_rows)
+    assert total.explanation.startswith(f"of {len(setting_rows)}") or f"of {len(setting_rows)}" in total.explanation
     shared = {row.setting: row.ours for row in finished.rows("ppsvm_table1") if row.table == "sharing"}
     alone = {row.setting: row.ours for row in finished.rows("ppsvm_table1") if row.table == "no sharing"}
-    for row in own:
+    for row in setting_rows:
         assert row.ours == pytest.approx(shared[row.setting] - alone[row.setting], abs=2e-6)
 
 
@@ -296,17 +303,17 @@ def test_the_attack_recovers_the_rows(finished):
     for figure, more in ((linear, 0), (gaussian, 1)):
         for trace in figure["data"]:
             columns = int(trace["name"].split("(")[1].split()[0])
-            for known, error in zip(trace["x"], trace["y"], strict=True):
-                assert (error < 1e-6) == (known >= columns + more)
+            for n_known, error in zip(trace["x"], trace["y"], strict=True):
+                assert (error < 1e-6) == (n_known >= columns + more)
 
 
 def test_an_attack_without_enough_rows_is_not_called_exact():
     experiment = experiments.ATTACK.with_settings({"datasets": {"Arrhythmia": experiments.DATASETS["Arrhythmia"]}})
-    own = {
+    recovery = {
         "columns": 56, "rows_needed": 56, "possible": False, "error_at_rows_needed": 0.7, "max_error": [0.7],
         "unreadable_rows": 0,
     }  # fmt: skip
-    results = {job: {"n_rows": 452, "mbar": 45, "entities": [own]} for job in experiment.all_jobs()}
+    results = {job: {"n_rows": 452, "mbar": 45, "entities": [recovery]} for job in experiment.all_jobs()}
     rows = experiment.make_report(results).rows
     assert {row.verdict for row in rows} == {"within tolerance"}
     assert all("mbar 45 is below the 56" in row.explanation for row in rows)

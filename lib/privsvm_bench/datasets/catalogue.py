@@ -79,7 +79,7 @@ class DataFile:
         Path below the mirror folder.
     path : str or None
         Own data: the file on this machine.
-    own : bool
+    user_supplied : bool
         Whether it is the user's own, so that no copy stays in the cache of downloads.
     """
 
@@ -91,7 +91,7 @@ class DataFile:
     max_bytes: int = MOST_BYTES
     mirror_path: str | None = None
     path: str | None = None
-    own: bool = False
+    user_supplied: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class DatasetEntry:
         Loader function of ``sklearn.datasets``.
     verified : bool
         False where no hash is known.
-    own : bool
+    user_supplied : bool
         True for data declared in params.yaml.
     schema : mapping or None
         Own data: what is declared of its columns, see `privsvm.tables.schema.Schema.to_json`.
@@ -233,7 +233,7 @@ class DatasetEntry:
     protocol: Mapping[str, Any] | None = None
     bundled: str | None = None
     verified: bool = True
-    own: bool = False
+    user_supplied: bool = False
     schema: Mapping[str, Any] | None = None
     declared_rows: int | None = None
     note: str = ""
@@ -365,7 +365,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         urls=() if settings.url is None else (where,),
         sha256=settings.sha256,
         path=settings.path,
-        own=True,
+        user_supplied=True,
         max_bytes=settings.max_bytes or MOST_BYTES,
     )
     entry = DatasetEntry(
@@ -376,7 +376,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         classes=settings.classes,
         pool=("all",),
         verified=settings.sha256 is not None,
-        own=True,
+        user_supplied=True,
         declared_rows=settings.n_rows,
         prescaled=settings.prescaled,
     )
@@ -433,10 +433,10 @@ def _own_file(settings: OwnSettings) -> tuple[str, str]:
             what = "is a folder" if Path(path).is_dir() else "no such file"
             raise KeyedError("path", f"{path!r}: {what}; correct the path or use `url`")
         return path, Path(path).name
-    parts = urllib.parse.urlsplit(str(url))
-    if parts.scheme not in ("http", "https"):
+    address = urllib.parse.urlsplit(str(url))
+    if address.scheme not in ("http", "https"):
         raise KeyedError("url", f"{url!r} is not an http(s) address; use `path` for a local file")
-    file_name = Path(urllib.parse.unquote(parts.path)).name
+    file_name = Path(urllib.parse.unquote(address.path)).name
     if not file_name:
         raise KeyedError("url", f"{url!r} names no file; give the address of a file")
     return str(url), file_name
@@ -487,18 +487,18 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     settings = {} if settings is None else settings
     if not isinstance(settings, Mapping):
         raise PrivSVMError(f"datasets.{name}: {settings!r} is not a mapping; write `{name}: {{}}` for the defaults")
-    own = "path" in settings or "url" in settings
+    user_supplied = "path" in settings or "url" in settings
     catalogue = _cached_catalogue()
-    if own and name in catalogue:
+    if user_supplied and name in catalogue:
         raise PrivSVMError(f"datasets.{name}: that name belongs to the catalogue; give your data another name")
-    if not own and name not in catalogue:
+    if not user_supplied and name not in catalogue:
         hint = nearest_name(name, catalogue)
         if hint.startswith("known:"):
             hint = "`python stages/download.py --list` lists them"
         raise PrivSVMError(f"datasets.{name}: unknown dataset {name!r}; {hint} (own data needs `path` or `url`)")
-    if own and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+    if user_supplied and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise PrivSVMError(f"datasets.{name}: the name becomes a folder; use letters, digits, '.', '_', '-' and '+'")
-    checked = check_settings(name, settings, own)
+    checked = check_settings(name, settings, user_supplied)
     try:
         return _apply(_own_entry(name, checked) if isinstance(checked, OwnSettings) else catalogue[name], checked)
     except KeyedError as error:
@@ -569,7 +569,7 @@ def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, A
     """Choose how features are scaled."""
     if settings.bounds is not None:
         changes["bounds"], changes["bounds_origin"] = settings.bounds, "declared"
-        if entry.own:
+        if entry.user_supplied:
             changes["scaling"] = "bounds"
     if settings.scaling is not None:
         changes["scaling"] = settings.scaling

@@ -174,9 +174,9 @@ def _download(file: DataFile, url: str, target: Path) -> None:
     key = file.sha256 or hashlib.sha256(url.encode()).hexdigest()
     folder = Path(os.environ.get("PRIVSVM_CACHE", ".cache")) / "downloads" / key[:32]
     folder.mkdir(parents=True, exist_ok=True)
-    kept = file.sha256 is not None and not file.own
-    known = {file.name: None if file.sha256 is None else f"sha256:{file.sha256}"}
-    store = pooch.create(folder, "", registry=known, urls={file.name: url}, retry_if_failed=RETRIES)
+    kept = file.sha256 is not None and not file.user_supplied
+    registry = {file.name: None if file.sha256 is None else f"sha256:{file.sha256}"}
+    store = pooch.create(folder, "", registry=registry, urls={file.name: url}, retry_if_failed=RETRIES)
     with filelock.FileLock(f"{folder}.lock"):
         for path in folder.iterdir():
             # A killed process leaves files of other names.

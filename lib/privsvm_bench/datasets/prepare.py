@@ -99,7 +99,7 @@ def prepare(
         else "declared",
         "declared_training_rows": _declared_training_rows(entry, plan, roles, len(splits)),
         "prescaled": entry.prescaled,
-        "prescaled_origin": "declared" if entry.own else "catalogue",
+        "prescaled_origin": "declared" if entry.user_supplied else "catalogue",
         "n_splits": len(splits),
         "sparse": is_sparse(X),
         "classes": list(classes),
@@ -262,15 +262,15 @@ def _declared_training_rows(
     entry: DatasetEntry, plan: Mapping[str, Any], roles: tuple[str, ...], n_splits: int
 ) -> list[int] | None:
     """Compute from the declared number of rows how many each split trains on; None where none is declared."""
-    counts = [entry.declared_rows if entry.own else entry.parts[role].n_rows for role in roles]
-    known = [count for count in counts if count is not None]
+    counts = [entry.declared_rows if entry.user_supplied else entry.parts[role].n_rows for role in roles]
+    declared = [count for count in counts if count is not None]
     # The rule counts, whether or not it dropped a row: whether it did is told by the rows.
-    if len(known) < len(counts) or entry.missing == "drop_rows":
+    if len(declared) < len(counts) or entry.missing == "drop_rows":
         return None
-    total = sum(known)
+    total = sum(declared)
     match plan["kind"]:
         case "given":
-            rows = [known[0]]
+            rows = [declared[0]]
         case "resubstitution":
             rows = [total]
         case "holdout":
@@ -376,17 +376,17 @@ def _fit_scaling(
         fitted_to = [train for train, _ in splits] if per_split else [None]
         pairs = []
         for rows in fitted_to:
-            part = X if rows is None else X[rows]
+            rows_read = X if rows is None else X[rows]
             if kind == "min_max":
-                pairs.append(_affine(*_column_extremes(part), target))
+                pairs.append(_affine(*_column_extremes(rows_read), target))
             elif is_sparse(X):
                 _refuse_shift(entry)
             else:
-                spread = part.std(axis=0)
+                spread = rows_read.std(axis=0)
                 # Rounding gives a constant column a spread that is tiny, not zero.
-                constant = part.max(axis=0) == part.min(axis=0)
+                constant = rows_read.max(axis=0) == rows_read.min(axis=0)
                 factor = np.divide(1.0, spread, out=np.zeros(d), where=~constant & (spread > 0))
-                pairs.append((np.where(factor > 0, part.mean(axis=0), 0.0), factor))
+                pairs.append((np.where(factor > 0, rows_read.mean(axis=0), 0.0), factor))
         shift, factor = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         if kind == "min_max":
             record["range"] = list(target)

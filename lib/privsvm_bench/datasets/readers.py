@@ -242,11 +242,11 @@ def _check_expected(
 ) -> None:
     """Compare what was read with the catalogue."""
     remedy = "delete it and download it again"
-    found = {"rows": X.shape[0], "features": X.shape[1], "missing values": missing}
-    known = {"rows": recipe.n_rows, "features": recipe.n_features, "missing values": recipe.missing_values}
-    for what, count in known.items():
-        if count is not None and found[what] != count:
-            raise PrivSVMError(f"{where}: {found[what]} {what}, but {entry.name} ({recipe.role}) has {count}; {remedy}")
+    read = {"rows": X.shape[0], "features": X.shape[1], "missing values": missing}
+    expected = {"rows": recipe.n_rows, "features": recipe.n_features, "missing values": recipe.missing_values}
+    for what, count in expected.items():
+        if count is not None and read[what] != count:
+            raise PrivSVMError(f"{where}: {read[what]} {what}, but {entry.name} ({recipe.role}) has {count}; {remedy}")
     counts = dict(Counter(labels.tolist()))
     if recipe.class_counts is not None and counts != dict(recipe.class_counts):
         label = next(
@@ -423,11 +423,11 @@ def _split_records(
             X = parse_numbers(cells)
         except ValueError:
             X = np.empty(len(cells))
-            for place, cell in enumerate(cells):
+            for position, cell in enumerate(cells):
                 try:
-                    X[place] = _feature_number(cell)
+                    X[position] = _feature_number(cell)
                 except ValueError:
-                    row, column = divmod(place, len(features))
+                    row, column = divmod(position, len(features))
                     raise _not_numeric(name, columns[features[column]], cell, n_rows + row) from None
         blocks.append(X.reshape(len(block), len(features)))
         labels += ["" if label is None else record[label] for record in block]
@@ -562,8 +562,8 @@ def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, n
         ) from None
 
     try:
-        found = parquet.ParquetFile(io.BytesIO(data))
-        schema, n_rows = found.schema_arrow, found.metadata.num_rows
+        file = parquet.ParquetFile(io.BytesIO(data))
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
         kinds = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
         texts = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
         # A row that is stored once may count for millions.

@@ -121,10 +121,10 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
 
 
 def _parse_sha256(value: Any) -> str:
-    found = str(value).lower().removeprefix("sha256:")
-    if not re.fullmatch(r"[0-9a-f]{64}", found):
-        raise ValueError(f"{found!r} is not 64 hexadecimal digits; copy it again")
-    return found
+    digest = str(value).lower().removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ValueError(f"{digest!r} is not 64 hexadecimal digits; copy it again")
+    return digest
 
 
 def _parse_encoding(value: Any) -> str:
@@ -195,7 +195,7 @@ class OwnSettings(Settings):
     share: Annotated[bool | None, Obeys(_FLAG)] = None
 
 
-def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Settings:
+def check_settings(name: str, settings: Mapping[str, Any], user_supplied: bool) -> Settings:
     """Validate the settings of one dataset.
 
     Parameters
@@ -204,7 +204,7 @@ def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Setting
         Of the dataset, for messages.
     settings : mapping
         As written in params.yaml.
-    own : bool
+    user_supplied : bool
         Whether the dataset is the user's own.
 
     Returns
@@ -218,9 +218,9 @@ def check_settings(name: str, settings: Mapping[str, Any], own: bool) -> Setting
         One line for the first problem.
     """
     for key in settings:
-        if not own and key in OwnSettings.model_fields and key not in Settings.model_fields:
+        if not user_supplied and key in OwnSettings.model_fields and key not in Settings.model_fields:
             raise PrivSVMError(f"datasets.{name}.{key}: only for own data; remove it or add `path` or `url`")
-    return check_model(OwnSettings if own else Settings, dict(settings), f"datasets.{name}")
+    return check_model(OwnSettings if user_supplied else Settings, dict(settings), f"datasets.{name}")
 
 
 class Holdout(Model):

@@ -34,12 +34,12 @@ def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, 
     list of dict
         ``epsilon``, ``text`` (a sentence), ``best`` (a row of `best_proved`) and ``rows``: all methods at that epsilon.
     """
-    found = []
+    epsilon_answers = []
     for epsilon in grid:
         (best,) = best_proved(results, epsilon)
         rows = _rows(results, epsilon)
-        found.append({"epsilon": epsilon, "text": _sentence(best, epsilon), "best": best, "rows": rows})
-    return found
+        epsilon_answers.append({"epsilon": epsilon, "text": _sentence(best, epsilon), "best": best, "rows": rows})
+    return epsilon_answers
 
 
 def _sentence(row: Mapping[str, Any], epsilon: float) -> str:
@@ -63,7 +63,7 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
     without = [result for result in results if result.method == "svm" and result.is_reference]
     level = without[0].value("accuracy", "mean", 0) if without else None
     groups: dict[str, list[dict[str, Any]]] = {status: [] for status in STATUSES}
-    for place, result in enumerate(results):
+    for position, result in enumerate(results):
         index = 0 if result.is_reference else nearest_epsilon(result.epsilons, epsilon)
         if not result.is_reference and not math.isclose(result.epsilons[index], epsilon):
             continue
@@ -72,7 +72,7 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
         groups[result.status].append(
             {
                 "method": result.method,
-                "place": place,
+                "place": position,
                 "mean": -1.0 if mean is None else mean,
                 "score": score_text(mean, result.value("accuracy", "sd", index)),
                 "loss": None if mean is None or level is None else 100 * (level - mean),

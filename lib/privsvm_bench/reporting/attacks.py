@@ -201,7 +201,7 @@ def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 def _median_and_range(values: Iterable[float | None]) -> dict[str, float] | None:
     """Median, least and most of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return None
-    return {"median": statistics.median(known), "low": min(known), "high": max(known)}
+    return {"median": statistics.median(numbers), "low": min(numbers), "high": max(numbers)}

@@ -145,7 +145,7 @@ def with_audits(results: Sequence[Result], audits: Sequence[AuditRecord]) -> lis
     list of Result
         Guarantees that say ``claimed`` have a witness where their stated epsilon was audited.
     """
-    known: dict[tuple[str, float, str], AuditCell] = {
+    audit_cells: dict[tuple[str, float, str], AuditCell] = {
         (record.method, cell.epsilon, cell.relation): cell
         for record in audits
         for cell in record.cells
@@ -153,13 +153,13 @@ def with_audits(results: Sequence[Result], audits: Sequence[AuditRecord]) -> lis
     }
 
     def audited(method: str, guarantee: Guarantee) -> Guarantee:
-        cell = known.get((method, guarantee.epsilon_requested, guarantee.neighbours or ""))
+        cell = audit_cells.get((method, guarantee.epsilon_requested, guarantee.neighbours or ""))
         if guarantee.status != "claimed" or guarantee.witness is not None or cell is None:
             return guarantee
         return dataclasses.replace(guarantee, witness=_witness(cell))
 
     return [
-        dataclasses.replace(result, guarantees=tuple(audited(result.method, own) for own in result.guarantees))
+        dataclasses.replace(result, guarantees=tuple(audited(result.method, stated) for stated in result.guarantees))
         if result.status == "claimed" and any(math.isfinite(epsilon) for epsilon in result.epsilons)
         else result
         for result in results

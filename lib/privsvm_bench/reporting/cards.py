@@ -52,7 +52,7 @@ def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> d
     example = next(result for result in members if result.status == weakest)
     shown = [example.guarantees[nearest_epsilon(example.epsilons, reference_epsilon)]]
     statuses = {
-        status: names_text([result.dataset for result in found]) for status, found in by_status(members).items()
+        status: names_text([result.dataset for result in group]) for status, group in by_status(members).items()
     }
     grid = sorted({stated for result in members for stated, _ in finite_guarantees(result)})
     return {
@@ -79,14 +79,16 @@ def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> d
 
 def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
     """One line of a card: what one stated epsilon is worth, over all data sets."""
-    found = [guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated]
-    weakest = max((one.epsilon_with_system_noise for one in found), default=math.inf)
-    noises = sorted(guarantee.noise_scale for guarantee in found if guarantee.noise_scale is not None)
+    guarantees = [
+        guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated
+    ]
+    weakest = max((one.epsilon_with_system_noise for one in guarantees), default=math.inf)
+    noises = sorted(guarantee.noise_scale for guarantee in guarantees if guarantee.noise_scale is not None)
     low, high = (short_number(noises[0]), short_number(noises[-1])) if noises else ("–", "–")
     return {
         "stated": stated,
         "epsilon": weakest,
-        "guess": percent(max(right_guess(one.epsilon_with_system_noise, one.delta or 0.0) for one in found)),
+        "guess": percent(max(right_guess(one.epsilon_with_system_noise, one.delta or 0.0) for one in guarantees)),
         "noise": low if low == high else f"{low} to {high}",
     }
 
@@ -131,8 +133,8 @@ def _scale_cell(guarantee: Guarantee | None) -> tuple[str, str]:
 
 
 def _mean(values: Iterable[float | None] | None) -> float | None:
-    known = [value for value in values or () if value is not None]
-    return statistics.fmean(known) if known else None
+    numbers = [value for value in values or () if value is not None]
+    return statistics.fmean(numbers) if numbers else None
 
 
 def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[dict[str, Any]]:

@@ -38,13 +38,13 @@ class Verdict:
         ``elsewhere`` for a witness under other neighbours; ``unaudited``.
     text : str
         In words.
-    known : float or None
+    epsilon : float or None
         The epsilon that is proved or refuted.
     """
 
     kind: Literal["proof", "contradiction", "broken", "unbroken", "elsewhere", "unaudited"]
     text: str
-    known: float | None = None
+    epsilon: float | None = None
 
 
 def verdict_on(guarantee: Guarantee, status: Status) -> Verdict:
@@ -75,19 +75,19 @@ def _claim_verdict(guarantee: Guarantee) -> Verdict:
     witness = guarantee.witness
     if witness is None:
         return Verdict("unaudited", "not audited")
-    found, elsewhere = witness.epsilon, not _same_relation(guarantee)
-    if math.isinf(found):
+    refuted_epsilon, elsewhere = witness.epsilon, not _same_relation(guarantee)
+    if math.isinf(refuted_epsilon):
         text = "refuted at every finite ε" + (f", for {witness.neighbours} neighbours" if elsewhere else "")
-        return Verdict("broken", text, found)
-    refuted = f"refuted below ε = {short_number(found)}"
+        return Verdict("broken", text, refuted_epsilon)
+    refuted = f"refuted below ε = {short_number(refuted_epsilon)}"
     if elsewhere:
         text = f"{refuted}, for {witness.neighbours} neighbours"
         text += f" (the claim is for {guarantee.neighbours or 'unnamed'} ones)"
-        return Verdict("elsewhere", text, found)
-    if found > guarantee.epsilon_requested * (1 + _SLACK):
-        return Verdict("broken", refuted, found)
-    text = f"the audit reaches ε = {short_number(found)} only; the claim fails for the reason given"
-    return Verdict("unbroken", text, found)
+        return Verdict("elsewhere", text, refuted_epsilon)
+    if refuted_epsilon > guarantee.epsilon_requested * (1 + _SLACK):
+        return Verdict("broken", refuted, refuted_epsilon)
+    text = f"the audit reaches ε = {short_number(refuted_epsilon)} only; the claim fails for the reason given"
+    return Verdict("unbroken", text, refuted_epsilon)
 
 
 def finite_guarantees(result: Result) -> list[tuple[float, Guarantee]]:
@@ -101,15 +101,15 @@ class _Point:
     """One stated epsilon of a line; equal lines of several datasets are drawn once."""
 
     stated: float
-    known: float | None
-    place: Literal["audited", "unaudited", "unbounded"]
+    epsilon: float | None
+    evidence: Literal["audited", "unaudited", "unbounded"]
     details: tuple[str, ...]
 
 
 def _point(stated: float, guarantee: Guarantee, status: Status) -> _Point:
     verdict = verdict_on(guarantee, status)
-    known = verdict.known
-    audited = known is not None and 0 < known < math.inf
+    epsilon = verdict.epsilon
+    audited = epsilon is not None and 0 < epsilon < math.inf
     details = [
         verdict.text,
         f"δ = {short_number(guarantee.delta)}, neighbours {guarantee.neighbours or 'not named'}",
@@ -120,8 +120,8 @@ def _point(stated: float, guarantee: Guarantee, status: Status) -> _Point:
         details.append(f"Witness: {guarantee.witness.description}")
     return _Point(
         stated=stated,
-        known=known if audited else None,
-        place="audited" if audited else "unbounded" if known == math.inf else "unaudited",
+        epsilon=epsilon if audited else None,
+        evidence="audited" if audited else "unbounded" if epsilon == math.inf else "unaudited",
         details=tuple(details),
     )
 
@@ -149,9 +149,9 @@ def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> 
         line = tuple(_point(stated, guarantee, result.status) for stated, guarantee in finite_guarantees(result))
         lines.setdefault((result.method, result.status), {}).setdefault(line, []).append(result.dataset)
         for point in line:
-            if result.theorem_holds and point.known is not None:
-                shared.setdefault((point.stated, point.known), set()).add(result.method)
-    sharing = {place: sorted(names) for place, names in shared.items()}
+            if result.theorem_holds and point.epsilon is not None:
+                shared.setdefault((point.stated, point.epsilon), set()).add(result.method)
+    sharing = {pair: sorted(names) for pair, names in shared.items()}
     n_datasets = len({result.dataset for result in results})
     of_method = grouped(results, "method")
     traces = []
@@ -180,15 +180,15 @@ def _drawn_point(
     point: _Point, method: str, status: Status, sharing: Mapping[tuple[float, float], Sequence[str]]
 ) -> dict[str, Any]:
     others = ""
-    if theorem_holds(status) and point.known is not None:
-        names = sharing[point.stated, point.known]
+    if theorem_holds(status) and point.epsilon is not None:
+        names = sharing[point.stated, point.epsilon]
         # Count further ones without listing them.
         first = [name for name in names[: _OTHERS_NAMED + 1] if name != method]
         others = names_text(first, _OTHERS_NAMED, len(names) - 1)
     return {
         "x": point.stated,
-        "y": None if point.known is None else float(f"{point.known:.6g}"),
-        "place": point.place,
+        "y": None if point.epsilon is None else float(f"{point.epsilon:.6g}"),
+        "place": point.evidence,
         "text": without_absolute_paths(list(point.details)),
         "others": others,
     }
@@ -208,7 +208,7 @@ def _line_label(datasets: Sequence[str], n_datasets: int) -> str:
 
 def _proof_audits(results: Iterable[Result]) -> list[dict[str, Any]]:
     """Audited lower bounds of a proved method: of each stated and proved epsilon the highest over the datasets."""
-    found: dict[tuple[float, float], list[tuple[float, str, str]]] = {}
+    bounds_of: dict[tuple[float, float], list[tuple[float, str, str]]] = {}
     for result in results:
         if not result.theorem_holds:
             continue
@@ -218,9 +218,9 @@ def _proof_audits(results: Iterable[Result]) -> list[dict[str, Any]]:
                 continue
             proved = float(f"{guarantee.epsilon_with_system_noise:.6g}")
             description = str(without_absolute_paths(witness.description))
-            found.setdefault((stated, proved), []).append((witness.epsilon, result.dataset, description))
+            bounds_of.setdefault((stated, proved), []).append((witness.epsilon, result.dataset, description))
     audits = []
-    for (stated, proved), bounds in sorted(found.items()):
+    for (stated, proved), bounds in sorted(bounds_of.items()):
         highest, dataset, description = max(bounds)
         text = [
             f"an audit needs at least ε = {short_number(highest)} on {dataset}; the proof says {short_number(proved)}",

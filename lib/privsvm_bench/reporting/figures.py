@@ -148,23 +148,23 @@ def _finished(
 
 def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Stated against known epsilon; claims that no epsilon holds for lie above, unaudited ones below."""
-    points = [(trace["method"], point) for trace in claims for part in trace["segments"] for point in part["points"]]
+    points = [(trace["method"], point) for trace in claims for line in trace["segments"] for point in line["points"]]
     stated = sorted({point["x"] for _, point in points})
-    known = [*(point["y"] for _, point in points if point["place"] == "audited"),
+    epsilons = [*(point["y"] for _, point in points if point["place"] == "audited"),
              *(audit["y"] for trace in claims for audit in trace["audits"]), *stated]  # fmt: skip
     x_low, x_high = stated[0] / 1.5, stated[-1] * 7
-    y_low, y_high = min(known) / 1.7, max(known) * 1.9
+    y_low, y_high = min(epsilons) / 1.7, max(epsilons) * 1.9
     powers = range(math.ceil(math.log10(y_low)), math.floor(math.log10(y_high)) + 1)
     ticks = {10.0**power: short_number(10.0**power) for power in powers}
     # Methods on one rail would hide each other: each gets a height of its own.
     heights: dict[tuple[str, int], float] = {}
     step = (y_high / y_low) ** 0.045
-    for place, words in (("unbounded", "no ε<br>holds (∞)"), ("unaudited", "not<br>audited")):
-        methods = list(dict.fromkeys(method for method, point in points if point["place"] == place))
+    for kind, words in (("unbounded", "no ε<br>holds (∞)"), ("unaudited", "not<br>audited")):
+        methods = list(dict.fromkeys(method for method, point in points if point["place"] == kind))
         for number, method in enumerate(methods, 1):
-            heights[place, method] = y_high * step**number if place == "unbounded" else y_low / step**number
+            heights[kind, method] = y_high * step**number if kind == "unbounded" else y_low / step**number
         if methods:
-            middle = heights[place, methods[len(methods) // 2]]
+            middle = heights[kind, methods[len(methods) // 2]]
             ticks[middle] = words
     top, bottom = max([y_high, *heights.values()]) * step, min([y_low, *heights.values()]) / step
     traces = [
@@ -250,9 +250,9 @@ def _audit_figure(report: _Report, audits: Sequence[Mapping[str, Any]]) -> dict[
         _background(step_x, step_y, line={"color": "var(--broken)", "width": 1.4}, meta="diagonal"),
     ]  # fmt: skip
     ceilings: list[tuple[float, float]] = []
-    for place, trace in enumerate(audits):
+    for position, trace in enumerate(audits):
         method, status, points = trace["method"], trace["status"], trace["points"]
-        shift = 10 ** (0.8 * gap * ((place + 0.5) / len(audits) - 0.5))
+        shift = 10 ** (0.8 * gap * ((position + 0.5) / len(audits) - 0.5))
         lows = [y_high if point["low"] is None else max(point["low"], floor) for point in points]
         tops = [y_high if point["estimate"] is None else max(point["estimate"], floor) for point in points]
         ceilings += [(point["x"] * shift, max(point["ceiling"], floor)) for point in points if point["ceiling"]]
@@ -303,11 +303,13 @@ def _curve_figure(report: _Report, dataset: Mapping[str, Any], metrics: Mapping[
             stated = [f"ε = {short_number(epsilon)}" for epsilon in curve["epsilons"]]
             if status == "claimed":
                 stated = [f"<s>{words}</s> claimed" for words in stated]
-            text = [f"{words}; {_wrapped(known)}" for words, known in zip(stated, curve["known"], strict=True)]
+            text = [f"{words}; {_wrapped(epsilons)}" for words, epsilons in zip(stated, curve["known"], strict=True)]
         else:
             text = ["the same at every ε: no privacy"] * len(flat)
-        known = all(value is not None for metric in metrics for column in _columns(curve, metric) for value in column)
-        values = _VALUES if known else _MEAN
+        has_range = all(
+            value is not None for metric in metrics for column in _columns(curve, metric) for value in column
+        )
+        values = _VALUES if has_range else _MEAN
         look["hovertemplate"] = f"{report.head(method, status)}<br>%{{text}}<br>{values}<extra></extra>"
         mode = "lines" if status == "none" else "lines+markers"
         traces.append(go.Scatter(x=curve["epsilons"] or flat, y=[], text=text, mode=mode, meta="curve", **look))
@@ -351,8 +353,8 @@ def _metric(
             bands.append([*high, *low[::-1]])
         if not curve["epsilons"] and mean[0] is not None:
             labels.append((mean[0], f"{report.name(curve['method'])} — none"))
-    known = [value for line in (*values, *bands) for value in line if value is not None]
-    span = (max(known, default=1) - min(known, default=0)) or 1
+    drawn = [value for line in (*values, *bands) for value in line if value is not None]
+    span = (max(drawn, default=1) - min(drawn, default=0)) or 1
     notes: list[dict[str, Any]] = []
     # Reference lines carry their words in the picture itself, as far as these do not overlap.
     above = math.inf
@@ -368,7 +370,7 @@ def _metric(
 def _attack_figure(attack: Mapping[str, Any]) -> dict[str, Any]:
     """Error of recovered rows against the number of known rows: one line for each entity."""
     curves = attack["curves"]
-    most = max(known for curve in curves for known in curve["known"])
+    most = max(count for curve in curves for count in curve["known"])
     highest = max(10.0, *(error for curve in curves for error in curve["error"]))
     traces = [_background([0, most], [_RECOVERED] * 2, line={"color": "var(--broken)", "width": 1.2, "dash": "dot"})]
     for number, curve in enumerate(curves):
@@ -376,9 +378,9 @@ def _attack_figure(attack: Mapping[str, Any]) -> dict[str, Any]:
         colour = f"var({VARIABLES[COLOURS[number % 6][0]]})"
         name = escape(curve["name"], quote=False)
         text = [
-            f"<b>{name}</b><br>{known} known rows, {curve['needed']} needed<br>largest error {short_number(error)}<br>"
+            f"<b>{name}</b><br>{count} known rows, {curve['needed']} needed<br>largest error {short_number(error)}<br>"
             f"{short_number(100 * share)} % of the other rows recovered"
-            for known, error, share in zip(curve["known"], curve["error"], curve["share"], strict=True)
+            for count, error, share in zip(curve["known"], curve["error"], curve["share"], strict=True)
         ]
         traces.append(go.Scatter(
             x=curve["known"], y=[max(error, _EXACT) for error in curve["error"]], text=text, hovertemplate=_HOVER,
@@ -412,8 +414,8 @@ def plotly_figures(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         screen, and ``choices`` of the page's controls.
     """
     report, figures = _Report(data), {}
-    parts = [part for trace in data["claims"] for part in trace["segments"]]
-    if any(point["place"] != "unaudited" for part in parts for point in part["points"]):
+    segments = [segment for trace in data["claims"] for segment in trace["segments"]]
+    if any(point["place"] != "unaudited" for segment in segments for point in segment["points"]):
         figures["claim-chart"] = _claim_figure(report, data["claims"])
     if data["audits"]:
         figures["audit-chart"] = _audit_figure(report, data["audits"])

@@ -121,8 +121,8 @@ def page_names(results: Sequence[Result]) -> dict[str, str]:
     if len(names) == 1:
         return {}
     return {
-        name: f"{name if re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', name) else f'dataset-{place}'}.html"
-        for place, name in enumerate(names)
+        name: f"{name if re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', name) else f'dataset-{index}'}.html"
+        for index, name in enumerate(names)
     }
 
 
@@ -153,9 +153,9 @@ def _first_screen(
     lead = (proved or list(grids))[0]
     grid = grids[lead]
     chosen = nearest_epsilon(grid, reference_epsilon)
-    found = answers([result for result in results if result.dataset == lead], grid)
+    epsilon_answers = answers([result for result in results if result.dataset == lead], grid)
     figure = next(figure for figure in figures if figure["name"] == lead)
-    winner = found[chosen]["best"]["best"]
+    winner = epsilon_answers[chosen]["best"]["best"]
     best = [curve["method"] for curve in figure["curves"] if winner and methods[curve["method"]] == winner["method"]]
     # Two well-known methods without privacy; the table lists all.
     shown = [
@@ -169,7 +169,7 @@ def _first_screen(
         "lead": lead,
         "chosen": chosen,
         "buttons": len(grid) <= _MOST_BUTTONS,
-        "answers": found,
+        "answers": epsilon_answers,
         "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
         "chart": chart,
         "look_of": dict(zip(methods, looks, strict=True)),
@@ -293,11 +293,11 @@ def _breakable(name: str) -> Markup:
 
 def _definition(text: str) -> Markup:
     """Set what stands between backticks as code, and the exponent of e^ε as one."""
-    parts = [
-        Markup("<code>{}</code>").format(part) if code % 2 else escape(part)
-        for code, part in enumerate(text.split("`"))
+    spans = [
+        Markup("<code>{}</code>").format(span) if code % 2 else escape(span)
+        for code, span in enumerate(text.split("`"))
     ]
-    return Markup("").join(parts).replace("e^ε", Markup("e<sup>ε</sup>"))
+    return Markup("").join(spans).replace("e^ε", Markup("e<sup>ε</sup>"))
 
 
 @functools.lru_cache(maxsize=1)
@@ -399,9 +399,9 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
     grids = epsilon_grids(results, options.get("reference_epsilon", 1.0))
-    places = {method: place for place, method in enumerate(methods)}
+    method_index = {method: index for index, method in enumerate(methods)}
     rows = curve_rows(results, options.get("reference_epsilon", 1.0))
-    for figure in curve_figures(results, grids, places):
+    for figure in curve_figures(results, grids, method_index):
         stem = figure_stem(figure["name"], page_names(results))
         files[f"pages/{stem}.svg"] = _curve_svg(figure, methods, looks, alone=True)
         drawn = (row for row in rows if row["dataset"] == figure["name"])

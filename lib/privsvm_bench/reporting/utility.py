@@ -58,7 +58,7 @@ def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> 
         "n_splits": first.n_splits,
         "repeats": max(result.repeats for result in members),
         "protocols": unique(short_number(without_absolute_paths(result.protocol)) for result in members),
-        "statuses": {status: len(found) for status, found in by_status(members).items()},
+        "statuses": {status: len(group) for status, group in by_status(members).items()},
     }
 
 
@@ -98,8 +98,10 @@ def _note(guarantee: Guarantee, status: Status) -> str:
         return verdict.text if verdict.kind == "contradiction" else proved
     if guarantee.witness is None:
         return "nothing proved"
-    found = guarantee.witness.epsilon
-    return "nothing proved; " + ("every ε refuted" if math.isinf(found) else f"refuted below {short_number(found)}")
+    refuted_epsilon = guarantee.witness.epsilon
+    return "nothing proved; " + (
+        "every ε refuted" if math.isinf(refuted_epsilon) else f"refuted below {short_number(refuted_epsilon)}"
+    )
 
 
 def curve_figures(

@@ -203,7 +203,7 @@ def claim(
 
 def explained(row: Row, text: str) -> Row:
     """Add to what a row says."""
-    return dataclasses.replace(row, explanation="; ".join(part for part in (row.explanation, text) if part))
+    return dataclasses.replace(row, explanation="; ".join(sentence for sentence in (row.explanation, text) if sentence))
 
 
 def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:

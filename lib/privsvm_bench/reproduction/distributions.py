@@ -225,8 +225,8 @@ def of_parts(values: np.ndarray, rng: np.random.Generator, spread: int | None = 
     tuple of float
         At `LEVELS`.
     """
-    n, parts = values.shape
-    drawn = values[rng.integers(n, size=(_SAMPLES, parts)), np.arange(parts)]
+    n, n_parts = values.shape
+    drawn = values[rng.integers(n, size=(_SAMPLES, n_parts)), np.arange(n_parts)]
     return _quantiles(drawn.mean(axis=1) if spread is None else drawn.std(axis=1, ddof=spread))
 
 

@@ -304,9 +304,9 @@ def _column(
     )
     cell_power = "strong" if exact or rejects else "weak"
     log_ratio = math.fsum(ratios) if ratios else None
-    told = cell_power == "strong" or (log_ratio is not None and log_ratio >= STRONG_RATIO)
+    is_strong = cell_power == "strong" or (log_ratio is not None and log_ratio >= STRONG_RATIO)
     return Column(
-        rule=rule, cell_power=cell_power, power="strong" if told else "weak", cells=len(cells),
+        rule=rule, cell_power=cell_power, power="strong" if is_strong else "weak", cells=len(cells),
         outside=sum(not _inside(float(printed.text), printed.unit, item) for printed, item in cells),
         below=sum(float(printed.text) < item.median for printed, item in cells),
         above=sum(float(printed.text) > item.median for printed, item in cells),

@@ -96,11 +96,11 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
     decided = sum(numbers[word] for word in DECIDED)
     claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
     held, failed = ([claim for claim in claims if claim.verdict == word] for word in ("agrees", "refuted"))
-    parts = []
+    counts = []
     if decided:
         good = sum(column.verdict == "agrees" for column in columns)
-        parts += [f"{numbers['agrees']} of {decided} decided numbers", f"{good} of {len(columns)} columns"]
-    parts.append(f"{len(held)} of {len(held) + len(failed)} decided statements")
+        counts += [f"{numbers['agrees']} of {decided} decided numbers", f"{good} of {len(columns)} columns"]
+    counts.append(f"{len(held)} of {len(held) + len(failed)} decided statements")
     wrong = sorted((column for column in columns if column.verdict == "refuted"), key=lambda column: -column.outside)
     against = []
     if decided:
@@ -115,7 +115,7 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
         for claim in judged.claims
         if claim.id.startswith("privacy")
     ]
-    return ", ".join(parts), ". ".join(against), "; ".join(privacy)
+    return ", ".join(counts), ". ".join(against), "; ".join(privacy)
 
 
 def _time(judged: PrintedPaper, judgement: Judgement) -> str:
@@ -156,7 +156,7 @@ def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
         printed, item = judgement.printed, judgement.distribution
         ours = "none" if item is None else short_number(item.median, digits=5)
         level = "" if judgement.percentile is None else f", percentile {100 * judgement.percentile:.1f} %"
-        what = ", ".join(part for part in (printed.dataset, printed.method, printed.setting, printed.metric) if part)
+        what = ", ".join(label for label in (printed.dataset, printed.method, printed.setting, printed.metric) if label)
         cell = {
             "kind": judgement.verdict.replace(" ", "-"),
             "place": f"{judged.paper.name}.html#{anchor(printed.id)}",

@@ -80,7 +80,7 @@ class Passage(NamedTuple):
 
     Attributes
     ----------
-    place : str
+    section : str
         Section and paragraph.
     statement : str
         What it says, in our words.
@@ -88,7 +88,7 @@ class Passage(NamedTuple):
         Identifiers of statements, or beginnings of those of numbers; or one of `NOT_JUDGED`.
     """
 
-    place: str
+    section: str
     statement: str
     rows: tuple[str, ...]
 
@@ -413,7 +413,7 @@ def _six(value: float | None, digits: int = 6) -> str:
 
 def reading_of(paper: Paper, judgement: Judgement) -> str:
     """Say why a cell is undecided, and what else is known of it."""
-    return "; ".join(part for part in (judgement.reason, paper.reading(judgement)) if part)
+    return "; ".join(sentence for sentence in (judgement.reason, paper.reading(judgement)) if sentence)
 
 
 def printed_csv(judged: PrintedPaper) -> str:

@@ -165,6 +165,8 @@ def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Esti
     if _once([*first, *second]):
         logs = np.log([max(a.median, 1e-12) / max(b.median, 1e-12) for a, b in zip(first, second, strict=True)])
         error = float(logs.std(ddof=1) / math.sqrt(logs.size)) if logs.size > 1 else 0.0
-        return Estimate(*(math.exp(min(part, 700.0)) for part in _student(float(logs.mean()), error, logs.size - 1)))
+        return Estimate(
+            *(math.exp(min(log_bound, 700.0)) for log_bound in _student(float(logs.mean()), error, logs.size - 1))
+        )
     one, other = _drawn([*first, *second]).T.reshape(2, len(first), _SAMPLES)
     return _estimate(np.exp(np.mean(np.log(np.maximum(one, 1e-12) / np.maximum(other, 1e-12)), axis=0)))

@@ -117,10 +117,10 @@ def _card(record: AuditRecord, curve: str) -> str:
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for cell in record.cells:
-        found = cell.best
+        best = cell.best
         lines.append(
-            f"| {cell.relation} | {cell.epsilon:g} | {cell.status} | {found.epsilon:.4g} | {found.kind} | "
-            f"{found.ceiling:.4g} | {cell.draws} | {'**yes**' if cell.refuted else 'no'} |"
+            f"| {cell.relation} | {cell.epsilon:g} | {cell.status} | {best.epsilon:.4g} | {best.kind} | "
+            f"{best.ceiling:.4g} | {cell.draws} | {'**yes**' if cell.refuted else 'no'} |"
         )
     lines += ["", *dict.fromkeys(f"Pair: {cell.pair}." for cell in record.cells), ""]
     return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])
@@ -158,11 +158,11 @@ def chart(records: Sequence[AuditRecord]) -> str:
         for record, look in zip(records, looks_of([record.implementation for record in records]), strict=True):
             for cell in record.cells:
                 # Nothing and certainty lie on the edges.
-                found, ceiling = (min(max(one, low), high) for one in (cell.best.epsilon, cell.best.ceiling))
-                axes.plot([cell.epsilon] * 2, [found, ceiling], color=look.light, linewidth=1)
+                lower, ceiling = (min(max(one, low), high) for one in (cell.best.epsilon, cell.best.ceiling))
+                axes.plot([cell.epsilon] * 2, [lower, ceiling], color=look.light, linewidth=1)
                 inside = look.light if cell.theorem_holds else PANEL
                 (mark,) = axes.plot(
-                    cell.epsilon, found, MARKERS[look.symbol], color=look.light, markerfacecolor=inside, markersize=9,
+                    cell.epsilon, lower, MARKERS[look.symbol], color=look.light, markerfacecolor=inside, markersize=9,
                     clip_on=False,
                 )  # fmt: skip
                 named(

@@ -68,9 +68,9 @@ def result_files(name: str, folder: str | os.PathLike[str] = "data/results") -> 
     for path in (Path(name), Path(folder) / name):
         if path.is_file():
             return [path]
-        found = sorted(path.glob("*.json")) if path.is_dir() else []
-        if found:
-            return found
+        files = sorted(path.glob("*.json")) if path.is_dir() else []
+        if files:
+            return files
     raise PrivSVMError(f"{name}: no result file, folder of results, or method in {folder}; run `make run` first")
 
 
@@ -78,16 +78,20 @@ def _over_repeats(result: Result, metric: str, index: int) -> list[float | None]
     """Mean over the repeats of each split."""
     means: list[float | None] = []
     for split in result.metrics.get(metric, ()):
-        known = [value for value in split[index] if value is not None]
-        means.append(math.fsum(known) / len(known) if known else None)
+        scores = [value for value in split[index] if value is not None]
+        means.append(math.fsum(scores) / len(scores) if scores else None)
     return means
 
 
-def _paired(first: Result, second: Result, metric: str, epsilon: float, places: tuple[int, int]) -> Difference | None:
+def _paired(
+    first: Result, second: Result, metric: str, epsilon: float, epsilon_indices: tuple[int, int]
+) -> Difference | None:
     pairs = [
         (one, other)
         for one, other in zip(
-            _over_repeats(first, metric, places[0]), _over_repeats(second, metric, places[1]), strict=True
+            _over_repeats(first, metric, epsilon_indices[0]),
+            _over_repeats(second, metric, epsilon_indices[1]),
+            strict=True,
         )
         if one is not None and other is not None
     ]
@@ -142,7 +146,7 @@ def compare(
         raise PrivSVMError(f"--metric {metric}: must be one of {', '.join(METRICS)}")
     ours = {result.dataset: result for result in read_results(list(first))}
     theirs = {result.dataset: result for result in read_results(list(second))}
-    found = []
+    differences = []
     for dataset in sorted(ours.keys() & theirs.keys()):
         one, other = ours[dataset], theirs[dataset]
         if (one.dataset_digest, one.n_splits) != (other.dataset_digest, other.n_splits):
@@ -151,18 +155,18 @@ def compare(
                 "both again with one params.yaml"
             )
         for epsilon in sorted({*one.epsilons, *other.epsilons}):
-            places = tuple(
+            epsilon_indices = tuple(
                 0 if result.is_reference else result.epsilons.index(epsilon)
                 for result in (one, other)
                 if result.is_reference or epsilon in result.epsilons
             )
             # Two references meet at infinity, a reference and a curve at the epsilons of the curve.
-            if len(places) == 2 and (math.isfinite(epsilon) or (one.is_reference and other.is_reference)):
-                difference = _paired(one, other, metric, epsilon, (places[0], places[1]))
-                found += [] if difference is None else [difference]
-    if not found:
+            if len(epsilon_indices) == 2 and (math.isfinite(epsilon) or (one.is_reference and other.is_reference)):
+                difference = _paired(one, other, metric, epsilon, (epsilon_indices[0], epsilon_indices[1]))
+                differences += [] if difference is None else [difference]
+    if not differences:
         raise PrivSVMError("compare: the two have no data set and epsilon in common; name two that have")
-    return found
+    return differences
 
 
 def _epsilon(value: float) -> str:

@@ -81,15 +81,15 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # Without an explicit place a database would store the absolute path of the working folder.
-        place = None if is_server(tracking_uri) else f"{_FILES}{name}"
-        experiment_id = client.create_experiment(name, artifact_location=place)
-        known: Mapping[str, str] = {}
+        artifact_location = None if is_server(tracking_uri) else f"{_FILES}{name}"
+        experiment_id = client.create_experiment(name, artifact_location=artifact_location)
+        tags: Mapping[str, str] = {}
     else:
-        experiment_id, known = experiment.experiment_id, experiment.tags
+        experiment_id, tags = experiment.experiment_id, experiment.tags
         if experiment.lifecycle_stage != "active":
             client.restore_experiment(experiment_id)
     for tag, value in experiment_tags(audits=name.endswith(f"/{AUDITS}")).items():
-        if known.get(tag) != value:
+        if tags.get(tag) != value:
             client.set_experiment_tag(experiment_id, tag, value)
     return str(experiment_id)
 
@@ -113,14 +113,14 @@ def _log_experiment(
             client.delete_run(run.info.run_id)
     current = set()
     for curve in curves:
-        known = finished.get(curve.key)
-        if known is None:
+        finished_run = finished.get(curve.key)
+        if finished_run is None:
             current.add(_log_run(client, experiment_id, curve, git_commit, folder))
             continue
-        current.add(known.info.run_id)
-        missing = [point for point in curve.timings if point.name not in known.data.metrics]
+        current.add(finished_run.info.run_id)
+        missing = [point for point in curve.timings if point.name not in finished_run.data.metrics]
         if missing:  # logged when the timing files were not at hand
-            _log_batches(client, known.info.run_id, known.info.start_time, missing)
+            _log_batches(client, finished_run.info.run_id, finished_run.info.start_time, missing)
     # First the runs that are not current any more: a chart that lacks a curve for a moment is better than one that
     # averages two parameter values.
     for run in finished.values():
@@ -173,9 +173,9 @@ def _log_run(client: MlflowClient, experiment_id: str, curve: CurveRun, git_comm
             client.log_text(run_id, text, name)
         else:
             # The folder of `make ui`'s server: without a server MLflow cannot write to such an address.
-            place = folder / run.info.artifact_uri.removeprefix(_FILES)
-            place.mkdir(parents=True, exist_ok=True)
-            write_text(place / name, text)
+            artifact_folder = folder / run.info.artifact_uri.removeprefix(_FILES)
+            artifact_folder.mkdir(parents=True, exist_ok=True)
+            write_text(artifact_folder / name, text)
     client.set_terminated(run_id, "FINISHED")
     return run_id
 

@@ -175,14 +175,14 @@ def _card(result: Result) -> str:
     lines = [f"# {_curve(result)}, {result.dataset}", ""]
     if result.is_reference:
         return "\n".join([*lines, "A reference without privacy: its model may hold training rows in the clear.", ""])
-    said = {
+    facts = {
         "Relation of neighbours": result.neighbours,
         "Mechanism": _distinct(guarantee.mechanism for guarantee in result.guarantees),
         "Why": _distinct(guarantee.reason for guarantee in result.guarantees),
         "Assumptions": "; ".join(dict.fromkeys(one for each in result.guarantees for one in each.assumptions)),
         "Randomness": _distinct(guarantee.randomness for guarantee in result.guarantees),
     }
-    lines += [f"- {name}: {text}" for name, text in said.items() if text]
+    lines += [f"- {name}: {text}" for name, text in facts.items() if text]
     lines += ["", "| epsilon asked for | epsilon proved | with system noise | delta |", "| --- | --- | --- | --- |"]
     for epsilon, guarantee in zip(result.epsilons, result.guarantees, strict=True):
         proved = f"{guarantee.epsilon_proved:.6g} | {guarantee.epsilon_with_system_noise:.6g}"
@@ -209,12 +209,12 @@ def _curve(result: Result) -> str:
 
 def _name(result: Result) -> str:
     """Put the settings between the method and what its epsilon is worth."""
-    method, worth = result.method, _curve(result).removeprefix(result.method)
+    method, suffix = result.method, _curve(result).removeprefix(result.method)
     plain = {name: value for name, value in sorted(result.parameters.items()) if isinstance(value, (int, float, str))}
     settings = "".join(f" {name}={value}" for name, value in plain.items() if not isinstance(value, bool))
     if len(settings) > _LONGEST_SETTINGS:
         settings = f"{settings[: _LONGEST_SETTINGS - 1]}…"
-    return f"{method}{settings}{worth}"
+    return f"{method}{settings}{suffix}"
 
 
 def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
@@ -261,8 +261,8 @@ def _timing_points(timings: Iterable[Timing], n_steps: int) -> Iterator[MetricPo
 
 def _mean(values: Iterable[float | None]) -> float | None:
     """Average what is known; None where nothing is."""
-    found = [value for value in values if value is not None]
-    return math.fsum(found) / len(found) if found else None
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def _distinct(texts: Iterable[str | None]) -> str:

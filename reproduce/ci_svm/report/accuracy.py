@@ -28,14 +28,14 @@ from reproduce.ci_svm.report.shared import (
     FIGURE_NUMBERS,
     NAMED,
     RATIO_TOLERANCE,
-    Found,
+    ResultsByKind,
     average_of,
     dots,
     in_points,
     mean_of,
     paired_difference,
-    place_of,
     repeat_accuracies,
+    row_labels,
     wide_figure,
 )
 
@@ -47,9 +47,9 @@ ERRORS = 2.0
 
 def accuracy_report(experiment: Experiment, results: Results) -> Report:
     """Accuracies of Figures 3 and 4, CI-SVM's difference to LIBSVM, the paper's words, and what explains them."""
-    outcome = Found(experiment.settings, results)
-    close = _close_rows(outcome)
-    claims = _claim_rows(outcome)
+    by_kind = ResultsByKind(experiment.settings, results)
+    close = _close_rows(by_kind)
+    claims = _claim_rows(by_kind)
     tables = [
         Table(
             name="within three points",
@@ -75,14 +75,14 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
             "is judged on the rows that it trains on: condensed rows, with their majority's labels, are easier to "
             "classify than the rows themselves. Agrees with the paper's great improvement where that is above 0 by "
             f"more than {ERRORS:g} standard errors over the searches.",
-            rows=_judged_rows(outcome),
+            rows=_judged_rows(by_kind),
         ),
         Table(
             name="variants",
             title="What costs accuracy",
             caption="Mean over the datasets of the accuracy less LIBSVM's, in turn with one thing changed. "
             f"{_VARIANT_TEXT}",
-            rows=_variant_rows(outcome),
+            rows=_variant_rows(by_kind),
         ),
         *(
             Table(
@@ -90,10 +90,10 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
                 title=f"Figure {number}: accuracy on {classes} datasets",
                 caption="Mean over repeated five-fold cross-validation. The paper's numbers are in a picture that our "
                 "copy lacks.",
-                rows=_accuracy_rows(outcome, classes),
+                rows=_accuracy_rows(by_kind, classes),
             )
             for classes, number in FIGURE_NUMBERS.items()
-            if classes in outcome.of
+            if classes in by_kind.results
         ),
         Table(
             name="condensed rows",
@@ -101,13 +101,13 @@ def accuracy_report(experiment: Experiment, results: Results) -> Report:
             caption="Size ratio: condensed rows per training row; the paper says 33 %, agrees within "
             f"{RATIO_TOLERANCE:g}. Label purity: share of the training rows whose class is that of their condensed "
             "row.",
-            rows=_condensed_rows(outcome, experiment.published()),
+            rows=_condensed_rows(by_kind, experiment.published()),
         ),
     ]
     return Report(
         tables=tables,
-        figures=[*_picture(experiment, results), *_accuracy_figures(outcome)],
-        notes=_accuracy_notes(experiment, outcome),
+        figures=[*_picture(experiment, results), *_accuracy_figures(by_kind)],
+        notes=_accuracy_notes(experiment, by_kind),
     )
 
 
@@ -119,15 +119,15 @@ _VARIANT_TEXT = (
 )
 
 
-def _accuracy_rows(found: Found, classes: str) -> list[Row]:
+def _accuracy_rows(by_kind: ResultsByKind, classes: str) -> list[Row]:
     rows = []
-    for dataset in kinds_of(found.settings)[classes]:
-        result = found.of[classes].get(dataset)
-        for method in found.methods(classes):
+    for dataset in kinds_of(by_kind.settings)[classes]:
+        result = by_kind.results[classes].get(dataset)
+        for method in by_kind.methods(classes):
             values = repeat_accuracies(result, method) if result else []
-            labels = place_of(classes, dataset, method, "accuracy")
+            labels = row_labels(classes, dataset, method, "accuracy")
             row = compare(labels, None, statistics.fmean(values) if values else None, within(0.0),
-                          missing=found.missing[dataset])  # fmt: skip
+                          missing=by_kind.missing[dataset])  # fmt: skip
             if values and result:
                 spread = statistics.stdev(values) if len(values) > 1 else 0.0
                 row = explained(
@@ -139,49 +139,52 @@ def _accuracy_rows(found: Found, classes: str) -> list[Row]:
     return rows
 
 
-def _close_place(dataset: str) -> dict[str, Any]:
-    return place_of("within three points", dataset, "CI-SVM less LIBSVM", "difference of accuracies")
+def _close_labels(dataset: str) -> dict[str, Any]:
+    return row_labels("within three points", dataset, "CI-SVM less LIBSVM", "difference of accuracies")
 
 
-def _close_rows(found: Found) -> list[Row]:
+def _close_rows(by_kind: ResultsByKind) -> list[Row]:
     """Rows of the means of each group first, then of each dataset."""
     return [
-        *(_close_mean(found, classes) for classes in found.groups),
+        *(_close_mean(by_kind, classes) for classes in by_kind.groups),
         *(
-            _close_row(found, classes, dataset)
-            for classes, datasets in found.groups.items()
+            _close_row(by_kind, classes, dataset)
+            for classes, datasets in by_kind.groups.items()
             if classes != NAMED
             for dataset in datasets
         ),
     ]
 
 
-def _close_mean(found: Found, classes: str) -> Row:
-    pairs, place = found.differences(classes, CI, LIBSVM), _close_place(f"{classes}, mean")
+def _close_mean(by_kind: ResultsByKind, classes: str) -> Row:
+    pairs, labels = by_kind.differences(classes, CI, LIBSVM), _close_labels(f"{classes}, mean")
     if not pairs:
-        return compare(place, None, None, within(0.0), missing=found.absent(classes))
+        return compare(labels, None, None, within(0.0), missing=by_kind.absent(classes))
     mean, error = average_of(list(pairs.values()))
-    median = statistics.median(own for own, _ in pairs.values())
+    median = statistics.median(mean_difference for mean_difference, _ in pairs.values())
     low = [dataset for dataset, (difference, _) in pairs.items() if difference < -POINTS]
     text = (
         f"se {error:.4f}; median {in_points(median)} points; more than three points below on {len(low)} of "
         f"{len(pairs)}{': ' if low else ''}{', '.join(low)}"
     )
     if mean >= -POINTS:
-        return Row(**place, ours=mean, verdict="within tolerance", explanation=text)
-    return Row(**place, ours=mean, verdict="beyond tolerance", explanation=f"{text}; {_main_cause(found, classes)}")
+        return Row(**labels, ours=mean, verdict="within tolerance", explanation=text)
+    return Row(**labels, ours=mean, verdict="beyond tolerance", explanation=f"{text}; {_main_cause(by_kind, classes)}")
 
 
-def _close_row(found: Found, classes: str, dataset: str) -> Row:
-    result, place = found.of[classes].get(dataset), _close_place(dataset)
+def _close_row(by_kind: ResultsByKind, classes: str, dataset: str) -> Row:
+    result, labels = by_kind.results[classes].get(dataset), _close_labels(dataset)
     if result is None:
-        return compare(place, None, None, within(0.0), missing=found.missing[dataset])
-    own, error = paired_difference(result, CI, LIBSVM)
+        return compare(labels, None, None, within(0.0), missing=by_kind.missing[dataset])
+    difference, error = paired_difference(result, CI, LIBSVM)
     text = f"se {error:.4f}; label purity {mean_of(result, CI, 'purity'):.3f}"
-    if own >= -POINTS:
-        return Row(**place, ours=own, verdict="within tolerance", explanation=text)
+    if difference >= -POINTS:
+        return Row(**labels, ours=difference, verdict="within tolerance", explanation=text)
     return Row(
-        **place, ours=own, verdict="beyond tolerance", explanation=f"{_why_below(found, classes, dataset)}; {text}"
+        **labels,
+        ours=difference,
+        verdict="beyond tolerance",
+        explanation=f"{_why_below(by_kind, classes, dataset)}; {text}",
     )
 
 
@@ -192,13 +195,13 @@ _CAUSES = {
 }
 
 
-def _gains(found: Found, classes: str, chosen: Sequence[str]) -> dict[str, float]:
+def _gains(by_kind: ResultsByKind, classes: str, chosen: Sequence[str]) -> dict[str, float]:
     """Mean accuracy of each variant less CI-SVM's, over some datasets."""
     return {
         variant: statistics.fmean(
-            paired_difference(found.of[classes][dataset], variant, CI)[0] for dataset in chosen
+            paired_difference(by_kind.results[classes][dataset], variant, CI)[0] for dataset in chosen
         )
-        for variant in found.methods(classes, VARIANTS)
+        for variant in by_kind.methods(classes, VARIANTS)
     }  # fmt: skip
 
 
@@ -206,15 +209,15 @@ def _gain_text(gains: Mapping[str, float]) -> str:
     return ", ".join(f"{variant.removeprefix('CI-SVM, ')} {in_points(gain)}" for variant, gain in gains.items())
 
 
-def _why_below(found: Found, classes: str, dataset: str) -> str:
+def _why_below(by_kind: ResultsByKind, classes: str, dataset: str) -> str:
     """Name the variant that gives back most of what CI-SVM lacks."""
-    gains = _gains(found, classes, [dataset])
-    short = -paired_difference(found.of[classes][dataset], CI, LIBSVM)[0]
-    known = {variant: gain for variant, gain in gains.items() if variant in _CAUSES}
-    best = max(known, key=lambda variant: known[variant], default=None)
+    gains = _gains(by_kind, classes, [dataset])
+    short = -paired_difference(by_kind.results[classes][dataset], CI, LIBSVM)[0]
+    explaining = {variant: gain for variant, gain in gains.items() if variant in _CAUSES}
+    best = max(explaining, key=lambda variant: explaining[variant], default=None)
     if best is None:
         return "no variant was run"
-    if known[best] >= 0.5 * short:
+    if explaining[best] >= 0.5 * short:
         cause = _CAUSES[best]
     elif THIRD in gains and gains[THIRD] <= 0.1 * short:
         cause = "a third of the rows is too few: as many drawn at random do hardly better"
@@ -223,12 +226,12 @@ def _why_below(found: Found, classes: str, dataset: str) -> str:
     return f"{cause} (points gained: {_gain_text(gains)})"
 
 
-def _main_cause(found: Found, classes: str) -> str:
-    gains = _gains(found, classes, list(found.of[classes]))
+def _main_cause(by_kind: ResultsByKind, classes: str) -> str:
+    gains = _gains(by_kind, classes, list(by_kind.results[classes]))
     return f"points gained by changing one thing: {_gain_text(gains)}" if gains else "no variant was run"
 
 
-def _claim_rows(found: Found) -> list[Row]:
+def _claim_rows(by_kind: ResultsByKind) -> list[Row]:
     improved = "greatly improved"
     plan: list[tuple[str, str, str]] = [
         ("two-class", RSVM, "consistent"),
@@ -244,41 +247,41 @@ def _claim_rows(found: Found) -> list[Row]:
     ]
     rows = []
     for classes, other, statement in plan:
-        labels = place_of("claims", f"{classes}, mean", f"CI-SVM less {other}", "difference of accuracies")
-        if classes not in found.of or other not in found.methods(classes):
+        labels = row_labels("claims", f"{classes}, mean", f"CI-SVM less {other}", "difference of accuracies")
+        if classes not in by_kind.results or other not in by_kind.methods(classes):
             continue
-        pairs = found.differences(classes, CI, other)
+        pairs = by_kind.differences(classes, CI, other)
         if not pairs:
-            rows.append(claim(labels, statement, None, False, missing=found.absent(classes)))
+            rows.append(claim(labels, statement, None, False, missing=by_kind.absent(classes)))
             continue
         mean, error = average_of(list(pairs.values()))
         above = sum(difference > 0 for difference, _ in pairs.values())
         text = f"se {error:.4f}; above 0 on {above} of {len(pairs)}"
         holds = mean > ERRORS * error if statement == improved else abs(mean) <= POINTS
-        why = functools.partial(_why_claim, found, classes, other, statement, mean)
+        why = functools.partial(_why_claim, by_kind, classes, other, statement, mean)
         rows.append(explained(claim(labels, statement, mean, holds, why), text))
     return rows
 
 
-def _why_claim(found: Found, classes: str, other: str, statement: str, mean: float) -> str:
+def _why_claim(by_kind: ResultsByKind, classes: str, other: str, statement: str, mean: float) -> str:
     if statement != "greatly improved":
-        return f"{in_points(mean)} points; {_main_cause(found, classes)}"
+        return f"{in_points(mean)} points; {_main_cause(by_kind, classes)}"
     reason = "not improved on rows that were held out" if mean <= 0 else "improved by less than can be told"
-    shown = [own for own, _ in _judged(found, classes, CI, other).values()]
+    shown = [difference for difference, _ in _judged(by_kind, classes, CI, other).values()]
     seems = statistics.fmean(shown) if shown else 0.0
     if seems > 0 >= mean:
         reason += f"; cross-validated on its own condensed rows CI-SVM seems {in_points(seems)} points better"
     return reason
 
 
-def _judged(found: Found, classes: str, method: str, other: str) -> dict[str, tuple[float, float]]:
+def _judged(by_kind: ResultsByKind, classes: str, method: str, other: str) -> dict[str, tuple[float, float]]:
     """Accuracy that the search found for a method less another's, and its standard error over the searches."""
     pairs = {}
-    for dataset, result in found.of[classes].items():
+    for dataset, result in by_kind.results[classes].items():
         values = [
-            own - theirs
+            accuracy - other_accuracy
             for repeat in result["repeats"]
-            for own, theirs in zip(
+            for accuracy, other_accuracy in zip(
                 repeat["methods"][method]["searched"], repeat["methods"][other]["searched"], strict=True
             )
         ]
@@ -288,49 +291,49 @@ def _judged(found: Found, classes: str, method: str, other: str) -> dict[str, tu
     return pairs
 
 
-def _judged_rows(found: Found) -> list[Row]:
+def _judged_rows(by_kind: ResultsByKind) -> list[Row]:
     """Rows of the means, then of each dataset."""
-    rows = [_judged_mean(found, classes, method) for classes in found.groups for method in (CI, FCM)]
-    for classes in kinds_of(found.settings):
-        for dataset, (mean, error) in _judged(found, classes, CI, LIBSVM).items():
-            held_out, _ = paired_difference(found.of[classes][dataset], CI, LIBSVM)
+    rows = [_judged_mean(by_kind, classes, method) for classes in by_kind.groups for method in (CI, FCM)]
+    for classes in kinds_of(by_kind.settings):
+        for dataset, (mean, error) in _judged(by_kind, classes, CI, LIBSVM).items():
+            held_out, _ = paired_difference(by_kind.results[classes][dataset], CI, LIBSVM)
             text = f"se {error:.4f}; on rows held out {in_points(held_out)} points"
-            rows.append(Row(**_judged_place(dataset, CI), ours=mean, verdict="no number", explanation=text))
+            rows.append(Row(**_judged_labels(dataset, CI), ours=mean, verdict="no number", explanation=text))
     return rows
 
 
-def _judged_place(dataset: str, method: str) -> dict[str, Any]:
-    return place_of("judged on condensed rows", dataset, f"{method} less LIBSVM", "difference of searched accuracies")
+def _judged_labels(dataset: str, method: str) -> dict[str, Any]:
+    return row_labels("judged on condensed rows", dataset, f"{method} less LIBSVM", "difference of searched accuracies")
 
 
-def _judged_mean(found: Found, classes: str, method: str) -> Row:
+def _judged_mean(by_kind: ResultsByKind, classes: str, method: str) -> Row:
     statement = "greatly improved" if method == CI else ""
-    pairs, place = _judged(found, classes, method, LIBSVM), _judged_place(f"{classes}, mean", method)
+    pairs, labels = _judged(by_kind, classes, method, LIBSVM), _judged_labels(f"{classes}, mean", method)
     if not pairs:
-        return claim(place, statement, None, False, missing=found.absent(classes))
+        return claim(labels, statement, None, False, missing=by_kind.absent(classes))
     mean, error = average_of(list(pairs.values()))
-    held_out, _ = average_of(list(found.differences(classes, method, LIBSVM).values()))
+    held_out, _ = average_of(list(by_kind.differences(classes, method, LIBSVM).values()))
     above = sum(difference > 0 for difference, _ in pairs.values())
     text = f"se {error:.4f}; above 0 on {above} of {len(pairs)}; on rows held out {in_points(held_out)} points"
     if method != CI:
-        return Row(**place, ours=mean, verdict="no number", explanation=text)
+        return Row(**labels, ours=mean, verdict="no number", explanation=text)
     why = "not improved even when judged on condensed rows"
-    return explained(claim(place, statement, mean, mean > ERRORS * error, why), text)
+    return explained(claim(labels, statement, mean, mean > ERRORS * error, why), text)
 
 
-def _variant_rows(found: Found) -> list[Row]:
+def _variant_rows(by_kind: ResultsByKind) -> list[Row]:
     rows = []
-    for classes in found.groups:
-        for method in (CI, *found.methods(classes, VARIANTS)):
-            labels = place_of("variants", f"{classes}, mean", method, "accuracy less LIBSVM's")
-            pairs = found.differences(classes, method, LIBSVM)
+    for classes in by_kind.groups:
+        for method in (CI, *by_kind.methods(classes, VARIANTS)):
+            labels = row_labels("variants", f"{classes}, mean", method, "accuracy less LIBSVM's")
+            pairs = by_kind.differences(classes, method, LIBSVM)
             if not pairs:
-                rows.append(compare(labels, None, None, within(0.0), missing=found.absent(classes)))
+                rows.append(compare(labels, None, None, within(0.0), missing=by_kind.absent(classes)))
                 continue
             mean, error = average_of(list(pairs.values()))
             text = f"se {error:.4f}"
             if method != CI:
-                gain, its_error = average_of(list(found.differences(classes, method, CI).values()))
+                gain, its_error = average_of(list(by_kind.differences(classes, method, CI).values()))
                 text += f"; {in_points(gain)} points against CI-SVM (se {100 * its_error:.1f})"
             worst = min(pairs, key=lambda dataset: pairs[dataset][0])
             text += f"; lowest on {worst}, {in_points(pairs[worst][0])}"
@@ -338,13 +341,13 @@ def _variant_rows(found: Found) -> list[Row]:
     return rows
 
 
-def _condensed_rows(found: Found, published: Published) -> list[Row]:
+def _condensed_rows(by_kind: ResultsByKind, published: Published) -> list[Row]:
     printed = published["all", CI, "", "size ratio"]
     rows = []
-    for classes, datasets in kinds_of(found.settings).items():
+    for classes, datasets in kinds_of(by_kind.settings).items():
         for dataset in datasets:
-            result, missing = found.of[classes].get(dataset), found.missing[dataset]
-            labels = place_of("condensed rows", dataset, CI, "size ratio")
+            result, missing = by_kind.results[classes].get(dataset), by_kind.missing[dataset]
+            labels = row_labels("condensed rows", dataset, CI, "size ratio")
             if result is None:
                 rows.append(compare(labels, printed, None, within(0.0), missing=missing))
                 rows.append(compare({**labels, "metric": "label purity"}, None, None, within(0.0), missing=missing))
@@ -360,11 +363,11 @@ def _condensed_rows(found: Found, published: Published) -> list[Row]:
     return rows
 
 
-def _accuracy_notes(experiment: Experiment, found: Found) -> list[str]:
+def _accuracy_notes(experiment: Experiment, by_kind: ResultsByKind) -> list[str]:
     settings = experiment.settings
     notes = []
-    for classes in found.groups:
-        pairs = found.differences(classes, CI, LIBSVM)
+    for classes in by_kind.groups:
+        pairs = by_kind.differences(classes, CI, LIBSVM)
         if pairs:
             mean, _ = average_of(list(pairs.values()))
             above = sum(difference > 0 for difference, _ in pairs.values())
@@ -388,8 +391,8 @@ def _accuracy_notes(experiment: Experiment, found: Found) -> list[str]:
         "Standard errors are those of repeated cross-validation (Nadeau and Bengio 2003); those of means over datasets "
         "say what other splits of the same datasets would give.",
     ]
-    seconds = sum(repeat["cpu_seconds"] for classes in kinds_of(settings) for result in found.of[classes].values()
-                  for repeat in result["repeats"])  # fmt: skip
+    results = [result for classes in kinds_of(settings) for result in by_kind.results[classes].values()]
+    seconds = sum(repeat["cpu_seconds"] for result in results for repeat in result["repeats"])
     notes.append(f"CPU time of all jobs of this page: {seconds:.0f} s.")
     return notes
 
@@ -449,38 +452,38 @@ def _spokes(result: Result) -> dict[str, Any]:
 _ZERO_LINE = {"zeroline": True, "zerolinecolor": "#1b1f27", "zerolinewidth": 1}
 
 
-def _accuracy_figures(found: Found) -> list[Figure]:
-    figures = [_means_figure(found, classes, number) for classes, number in FIGURE_NUMBERS.items()
-               if found.of.get(classes)]  # fmt: skip
-    names = [(classes, dataset) for classes in kinds_of(found.settings) for dataset in found.of[classes]]
+def _accuracy_figures(by_kind: ResultsByKind) -> list[Figure]:
+    figures = [_means_figure(by_kind, classes, number) for classes, number in FIGURE_NUMBERS.items()
+               if by_kind.results.get(classes)]  # fmt: skip
+    names = [(classes, dataset) for classes in kinds_of(by_kind.settings) for dataset in by_kind.results[classes]]
     if names:
-        figures.append(_judged_figure(found, names))
-        figures += _variants_figure(found, names)
+        figures.append(_judged_figure(by_kind, names))
+        figures += _variants_figure(by_kind, names)
     return figures
 
 
-def _means_figure(found: Found, classes: str, number: int) -> Figure:
+def _means_figure(by_kind: ResultsByKind, classes: str, number: int) -> Figure:
     """Figure 3 or 4: accuracies of all methods."""
-    data, low, own = [], 1.0, found.of[classes]
-    for method in found.methods(classes):
-        values = [repeat_accuracies(result, method) for result in own.values()]
-        spread = [statistics.stdev(some) if len(some) > 1 else 0.0 for some in values]
-        means = [statistics.fmean(some) for some in values]
+    data, low, results = [], 1.0, by_kind.results[classes]
+    for method in by_kind.methods(classes):
+        values = [repeat_accuracies(result, method) for result in results.values()]
+        spread = [statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0 for accuracies in values]
+        means = [statistics.fmean(accuracies) for accuracies in values]
         low = min(low, *(mean - deviation for mean, deviation in zip(means, spread, strict=True)))
-        data.append(dots(method, list(own), means, spread))
+        data.append(dots(method, list(results), means, spread))
     caption = "Mean over repeats of five-fold cross-validation; bars: one standard deviation over the repeats."
     y_axis = axis("accuracy", range=[low - 0.03, 1.02])
     return wide_figure(f"Figure {number}: accuracy, {classes}", caption, data, y_axis)
 
 
-def _points_below(found: Found, names: Sequence[tuple[str, str]], method: str) -> list[float]:
+def _points_below(by_kind: ResultsByKind, names: Sequence[tuple[str, str]], method: str) -> list[float]:
     """Find the points between a method and LIBSVM on the same folds, for each dataset."""
-    return [100 * paired_difference(found.of[classes][dataset], method, LIBSVM)[0] for classes, dataset in names]
+    return [100 * paired_difference(by_kind.results[classes][dataset], method, LIBSVM)[0] for classes, dataset in names]
 
 
-def _judged_figure(found: Found, names: Sequence[tuple[str, str]]) -> Figure:
+def _judged_figure(by_kind: ResultsByKind, names: Sequence[tuple[str, str]]) -> Figure:
     labels = [dataset for _, dataset in names]
-    judged = [100 * _judged(found, classes, CI, LIBSVM)[dataset][0] for classes, dataset in names]
+    judged = [100 * _judged(by_kind, classes, CI, LIBSVM)[dataset][0] for classes, dataset in names]
     hollow = {"color": "#c4620a", "size": 9, "symbol": "circle-open", "line": {"width": 2}}
     return wide_figure(
         "CI-SVM less LIBSVM, judged on its own rows and on held-out ones",
@@ -488,17 +491,17 @@ def _judged_figure(found: Found, names: Sequence[tuple[str, str]]) -> Figure:
         "condensed rows with the majority's labels). Filled: rows that were held out.",
         [
             {**dots(CI, labels, judged), "name": "judged on its own rows", "marker": hollow},
-            {**dots(CI, labels, _points_below(found, names, CI)), "name": "judged on held-out rows"},
+            {**dots(CI, labels, _points_below(by_kind, names, CI)), "name": "judged on held-out rows"},
         ],
         axis("points from LIBSVM", **_ZERO_LINE),
     )
 
 
-def _variants_figure(found: Found, names: Sequence[tuple[str, str]]) -> list[Figure]:
-    variants = found.methods("two-class", VARIANTS)
+def _variants_figure(by_kind: ResultsByKind, names: Sequence[tuple[str, str]]) -> list[Figure]:
+    variants = by_kind.methods("two-class", VARIANTS)
     if not variants:
         return []
     labels = [dataset for _, dataset in names]
-    data = [dots(method, labels, _points_below(found, names, method)) for method in (CI, *variants)]
+    data = [dots(method, labels, _points_below(by_kind, names, method)) for method in (CI, *variants)]
     y_axis = axis("points from LIBSVM", **_ZERO_LINE)
     return [wide_figure("Accuracy less LIBSVM's with one thing changed", _VARIANT_TEXT, data, y_axis)]

@@ -47,28 +47,28 @@ def in_points(value: float) -> str:
     return f"{100 * value:+.1f}"
 
 
-class Found:
-    """The results of all datasets there are, by kind of dataset."""
+class ResultsByKind:
+    """Results of all datasets, by kind of dataset."""
 
     def __init__(self, settings: Settings, results: Results):
         self.settings = settings
         # Why a dataset has no numbers.
         self.missing: dict[str, Missing | None] = {}
-        self.of: dict[str, dict[str, Result]] = {}
+        self.results: dict[str, dict[str, Result]] = {}
         for classes, datasets in kinds_of(settings).items():
-            self.of[classes] = {}
+            self.results[classes] = {}
             for dataset in datasets:
                 result, self.missing[dataset] = results[job_name(dataset)]
                 if result is not None:
-                    self.of[classes][dataset] = result
-        # What means are taken over, and the datasets there should be.
+                    self.results[classes][dataset] = result
+        # Groups that means are taken over, with the datasets each should have.
         self.groups: dict[str, list[str]] = {}
         for classes, datasets in kinds_of(settings).items():
             self.groups[classes] = list(datasets)
             named = [dataset for dataset in datasets if dataset in settings.get("named_kinds", [])]
             if classes == "two-class" and named:
                 self.groups[NAMED] = named
-                self.of[NAMED] = {name: result for name, result in self.of[classes].items() if name in named}
+                self.results[NAMED] = {name: result for name, result in self.results[classes].items() if name in named}
 
     def absent(self, classes: str) -> Missing:
         """Why there is no average over datasets of this kind."""
@@ -83,11 +83,11 @@ class Found:
 
     def differences(self, classes: str, method: str, other: str) -> dict[str, tuple[float, float]]:
         """Mean difference of accuracies, and its standard error, of each dataset."""
-        return {name: paired_difference(result, method, other) for name, result in self.of[classes].items()}
+        return {name: paired_difference(result, method, other) for name, result in self.results[classes].items()}
 
 
-def place_of(table: str, dataset: str, method: str, metric: str, setting: str = "") -> dict[str, Any]:
-    """Say where a row stands."""
+def row_labels(table: str, dataset: str, method: str, metric: str, setting: str = "") -> dict[str, Any]:
+    """Label a row of a table."""
     return {"table": table, "dataset": dataset, "method": method, "setting": setting, "metric": metric}
 
 
@@ -149,7 +149,7 @@ def paired_difference(result: Result, method: str, other: str) -> tuple[float, f
     overlap, so that the variance of a difference counts ``1/J + 1/4`` times, not ``1/J`` times, for J folds of a fifth.
     """
     pairs = zip(fold_accuracies(result, method), fold_accuracies(result, other), strict=True)
-    values = [own - theirs for own, theirs in pairs]
+    values = [accuracy - other_accuracy for accuracy, other_accuracy in pairs]
     spread = statistics.variance(values) if len(values) > 1 else 0.0
     return statistics.fmean(values), math.sqrt((1.0 / len(values) + 0.25) * spread)
 

@@ -202,10 +202,10 @@ def _distance_rows(rows: Sequence[Row], others: Sequence[Row], published: Publis
             readings.setdefault((row.method, reading), []).append((distance(row), twin))
     result = []
     for (method, reading), pairs in readings.items():
-        own, released = (statistics.fmean(value**2 for value in side) ** 0.5 for side in zip(*pairs, strict=True))
+        ours, released = (statistics.fmean(value**2 for value in side) ** 0.5 for side in zip(*pairs, strict=True))
         labels: dict[str, Any] = {"table": "distances", "dataset": "all", "method": method, "setting": reading}
         result.append(
-            Row(**labels, metric="root mean square distance", ours=own, verdict="no number",
+            Row(**labels, metric="root mean square distance", ours=ours, verdict="no number",
                 explanation=f"{released:.2f} as released, on the same {len(pairs)} cells")
         )  # fmt: skip
     return result
@@ -221,8 +221,8 @@ def _add_weight_rows(
         for index, epsilon in enumerate(parameters["epsilons"]):
             setting = f"epsilon={epsilon:g}"
             key = (parameters["dataset"], method, setting)
-            own = None if result is None else result["variants"][name]
-            values = None if own is None else own["as released"][index]
+            accuracies = None if result is None else result["variants"][name]
+            values = None if accuracies is None else accuracies["as released"][index]
             labels = {"dataset": key[0], "method": method, "setting": setting}
             if number:
                 labels = {**labels, "table": "other choices", "setting": f"{variant}; {setting}"}
@@ -233,8 +233,8 @@ def _add_weight_rows(
             row = accuracy_row({**labels, "table": "weight"}, published, key, values, two_printed, why, missing)
             rows.weight.append(row if result is None else _with_true_epsilon(row, method, result, index))
             rows.spreads.append(_spread_row({**labels, "table": "spread"}, published, key, values, missing))
-            if own is not None and own["corrected"] != own["as released"]:
-                rows.corrected += _corrected_rows(labels, own["corrected"][index])
+            if accuracies is not None and accuracies["corrected"] != accuracies["as released"]:
+                rows.corrected += _corrected_rows(labels, accuracies["corrected"][index])
 
 
 def _reading_says(reading: str) -> Callable[[str, Sequence[float]], str]:
@@ -244,12 +244,12 @@ def _reading_says(reading: str) -> Callable[[str, Sequence[float]], str]:
 def _with_true_epsilon(row: Row, method: str, result: Result, index: int) -> Row:
     """Say first that epsilon is claimed, and what it truly is."""
     true = f"the true one is {result['true_epsilon'][index]:.3g}" if method == "PMSVM-WP" else NO_SENSITIVITY
-    said = f"epsilon is claimed: {true}"
-    return dataclasses.replace(row, explanation="; ".join(part for part in (said, row.explanation) if part))
+    claim_text = f"epsilon is claimed: {true}"
+    return dataclasses.replace(row, explanation="; ".join(text for text in (claim_text, row.explanation) if text))
 
 
-def _corrected_rows(place: Mapping[str, str], values: Sequence[float]) -> list[Row]:
-    base = {**place, "table": "corrected lookup", "setting": f"class lookup corrected; {place['setting']}"}
+def _corrected_rows(labels: Mapping[str, str], values: Sequence[float]) -> list[Row]:
+    base = {**labels, "table": "corrected lookup", "setting": f"class lookup corrected; {labels['setting']}"}
     return [
         compare({**base, "metric": metric}, None, value, within(0.0))
         for metric, value in (("accuracy", statistics.fmean(values)), ("accuracy SD", spread_of(values)))
@@ -257,7 +257,7 @@ def _corrected_rows(place: Mapping[str, str], values: Sequence[float]) -> list[R
 
 
 def _spread_row(
-    place: Mapping[str, str],
+    labels: Mapping[str, str],
     published: Published,
     key: tuple[str, str, str],
     values: Sequence[float] | None,
@@ -268,7 +268,7 @@ def _spread_row(
         lambda printed, ours: abs(ours - printed) <= 0.01 or 0.5 <= ours / max(printed, 1e-9) <= 2.0,
     )
     return compare(
-        {**place, "metric": "accuracy SD"},
+        {**labels, "metric": "accuracy SD"},
         published.get((*key, "accuracy SD")),
         None if values is None else spread_of(values),
         rule,

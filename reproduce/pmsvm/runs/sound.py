@@ -68,10 +68,10 @@ def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) 
         Fields of `privsvm.privacy.assumptions.Facts`.
     """
     entry = resolve(source[0])
-    parts = [entry.parts[role] for role in source[1:]]
-    known = [part.n_rows for part in parts if part.n_rows is not None]
-    total = sum(known) if len(known) == len(parts) and entry.missing != "drop_rows" else None
-    counted = any(part.format == "libsvm" and part.n_features is None for part in parts)
+    data_parts = [entry.parts[role] for role in source[1:]]
+    counts = [part.n_rows for part in data_parts if part.n_rows is not None]
+    total = sum(counts) if len(counts) == len(data_parts) and entry.missing != "drop_rows" else None
+    counted = any(part.format == "libsvm" and part.n_features is None for part in data_parts)
     facts = {
         "preparation": "prescaled" if entry.prescaled else DROPPED.get(entry.missing, "untouched"),
         "condensing": "none",
@@ -98,10 +98,10 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         if n_rows is None:
             n_rows = len(y_train)
             stated = facts | ({"n_rows": "counted"} if "n_rows" in accepted else {})
-        known = {"delta": parameters["delta"], "neighbours": parameters["neighbours"], "n_rows": n_rows}
+        arguments = {"delta": parameters["delta"], "neighbours": parameters["neighbours"], "n_rows": n_rows}
         model = make(
             classes=list(range(len(rows.labels))),
-            **{key: value for key, value in known.items() if key in accepted},
+            **{key: value for key, value in arguments.items() if key in accepted},
             **parameters["settings"],
         )
         path = model.release_path(
@@ -133,7 +133,7 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return {
         # One list of splits times repeats for each epsilon.
         "accuracies": [
-            [value for own in result for value in own["accuracies"][index]]
+            [value for split in result for value in split["accuracies"][index]]
             for index in range(len(parameters["epsilons"]))
         ],
         # The paper's own split, where only the noise varies.

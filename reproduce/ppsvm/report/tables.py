@@ -143,16 +143,16 @@ def _reading_row(published: Published, job: Mapping[str, Any], outcome: Outcome)
     result, missing = outcome
     values = [] if result is None else ppsvm_errors(result, next(iter(job["PPSVM"])))
     features = "5 blood tests and the selector" if job["reading"]["label_as_feature"] else "5 blood tests"
-    place = _place("other choices", job, "PPSVM")
-    place["setting"] += f"; class: more than {job['reading']['above']} drinks; {features}"
-    row = _other_row(place, printed_error(published, job, "PPSVM"), values, missing)
+    labels = _place("other choices", job, "PPSVM")
+    labels["setting"] += f"; class: more than {job['reading']['above']} drinks; {features}"
+    row = _other_row(labels, printed_error(published, job, "PPSVM"), values, missing)
     return row if result is None else explained(row, f"the larger class: {result['majority']:.3f}")
 
 
-def _other_row(place: Mapping[str, Any], printed: str | None, values: Sequence[float], missing: Missing | None) -> Row:
+def _other_row(labels: Mapping[str, Any], printed: str | None, values: Sequence[float], missing: Missing | None) -> Row:
     """Compare another choice; one that does not give the printed number is ruled out."""
     ours = statistics.fmean(values) if values else None
-    row = compare(place, printed, ours, within(TOLERANCE), "does not give the printed number", missing)
+    row = compare(labels, printed, ours, within(TOLERANCE), "does not give the printed number", missing)
     if row.verdict == "beyond tolerance":
         return dataclasses.replace(row, verdict="ruled out", explanation=spread_text(values))
     return explained(row, spread_text(values)) if values else row
@@ -162,9 +162,9 @@ def _alone_row(published: Published, job: Mapping[str, Any], outcome: Outcome) -
     """Compare the mean error of entities alone: the printed one must lie among our single folds."""
     result, missing = outcome
     printed, variant = printed_error(published, job, "no sharing"), next(iter(job["alone"]))
-    place = _place("no sharing", job, f"each entity alone ({variant})")
+    labels = _place("no sharing", job, f"each entity alone ({variant})")
     if result is None:
-        return compare(place, printed, None, within(0.0), missing=missing)
+        return compare(labels, printed, None, within(0.0), missing=missing)
     means, single = alone_errors(result, variant)
     ours = statistics.fmean(means)
     drawn = len(result["partitions"][0]["alone"][variant])
@@ -172,11 +172,11 @@ def _alone_row(published: Published, job: Mapping[str, Any], outcome: Outcome) -
     if drawn < job["entities"]:
         text += f"; {drawn} of the {job['entities']} entities drawn in each partition"
     if printed is None:
-        return Row(**place, ours=ours, verdict="no number", explanation=text)
+        return Row(**labels, ours=ours, verdict="no number", explanation=text)
     inside = min(single) - PRINTED <= float(printed) <= max(single) + PRINTED
     if not inside:
         text = f"the fold is not known, and none of ours is so easy, or so hard; {text}"
-    return Row(**place, published=printed, ours=ours, difference=ours - float(printed),
+    return Row(**labels, published=printed, ours=ours, difference=ours - float(printed),
                verdict="within tolerance" if inside else "beyond tolerance", explanation=text)  # fmt: skip
 
 
@@ -196,16 +196,16 @@ def _better_rows(published: Published, main: Mapping[str, Mapping[str, Any]], re
 
 def _better_row(published: Published, job: Mapping[str, Any], outcome: Outcome) -> Row:
     result, missing = outcome
-    place = _place("better", job, "PPSVM less no sharing", "difference of errors")
+    labels = _place("better", job, "PPSVM less no sharing", "difference of errors")
     if result is None:
-        return compare(place, None, None, within(0.0), missing=missing)
+        return compare(labels, None, None, within(0.0), missing=missing)
     difference = mean_error(result, job) - alone_mean(result, job)
     shared, alone = (printed_error(published, job, method) for method in ("PPSVM", "no sharing"))
     if shared is None or alone is None:
-        return Row(**place, ours=difference, verdict="no number")
-    said = float(shared) - float(alone)
-    same = (said < 0) == (difference < 0)
-    return Row(**place, published=f"{said:.4f}", ours=difference, difference=difference - said,
+        return Row(**labels, ours=difference, verdict="no number")
+    expected = float(shared) - float(alone)
+    same = (expected < 0) == (difference < 0)
+    return Row(**labels, published=f"{expected:.4f}", ours=difference, difference=difference - expected,
                verdict="within tolerance" if same else "beyond tolerance",
                explanation="" if same else "the published no sharing error is of a single fold")  # fmt: skip
 
@@ -214,18 +214,18 @@ def _single_fold_row(published: Published, job: Mapping[str, Any], outcome: Outc
     """Find the whole number of errors on one fold that a printed no sharing error stands for."""
     result, missing = outcome
     printed = printed_error(published, job, "no sharing")
-    place = _place("single fold", job, "no sharing")
+    labels = _place("single fold", job, "no sharing")
     if result is None or printed is None:
-        return compare(place, printed, None, within(0.0), missing=missing or ("no number", ""))
-    fold, whole = result["n_rows"] // job["n_folds"], result["n_rows"]
+        return compare(labels, printed, None, within(0.0), missing=missing or ("no number", ""))
+    fold, n_rows = result["n_rows"] // job["n_folds"], result["n_rows"]
     wrong, rate, possible = whole_errors(printed, fold * job["entities"])
-    _, _, pooled = whole_errors(printed, whole * job["entities"])
+    _, _, pooled = whole_errors(printed, n_rows * job["entities"])
     chance = min(1.0, 2 * PRINTED * fold * job["entities"])
     text = (
-        f"{wrong} errors of {job['entities']} x {fold}; of all {job['entities']} x {whole} "
+        f"{wrong} errors of {job['entities']} x {fold}; of all {job['entities']} x {n_rows} "
         f"{'a' if pooled else 'no'} whole number gives it; by chance {chance:.2f}"
     )
-    return Row(**place, published=printed, ours=rate, difference=rate - float(printed),
+    return Row(**labels, published=printed, ours=rate, difference=rate - float(printed),
                verdict="within tolerance" if possible else "beyond tolerance", explanation=text)  # fmt: skip
 
 
@@ -272,19 +272,20 @@ def _table_notes(published: Published, results: Results, kernel: str, sharing: S
 
 def _columns_note(published: Published) -> str:
     """Say what the printed columns are, from the printed numbers alone."""
-    chances, whole, shared = [], [], []
+    chances, single_fold, shared = [], [], []
     for (dataset, method, setting, _), value in published.items():
         fold = DATA_ROWS[dataset] // 10
         if method == "no sharing":
             count = fold * int(setting.split("entities=")[1])
             chances.append(min(1.0, 2 * PRINTED * count))
-            whole.append(whole_errors(value, count)[2])
+            single_fold.append(whole_errors(value, count)[2])
         elif method == "PPSVM":
             shared.append(whole_errors(value, fold)[2])
     return (
-        f"The two published columns are not alike. Of the {len(whole)} no sharing errors of both tables {sum(whole)} "
-        "are whole numbers of errors on a single fold, averaged over the entities (the chance of that, were they "
-        f"means over ten folds, is {math.prod(chances):.0e}); of the {len(shared)} sharing errors {sum(shared)} are. "
+        f"The two published columns are not alike. Of the {len(single_fold)} no sharing errors of both tables "
+        f"{sum(single_fold)} are whole numbers of errors on a single fold, averaged over the entities (the chance of "
+        f"that, were they means over ten folds, is {math.prod(chances):.0e}); of the {len(shared)} sharing errors "
+        f"{sum(shared)} are. "
         "So the paper compares a ten-fold mean with the errors on one fold. That explains its 0.5294 for Bupa, above "
         "the error 0.42 of always answering the larger class: it is 18 of 34, as when that many rows of the fold are "
         "of the smaller class and no entity ever answers it."
