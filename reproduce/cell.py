@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("nothing is drawn for it: the row says what it is judged by")
     here = Path(options.data) / "cells" / options.paper
     run_draws(chosen, options.data, here)
-    drawn = read_all(here, sorted({own.experiment for own in chosen}))
+    drawn = read_all(here, sorted({plan.experiment for plan in chosen}))
     rerun = judge_paper(paper, HERE / options.paper, reports, changed=drawn)
     for title, judged in (("committed", committed), ("rerun", rerun)):
         print(f"{title}: {_line(judged, name)}")
@@ -89,15 +89,15 @@ def _line(judged, name: str) -> str:
 
     for claim in judged.claims:
         if claim.id == name:
-            return "; ".join(part for part in (claim.verdict, claim.ours, claim.reason) if part)
-    own = next(judgement for judgement in judged.judgements if judgement.printed.id == name)
-    words = [f"printed {own.printed.text or 'lost'}"]
-    if own.distribution is not None:
-        middle, low, high = interval(own.distribution)
-        words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {own.distribution.runs} runs")
-    if own.percentile is not None:
-        words.append(f"percentile {100.0 * own.percentile:.1f} %")
-    return "; ".join([*words, own.words, *(text for text in (reading_of(judged.paper, own),) if text)])
+            return "; ".join(filter(None, (claim.verdict, claim.ours, claim.reason)))
+    row = next(judgement for judgement in judged.judgements if judgement.printed.id == name)
+    words = [f"printed {row.printed.text or 'lost'}"]
+    if row.distribution is not None:
+        middle, low, high = interval(row.distribution)
+        words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {row.distribution.runs} runs")
+    if row.percentile is not None:
+        words.append(f"percentile {100.0 * row.percentile:.1f} %")
+    return "; ".join([*words, row.words, *(text for text in (reading_of(judged.paper, row),) if text)])
 
 
 def _rerun_experiment(options: argparse.Namespace, claim) -> None:
@@ -124,7 +124,7 @@ def _rerun_experiment(options: argparse.Namespace, claim) -> None:
         if row.ours is not None and (options.column in ("all", row.dataset)):
             before = committed.get(_place(row))
             earlier = "nothing" if before is None or before.ours is None else f"{before.ours:.6g} ({before.verdict})"
-            name = ", ".join(part for part in _place(row) if part)
+            name = ", ".join(label for label in _place(row) if label)
             print(f"{name}: committed {earlier}; rerun {row.ours:.6g} ({row.verdict})")
 
 

@@ -26,14 +26,14 @@ def main(argv: list[str] | None = None) -> None:
     names = sorted(
         item.name for item in pkgutil.iter_modules([str(here)]) if (here / item.name / "printed.py").exists()
     )
-    place = reports / "distributions" / "origins.json"
+    origins_file = reports / "distributions" / "origins.json"
     # Tables of changed settings have no distributions, and no verdicts on what is printed.
-    papers = [importlib.import_module(f"reproduce.{name}.printed").PAPER for name in names if place.exists()]
+    papers = [importlib.import_module(f"reproduce.{name}.printed").PAPER for name in names if origins_file.exists()]
     judged = [judge_paper(paper, here / paper.name, reports) for paper in papers]
-    origins = read_json(place) if place.exists() else {}
-    for own in judged:
-        write_text(reports / "printed" / f"{own.paper.name}.csv", printed_csv(own))
-        write_text(reports / f"{own.paper.name}.html", paper_page(own, origins))
+    origins = read_json(origins_file) if origins_file.exists() else {}
+    for result in judged:
+        write_text(reports / "printed" / f"{result.paper.name}.csv", printed_csv(result))
+        write_text(reports / f"{result.paper.name}.html", paper_page(result, origins))
     experiments = list(find_experiments("reproduce").values())
     write_text(reports / "index.html", index_page(experiments, reports, judged))
 

@@ -38,10 +38,10 @@ def main(argv: list[str] | None = None) -> None:
     from privsvm_bench.reproduction.rendering import environment
     from privsvm_bench.reproduction.rerun import beside
 
-    own, committed = Path(options.folder), Path(options.committed)
-    tables = sorted(own.glob("*.csv"))
+    folder, committed = Path(options.folder), Path(options.committed)
+    tables = sorted(folder.glob("*.csv"))
     if not tables:
-        raise PrivSVMError(f"{own}: has no distributions; run `python -m reproduce.draws --reports {own}` first")
+        raise PrivSVMError(f"{folder}: has no distributions; run `python -m reproduce.draws --reports {folder}` first")
     lines = [
         line
         for table in tables
@@ -55,8 +55,10 @@ def main(argv: list[str] | None = None) -> None:
     readings = dict(collections.Counter(line.reading for line in lines).most_common())
     page = environment().get_template("rerun.html.jinja")
     write_text(
-        own / "rerun.html",
-        page.render(lines=lines, readings=readings, printed=printed, committed=_origin(committed), rerun=_origin(own)),
+        folder / "rerun.html",
+        page.render(
+            lines=lines, readings=readings, printed=printed, committed=_origin(committed), rerun=_origin(folder)
+        ),
     )
     print("; ".join(f"{number} {reading}" for reading, number in readings.items()), file=sys.stderr)
 

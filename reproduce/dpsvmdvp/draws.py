@@ -53,10 +53,10 @@ def _errors(
     exact, rounded = np.empty(signs.size), np.empty(signs.size)
     block = max(1, _BLOCK // max(1, signs.size))
     for start in range(0, signs.size, block):
-        part = slice(start, start + block)
-        kernel = support_kernel(part)
-        exact[part] = kernel @ coef
-        rounded[part] = kernel.astype(np.float32).astype(np.float64) @ coef
+        rows = slice(start, start + block)
+        kernel = support_kernel(rows)
+        exact[rows] = kernel @ coef
+        rounded[rows] = kernel.astype(np.float32).astype(np.float64) @ coef
     offset = {"double": float((exact - signs)[free].mean()), "single": float((rounded - signs)[free].mean())}
     return {
         READINGS[0]: (exact - offset["single"] - signs)[free],
@@ -80,13 +80,13 @@ def _train(parameters: Mapping[str, Any], data: tuple[np.ndarray, ...]) -> _Trai
     def kernel_of(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return kernel_matrix(rows, columns, "rbf", gamma, 3, 0.0)
 
-    errors = _errors(lambda part: kernel_of(vectors[part], vectors), coef, support_signs, free)
+    errors = _errors(lambda block: kernel_of(vectors[block], vectors), coef, support_signs, free)
     errors[READINGS[3]] = (support_signs * solution.gradient[support] - solution.rho)[free]
     scores = np.empty(Z_signs.size)
     block = max(1, _BLOCK // max(1, support.size))
     for start in range(0, Z_signs.size, block):
-        part = slice(start, start + block)
-        scores[part] = kernel_of(Z[part], vectors) @ coef - solution.rho
+        rows = slice(start, start + block)
+        scores[rows] = kernel_of(Z[rows], vectors) @ coef - solution.rho
     kernel = kernel_of(Z, vectors[free]).astype(np.float32)
     return _Trained(scores, kernel, support_signs[free], Z_signs, errors)
 

@@ -17,14 +17,14 @@ def unit(cell: str) -> float:
 
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows of both parts, features and classes."""
-    train, place = context.rows(*parameters["train"]), f"{parameters['dataset']}//"
+    train, prefix = context.rows(*parameters["train"]), f"{parameters['dataset']}//"
     result = {
-        f"{place}/n_features": [float(train.X.shape[1])],
-        f"{place}/n_classes": [2.0],
-        f"{place}/n_train": [float(train.signs.size)],
+        f"{prefix}/n_features": [float(train.X.shape[1])],
+        f"{prefix}/n_classes": [2.0],
+        f"{prefix}/n_train": [float(train.signs.size)],
     }
     if parameters["same test part"]:
-        result[f"{place}/n_test"] = [float(context.rows(*parameters["test"]).signs.size)]
+        result[f"{prefix}/n_test"] = [float(context.rows(*parameters["test"]).signs.size)]
     return result
 
 

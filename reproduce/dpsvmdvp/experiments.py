@@ -100,11 +100,22 @@ def budget_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
                 jobs[name] = {
                     "kind": "accuracies", **_job(settings, dataset, n_train=settings["n_train"], **option),
                 }  # fmt: skip
-    own = settings["draws"]
-    if own["dataset"] in settings["datasets"]:
+    draw_settings = settings["draws"]
+    if draw_settings["dataset"] in settings["datasets"]:
         option, variants = settings["options"][0], {MAIN: VARIANTS[MAIN]}
-        job = _job(settings, own["dataset"], n_train=settings["n_train"], variants=variants, private_svm=None, **option)
-        jobs[f"{own['dataset']}.draws"] = {"kind": "draws", **job, "repeats": own["times"] * settings["repeats"]}
+        job = _job(
+            settings,
+            draw_settings["dataset"],
+            n_train=settings["n_train"],
+            variants=variants,
+            private_svm=None,
+            **option,
+        )
+        jobs[f"{draw_settings['dataset']}.draws"] = {
+            "kind": "draws",
+            **job,
+            "repeats": draw_settings["times"] * settings["repeats"],
+        }
     return jobs
 
 

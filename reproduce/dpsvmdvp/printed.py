@@ -48,13 +48,13 @@ _ENDS = {
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     """List the numbers of Table 1 and of the text on Figures 1 to 6."""
     outcome = []
-    for own in numbers_of(rows, _place):
-        head, _, last = own.setting.partition(";")
-        if own.metric == "accuracy" and last in _ENDS:
-            own = dataclasses.replace(
-                own, neighbour=cell_id(own.dataset, own.method, f"{head};{_ENDS[last]}", own.metric)
+    for number in numbers_of(rows, _place):
+        head, _, last = number.setting.partition(";")
+        if number.metric == "accuracy" and last in _ENDS:
+            number = dataclasses.replace(
+                number, neighbour=cell_id(number.dataset, number.method, f"{head};{_ENDS[last]}", number.metric)
             )
-        outcome.append(own)
+        outcome.append(number)
     return outcome
 
 
@@ -63,12 +63,12 @@ def reading(judgement: Judgement) -> str:
     printed, item = judgement.printed, judgement.distribution
     if printed.id == "splice///n_features":
         return "123 is the number of features of a1a to a9a; every copy of splice has 60"
-    parts = []
+    sentences = []
     if item is not None and "n_train=50000" in printed.setting:
-        parts.append(
+        sentences.append(
             "the order of the file explains the 20,000 rows, where the SVM has the same accuracy, but not these"
         )
-    return "; ".join(parts)
+    return "; ".join(sentences)
 
 
 def claims(

@@ -171,7 +171,7 @@ def _knee_rows(
     return rows
 
 
-def _why_knee(metric: str, variant: str, found: float | None, curve: Sequence[float], svm: float) -> str:
+def _why_knee(metric: str, variant: str, knee: float | None, curve: Sequence[float], svm: float) -> str:
     low, high = min(curve), max(curve)
     where = f"accuracy from {low:.3f} to {high:.3f} on the grid, SVM {svm:.3f}"
     if max(abs(value - svm) for value in curve) <= NEAR_SVM:
@@ -180,9 +180,9 @@ def _why_knee(metric: str, variant: str, found: float | None, curve: Sequence[fl
         return f"at chance everywhere ({where}): the noise is what the formula promises"
     if high <= CHANCE + NEAR_CHANCE:
         return f"at chance everywhere ({where}): the errors do not cancel, so their sum and the noise are large"
-    if metric == "lower knee" and found is None:
+    if metric == "lower knee" and knee is None:
         return f"above chance, or another constant answer, at the smallest epsilon ({where})"
-    if metric == "upper knee" and found is None:
+    if metric == "upper knee" and knee is None:
         return f"the SVM's level is not reached ({where})"
     return f"the noise scales with a sum of errors that is round-off, and hangs on few support vectors ({where})"
 
@@ -225,7 +225,7 @@ def _budget_rows(parameters: Mapping[str, Any], outcome: Outcome, first: bool) -
     return rows + _private_rows(labels, parameters, outcome)
 
 
-def _private_rows(place: Mapping[str, str], parameters: Mapping[str, Any], outcome: Outcome) -> list[Row]:
+def _private_rows(labels: Mapping[str, str], parameters: Mapping[str, Any], outcome: Outcome) -> list[Row]:
     result, missing = outcome
     curve: list[float] | None = None
     if result is not None and result["PrivateSVM"] is None:
@@ -234,7 +234,7 @@ def _private_rows(place: Mapping[str, str], parameters: Mapping[str, Any], outco
         curve = _means(result["PrivateSVM"])
     return [
         compare(
-            {**place, "method": "PrivateSVM", "setting": f"{_option_name(parameters)}; epsilon={epsilon:g}"},
+            {**labels, "method": "PrivateSVM", "setting": f"{_option_name(parameters)}; epsilon={epsilon:g}"},
             None, None if curve is None else curve[index], within(0.0), missing=missing,
         )
         for index, epsilon in enumerate(parameters["epsilons"])
@@ -309,9 +309,9 @@ def _draw_rows(
             rows.append(compare(labels, printed, None, within(0.0), missing=missing))
             continue
         results = [knees(epsilons, curve, result["SVM"])[index] for curve in curves]
-        known = sorted(knee for knee in results if knee is not None)
-        middle = known[len(known) // 2] if known else None
-        nowhere = f"nowhere on the grid {len(results) - len(known)} of {len(results)} times"
+        reached = sorted(knee for knee in results if knee is not None)
+        middle = reached[len(reached) // 2] if reached else None
+        nowhere = f"nowhere on the grid {len(results) - len(reached)} of {len(results)} times"
         rows.append(
             Row(
                 **labels,
@@ -319,7 +319,7 @@ def _draw_rows(
                 ours=middle,
                 difference=None if middle is None else middle - float(printed),
                 verdict="within tolerance" if _near_on_grid(epsilons, float(printed), middle) else "beyond tolerance",
-                explanation=f"from {known[0]:g} to {known[-1]:g}, and {nowhere}" if known else nowhere,
+                explanation=f"from {reached[0]:g} to {reached[-1]:g}, and {nowhere}" if reached else nowhere,
             )
         )
     return rows

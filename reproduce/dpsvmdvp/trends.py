@@ -86,7 +86,7 @@ def _budget(distributions: Mapping[str, Distribution], dataset: str, figure: int
             result.append(statement(name, source, text, True if reason else None, "", reason))
             continue
         exponent, span = slope(values, items, exponent=True), values[-1] / values[0]
-        factor = Estimate(*(span**part for part in exponent))
+        factor = Estimate(*(span**power for power in exponent))
         ours = f"over a factor of {span:.0f} in epsilon the time changes by a factor of {factor}"
         result.append(judged(name, source, text, "little effect", factor, ours))
     return result
@@ -176,13 +176,13 @@ def _levels(distributions: Mapping[str, Distribution], dataset: str) -> list[Cla
          "PrivateSVM", "much higher"),
     ):  # fmt: skip
         prefix = f"panel/{dataset}/epsilon={epsilon:g}"
-        own, base = (distributions.get(f"{prefix}/{method}/accuracy") for method in ("DPSVMDVP", other))
+        accuracy, base = (distributions.get(f"{prefix}/{method}/accuracy") for method in ("DPSVMDVP", other))
         name, text = f"{name}-{dataset}", f"{text}, on {dataset}"
-        if own is None or base is None:
+        if accuracy is None or base is None:
             result.append(statement(name, "Section V.C", text, None, ""))
             continue
-        gap = gap_of(own, base)
-        ours = f"{own.median:.3f} and {base.median:.3f} at epsilon {epsilon:g}; difference {gap}"
+        gap = gap_of(accuracy, base)
+        ours = f"{accuracy.median:.3f} and {base.median:.3f} at epsilon {epsilon:g}; difference {gap}"
         result.append(judged(name, "Section V.C", text, word, gap, ours, _rows(dataset)))
     return result
 
@@ -204,11 +204,11 @@ def _lines(distributions: Mapping[str, Distribution]) -> list[Claim]:
         if len(values) < 3:
             result.append(statement(name, source, text, None, ""))
             continue
-        step, own = smallest_step(items), slope([value / values[-1] for value in values], items)
+        step, trend = smallest_step(items), slope([value / values[-1] for value in values], items)
         listed = ", ".join(f"{item.median:.3f}" for item in items)
-        ours = f"{listed}; smallest step {step}; slope {own}"
+        ours = f"{listed}; smallest step {step}; slope {trend}"
         # Steps say something of a line only if it rises at all.
-        word, estimate = ("steadily", step) if judge_word("rises", own) == "agrees" else ("rises", own)
+        word, estimate = ("steadily", step) if judge_word("rises", trend) == "agrees" else ("rises", trend)
         result.append(judged(name, source, text, word, estimate, ours, _rows(dataset)))
     return result
 
@@ -236,7 +236,7 @@ def panels(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) 
                     bands = [
                         tuple(item.quantiles[LEVELS.index(level)] for level in (0.025, 0.5, 0.975)) for item in items
                     ]
-                    lines.append(Line(method, values, [tuple(float(part) for part in band) for band in bands]))
+                    lines.append(Line(method, values, [tuple(float(bound) for bound in band) for band in bands]))
                 marks, points = [], []
                 if metric == "accuracy" and what == "epsilon":
                     marks = [

@@ -36,9 +36,9 @@ def chosen(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
             parameters["seed"], "dpwss chosen", parameters["dataset"], parameters["epsilon"], piece, size
         )
         groups = rng.integers(objective.size, size=(_GROUPS, size))
-        own = groups[np.arange(_GROUPS), objective[groups].argsort(axis=1)[:, rank]]
-        result[f"{name}/{prefix}/objective"] = objective[own].tolist()
-        result[f"{name}/{prefix}/iterations"] = iterations[own].tolist()
+        chosen_runs = groups[np.arange(_GROUPS), objective[groups].argsort(axis=1)[:, rank]]
+        result[f"{name}/{prefix}/objective"] = objective[chosen_runs].tolist()
+        result[f"{name}/{prefix}/iterations"] = iterations[chosen_runs].tolist()
     return result
 
 

@@ -161,7 +161,7 @@ def _iterations(table: Table3) -> list[Claim]:
         if dataset != "ijcnn1"
     }
     verdicts = [judge_word("far less", estimate) for estimate in ratios.values()]
-    middles = [own.middle for own in ratios.values()] or [0.0]
+    middles = [estimate.middle for estimate in ratios.values()] or [0.0]
     undecided = "refuted" not in verdicts and "cannot discriminate" in verdicts
     result.append(
         statement(
@@ -241,7 +241,7 @@ def _imbalance(texts: Mapping[str, str], table: Table3) -> Claim:
 
 def _whole_counts(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> tuple[int, int]:
     """Count the printed accuracies and recalls of small sets that are whole numbers of rows, and all of them."""
-    whole = total = 0
+    n_whole = total = 0
     for cell, text in texts.items():
         dataset, method, _, metric = cell.split("/")
         size = distributions.get(cell_id(dataset, "", "", "n_samples"))
@@ -250,13 +250,13 @@ def _whole_counts(texts: Mapping[str, str], distributions: Mapping[str, Distribu
         imbalance = distributions[cell_id(dataset, "", "", "imbalance ratio")].median
         rows = size.median if metric == "accuracy" else round(size.median * imbalance / (1.0 + imbalance))
         total += 1
-        whole += abs(float(text) * rows - round(float(text) * rows)) <= 0.5e-4 * rows + 1e-9
-    return whole, total
+        n_whole += abs(float(text) * rows - round(float(text) * rows)) <= 0.5e-4 * rows + 1e-9
+    return n_whole, total
 
 
 def _means_of_five(texts: Mapping[str, str], table: Table3) -> Claim:
     """Tell single runs from means of five by whole counts and by the likelihood of all cells."""
-    whole, total = _whole_counts(texts, table.means)
+    n_whole, total = _whole_counts(texts, table.means)
     gain, cells = 0.0, 0
     for cell, single in table.singles.items():
         if texts.get(cell) and single.statistic != "exact":
@@ -264,10 +264,10 @@ def _means_of_five(texts: Mapping[str, str], table: Table3) -> Claim:
             gain += log_density(value, single) - log_density(value, table.means[cell])
             cells += 1
     ours = (
-        f"{whole} of {total} printed accuracies and recalls on sets of at most {_SMALL} rows are whole counts, as "
+        f"{n_whole} of {total} printed accuracies and recalls on sets of at most {_SMALL} rows are whole counts, as "
         f"those of one run are; log likelihood of {cells} cells as single runs over means of five {gain:+.0f}"
     )
-    holds = None if not cells or not total else not (whole == total and gain >= STRONG_RATIO)
+    holds = None if not cells or not total else not (n_whole == total and gain >= STRONG_RATIO)
     return statement(
         "means-of-five", f"{_RESULTS}; Table 3", "the numbers of Table 3 are averages of five runs", holds, ours
     )

@@ -88,7 +88,7 @@ def _draws() -> list[Draws]:
                 )  # fmt: skip
     # Small sets first.
     large = list(PIECES)[::-1]
-    return sorted(result, key=lambda own: large.index(own.dataset) if own.dataset in large else -1)
+    return sorted(result, key=lambda draws: large.index(draws.dataset) if draws.dataset in large else -1)
 
 
 DRAWS = _draws()

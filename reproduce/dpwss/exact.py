@@ -18,8 +18,8 @@ from reproduce.dpwss.runs import _libsvm_order, _measure, _solve
 def unit(cell: str) -> float:
     """Return the unit of the last printed digit."""
     metric = cell.rpartition("/")[2]
-    whole = ("n_samples", "n_features", "smallest value", "largest value")
-    return 1.0 if metric in whole else 0.01 if metric == "imbalance ratio" else table3_unit(cell)
+    whole_metrics = ("n_samples", "n_features", "smallest value", "largest value")
+    return 1.0 if metric in whole_metrics else 0.01 if metric == "imbalance ratio" else table3_unit(cell)
 
 
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
@@ -55,14 +55,14 @@ def _draws() -> list[Draws]:
     shared = {"C": settings["C"], "tol": settings["tol"], "seed": settings["seed"]}
     kept: dict[str, Any] = {"experiment": "dpwss_exact", "pieces": 1, "combine": "exact", "size": 1, "unit": unit}
     for dataset, source in settings["datasets"].items():
-        own = {"dataset": dataset, "source": source, **shared}
+        dataset_parameters = {"dataset": dataset, "source": source, **shared}
         results.append(
-            Draws(name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", parameters=own,
+            Draws(name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", parameters=dataset_parameters,
                   cells=(f"{dataset}//",), **kept)
         )  # fmt: skip
         for shrinking in settings["shrinking"]:
             setting = setting_name(shrinking, None)
-            parameters = {**own, "shrinking": shrinking, "setting": setting}
+            parameters = {**dataset_parameters, "shrinking": shrinking, "setting": setting}
             results.append(
                 Draws(name=f"{dataset}.{setting}", dataset=dataset, run=f"{__name__}:wss2", parameters=parameters,
                       cells=(f"{dataset}/WSS2/{setting}/",), **kept)

@@ -45,23 +45,23 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     """List all cells of Tables 2 and 3; those lost in our copy have no text."""
-    known = {(row["dataset"], row["method"], row["setting"], row["metric"]) for row in rows}
+    keys = {(row["dataset"], row["method"], row["setting"], row["metric"]) for row in rows}
     lost = []
     for dataset in TABLE3_SETTINGS["datasets"]:
         for shrinking in TABLE3_SETTINGS["shrinking"]:
             for column in (None, *TABLE3_SETTINGS["columns"]):
                 for metric in METRICS:
                     key = (dataset, "DPWSS" if column else "WSS2", setting_name(shrinking, column), metric)
-                    if key not in known:
+                    if key not in keys:
                         values = dict(zip(("dataset", "method", "setting", "metric"), key, strict=True))
                         lost.append({"source": "Table 3", **values, "value": ""})
     results = numbers_of([*rows, *lost], _place)
     return [result if result.text else _lost(result) for result in results]
 
 
-def _lost(own: Printed) -> Printed:
+def _lost(number: Printed) -> Printed:
     return dataclasses.replace(
-        own, missing="; ".join(part for part in (own.missing, "lost in our copy of the paper") if part)
+        number, missing="; ".join(reason for reason in (number.missing, "lost in our copy of the paper") if reason)
     )
 
 
@@ -105,9 +105,9 @@ def comparisons(texts: Mapping[str, str], distributions: Mapping[str, Distributi
         if counts["objective"][0]:
             likelihoods[name] = likelihood
             cells = [
-                part
+                text
                 for values in counts.values()
-                for part in (f"{values[1]} of {values[0]}", f"{values[2]} / {values[3]}")
+                for text in (f"{values[1]} of {values[0]}", f"{values[2]} / {values[3]}")
             ]
             lines.append((name, *cells))
     base = likelihoods.get("to the letter", 0.0)

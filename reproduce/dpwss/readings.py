@@ -177,9 +177,9 @@ def selections(parameters: Mapping[str, Any], context: Context, piece: int) -> d
     for name, chosen in zip(
         SELECTIONS, (objective[groups].argmin(axis=1), iterations[groups].argmax(axis=1)), strict=True
     ):
-        own = groups[np.arange(_GROUPS), chosen]
-        results[f"{name}/{prefix}/objective"] = objective[own].tolist()
-        results[f"{name}/{prefix}/iterations"] = iterations[own].tolist()
+        chosen_runs = groups[np.arange(_GROUPS), chosen]
+        results[f"{name}/{prefix}/objective"] = objective[chosen_runs].tolist()
+        results[f"{name}/{prefix}/iterations"] = iterations[chosen_runs].tolist()
     return results
 
 

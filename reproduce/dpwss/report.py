@@ -98,8 +98,8 @@ def _both_shrinkings(published: Published, key: tuple[str, str, str], metric: st
     dataset, _, setting = key
     return [
         float(value)
-        for (own, method, other, name), value in published.items()
-        if (own, method, name) == (dataset, "DPWSS", metric) and other.split(";")[1:] == setting.split(";")[1:]
+        for (printed_set, method, other, name), value in published.items()
+        if (printed_set, method, name) == (dataset, "DPWSS", metric) and other.split(";")[1:] == setting.split(";")[1:]
     ]
 
 
@@ -127,7 +127,7 @@ def table3_report(experiment: Experiment, results: Results) -> Report:
         result, missing = results[job]
         for setting, column in parameters["columns"].items():
             key = (parameters["dataset"], "DPWSS" if column else "WSS2", setting)
-            rows += _setting_rows(published, key, Outcome(result[setting] if result else None, missing))
+            rows += _drawn(published, key, Outcome(result[setting] if result else None, missing))
             accuracy, size = published.get((*key, "accuracy")), SIZES.get(key[0])
             if column and result and accuracy is not None and size:
                 grid.append((float(accuracy), size))
@@ -137,16 +137,16 @@ def table3_report(experiment: Experiment, results: Results) -> Report:
         "numbered by their place in the file.",
         "breast: the printed numbers are those of the benign class, so it counts as positive here.",
     ]
-    whole = [abs(accuracy * n - round(accuracy * n)) <= 0.00005 * n + 1e-9 for accuracy, n in grid]
-    if whole:
+    on_grid = [abs(accuracy * n - round(accuracy * n)) <= 0.00005 * n + 1e-9 for accuracy, n in grid]
+    if on_grid:
         notes.append(
-            f"{sum(whole)} of {len(whole)} printed DPWSS accuracies on sets below 1000 rows are whole numbers of rows: "
-            "those of one run, although the paper calls them means of five, which seldom are."
+            f"{sum(on_grid)} of {len(on_grid)} printed DPWSS accuracies on sets below 1000 rows are whole "
+            "numbers of rows: those of one run, although the paper calls them means of five, which seldom are."
         )
     return Report(tables=[_table3_wss2(wss2), _table3_dpwss(dpwss)], figures=_table3_figures(dpwss), notes=notes)
 
 
-def _setting_rows(published: Published, key: tuple[str, str, str], outcome: Outcome) -> list[Row]:
+def _drawn(published: Published, key: tuple[str, str, str], outcome: Outcome) -> list[Row]:
     """Eight numbers of one dataset, method and setting: means of the runs."""
     runs, missing = outcome
     rules = DPWSS_RULES if key[1] == "DPWSS" else WSS2_RULES
@@ -349,7 +349,7 @@ def _figure1(settings: Settings, result: Result | None) -> list[Figure]:
     points = result["points"]
     data = []
     for sign, name, colour in ((1.0, "positive", "#0a53c4"), (-1.0, "negative", "#c4620a")):
-        chosen = [point for point, own in zip(points, result["signs"], strict=True) if own == sign]
+        chosen = [point for point, point_sign in zip(points, result["signs"], strict=True) if point_sign == sign]
         data.append(scatter("markers", name, *zip(*chosen, strict=True), marker={"size": 5, "color": colour}))
     support = [points[index] for index in result["support"]]
     data.append(scatter("markers", "support vectors of WSS2", *zip(*support, strict=True),
@@ -416,13 +416,14 @@ def _error_traces(rows: list[Row], varied: str) -> list[dict[str, Any]]:
     """Ours and published by dataset, a pair for each value of what is varied."""
     data = []
     for index, setting in enumerate(dict.fromkeys(row.setting for row in rows)):
-        part = [row for row in rows if row.setting == setting and (row.ours is not None or row.published)]
+        shown = [row for row in rows if row.setting == setting and (row.ours is not None or row.published)]
         name = next(item for item in setting.split(";") if item.startswith(varied))
         colour = ("#0a53c4", "#c4620a", "#2a7d4f", "#7a3fa8")[index % 4]
-        names = [row.dataset for row in part]
+        names = [row.dataset for row in shown]
         data += [
-            scatter("markers", f"{name}, ours", names, [row.ours for row in part], marker={"color": colour, "size": 8}),
-            scatter("markers", f"{name}, published", names, [_number(row.published) for row in part],
+            scatter("markers", f"{name}, ours", names, [row.ours for row in shown],
+                    marker={"color": colour, "size": 8}),
+            scatter("markers", f"{name}, published", names, [_number(row.published) for row in shown],
                     marker={"color": colour, "size": 10, "symbol": "diamond-open"}),
         ]  # fmt: skip
     return data
@@ -451,15 +452,15 @@ def _ratio_figures(rows: list[Row]) -> list[Figure]:
 
 
 def _ratio_traces(rows: list[Row], shrinking: int, colour: str) -> list[dict[str, Any]]:
-    part = [row for row in rows if row.setting.startswith(f"shrinking={shrinking};")]
+    shrinking_rows = [row for row in rows if row.setting.startswith(f"shrinking={shrinking};")]
     labels = [
         ", ".join(item.replace("epsilon", "ε").replace("sigma", "σ") for item in row.setting.split(";")[1:])
-        for row in part
+        for row in shrinking_rows
     ]
     word = "shrinking" if shrinking else "no shrinking"
     return [
-        {"type": "bar", "name": f"{word}, ours", "x": labels, "y": [row.ours for row in part],
+        {"type": "bar", "name": f"{word}, ours", "x": labels, "y": [row.ours for row in shrinking_rows],
          "marker": {"color": colour}},
-        scatter("markers", f"{word}, published", labels, [_number(row.published) for row in part],
+        scatter("markers", f"{word}, published", labels, [_number(row.published) for row in shrinking_rows],
                 marker={"color": colour, "size": 11, "symbol": "diamond-open", "line": {"width": 2}}),
     ]  # fmt: skip

@@ -158,12 +158,12 @@ def train_many(
         adam = Adam(coef.shape, np.float32) if training["optimizer"] == "adam" else None
         for step in range(training["epochs"] * per_epoch):
             drawn = slice(None) if per_epoch == 1 else np.flatnonzero(rng.random(n, dtype=np.float32) < rate)
-            batch, own = rows[drawn] if sparse or per_epoch == 1 else rows.take(drawn, axis=0), codes[drawn]
+            batch, batch_codes = rows[drawn] if sparse or per_epoch == 1 else rows.take(drawn, axis=0), codes[drawn]
             slopes = batch @ coef.T
             slopes -= slopes.max(axis=1, keepdims=True, initial=-np.inf)
             np.exp(slopes, out=slopes)
             slopes /= slopes.sum(axis=1, keepdims=True)
-            slopes[np.arange(own.size), own] -= 1.0
+            slopes[np.arange(batch_codes.size), batch_codes] -= 1.0
             slopes *= weight
             lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes)) * norms[drawn] + np.float32(1e-6)
             slopes *= np.minimum(np.float32(1.0), limit / lengths)[:, None]

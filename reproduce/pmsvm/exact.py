@@ -17,11 +17,11 @@ def unit(cell: str) -> float:
 
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows, features and classes."""
-    rows, place = context.class_rows(*parameters["source"]), f"{parameters['dataset']}//"
+    rows, prefix = context.class_rows(*parameters["source"]), f"{parameters['dataset']}//"
     return {
-        f"{place}/n_samples": [float(rows.codes.size)],
-        f"{place}/n_features": [float(rows.X.shape[1])],
-        f"{place}/n_classes": [float(len(rows.labels))],
+        f"{prefix}/n_samples": [float(rows.codes.size)],
+        f"{prefix}/n_features": [float(rows.X.shape[1])],
+        f"{prefix}/n_classes": [float(len(rows.labels))],
     }
 
 

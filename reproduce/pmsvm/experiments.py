@@ -265,7 +265,7 @@ def sound_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     jobs = {}
     for dataset in settings["datasets"]:
         for method, recipe in settings["methods"].items():
-            own = settings["recipes"].get(dataset, {}).get(method, {})
+            overrides = settings["recipes"].get(dataset, {}).get(method, {})
             name = method.replace(" ", "-").replace("(", "").replace(")", "")
             jobs[f"{dataset}.{name}"] = {
                 "kind": "sound",
@@ -273,7 +273,7 @@ def sound_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
                 "method": method,
                 "scaling": settings["public_scaling"][dataset],
                 "estimator": recipe["estimator"],
-                "settings": {**recipe["settings"], **own},
+                "settings": {**recipe["settings"], **overrides},
                 **settings["own_data"].get(dataset, {}).get(method, {}),
                 "repeats": settings["own_repeats"].get(dataset, settings["repeats"]),
             }
@@ -337,10 +337,10 @@ def batch_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
         for clip in (1.0, float(settings["other_clip"])):
             for batch in settings["batches"]:
                 name = f"{method}, batch={batch or 'full'}" + ("" if clip == 1.0 else f";clip={clip:g}")
-                own = {"batch": batch, "clip": clip}
+                changes = {"batch": batch, "clip": clip}
                 if clip != 1.0:
-                    own["scaling"] = settings["stored_scaling"][dataset]
-                variants[name] = _training(settings, dataset, method, **own)
+                    changes["scaling"] = settings["stored_scaling"][dataset]
+                variants[name] = _training(settings, dataset, method, **changes)
         jobs[dataset] = _ablation_job(settings, dataset, variants)
     return jobs
 

@@ -58,21 +58,21 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     """List all numbers; columns that repeat Table 2 count there."""
     outcome = numbers_of(rows, _place)
-    texts = {own.id: own.text for own in outcome}
+    texts = {number.id: number.text for number in outcome}
 
-    def first(own: Printed) -> str:
+    def first(number: Printed) -> str:
         """Find the same setting in Table 2, if both of its numbers are printed there."""
-        head, _, last = own.setting.partition(";")
+        head, _, last = number.setting.partition(";")
         if last not in ("clip=1", "batch=128"):
             return ""
         same = (
-            texts.get(cell_id(own.dataset, own.method, own.setting, metric))
-            == texts.get(cell_id(own.dataset, own.method, head, metric))
+            texts.get(cell_id(number.dataset, number.method, number.setting, metric))
+            == texts.get(cell_id(number.dataset, number.method, head, metric))
             for metric in ("accuracy", "accuracy SD")
         )
-        return cell_id(own.dataset, own.method, head, own.metric) if all(same) else ""
+        return cell_id(number.dataset, number.method, head, number.metric) if all(same) else ""
 
-    return [dataclasses.replace(own, repeats=first(own)) for own in outcome]
+    return [dataclasses.replace(number, repeats=first(number)) for number in outcome]
 
 
 def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:

@@ -46,11 +46,13 @@ def partitions(parameters: Mapping[str, Any], context: Context, piece: int) -> d
     values: list[float] = []
     for number in range(piece * parameters["partitions"], (piece + 1) * parameters["partitions"]):
         # Numbers of their own: the tables' partitions begin at 0.
-        place = 1000 + number
-        partition = _partition(parameters, context, X, place)
-        result = _partition_errors(parameters, context, X, codes, partition, place)
+        partition_number = 1000 + number
+        partition = _partition(parameters, context, X, partition_number)
+        result = _partition_errors(parameters, context, X, codes, partition, partition_number)
         sizes = np.bincount(partition.folds)
-        values.extend(float(np.mean(np.asarray(own["errors"]) / sizes)) for own in result["PPSVM"].values())
+        values.extend(
+            float(np.mean(np.asarray(method_result["errors"]) / sizes)) for method_result in result["PPSVM"].values()
+        )
         for entities in result["alone"].values():
             rates = np.asarray([validated["errors"] for validated in entities]) / sizes
             values.extend(rates.mean(axis=0).tolist())
@@ -68,8 +70,8 @@ def _draws() -> list[Draws]:
                 continue
             first, alone = next(iter(job["PPSVM"].items())), next(iter(job["alone"].items()))
             kernel, entities = job["kernel"], job["entities"]
-            few = kernel == "gaussian" and job["dataset"] in FEWER_ON
-            shared, single = FEWER if few else PIECES[kernel]
+            is_slow = kernel == "gaussian" and job["dataset"] in FEWER_ON
+            shared, single = FEWER if is_slow else PIECES[kernel]
             for method, (size, pieces), changes in (
                 ("PPSVM", shared, {"PPSVM": dict([first]), "alone": {}}),
                 ("no sharing", single, {"PPSVM": {}, "alone": dict([alone])}),
@@ -89,7 +91,7 @@ def _draws() -> list[Draws]:
                 )  # fmt: skip
     # Small sets first.
     order = ["Bupa Liver", "Cleveland Heart", "Ionosphere", "WDBC", "Pima Indians", "German Credit", "Arrhythmia"]
-    return sorted(results, key=lambda own: order.index(own.dataset) if own.dataset in order else len(order))
+    return sorted(results, key=lambda draws: order.index(draws.dataset) if draws.dataset in order else len(order))
 
 
 DRAWS = _draws()

@@ -18,8 +18,8 @@ def unit(cell: str) -> float:
 
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows and features, after what is done about missing values."""
-    (n_rows, n_features), place = read(parameters, context)[0].shape, f"{parameters['dataset']}//"
-    return {f"{place}/n_samples": [float(n_rows)], f"{place}/n_features": [float(n_features)]}
+    (n_rows, n_features), prefix = read(parameters, context)[0].shape, f"{parameters['dataset']}//"
+    return {f"{prefix}/n_samples": [float(n_rows)], f"{prefix}/n_features": [float(n_features)]}
 
 
 DRAWS = [

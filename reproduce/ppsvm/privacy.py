@@ -47,12 +47,16 @@ def turned(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     X, _ = read(parameters, context)
     partition, kernel = _partition(parameters, context, X, 0), parameters["kernel"]
     blocks, columns = [], []
-    for position, (own, entity) in enumerate(zip(partition.columns, partition.entities, strict=True)):
+    for position, (entity_columns, entity) in enumerate(zip(partition.columns, partition.entities, strict=True)):
         stream = context.stream(parameters["seed"], "privacy", position)
-        rotation = scipy.stats.special_ortho_group.rvs(own.size, random_state=stream) if own.size > 1 else -np.eye(1)
-        rows = entity.standardized(X[:, own])
+        rotation = (
+            scipy.stats.special_ortho_group.rvs(entity_columns.size, random_state=stream)
+            if entity_columns.size > 1
+            else -np.eye(1)
+        )
+        rows = entity.standardized(X[:, entity_columns])
         gamma = 1.0 / X.shape[1]
-        published = entity.publish(X[:, own], kernel, gamma)
+        published = entity.publish(X[:, entity_columns], kernel, gamma)
         blocks.append(np.abs(published - _block(rows @ rotation, entity, rotation, kernel, gamma)).max())
         columns.append(np.abs(rows - rows @ rotation).max())
     return {

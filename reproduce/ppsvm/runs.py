@@ -154,11 +154,11 @@ def _cross_validate(
     for fold in range(int(folds.max()) + 1):
         test = folds == fold
         tuned = fold == 0 or protocol["tune"] == "every_fold"
-        own = columns(~test) if callable(columns) else columns
+        fold_columns = columns(~test) if callable(columns) else columns
         if tuned:
-            C, gamma = chosen or tune(own[~test], codes[~test], kernel, protocol["rule"], stream(fold))
+            C, gamma = chosen or tune(fold_columns[~test], codes[~test], kernel, protocol["rule"], stream(fold))
         if problem is None or callable(columns) or (tuned and kernel == "gaussian"):
-            K = np.exp(-gamma * own) if kernel == "gaussian" else own
+            K = np.exp(-gamma * fold_columns) if kernel == "gaussian" else fold_columns
             problem = OneNormProblem(K, signs)
         solution = problem.solve(C, ~test)
         predicted = K[test] @ solution.coef + solution.intercept > 0
@@ -173,7 +173,7 @@ def _partition(parameters: Mapping[str, Any], context: Context, X: np.ndarray, n
     folds = rng.permutation(np.arange(X.shape[0]) % parameters["n_folds"])
     columns = deal_columns(X.shape[1], parameters["entities"], rng)
     mbar = count_kernel_rows(parameters["mbar"], X.shape[0])
-    return Partition(columns, [Entity.draw(X[:, own], mbar, rng) for own in columns], folds)
+    return Partition(columns, [Entity.draw(X[:, entity_columns], mbar, rng) for entity_columns in columns], folds)
 
 
 def _stream(parameters: Mapping[str, Any], context: Context, *purpose: str | int) -> np.random.Generator:
@@ -230,8 +230,8 @@ def _partition_errors(
     """Errors by fold of PPSVM and of the entities that are tried alone."""
     kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]
     blocks = {
-        f"entity {position}": entity.publish(X[:, own], kernel, gamma)
-        for position, (own, entity) in enumerate(zip(partition.columns, partition.entities, strict=True))
+        f"entity {position}": entity.publish(X[:, entity_columns], kernel, gamma)
+        for position, (entity_columns, entity) in enumerate(zip(partition.columns, partition.entities, strict=True))
     }
     public = _published_columns(combine_blocks(blocks, kernel), kernel, gamma)
 
@@ -363,10 +363,10 @@ def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]
     partition = _partition(parameters, context, X, 0)
     result = []
-    for position, (own, entity) in enumerate(zip(partition.columns, partition.entities, strict=True)):
-        columns, needed = entity.standardized(X[:, own]), own.size + (kernel == "gaussian")
+    for position, (entity_columns, entity) in enumerate(zip(partition.columns, partition.entities, strict=True)):
+        columns, needed = entity.standardized(X[:, entity_columns]), entity_columns.size + (kernel == "gaussian")
         curve = recovery_curve(
-            entity.publish(X[:, own], kernel, gamma),
+            entity.publish(X[:, entity_columns], kernel, gamma),
             columns,
             kernel,
             gamma if kernel == "gaussian" else None,
@@ -374,7 +374,7 @@ def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             draws=parameters["draws"],
             rng=_stream(parameters, context, "known rows", position),
         )
-        result.append({"columns": own.size, **vars(curve)})
+        result.append({"columns": entity_columns.size, **vars(curve)})
     return {**_size(parameters, X, codes), "gamma": gamma, "entities": result}
 
 

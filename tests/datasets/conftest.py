@@ -90,9 +90,9 @@ def server() -> Iterator[Server]:
 def make_entry(tmp_path: Path) -> Callable[..., DatasetEntry]:
     """Write one raw file and build an entry of one part around it: `make_entry(bytes, format="csv", ...)`."""
 
-    def make(content: bytes | str, name: str = "file", entry: dict | None = None, **part: object) -> DatasetEntry:
+    def make(content: bytes | str, name: str = "file", entry: dict | None = None, **fields: object) -> DatasetEntry:
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        recipe = DataPart(role="all", files=(name,), **part)  # type: ignore[arg-type]
+        recipe = DataPart(role="all", files=(name,), **fields)  # type: ignore[arg-type]
         return DatasetEntry(
             name="toy", files={name: DataFile(name)}, parts={"all": recipe}, pool=("all",), **(entry or {})
         )

@@ -87,15 +87,15 @@ def patched(content, old, new):
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("offset", "value"),
     # In the central directory: the method of packing, and the flag of encryption.
     [(10, 99), (10, 12345), (8, 1)],
 )
-def test_zips_of_an_unusual_kind(make_entry, tmp_path, place, value):
+def test_zips_of_an_unusual_kind(make_entry, tmp_path, offset, value):
     content = zipped(LARGE[:400])
     start = content.index(b"PK\x01\x02")
-    content = content[: start + place] + struct.pack("<H", value) + content[start + place + 2 :]
-    local = {10: 8, 8: 6}[place]
+    content = content[: start + offset] + struct.pack("<H", value) + content[start + offset + 2 :]
+    local = {10: 8, 8: 6}[offset]
     content = content[:local] + struct.pack("<H", value) + content[local + 2 :]
     refused(make_entry(content, **CSV), tmp_path, "packed in an unusual way")
 
@@ -124,9 +124,9 @@ def test_arrays_that_claim_to_be_large(make_entry, tmp_path, shape):
 def test_damaged_streams(make_entry, tmp_path):
     buffer = io.BytesIO()
     np.savez_compressed(buffer, X=np.arange(2000.0).reshape(-1, 2), y=np.arange(1000) % 2)
-    whole = buffer.getvalue()
-    for place in range(60, len(whole), 97):
-        content = whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
+    original = buffer.getvalue()
+    for offset in range(60, len(original), 97):
+        content = original[:offset] + bytes([original[offset] ^ 0x55]) + original[offset + 1 :]
         (tmp_path / "file").write_bytes(content)
         entry = make_entry(content, format="npz", features="X", label="y")
         # Either a file as it was, or the one kind of error.
@@ -169,9 +169,13 @@ def test_downloads_that_do_not_end(server, tmp_path, monkeypatch):
 
 def test_the_limit_is_declared_for_a_dataset(tmp_path):
     (tmp_path / "own.csv").touch()
-    own = {"path": str(tmp_path / "own.csv"), "label": "kind"}
-    assert resolve("own", {**own, "max_bytes": 10}).parts["all"].max_bytes == 10
-    assert resolve("own", own).parts["all"].max_bytes == resolve("own", own).files["own.csv"].max_bytes == 2 << 30
+    settings = {"path": str(tmp_path / "own.csv"), "label": "kind"}
+    assert resolve("own", {**settings, "max_bytes": 10}).parts["all"].max_bytes == 10
+    assert (
+        resolve("own", settings).parts["all"].max_bytes
+        == resolve("own", settings).files["own.csv"].max_bytes
+        == 2 << 30
+    )
 
 
 def test_a_lack_of_memory_is_one_line(capsys):
@@ -193,8 +197,8 @@ def test_parquet_rows_that_are_stored_once(make_entry, tmp_path, kind):
         values, n_rows = pyarrow.array(np.zeros(1_000_000)), 1_000_000
     else:
         n_rows = 3000
-        places = pyarrow.array(np.zeros(n_rows, dtype=np.int32))
-        values = pyarrow.DictionaryArray.from_arrays(places, ["a" * 1_000_000])
+        indices = pyarrow.array(np.zeros(n_rows, dtype=np.int32))
+        values = pyarrow.DictionaryArray.from_arrays(indices, ["a" * 1_000_000])
     buffer = io.BytesIO()
     parquet.write_table(pyarrow.table({"x": values, "kind": np.arange(n_rows) % 2}), buffer, compression="zstd")
     content = buffer.getvalue()

@@ -188,13 +188,13 @@ def test_packed_source_is_kept_unpacked(server, tmp_path):
     assert (tmp_path / "a.bz2").read_bytes() == lzma.compress(BODY)
 
 
-@pytest.mark.parametrize("place", ["raw/toy/a.data.xz", "a.data.xz", "toy/a.data", "a.data"])
-def test_mirror(tmp_path, place, monkeypatch):
+@pytest.mark.parametrize("mirrored", ["raw/toy/a.data.xz", "a.data.xz", "toy/a.data", "a.data"])
+def test_mirror(tmp_path, mirrored, monkeypatch):
     folder = tmp_path / "mirror"
-    (folder / place).parent.mkdir(parents=True)
-    (folder / place).write_bytes(lzma.compress(BODY) if place.endswith("xz") else BODY)
+    (folder / mirrored).parent.mkdir(parents=True)
+    (folder / mirrored).write_bytes(lzma.compress(BODY) if mirrored.endswith("xz") else BODY)
     file = data_file(mirror_path="raw/toy/a.data.xz")
-    assert fetch_file(file, tmp_path / "a.data", str(folder), dataset="toy") == str(folder / place)
+    assert fetch_file(file, tmp_path / "a.data", str(folder), dataset="toy") == str(folder / mirrored)
     assert (tmp_path / "a.data").read_bytes() == BODY
     monkeypatch.setenv("PRIVSVM_MIRROR", str(folder))
     fetch_file(file, tmp_path / "b.data", str(tmp_path / "elsewhere"), dataset="toy")

@@ -36,12 +36,12 @@ def test_entry_reads_as_the_manifest_says(mirror, tmp_path, name):
         values = X.data if is_sparse(X) else X
         assert int(np.isnan(values).sum()) == record["missing_values"]
         low, high = record["value_range"]
-        found = (
+        value_range = (
             (min(np.nanmin(values), 0.0), max(np.nanmax(values), 0.0))
             if is_sparse(X)
             else (np.nanmin(values), np.nanmax(values))
         )
-        np.testing.assert_allclose(found, (low, high), rtol=1e-4)
+        np.testing.assert_allclose(value_range, (low, high), rtol=1e-4)
         bounds = entry.bounds
         if bounds is not None and not is_sparse(X):
             inside = (np.nan_to_num(X) >= bounds.lower) & (np.nan_to_num(X) <= bounds.upper)

@@ -20,7 +20,7 @@ HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
 
 
 @pytest.mark.parametrize(
-    ("text", "part", "words"),
+    ("text", "recipe", "words"),
     [
         # Once the surplus was cut off, or became an index, and a short row ended in missing values.
         ("x,kind\n1,a,7\n2,b,8\n", HEADER, ["line 2 has 3 fields and the first one 2", "`delimiter`"]),
@@ -39,8 +39,8 @@ HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
         ("x,kind\n1,a\n2,b\0\n", HEADER, ["line 3 holds a zero byte"]),
     ],
 )
-def test_text_that_is_not_a_table(make_entry, tmp_path, text, part, words):
-    refused(make_entry(text, **part), tmp_path, *words)
+def test_text_that_is_not_a_table(make_entry, tmp_path, text, recipe, words):
+    refused(make_entry(text, **recipe), tmp_path, *words)
 
 
 def test_blanks_may_end_every_line(make_entry, tmp_path):
@@ -141,7 +141,7 @@ ARFF_HEAD = "@relation r\n@attribute x_1 numeric\n@attribute kind {a_b,c}\n@data
 
 
 @pytest.mark.parametrize(
-    ("text", "part", "words"),
+    ("text", "recipe", "words"),
     [
         # Python's float() and int() took each of these for ten, or for one.
         ("1 1:1_0\n2 1:2 # a_b\n", LIBSVM, ["line 1: '1:1_0' is not a number"]),
@@ -158,8 +158,8 @@ ARFF_HEAD = "@relation r\n@attribute x_1 numeric\n@attribute kind {a_b,c}\n@data
         ("x,kind\n" + "1,a\n" * 1000 + f"2,{'b' * 1_000_000}\n", HEADER, ["1000000 characters"]),
     ],
 )
-def test_numbers_and_labels_that_were_read_as_others(make_entry, tmp_path, text, part, words):
-    refused(make_entry(text, **part), tmp_path, *words)
+def test_numbers_and_labels_that_were_read_as_others(make_entry, tmp_path, text, recipe, words):
+    refused(make_entry(text, **recipe), tmp_path, *words)
 
 
 def test_what_is_declared_or_a_comment_may_look_like_it(make_entry, tmp_path):
@@ -178,7 +178,7 @@ def npz(**arrays):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "part", "words"),
+    ("arrays", "recipe", "words"),
     [
         ({"t": np.arange(4.0)}, {"table": "t"}, ["'t' has 1 dimensions"]),
         ({"t": np.float64(3)}, {"table": "t"}, ["'t' has 0 dimensions"]),
@@ -187,8 +187,8 @@ def npz(**arrays):
         ({"X": np.eye(2), "y": np.array([b"\xfe", b"\xff"])}, {"features": "X", "label": "y"}, ["not UTF-8"]),
     ],
 )
-def test_arrays_that_are_no_table(make_entry, tmp_path, arrays, part, words):
-    refused(make_entry(npz(**arrays), format="npz", **part), tmp_path, *words)
+def test_arrays_that_are_no_table(make_entry, tmp_path, arrays, recipe, words):
+    refused(make_entry(npz(**arrays), format="npz", **recipe), tmp_path, *words)
 
 
 def test_a_sparse_matrix_of_complex_numbers_keeps_no_half(make_entry, tmp_path):

@@ -29,10 +29,10 @@ CSV = "x,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n"
 
 
 def check(entry, folder, labels=Y):
-    features, found = read_part(entry, "all", folder)
+    features, labels_read = read_part(entry, "all", folder)
     np.testing.assert_array_equal(features, X)
     assert features.dtype == np.float64
-    assert found.tolist() == labels
+    assert labels_read.tolist() == labels
 
 
 def npz(**arrays):
@@ -126,49 +126,49 @@ def test_parquet(make_entry, tmp_path):
 
 
 def test_npz(make_entry, tmp_path):
-    part = {"format": "npz", "features": "X", "label": "y"}
-    check(make_entry(npz(X=X, y=np.array(Y)), **part), tmp_path)
-    check(make_entry(npz(X=X.T, y=np.array(Y)), **part, transpose=True), tmp_path)
-    refused(make_entry(npz(X=X, z=np.array(Y)), **part), tmp_path, "'y'", "missing")
-    refused(make_entry(npz(X=X, y=np.array(Y)[:2]), **part), tmp_path, "3 rows", "2 labels")
-    refused(make_entry(npz(X=X, y=np.array(Y, dtype=object)), **part), tmp_path, "Python objects")
-    refused(make_entry(npz(X=np.array([Y, Y]).T, y=np.array(Y)), **part), tmp_path, "not numeric")
-    refused(make_entry(npz(X=X, y=np.array(Y))[:-30], **part), tmp_path, "npz")
+    recipe = {"format": "npz", "features": "X", "label": "y"}
+    check(make_entry(npz(X=X, y=np.array(Y)), **recipe), tmp_path)
+    check(make_entry(npz(X=X.T, y=np.array(Y)), **recipe, transpose=True), tmp_path)
+    refused(make_entry(npz(X=X, z=np.array(Y)), **recipe), tmp_path, "'y'", "missing")
+    refused(make_entry(npz(X=X, y=np.array(Y)[:2]), **recipe), tmp_path, "3 rows", "2 labels")
+    refused(make_entry(npz(X=X, y=np.array(Y, dtype=object)), **recipe), tmp_path, "Python objects")
+    refused(make_entry(npz(X=np.array([Y, Y]).T, y=np.array(Y)), **recipe), tmp_path, "not numeric")
+    refused(make_entry(npz(X=X, y=np.array(Y))[:-30], **recipe), tmp_path, "npz")
 
 
 @pytest.mark.parametrize("version", ["4", "5"])
 def test_mat(make_entry, tmp_path, version):
-    part = {"format": "mat", "features": "fea", "label": "gnd"}
+    recipe = {"format": "mat", "features": "fea", "label": "gnd"}
     content = mat(version, fea=X, gnd=np.array([[1.0], [2.0], [1.0]]))
-    check(make_entry(content, **part), tmp_path, ["1", "2", "1"])
+    check(make_entry(content, **recipe), tmp_path, ["1", "2", "1"])
     table = mat(version, all=np.column_stack([[1, 2, 1], X]))
     check(make_entry(table, format="mat", table="all", label=0), tmp_path, ["1", "2", "1"])
     refused(make_entry(content, format="mat", features="fae", label="gnd"), tmp_path, "did you mean 'fea'?")
-    refused(make_entry(content[: len(content) // 2], **part), tmp_path, "file")
+    refused(make_entry(content[: len(content) // 2], **recipe), tmp_path, "file")
 
 
 def test_mat_that_crashes_its_reader(make_entry, tmp_path, capfd, monkeypatch):
     """One line, whatever ends the process: SciPy's own fault (docs/upstream.md), or a signal."""
     content = bytearray(mat(X=np.eye(3), y=np.array([1, 2, 1])))
     content[177] = 255
-    part = {"format": "mat", "features": "X", "label": "y"}
-    refused(make_entry(bytes(content), **part), tmp_path, "not readable as a MATLAB file")
+    recipe = {"format": "mat", "features": "X", "label": "y"}
+    refused(make_entry(bytes(content), **recipe), tmp_path, "not readable as a MATLAB file")
     content[177] = 0
     monkeypatch.setattr(readers, "_from_variables", lambda *_: os.abort())
-    refused(make_entry(bytes(content), **part), tmp_path, "its reader crashed")
+    refused(make_entry(bytes(content), **recipe), tmp_path, "its reader crashed")
     assert capfd.readouterr().err == ""
 
 
 def test_mat_cells_sparse_and_hdf5(make_entry, tmp_path):
-    part = {"format": "mat", "features": "X", "label": "y"}
+    recipe = {"format": "mat", "features": "X", "label": "y"}
     cells = np.array([["a"], ["b"], ["a"]], dtype=object)
-    check(make_entry(mat(X=X, y=cells), **part), tmp_path)
+    check(make_entry(mat(X=X, y=cells), **recipe), tmp_path)
     wide = csr_array(([1.0, 2.0], ([0, 1], [3, 100])), shape=(2, 150))
-    features, _ = read_part(make_entry(mat(X=wide.tocsc(), y=np.array([1, 2])), **part), "all", tmp_path)
+    features, _ = read_part(make_entry(mat(X=wide.tocsc(), y=np.array([1, 2])), **recipe), "all", tmp_path)
     assert isinstance(features, csr_array)
     assert features[1, 100] == 2.0
     hdf5 = b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + b"0" * 64
-    refused(make_entry(hdf5, **part), tmp_path, "7.3", "-v7")
+    refused(make_entry(hdf5, **recipe), tmp_path, "7.3", "-v7")
 
 
 def test_several_files_make_one_part(tmp_path):
@@ -214,14 +214,14 @@ def zipped(**members):
 
 
 def test_zip_members(make_entry, tmp_path):
-    part = {"format": "csv", "label": "kind", "header_rows": 1}
-    check(make_entry(zipped(only=CSV), **part), tmp_path)
+    recipe = {"format": "csv", "label": "kind", "header_rows": 1}
+    check(make_entry(zipped(only=CSV), **recipe), tmp_path)
     two = zipped(folder__first=CSV, second="x")
-    check(make_entry(two, **part, member="folder/first"), tmp_path)
-    refused(make_entry(two, **part), tmp_path, "2 files", "member")
-    refused(make_entry(two, **part, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
-    refused(make_entry(two[:60], **part), tmp_path, "truncated")
-    refused(make_entry(CSV, **part, member="first"), tmp_path, "not a zip")
+    check(make_entry(two, **recipe, member="folder/first"), tmp_path)
+    refused(make_entry(two, **recipe), tmp_path, "2 files", "member")
+    refused(make_entry(two, **recipe, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
+    refused(make_entry(two[:60], **recipe), tmp_path, "truncated")
+    refused(make_entry(CSV, **recipe, member="first"), tmp_path, "not a zip")
     nested = zipped(inner=zipped(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
     assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
     entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
@@ -248,7 +248,7 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
 
 
 @pytest.mark.parametrize(
-    ("content", "part", "words"),
+    ("content", "recipe", "words"),
     [
         ("x,z\n1,2\n", {"format": "csv", "label": "kindd", "header_rows": 1}, ["'kindd' missing", "columns: x, z"]),
         (CSV, {"format": "csv", "label": "kin", "header_rows": 1}, ["did you mean 'kind'?"]),
@@ -286,8 +286,8 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
         ("1,a\n2,b\n", {"format": "csv", "label": 1, "missing_values": 1}, ["0 missing values", "has 1"]),
     ],
 )
-def test_bad_files(make_entry, tmp_path, content, part, words):
-    refused(make_entry(content, **part), tmp_path, str(tmp_path / "file"), *words)
+def test_bad_files(make_entry, tmp_path, content, recipe, words):
+    refused(make_entry(content, **recipe), tmp_path, str(tmp_path / "file"), *words)
 
 
 def test_missing_file_and_part(make_entry, tmp_path):

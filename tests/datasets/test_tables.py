@@ -36,8 +36,8 @@ SCHEMA = {
 }
 HEADER = b"age,ward,day,smoker,died"
 ROWS = [
-    b"%d,%s,%02d.03.2020,%s,%s" % (place * 7 % 100, b"ab"[place % 2 :][:1], place + 1, b"yes", b"no")
-    for place in range(9)
+    b"%d,%s,%02d.03.2020,%s,%s" % (index * 7 % 100, b"ab"[index % 2 :][:1], index + 1, b"yes", b"no")
+    for index in range(9)
 ]
 # Values are missing in a row that other rows must not fill.
 ROWS[5] = b",,,,yes"
@@ -58,14 +58,14 @@ def folder(tmp_path_factory):
 @example(b'41,"a', 2, b"\n")
 @example(b"", 4, b"\n")
 @example(b'"', 8, b"\r\n")
-def test_a_record_moves_no_other_row(folder, record, place, end):
+def test_a_record_moves_no_other_row(folder, record, index, end):
     schema = parse_schema(SCHEMA)
     before = training_table(write(folder, ROWS, end=end), schema)
-    rows = [*ROWS[:place], record, *ROWS[place + 1 :]]
+    rows = [*ROWS[:index], record, *ROWS[index + 1 :]]
     after = training_table(write(folder, rows, end=end), schema)
     for first, second in zip(before, after, strict=True):
         assert first.shape == second.shape
-        assert np.delete(first, place, axis=0).tobytes() == np.delete(second, place, axis=0).tobytes()
+        assert np.delete(first, index, axis=0).tobytes() == np.delete(second, index, axis=0).tobytes()
     assert np.isfinite(after[0]).all()
 
 
@@ -81,13 +81,13 @@ def rows_of_persons(path, schema):
 @given(RECORDS, st.integers(0, len(ROWS) - 1))
 @example(b'p0,"', 3)
 @example(b"p2,1,a,01.03.2020,yes,no", 0)
-def test_a_record_moves_no_row_of_other_persons(folder, record, place):
+def test_a_record_moves_no_row_of_other_persons(folder, record, index):
     schema = parse_schema(SCHEMA | {"person": "who", "rows_per_person": 2})
     lines = [b"p%d," % (number // 3) + row for number, row in enumerate(ROWS)]
     before, rows = rows_of_persons(write(folder, lines, b"who," + HEADER), schema)
-    lines[place] = record
+    lines[index] = record
     after, changed = rows_of_persons(write(folder, lines, b"who," + HEADER), schema)
-    for who in {*rows, *changed} - {before[place], after[place]}:
+    for who in {*rows, *changed} - {before[index], after[index]}:
         assert rows[who] == changed[who]
 
 
@@ -223,8 +223,8 @@ def test_rows_that_the_benchmark_refuses_are_rows_without_values_elsewhere(make_
     (block,) = read_chunks(tmp_path / "file", schema, ["kind"], tally=tally)
     assert tally.records == text.count(b"\n") - 1
     assert reason in str(tally)
-    place = tally.first.line - 2
-    assert {cells[place] for cells in block.values()} == {""}
+    index = tally.first.line - 2
+    assert {cells[index] for cells in block.values()} == {""}
 
 
 def test_columns_without_a_name_are_no_features(make_entry, tmp_path):
@@ -269,7 +269,7 @@ def test_labels_and_categories_keep_their_text(make_entry, tmp_path):
         "0",
         "-3",
     ]
-    text = "x,kind\n" + "".join(f"{place},{name}\n" for place, name in enumerate(names))
+    text = "x,kind\n" + "".join(f"{index},{name}\n" for index, name in enumerate(names))
     _, labels = read_part(make_entry(text, format="csv", label="kind", header_rows=1), "all", tmp_path)
     assert labels.tolist() == names
     schema = parse_schema(

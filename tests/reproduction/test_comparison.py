@@ -74,10 +74,10 @@ def test_csv_round_trip(tmp_path):
     ]
     path = tmp_path / "rows.csv"
     path.write_text(rows_csv(rows))
-    found = read_rows(path)
-    assert rows_csv(found) == path.read_text()
-    assert [row.verdict for row in found] == ["within tolerance", "beyond tolerance", "no number", "no data"]
-    assert found[0].published == "0.50"
-    assert found[1].ours == pytest.approx(-92.1235)
-    assert count_verdicts(found) == {"within tolerance": 1, "beyond tolerance": 1, "no data": 1, "no number": 1}
-    assert set(count_verdicts(found)) <= set(VERDICTS)
+    rows_read = read_rows(path)
+    assert rows_csv(rows_read) == path.read_text()
+    assert [row.verdict for row in rows_read] == ["within tolerance", "beyond tolerance", "no number", "no data"]
+    assert rows_read[0].published == "0.50"
+    assert rows_read[1].ours == pytest.approx(-92.1235)
+    assert count_verdicts(rows_read) == {"within tolerance": 1, "beyond tolerance": 1, "no data": 1, "no number": 1}
+    assert set(count_verdicts(rows_read)) <= set(VERDICTS)

@@ -34,6 +34,6 @@ def test_auc_numbers_tied_rows():
 def test_metrics_of_a_known_model():
     X, signs = np.array([[2.0], [1.0], [-1.0], [-3.0]]), np.array([1.0, -1.0, 1.0, -1.0])
     solution = CSVCSolution(np.array([0.5, 0.0, 0.0, 1 / 3]), 0.0, np.zeros(4), -1.5, 7, True)
-    found = dpwss_runs._measure(X, signs, solution, np.arange(4))
-    assert found["accuracy"] == found["precision"] == found["recall"] == found["f1"] == 0.5
-    assert (found["objective"], found["iterations"], found["AUC"]) == (-1.5, 7, 0.75)
+    metrics = dpwss_runs._measure(X, signs, solution, np.arange(4))
+    assert metrics["accuracy"] == metrics["precision"] == metrics["recall"] == metrics["f1"] == 0.5
+    assert (metrics["objective"], metrics["iterations"], metrics["AUC"]) == (-1.5, 7, 0.75)

@@ -60,7 +60,7 @@ def test_an_interrupted_run_continues(bench, monkeypatch):
     solved[:] = []
     bench.run("dpwss_table3", settings=settings)
     assert solved == [settings["columns"][1]] * 2
-    whole = bench.rows("dpwss_table3")
+    finished_rows = bench.rows("dpwss_table3")
 
     # Nothing is left to do, and one more setting costs its own runs only.
     solved[:] = []
@@ -69,7 +69,7 @@ def test_an_interrupted_run_continues(bench, monkeypatch):
     more = {"epsilon": 0.1, "sigma": 0.7}
     bench.run("dpwss_table3", settings={**settings, "columns": [*settings["columns"], more]})
     assert solved == [more] * 2
-    assert [row for row in bench.rows("dpwss_table3") if "epsilon=0.1" not in row.setting] == whole
+    assert [row for row in bench.rows("dpwss_table3") if "epsilon=0.1" not in row.setting] == finished_rows
 
 
 def test_stored_results_of_other_settings_count_as_not_run(bench):

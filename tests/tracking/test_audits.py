@@ -23,9 +23,9 @@ from privsvm_bench.tracking.views import view_links, view_state
 EXPERIMENT = f"demo/{AUDITS}"
 
 
-def cell(epsilon: float, found: float, status: str = "seeded", refuted: bool = False) -> AuditCell:
-    counts = AuditBound(kind="counts", epsilon=found / 2, sure=found / 4, estimate=found, ceiling=0.9 * epsilon)
-    best = AuditBound(kind="gaussian", epsilon=found, sure=found / 2, estimate=found, ceiling=0.95 * epsilon)
+def cell(epsilon: float, audited: float, status: str = "seeded", refuted: bool = False) -> AuditCell:
+    counts = AuditBound(kind="counts", epsilon=audited / 2, sure=audited / 4, estimate=audited, ceiling=0.9 * epsilon)
+    best = AuditBound(kind="gaussian", epsilon=audited, sure=audited / 2, estimate=audited, ceiling=0.95 * epsilon)
     return AuditCell(
         relation="replace_one", epsilon=epsilon, delta=1e-5, status=status,
         epsilon_proved=math.inf, epsilon_with_system_noise=epsilon if status == "seeded" else math.inf,
@@ -50,8 +50,8 @@ def audits(tmp_path: Path) -> list[Path]:
 
 def runs_of(uri: str) -> dict[str, Any]:
     client = MlflowClient(uri)
-    found = client.get_experiment_by_name(EXPERIMENT)
-    runs = client.search_runs([found.experiment_id], run_view_type=ViewType.ACTIVE_ONLY)
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    runs = client.search_runs([experiment.experiment_id], run_view_type=ViewType.ACTIVE_ONLY)
     return {f"{run.data.params['method']} {run.data.tags['current']}": run for run in runs}
 
 

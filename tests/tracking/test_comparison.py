@@ -36,13 +36,15 @@ def test_differences_are_paired_and_their_interval_knows_the_overlap(tmp_path):
     noise = np.array([0.1, -0.1, 0.05, -0.05, 0.0])
     first = write(tmp_path, "private_svm", "proved", noise)
     second = write(tmp_path, "pmsvm_wp", "proved", noise + np.array([0.02, 0.03, 0.01, 0.02, 0.02]))
-    found = compare([first], [second])
-    assert [one.epsilon for one in found] == list(GRID)
+    differences = compare([first], [second])
+    assert [one.epsilon for one in differences] == list(GRID)
     # What the splits have in common cancels.
-    assert found[0].mean == pytest.approx(0.02)
+    assert differences[0].mean == pytest.approx(0.02)
     spread = np.std([0.02, 0.03, 0.01, 0.02, 0.02], ddof=1)
     # The quantile of Student's t with four degrees of freedom is 2.776.
-    assert found[0].high - found[0].mean == pytest.approx(2.776 * spread * math.sqrt(1 / 5 + 171 / 398), rel=1e-3)
+    assert differences[0].high - differences[0].mean == pytest.approx(
+        2.776 * spread * math.sqrt(1 / 5 + 171 / 398), rel=1e-3
+    )
     reference = write(tmp_path, "svm", "none", noise)
     assert [one.epsilon for one in compare([reference], [second])] == list(GRID)
     assert [one.epsilon for one in compare([reference], [reference])] == [math.inf]

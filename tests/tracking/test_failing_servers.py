@@ -107,12 +107,12 @@ def test_passwords_are_left_out(text: str, shown: str) -> None:
 
 
 def test_neither_commands_nor_messages_hold_a_password() -> None:
-    params, places = read_yaml("params.yaml")
+    params, key_lines = read_yaml("params.yaml")
     params["mlflow"]["tracking_uri"] = "postgresql://me:s3cret@host/db"
     assert "s3cret" not in track_parameters(check_params(params))
     params["mlflow"]["tracking_uri"] = "ftp://me:s3cret@host/db"
     with pytest.raises(PrivSVMError, match="is not valid") as caught:
-        check_params(params, places=places)
+        check_params(params, places=key_lines)
     assert "s3cret" not in str(caught.value)
     with pytest.raises(PrivSVMError, match="cannot hold runs") as caught:
         store.sqlite_path("ftp://me:s3cret@host/db")

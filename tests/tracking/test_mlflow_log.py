@@ -36,8 +36,8 @@ from privsvm_bench.tracking.views import VIEW_KEY, view_links
 
 def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
     client = MlflowClient(uri)
-    found = client.get_experiment_by_name(experiment)
-    return list(client.search_runs([found.experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000))
+    stored = client.get_experiment_by_name(experiment)
+    return list(client.search_runs([stored.experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000))
 
 
 def history(uri: str, run: Any, metric: str) -> list[tuple[int, float]]:
@@ -273,11 +273,11 @@ def killed_at(moment: int, waits: bool, context: Any, arguments: tuple[Any, ...]
     process = context.Process(target=log_until, args=(moment, waits, sender, arguments))
     process.start()
     sender.close()
-    said = receiver.recv()
-    if said is None:
+    n_statements = receiver.recv()
+    if n_statements is None:
         process.kill()
     process.join()
-    return bool(process.exitcode == -signal.SIGKILL), said
+    return bool(process.exitcode == -signal.SIGKILL), n_statements
 
 
 # A sample; `PRIVSVM_KILLS=50 pytest tests/tracking/test_mlflow_log.py` has more.

@@ -44,7 +44,10 @@ def _ablation_rows(
     result, missing = outcome
     runs: dict[str, list[list[float]]] = {}
     if result is not None:
-        runs = {name: [own["accuracy"] for own in results] for name, results in result["variants"].items()}
+        runs = {
+            name: [variant_result["accuracy"] for variant_result in results]
+            for name, results in result["variants"].items()
+        }
     rows = []
     for name in filter(chosen, parameters["variants"]):
         method, _, column = name.partition(", ")

@@ -33,7 +33,7 @@ def _private_means(settings: Settings, results: Results, dataset: str, method: s
     outcome = result["variants"][name]
     if method in WEIGHT_METHODS:
         return [statistics.fmean(values) for values in outcome["as released"]]
-    return [statistics.fmean(own["accuracy"]) for own in outcome]
+    return [statistics.fmean(variant_result["accuracy"]) for variant_result in outcome]
 
 
 def gap_report(experiment: Experiment, results: Results) -> Report:
@@ -45,9 +45,9 @@ def gap_report(experiment: Experiment, results: Results) -> Report:
         for method in (*WEIGHT_METHODS, *GRADIENT_METHODS):
             dataset = parameters["dataset"]
             private = _private_means(settings, results, dataset, method)
-            own = _gap_rows(settings, dataset, method, results[job], private)
-            rows += own
-            result = [row.ours for row in own if row.metric == "gap" and row.ours is not None]
+            gap_rows = _gap_rows(settings, dataset, method, results[job], private)
+            rows += gap_rows
+            result = [row.ours for row in gap_rows if row.metric == "gap" and row.ours is not None]
             if result:
                 gaps.setdefault(method, {})[dataset] = result
     statements = _gap_statements(settings, gaps)
@@ -98,14 +98,14 @@ def _gap_statements(settings: Settings, gaps: Mapping[str, Mapping[str, list[flo
     low, high = settings["epsilons"][0], settings["epsilons"][-1]
     rows = []
     for method in (*WEIGHT_METHODS, *GRADIENT_METHODS):
-        own = means.get(method)
+        gap_means = means.get(method)
         worst = ""
-        if own:
+        if gap_means:
             name = max(gaps[method], key=lambda dataset: gaps[method][dataset][-1])
             worst = f"largest on {name}: {gaps[method][name][-1]:.3f}"
         labels = {"table": "statements", "dataset": "mean", "method": method, "setting": f"epsilon={high:g}",
                  "metric": "gap"}  # fmt: skip
-        largest = own[-1] if own else None
+        largest = gap_means[-1] if gap_means else None
         rows.append(claim(labels, "under 0.15", largest, largest is not None and largest < 0.15, worst or "not run"))
     for method, other in (
         ("PMSVM-WP", "PrivateSVM"), ("PMSVM-WP", "OPERA"), ("PMSVM-GP", "GRPUA"), ("PMSVM-AGP", "GRPUA")
@@ -143,8 +143,8 @@ def _gap_traces(
 ) -> list[dict[str, Any]]:
     """Lines of all methods on one dataset; None: of their means over all."""
     data = []
-    for method, own in gaps.items():
-        values = [gap for name, gap in own.items() if dataset in (None, name)]
+    for method, dataset_gaps in gaps.items():
+        values = [gap for name, gap in dataset_gaps.items() if dataset in (None, name)]
         if values:
             means = [statistics.fmean(column) for column in zip(*values, strict=True)]
             line = {"color": COLOURS[method]}

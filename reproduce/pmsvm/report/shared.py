@@ -41,7 +41,7 @@ def printed_accuracy(published: Published, dataset: str, method: str, setting: s
 
 
 def accuracy_row(
-    place: Mapping[str, str],
+    labels: Mapping[str, str],
     published: Published,
     key: tuple[str, str, str],
     values: Sequence[float] | None,
@@ -52,9 +52,9 @@ def accuracy_row(
     """Compare a mean accuracy; `tolerance` is asked with the printed standard deviation and ours."""
     printed, spread = printed_accuracy(published, *key)
     if values is None:
-        return compare({**place, "metric": "accuracy"}, printed, None, within(0.0), missing=missing)
+        return compare({**labels, "metric": "accuracy"}, printed, None, within(0.0), missing=missing)
     return compare(
-        {**place, "metric": "accuracy"},
+        {**labels, "metric": "accuracy"},
         printed,
         statistics.fmean(values),
         within(tolerance(spread, spread_of(values))),
@@ -67,14 +67,14 @@ def ruled_out(row: Row) -> Row:
     return dataclasses.replace(row, verdict="ruled out") if row.verdict == "beyond tolerance" else row
 
 
-def two_printed(spread: float, own: float) -> float:
+def two_printed(spread: float, our_spread: float) -> float:
     """Tolerate two of the printed standard deviations."""
     return 2.0 * spread
 
 
-def two_either(spread: float, own: float) -> float:
+def two_either(spread: float, our_spread: float) -> float:
     """Tolerate two standard deviations, the printed one or ours, or a least difference."""
-    return max(2.0 * spread, 2.0 * own, LEAST_TOLERANCE)
+    return max(2.0 * spread, 2.0 * our_spread, LEAST_TOLERANCE)
 
 
 GRADIENT_CAPTION = (

@@ -210,8 +210,8 @@ def _better_row(
 ) -> Row:
     printed = [printed_accuracy(published, dataset, method, setting) for method in BOTH]
     best, spread = max(printed, key=lambda pair: float(pair[0] or "-1"))
-    outcome = {name: own for name, own in cells.get((dataset, setting), {}).items() if name in BOTH}
-    means = {name: statistics.fmean(own) for name, own in outcome.items()}
+    outcome = {name: accuracies for name, accuracies in cells.get((dataset, setting), {}).items() if name in BOTH}
+    means = {name: statistics.fmean(accuracies) for name, accuracies in outcome.items()}
     ours = max(means, key=means.__getitem__) if means else ""
     values = outcome.get(ours, [])
     return compare(

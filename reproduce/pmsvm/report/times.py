@@ -112,9 +112,9 @@ def _time_figures(rows: Sequence[Row]) -> list[Figure]:
         data: list[dict[str, Any]] = []
         matching = [row for row in rows if row.metric == metric and row.ours is not None]
         for number, method in enumerate(dict.fromkeys(row.method for row in matching)):
-            part = [row for row in matching if row.method == method]
-            data.append({"type": "bar", "name": method, "x": [row.dataset for row in part],
-                         "y": [row.ours for row in part], "marker": {"color": colours[number % 4]}})  # fmt: skip
+            method_rows = [row for row in matching if row.method == method]
+            data.append({"type": "bar", "name": method, "x": [row.dataset for row in method_rows],
+                         "y": [row.ours for row in method_rows], "marker": {"color": colours[number % 4]}})  # fmt: skip
         if data:
             figures.append(
                 Figure(

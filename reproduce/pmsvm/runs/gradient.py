@@ -162,7 +162,7 @@ def train_released(
         # Every class alone, with epsilon / c and, as the baselines of the released scripts, the whole delta.
         multiplier = noise_multiplier(epsilon / n_classes, delta, *plan)
         problems = ((codes == code).astype(np.int64) for code in range(n_classes))
-        return np.concatenate([engine_steps(X, own, 1, training, multiplier, rng) for own in problems])
+        return np.concatenate([engine_steps(X, problem, 1, training, multiplier, rng) for problem in problems])
     multiplier = noise_multiplier(epsilon, delta, *plan)
     if training["start"] == "random":
         return released_softmax(X, codes, n_classes, training, multiplier, rng)[0]

@@ -30,7 +30,9 @@ def _not_private(parameters: Mapping[str, Any], context: Context) -> dict[str, A
             accuracies.append(float(np.mean(solver.predict(test) == y_test)))
         result[method] = accuracies
     gradient = run_gradient({**parameters, "epsilons": [None]}, context)["variants"]
-    return {"accuracies": result | {method: own[0]["accuracy"] for method, own in gradient.items()}}
+    return {
+        "accuracies": result | {method: epsilon_results[0]["accuracy"] for method, epsilon_results in gradient.items()}
+    }
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any], Context], dict[str, Any]]] = {

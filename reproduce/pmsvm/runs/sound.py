@@ -69,9 +69,9 @@ def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) 
     """
     entry = resolve(source[0])
     data_parts = [entry.parts[role] for role in source[1:]]
-    counts = [part.n_rows for part in data_parts if part.n_rows is not None]
+    counts = [data_part.n_rows for data_part in data_parts if data_part.n_rows is not None]
     total = sum(counts) if len(counts) == len(data_parts) and entry.missing != "drop_rows" else None
-    counted = any(part.format == "libsvm" and part.n_features is None for part in data_parts)
+    counted = any(data_part.format == "libsvm" and data_part.n_features is None for data_part in data_parts)
     facts = {
         "preparation": "prescaled" if entry.prescaled else DROPPED.get(entry.missing, "untouched"),
         "condensing": "none",

@@ -126,22 +126,22 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
     def one_vs_rest() -> None:
         for code in classes:
-            own = {**training, "loss": "one_vs_rest_hinge"}
-            engine_steps(train, (y_train == code).astype(np.int64), 1, own, 1.0, stream)
+            hinge_training = {**training, "loss": "one_vs_rest_hinge"}
+            engine_steps(train, (y_train == code).astype(np.int64), 1, hinge_training, 1.0, stream)
 
     steps: dict[str, Callable[[], object]] = {
         "PMSVM-GP": lambda: engine_steps(train, y_train, n_classes, {**training, "loss": "hinge"}, 1.0, stream),
         "GRPUA": one_vs_rest,
     }
     try:
-        together = TorchLinear(train, y_train, n_classes, batch)
-        apart = [TorchLinear(train, (y_train == code).astype(np.int64), 1, batch) for code in classes]
+        joint_model = TorchLinear(train, y_train, n_classes, batch)
+        class_models = [TorchLinear(train, (y_train == code).astype(np.int64), 1, batch) for code in classes]
     except ImportError as error:
         missing["PMSVM-GP, Opacus"] = missing["GRPUA, Opacus"] = f"not installed: {error}"
     else:
-        steps["PMSVM-GP, Opacus"] = lambda: [together.epoch() for _ in range(epochs)]
-        steps["GRPUA, Opacus"] = lambda: [own.epoch() for _ in range(epochs) for own in apart]
-    milliseconds = {name: 1e3 * own / n_steps for name, own in _fastest(steps, repeats).items()}
+        steps["PMSVM-GP, Opacus"] = lambda: [joint_model.epoch() for _ in range(epochs)]
+        steps["GRPUA, Opacus"] = lambda: [model.epoch() for _ in range(epochs) for model in class_models]
+    milliseconds = {name: 1e3 * fastest / n_steps for name, fastest in _fastest(steps, repeats).items()}
     return {
         "fit_seconds": seconds, "ms_per_iteration": milliseconds, "absent": missing, "n_classes": n_classes,
         "n_rows": len(y_train), "n_features": int(X.shape[1]),

@@ -87,7 +87,7 @@ def _releases(
         scores = [path.scores(test, index)[0] for index in range(len(path.epsilons))]
         # As released: the number of the row of weights, although a class may be missing among the training rows.
         result["as released"].append([accuracy_of(score, y_test) for score in scores])
-        result["corrected"].append([accuracy_of(own, y_test, model.classes_) for own in scores])
+        result["corrected"].append([accuracy_of(score, y_test, model.classes_) for score in scores])
         if not number:
             result["noise_scale"] = [guarantee.noise_scale for guarantee in path.guarantees]
             result["witness"] = [

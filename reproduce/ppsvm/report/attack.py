@@ -65,27 +65,27 @@ def _recovery_row(job: Mapping[str, Any], outcome: Outcome) -> Row:
              "setting": f"{job['entities']} entities", "metric": "largest error"}  # fmt: skip
     if result is None:
         return claim(labels, statement, None, False, missing=missing)
-    entities, known = result["entities"], _errors_at_rows_needed(result)
+    entities, errors = result["entities"], _errors_at_rows_needed(result)
     widest = max(entity["rows_needed"] for entity in entities)
-    if not known:
-        best = max(max(own["max_error"]) for own in entities)
+    if not errors:
+        best = max(max(entity["max_error"]) for entity in entities)
         text = f"not exact: mbar {result['mbar']} is below the {widest} that are needed"
         return explained(claim(labels, statement, best, True), text)
-    unread = sum(own["unreadable_rows"] for own in entities)
+    unread = sum(entity["unreadable_rows"] for entity in entities)
     text = f"from {widest} known rows at most, of {result['n_rows']}; mbar {result['mbar']}"
-    if len(known) < len(entities):
-        text += f"; {len(known)} of {len(entities)} entities"
+    if len(errors) < len(entities):
+        text += f"; {len(errors)} of {len(entities)} entities"
     if unread:
         text += f"; {unread} rows cannot be read, over all entities"
-    row = claim(labels, statement, max(known), max(known) > RECOVERED, text)
+    row = claim(labels, statement, max(errors), max(errors) > RECOVERED, text)
     return explained(row, text) if row.verdict == "within tolerance" else row
 
 
 def _attack_figure(job: Mapping[str, Any], result: Result) -> Figure:
     data = [
-        scatter("lines+markers", f"entity {position} ({own['columns']} columns)", own["known"],
-                [max(value, 1e-17) for value in own["max_error"]])
-        for position, own in enumerate(result["entities"])
+        scatter("lines+markers", f"entity {position} ({entity['columns']} columns)", entity["known"],
+                [max(value, 1e-17) for value in entity["max_error"]])
+        for position, entity in enumerate(result["entities"])
     ]  # fmt: skip
     return Figure(
         title=f"{job['dataset']}, {job['entities']} entities, {KERNEL_NAMES[job['kernel']]} kernel",

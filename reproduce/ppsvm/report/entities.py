@@ -52,15 +52,17 @@ def entities_report(experiment: Experiment, results: Results) -> Report:
     jobs = experiment.jobs(experiment.settings)
     for kernel, number in (("linear", 3), ("gaussian", 4)):
         for dataset in experiment.settings["datasets"]:
-            own = {name: job for name, job in jobs.items() if (job["kernel"], job["dataset"]) == (kernel, dataset)}
+            dataset_jobs = {
+                name: job for name, job in jobs.items() if (job["kernel"], job["dataset"]) == (kernel, dataset)
+            }
             outcome = {
                 job["entities"]: improvements(result)
-                for name, job in own.items()
+                for name, job in dataset_jobs.items()
                 if (result := results[name].numbers) is not None
             }
-            for name, job in own.items():
+            for name, job in dataset_jobs.items():
                 rows += _median_rows(job, outcome.get(job["entities"], []), results[name].missing)
-            absent = next((results[name].missing for name in own if results[name].missing), None)
+            absent = next((results[name].missing for name in dataset_jobs if results[name].missing), None)
             claims += _claim_rows(dataset, kernel, outcome, absent)
             if outcome:
                 figures.append(_boxes(dataset, kernel, number, outcome))
@@ -98,16 +100,21 @@ def _median_rows(job: Mapping[str, Any], values: Sequence[float], missing: Missi
     ]
 
 
-def _claim_rows(dataset: str, kernel: str, found: Mapping[int, Sequence[float]], absent: Missing | None) -> list[Row]:
+def _claim_rows(
+    dataset: str, kernel: str, improvements_by_entities: Mapping[int, Sequence[float]], absent: Missing | None
+) -> list[Row]:
     """Check what the paper says of the trend, where there are all of its points."""
     rows = []
     for metric, statement in _STATEMENTS.items():
         labels = {"table": "claims", "dataset": dataset, "method": f"PPSVM, {kernel}",
                  "metric": f"rank correlation of {metric} and entities"}  # fmt: skip
-        if absent or len(found) < 2:
+        if absent or len(improvements_by_entities) < 2:
             rows.append(claim(labels, statement, None, False, missing=absent))
             continue
-        ours = rank_correlation(list(found), [_summary(values, metric) or 0.0 for values in found.values()])
+        ours = rank_correlation(
+            list(improvements_by_entities),
+            [_summary(values, metric) or 0.0 for values in improvements_by_entities.values()],
+        )
         rows.append(claim(labels, statement, ours, ours > 0, "no such tendency on our deals of the columns"))
     return rows
 
@@ -120,17 +127,17 @@ def _summary(values: Sequence[float], metric: str) -> float | None:
     return sum(value > 0 for value in values) / len(values)
 
 
-def _boxes(dataset: str, kernel: str, number: int, found: Mapping[int, Sequence[float]]) -> Figure:
+def _boxes(dataset: str, kernel: str, number: int, improvements_by_entities: Mapping[int, Sequence[float]]) -> Figure:
     data = [
         {"type": "box", "x": [entities] * len(values), "y": list(values), "name": str(entities), "boxpoints": False,
          "line": {"color": COLOURS["PPSVM"], "width": 1.4}, "showlegend": False}
-        for entities, values in found.items()
+        for entities, values in improvements_by_entities.items()
     ]  # fmt: skip
     return Figure(
         title=f"Figure {number}: improvement by sharing, {dataset}, {KERNEL_NAMES[kernel]} kernel",
         caption="Error alone less PPSVM's error, over folds and entities: median, quartiles, and range without "
         "outliers. Above 0 sharing is better.",
         data=data,
-        layout={"xaxis": axis("entities", tickvals=list(found)), "height": 400,
+        layout={"xaxis": axis("entities", tickvals=list(improvements_by_entities)), "height": 400,
                 "yaxis": axis("improvement", zeroline=True, zerolinecolor="#1b1f27")},
     )  # fmt: skip

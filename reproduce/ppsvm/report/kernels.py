@@ -131,7 +131,7 @@ def _kernel_figure(kernel: str, number: int, points: Mapping[str, Mapping[str, f
                 marker={"color": KERNEL_COLOURS[other], "size": 9, "symbol": symbol})
         for other, symbol in (("full", "circle"), ("reduced", "square"))
     ]  # fmt: skip
-    high = 1.05 * max(max(own.values()) for own in points.values())
+    high = 1.05 * max(max(kernel_points.values()) for kernel_points in points.values())
     return Figure(
         title=f"Figure {number}: random kernel against full and reduced ones, {KERNEL_NAMES[kernel]}",
         caption="A point is a dataset. Below the diagonal the random kernel is better.",
