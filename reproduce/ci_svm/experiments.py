@@ -12,7 +12,7 @@ from typing import Any
 
 from privsvm_bench.reproduction.experiment import Experiment, Settings
 
-# Of the kinds that the paper names: diagnoses, finance, population statistics; and others of its two sources.
+# Two-class sets of the kinds that the paper names (diagnoses, finance, population statistics) and of its two sources.
 TWO_CLASS: dict[str, list[str]] = {
     "heart": ["heart_scale", "all"],
     "diabetes": ["diabetes_scale", "all"],
@@ -64,7 +64,7 @@ SHARED: dict[str, Any] = {
     "methods": METHODS,
     # The paper hardly uses it there.
     "two_class_only": [RSVM],
-    # Of more, so many rows are drawn, once.
+    # Larger sets are sampled once to this many rows.
     "most_rows": 2000,
     # The paper's grid: 2^-5, 2^-3, ..., 2^13 and 2^-15, 2^-13, ..., 2^3.
     "Cs": None,
@@ -76,7 +76,7 @@ ACCURACY_SETTINGS: dict[str, Any] = {
     # The paper has 300.
     "repeats": 10,
     "methods": {**METHODS, **VARIANTS},
-    # Where C and gamma are searched in each of the five folds; elsewhere in the first one, for all five.
+    # Sets whose C and gamma are searched in each of the five folds; elsewhere the first fold decides for all five.
     "every_fold": ["heart", "liver", "breast cancer", "ionosphere", "sonar", "iris", "wine", "svmguide2"],
     # Two-class sets of the kinds that the paper names, which get a mean of their own.
     "named_kinds": ["heart", "diabetes", "liver", "breast cancer", "australian", "german", "a1a"],
@@ -88,7 +88,7 @@ TIME_SETTINGS: dict[str, Any] = {
     "repeats": 3,
     # Searches that LIBSVM does too, every point from scratch, in the first repeats.
     "scratch": {"methods": [LIBSVM, CI], "repeats": 1},
-    # Of so many times the smallest is taken.
+    # Times are the smallest of `repeats`.
     "growth": {"dataset": "cod-rna", "source": ["cod-rna", "train"], "repeats": 3,
                "sizes": {"ci": [5000, 10000, 20000, 40000, 59535], "fcm": [1250, 2500, 5000, 10000]}},
     # C and gamma are points of the grid; nothing is searched.

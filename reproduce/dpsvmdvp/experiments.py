@@ -45,7 +45,7 @@ BUDGET_SETTINGS: dict[str, Any] = {
     "epsilons": EPSILONS,
     "n_train": None,
     "variants": VARIANTS,
-    # What the paper does not print. The first option is the one of the figures.
+    # Choices that the paper does not print; the figures use the first.
     "options": [
         {"scaling": "none", "C": 1.0},
         {"scaling": "z_score", "C": 1.0},

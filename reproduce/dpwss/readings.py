@@ -32,7 +32,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "rows in the file's order": {"sorted": False},
     "tolerance 1e-4": {"tol": 1e-4},
 }
-# What is printed of five runs to the letter.
+# Rules that choose the printed run of five runs to the letter.
 SELECTIONS = ("the run with the best objective of five", "the run with the most iterations of five")
 SIGMA = 0.7
 # Sets of at most 1,000 rows.

@@ -73,7 +73,7 @@ TABLE2_SETTINGS: dict[str, Any] = {
     "splits": list(range(42, 62)),
 }
 LR_DECAY_SETTINGS: dict[str, Any] = {**GRADIENT_SHARED, "scaling": {**SCALING, "ISOLET": "none"}}
-# What the released notebook has for PMSVM-AGP, and the scaling of the stored scripts.
+# Epochs and learning rates of the released notebook's PMSVM-AGP, and the scaling of the stored scripts.
 STORED: dict[str, Any] = {
     "stored_rates": {"Cornell": [20, 0.1], "Dermatology": [5, 2.0], "HHAR": [20, 0.1], "ISOLET": [30, 5.0],
                      "USPS": [20, 0.5], "Vehicle": [5, 2.0]},

@@ -14,7 +14,7 @@ from reproduce.ppsvm.runs import _partition, _partition_errors, read
 
 # Partitions in a piece, and pieces: (ten-fold errors with sharing, folds of entities alone).
 PIECES = {"linear": ((10, 10), (4, 5)), "gaussian": ((5, 8), (2, 5))}
-# Where a partition takes longer, fewer: 20 ten-fold errors, and 50 folds, whose extremes are the central 95 %.
+# Slow partitions get fewer draws: 20 ten-fold errors, and 50 folds, whose extremes are the central 95 %.
 FEWER = ((5, 4), (1, 5))
 FEWER_ON = ("Ionosphere", "WDBC", "Pima Indians", "German Credit", "Arrhythmia")
 

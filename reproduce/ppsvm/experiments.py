@@ -42,7 +42,7 @@ TABLE1_SETTINGS: dict[str, Any] = {
     # nu is chosen in every fold, as in the paper; the first rule is compared.
     "rules": list(RULES),
     "readings": READINGS,
-    # Where each entity is tried with its kernel A_j A_j' too.
+    # Sets on which each entity is also tried with its kernel A_j A_j'.
     "full_kernel": ["Cleveland Heart"],
 }
 TABLE2_SETTINGS: dict[str, Any] = {

@@ -150,7 +150,7 @@ ARFF_HEAD = "@relation r\n@attribute x_1 numeric\n@attribute kind {a_b,c}\n@data
         (ARFF_HEAD + "1,a_b\n1_0,c\n", ARFF, ["'x_1' is not numeric ('1_0' in row 2)"]),
         (ARFF_HEAD + "'1_0','a_b'\n1,c\n", ARFF, ["'x_1' is not numeric ('1_0' in row 1)"]),
         (ARFF_HEAD + "\u0661,a_b\n1,c\n", ARFF, ["'x_1' is not numeric ('\u0661' in row 1)"]),
-        # What is missing was a class of its own.
+        # A missing label was read as a class.
         (ARFF_HEAD + "1,a_b\n2,?\n3,c\n", ARFF, ["no label in row 2"]),
         # Both became one class.
         ("9007199254740993 1:1\n9007199254740992 1:2\n1 1:2\n", LIBSVM, ["2^53", "as texts"]),

@@ -111,7 +111,7 @@ def test_groups_and_declared_classes(toy, tmp_path):
     assert sorted(set(arrays["y"].tolist())) == [0, 2]
     fails(toy(table(["a", "b"] * 9), positive="c"), tmp_path, HOLDOUT, "no class 'c'")
     fails(toy(table(["a", "b", "c"] * 9), positive="c"), tmp_path, HOLDOUT, "3 classes")
-    # What is refused must not depend on labels whose set is declared.
+    # Refusals must not depend on labels: their set is declared.
     arrays, _ = prepare(
         toy(table(["a", "b"] * 9), classes=("x", "y"), groups={"x": ("a", "b"), "y": ("c",)}), tmp_path, HOLDOUT, 0, "e"
     )

@@ -11,7 +11,7 @@ from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 
 VALUES = st.one_of(st.just(0.0), st.floats(-1e3, 1e3), st.sampled_from([-0.0, 5e-324, 1e-300, 1e300]))
-# What a released mean may be, and differences that leave next to nothing.
+# Released means, including those that nearly cancel a value.
 CENTRES = st.one_of(st.just(0.0), st.floats(-2.0, 2.0), st.sampled_from([-0.0, 5e-324, -1e-310, 2.0**-20, 0.5, 1.0]))
 SHAPE = 5, 6
 

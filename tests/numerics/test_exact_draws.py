@@ -199,7 +199,7 @@ def test_sources_repeat_by_purpose_and_never_by_draw():
     assert source.part("noise").next_key() == NoiseSource(KEY).part("noise").next_key()
     # Equal as Python's values, and other texts.
     assert len({source._key_of("part", one) for one in (1, 1.0, True, "1")}) == 4
-    # Of the 12th draw, too.
+    # The 12th draw repeats, too.
     assert [NoiseSource(KEY)._key_of("draw", number + 1) for number in range(12)] == [
         key for fresh in [NoiseSource(KEY)] for key in [fresh.next_key() for _ in range(12)]
     ]

@@ -107,7 +107,7 @@ def test_forced_words_give_the_integers_of_the_reference():
         cells, slow = both_rounded(sigma, CORNERS, 1000)
         expected = [[rounded(sigma, number) for number in numbers] for numbers in ideal]
         assert np.array_equal(cells, expected)
-        # What float64 decides alone is decided as surely as with more digits.
+        # Integers that float64 decides are those of more digits.
         surely = [
             [
                 certain_integer(KEY, 1000 + i, np.uint64(words[0]), np.uint64(words[1]), second, sigma, 6)

@@ -42,7 +42,7 @@ def test_products_equal_those_of_dense_rows(seed, n, d, n_classes):
     alpha = np.random.default_rng(seed).normal(size=(n, n_classes))
     weights = padded_weights(d, n_classes)
     assert weights.ctypes.data % (WIDTH * weights.itemsize) == 0
-    # What was there before does not matter.
+    # Earlier contents are overwritten.
     weights[:] = 1.0
     sum_rows(*rows, alpha, weights)
     assert np.allclose(weights[:, :n_classes], X.T @ alpha, rtol=0, atol=1e-13 * n)

@@ -32,7 +32,7 @@ def write_experiment(tmp_path: Path) -> Callable[..., dict[str, list[str]]]:
         for position, dataset in enumerate(datasets):
             for method, status in (methods or METHODS).items():
                 record = change(make_result(dataset, method, status))
-                # What names hold in them must not matter, but a path cannot hold a slash.
+                # Names may hold any character; a path cannot hold a slash.
                 folder, name = method.replace("/", "_"), dataset.replace("/", "_")
                 save("results", tmp_path / "results" / folder / f"{name}.json", sealed(record))
                 timing = {"fit_seconds": [0.5, 0.7], "release_seconds": [0.01, 0.02]}

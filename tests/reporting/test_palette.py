@@ -9,7 +9,7 @@ import pytest
 
 from privsvm_bench.palette import COLOURS, ORDER, looks_of
 
-# What is left of linear RGB to those without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
+# Linear RGB as seen without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
 VISIONS = {
     "normal": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],

@@ -36,7 +36,7 @@ def open_page(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
         for file, text in files.items():
             (tmp_path / file).parent.mkdir(exist_ok=True)
             (tmp_path / file).write_text(text, encoding="utf-8")
-        # What the browser's own start page did is not ours, nor what an earlier test's page did.
+        # Discard the logs of the browser's start page and of earlier tests.
         browser.get("about:blank")
         browser.get_log("browser")
         browser.get_log("performance")

@@ -759,7 +759,7 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
         f"At ε = {short_number(epsilon)}, good keeps 90.0 % accuracy on wine: 5.0 points less than without privacy."
         for epsilon in GRID
     ]
-    # What does not hold stands apart, however accurate.
+    # Claims stand apart from proofs, however accurate.
     assert {status: [row["method"] for row in rows] for status, rows in answers[0]["rows"].items()} == {
         "proved": ["good"], "seeded": [], "claimed": ["bad"], "none": ["svm"]
     }  # fmt: skip

@@ -113,7 +113,7 @@ def test_a_partial_run_leaves_every_other_row_as_it_was(tmp_path, monkeypatch):
     experiment = find_experiments("reproduce")["dpwss_table3"]
     kept = (COMMITTED / "dpwss_table3.csv").read_text().splitlines()
     (tmp_path / "dpwss_table3.csv").write_text("\n".join(kept) + "\n")
-    # What a run of one dataset leaves: numbers for its jobs, and nothing for the others.
+    # A run of one dataset stores numbers for its jobs and nothing for the others.
     numbers = {"AUC": 0.5, "accuracy": 0.5}
     monkeypatch.setattr(
         type(experiment), "make_report", lambda self, results: _report(self, {job for job in results if results[job]})

@@ -233,7 +233,7 @@ def test_every_printed_number_has_one_row(judged):
                          for row in csv.DictReader(handle)}  # fmt: skip
         texts = {judgement.printed.id: judgement.printed.text for judgement in paper.judgements}
         assert {key: texts[key] for key in published} == published
-        # What is added is lost in the copy, and says so.
+        # Added rows are lost in the copy, and say so.
         assert all(not text for key, text in texts.items() if key not in published)
     assert len([paper for paper in judged["dpwss"].judgements if paper.printed.source == "Table 3"]) == 16 * 2 * 7 * 8
 

@@ -75,7 +75,7 @@ def test_printed_no_sharing_errors_are_those_of_one_fold():
         (alone if method == "no sharing" else shared).append(whole_errors(value, count)[2])
     assert len(alone) == 28
     assert all(alone)
-    # What chance gives for a mean over ten folds.
+    # Chance level for a mean over ten folds.
     assert sum(shared) < 5
     assert whole_errors("0.1310", 5 * 29) == (19, pytest.approx(19 / 145), True)
     assert whole_errors("0.2753", 11 * 35)[0] == 106

@@ -94,7 +94,7 @@ def test_a_new_paper_is_one_folder(tmp_path):
     assert 'href="toy_table1.html"' in (workspace.folder / "reports/reproduce/index.html").read_text()
     assert "Nothing to be done" in snakemake("--dry-run")
 
-    # What a changed file makes stale: the report alone, or what the run imports.
+    # A changed report makes only the report stale; a module that the run imports makes the run stale.
     result = "data/reproduce/toy_table1/wine.json"
     for name, stale in (("reproduce/toy/report.py", False), ("lib/privsvm_bench/metrics.py", True)):
         with (workspace.folder / name).open("a") as file:

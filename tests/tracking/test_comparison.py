@@ -38,7 +38,7 @@ def test_differences_are_paired_and_their_interval_knows_the_overlap(tmp_path):
     second = write(tmp_path, "pmsvm_wp", "proved", noise + np.array([0.02, 0.03, 0.01, 0.02, 0.02]))
     differences = compare([first], [second])
     assert [one.epsilon for one in differences] == list(GRID)
-    # What the splits have in common cancels.
+    # Variation that the splits share cancels.
     assert differences[0].mean == pytest.approx(0.02)
     spread = np.std([0.02, 0.03, 0.01, 0.02, 0.02], ddof=1)
     # The quantile of Student's t with four degrees of freedom is 2.776.

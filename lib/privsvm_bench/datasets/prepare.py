@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,8 @@ def prepare(
         bounds = (bounds[0][kept_columns], bounds[1][kept_columns])
     y, classes, classes_origin = _code_labels(entry, labels)
 
-    splits = _draw_splits(entry, plan, y, classes, classes_origin, part_of_row, seed, experiment)
+    splits = _draw_splits(entry, plan, y, classes, part_of_row, seed, experiment)
+    _check_splits(entry, splits, y, classes, classes_origin)
     shift, factor, scaling = _fit_scaling(entry, X, bounds, splits)
 
     arrays: dict[str, np.ndarray] = {"y": y, "scale_shift": shift, "scale_factor": factor}
@@ -233,7 +234,6 @@ def _draw_splits(
     plan: Mapping[str, Any],
     y: np.ndarray,
     classes: tuple[str, ...],
-    classes_origin: str,
     part_of_row: np.ndarray,
     seed: int,
     experiment: str,
@@ -242,11 +242,20 @@ def _draw_splits(
     kind = plan["kind"]
     everything = np.arange(len(y), dtype=np.int64)
     if kind == "resubstitution":
-        splits = [(everything, everything)]
-    elif kind == "given":
-        splits = [(everything[part_of_row == 0], everything[part_of_row == 1])]
-    else:
-        splits = _random_splits(entry, plan, y, classes, seed, experiment)
+        return [(everything, everything)]
+    if kind == "given":
+        return [(everything[part_of_row == 0], everything[part_of_row == 1])]
+    return _random_splits(entry, plan, y, classes, seed, experiment)
+
+
+def _check_splits(
+    entry: DatasetEntry,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    classes_origin: str,
+) -> None:
+    """Refuse a split without rows on a side, or one class of undeclared ones."""
     for number, (train, test) in enumerate(splits):
         if len(train) == 0 or len(test) == 0:
             raise PrivSVMError(f"dataset {entry.name}: split {number} has no rows on one side; change `protocol`")
@@ -255,7 +264,6 @@ def _draw_splits(
                 f"dataset {entry.name}: split {number} trains on one class only, {classes[y[train[0]]]!r}; "
                 "declare `classes` or use more training rows"
             )
-    return splits
 
 
 def _declared_training_rows(

@@ -14,7 +14,7 @@ from privsvm_bench.reproduction.printed import Claim, Paper, PrintedPaper
 
 __all__ = ["STATEMENTS", "choose_draws", "column_of", "command", "expected_seconds", "find_claim", "find_printed"]
 
-# What stands for the table on the command line where a statement is rerun.
+# Name of the table, on the command line, of a statement that is rerun.
 STATEMENTS = "statements"
 
 

@@ -274,7 +274,7 @@ def merge_rows(earlier: Sequence[Row], present: Sequence[Row], settled: Callable
     if all(settled(row) for row in present):
         return list(present)
     old, new = _cells(earlier), _cells(present)
-    # What a row is called may depend on results: without them it counts where nothing is datasets of its dataset.
+    # Row names may depend on results: a row without results counts only if its dataset had no rows before.
     datasets = {(row.table, row.dataset) for row in earlier}
     added = [key for key, row in new.items() if key not in old and (settled(row) or key[:2] not in datasets)]
     keys = [*old, *added]

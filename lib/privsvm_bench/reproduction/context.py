@@ -176,7 +176,7 @@ def _read_raw(dataset: str, part: str, folder: str) -> tuple[Any, np.ndarray]:
         X: Any
         X, labels = read_part(entry, part, folder)
     except PrivSVMError as error:
-        # What happened and the remedy; all that was tried in between would be repeated in every row.
+        # Keep the cause and the remedy: every row repeats this text.
         clauses = without_absolute_paths(str(error).splitlines()[0]).split("; ")
         raise MissingError("no data", "; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
     # Rows as LIBSVM has them: dense where most numbers are not zero.

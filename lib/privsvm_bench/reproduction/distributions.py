@@ -39,11 +39,11 @@ _COLUMNS = (
     "cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS), "seconds",
 )  # fmt: skip
 
-# What a printed number is where its distribution is that of the runs themselves.
+# Statistic of a printed number that is the value of one run.
 ONE_VALUE = "one value"
-# What was measured once: its quantiles say nothing of how far it varies.
+# Statistic of a single measurement: its quantiles do not show how far it varies.
 SINGLE = "measured once"
-# Where a tail must not be lighter than the runs; the first level is the one that it is fitted to.
+# Levels at which a tail must not be lighter than the runs; it is fitted at the first.
 _TAIL_LEVELS = (0.975, 0.995, 0.999)
 # Draws of a statistic that stand for its distribution.
 _SAMPLES = 4000

@@ -17,7 +17,7 @@ from privsvm_bench.reproduction.rendering import environment
 
 __all__ = ["experiment_page", "index_page"]
 
-# What makes a row of the overview of a table that is too long to read.
+# Rows from which a table gets an overview.
 _OVERVIEW = 60
 
 

@@ -39,7 +39,7 @@ from reproduce.ci_svm.report.shared import (
     wide_figure,
 )
 
-# What counts as the same accuracy: three points.
+# Accuracies within three points count as the same.
 POINTS = 0.03
 # Standard errors that an improvement must exceed.
 ERRORS = 2.0

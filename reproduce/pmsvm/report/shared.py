@@ -24,7 +24,7 @@ def colour_of(method: str) -> str:
     return COLOURS.get(method.split(" (")[0], "#1b1f27")
 
 
-# What the paper leaves to chance: five draws of noise on one split say little of their own spread, and two rows of the
+# Chance that the printed deviations miss: five draws on one split estimate their spread badly, and two rows of the
 # smallest test part are 0.027.
 LEAST_TOLERANCE = 0.02
 

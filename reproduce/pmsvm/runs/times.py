@@ -81,7 +81,7 @@ class TorchLinear:
             else:
                 loss = self.torch.nn.functional.cross_entropy(scores, codes) / self.n_classes
             with warnings.catch_warnings():
-                # Of hooks that Opacus sets on a first layer.
+                # Opacus sets hooks on a first layer, about which PyTorch warns.
                 warnings.simplefilter("ignore", UserWarning)
                 loss.backward()
             self.optimizer.step()
