@@ -80,7 +80,7 @@ def test_sums_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, los
     )  # fmt: skip
     model = rng.normal(size=(n_classes, 3)) * rng.choice([0, 1, 1e3]), rng.normal(size=n_classes)
     sums = [
-        np.concatenate([part.ravel() for part in clipped_gradient_sum(rows, labels, *model, steps)])
+        np.concatenate([gradient.ravel() for gradient in clipped_gradient_sum(rows, labels, *model, steps)])
         for rows, labels in (first, second)
     ]
     sensitivity = bound if relation == "add_remove" else 2 * bound
@@ -184,9 +184,11 @@ def test_naive_problems_get_their_share_of_epsilon_and_of_delta(relation):
     model = grpua(composition="naive", random_state=0, **budget)
     X, y = load_wine(return_X_y=True)
     model.fit(X, y)
-    own = gaussian_noise_multiplier(0.5, 1e-5) * (2 if relation == "replace_one" else 1) * math.sqrt(model.n_steps_)
-    assert model.noise_multiplier_ == pytest.approx(own, rel=1e-4)
-    assert model.noise_multiplier_ >= own * (1 - 1e-9)
+    multiplier = (
+        gaussian_noise_multiplier(0.5, 1e-5) * (2 if relation == "replace_one" else 1) * math.sqrt(model.n_steps_)
+    )
+    assert model.noise_multiplier_ == pytest.approx(multiplier, rel=1e-4)
+    assert model.noise_multiplier_ >= multiplier * (1 - 1e-9)
 
 
 def test_naive_problems_share_no_noise():

@@ -33,9 +33,9 @@ DIGESTS = [rows_digest(codes) for codes in CLASSES]
 def columns_of(name):
     rng = seeded_stream(1, name)
     return {
-        f"{part}_{split}": rng.normal(size=(rows if part == "train" else 5, COUNTS[name]))
+        f"{subset}_{split}": rng.normal(size=(rows if subset == "train" else 5, COUNTS[name]))
         for split, rows in enumerate(ROWS)
-        for part in ("train", "test")
+        for subset in ("train", "test")
     }
 
 
@@ -47,9 +47,9 @@ def secrets_of(name, agreement):
     return draw_secrets(columns_of(name), agreement, name, lambda split: seeded_stream(2, name, split))
 
 
-def messages_of(agreement, part="train", digests=DIGESTS):
+def messages_of(agreement, subset="train", digests=DIGESTS):
     return {
-        f"{name}.npz": make_block(columns_of(name), secrets_of(name, agreement), agreement, name, part, digests)
+        f"{name}.npz": make_block(columns_of(name), secrets_of(name, agreement), agreement, name, subset, digests)
         for name in COUNTS
     }
 
@@ -74,10 +74,10 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
             name: Entity.draw(columns_of(name)[f"train_{split}"], 4, seeded_stream(2, name, split)) for name in COUNTS
         }
 
-        def kernel_of(part, split=split, entities=entities):
+        def kernel_of(subset, split=split, entities=entities):
             return combine_blocks(
                 {
-                    name: entity.publish(columns_of(name)[f"{part}_{split}"], kernel, agreement["gamma"] or math.nan)
+                    name: entity.publish(columns_of(name)[f"{subset}_{split}"], kernel, agreement["gamma"] or math.nan)
                     for name, entity in entities.items()
                 },
                 kernel,
@@ -117,15 +117,15 @@ def test_no_message_holds_a_column_or_a_secret(kernel, standardize, seed):
         secrets = draw_secrets(columns, agreement, name, lambda split, name=name: seeded_stream(seed, name, split))
         private = np.concatenate([array.ravel() for array in (*columns.values(), *secrets.values())])
         private = private[(private != 0.0) & (private != 1.0)]
-        for part in ("train", "test"):
-            message = make_block(columns, secrets, agreement, name, part, DIGESTS)
-            assert set(message) == {"entity", *(f"{kind}_{split}" for kind in (part, "rows") for split in (0, 1))}
+        for subset in ("train", "test"):
+            message = make_block(columns, secrets, agreement, name, subset, DIGESTS)
+            assert set(message) == {"entity", *(f"{kind}_{split}" for kind in (subset, "rows") for split in (0, 1))}
             for split in (0, 1):
-                block = message[f"{part}_{split}"]
+                block = message[f"{subset}_{split}"]
                 assert not np.isin(block, private).any()
                 if COUNTS[name] > 1 or kernel == "gaussian":
                     # A single column is published up to a factor (docs/ppsvm.md).
-                    likeness = standardised(block).T @ standardised(columns[f"{part}_{split}"])
+                    likeness = standardised(block).T @ standardised(columns[f"{subset}_{split}"])
                     assert np.abs(likeness).max() < 1 - 1e-9
 
 
@@ -139,7 +139,7 @@ def test_agreement_holds_no_value_of_a_column():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "parts"),
+    ("parameters", "words"),
     [
         ({"mbar": 29}, ["mbar=29", "28 training rows"]),
         ({"mbar": 1.5}, ["mbar=1.5"]),
@@ -148,9 +148,9 @@ def test_agreement_holds_no_value_of_a_column():
         ({"standardize": 2}, ["standardize=2"]),
     ],
 )
-def test_agreements_that_are_refused(parameters, parts):
+def test_agreements_that_are_refused(parameters, words):
     message = refusal(kernel_agreement, parameters, COUNTS, ROWS, [5, 5])
-    assert all(part in message for part in parts)
+    assert all(word in message for word in words)
 
 
 def test_an_entity_without_columns_is_refused():
@@ -168,7 +168,7 @@ def test_values_that_are_not_finite_are_named(value):
     columns = columns_of("north")
     columns["train_1"][7, 2] = value
     message = refusal(draw_secrets, columns, agreement, "north", lambda split: seeded_stream(0))
-    assert all(part in message for part in ("north", "split 1", "row 7", "column 2", str(value), "fill or drop"))
+    assert all(word in message for word in ("north", "split 1", "row 7", "column 2", str(value), "fill or drop"))
     columns = columns_of("north")
     columns["test_0"][0, 0] = value
     assert "row 0" in refusal(make_block, columns, secrets_of("north", agreement), agreement, "north", "test")

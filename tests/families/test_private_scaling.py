@@ -59,14 +59,14 @@ class Script:
         self.rng = np.random.default_rng(seed)
 
         def noisy_sum(cells, bound, multiplier, source):
-            whole = whole_numbers(cells)
-            assert np.array_equal(whole.sum(axis=0, initial=0), cells.sum(axis=0, dtype=np.int64))
-            self.sums.append((whole.sum(axis=0, initial=0), Fraction(bound)))
+            cell_numbers = whole_numbers(cells)
+            assert np.array_equal(cell_numbers.sum(axis=0, initial=0), cells.sum(axis=0, dtype=np.int64))
+            self.sums.append((cell_numbers.sum(axis=0, initial=0), Fraction(bound)))
             return self.rng.normal(size=cells.shape[1]) * 10 * bound
 
         def release(mechanism, cells, codes, source):
-            whole = whole_numbers(cells)
-            moment = whole.T @ whole
+            cell_numbers = whole_numbers(cells)
+            moment = cell_numbers.T @ cell_numbers
             assert np.array_equal(exact_moments(cells, codes), moment)
             # What one row may move it, or half of what a replaced one may: less than what one row may.
             factor = Fraction(relation_factor(mechanism.neighbours))
@@ -118,12 +118,12 @@ def test_a_scaled_row_depends_on_that_row_and_on_releases_alone(scaling, size, o
             Script(patch, 1)
             return scale_rows(rows, scaling, 203, (1.0,) * 4, Silence(), "replace_one", offsets).rows
 
-    whole = scaled(X)
-    assert whole.any()
+    all_rows = scaled(X)
+    assert all_rows.any()
     for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31), np.arange(7)):
-        assert np.array_equal(scaled(X[kept]), whole[kept])
-    assert np.array_equal(scaled(np.asfortranarray(X)), whole)
-    assert np.array_equal(scaled(scipy.sparse.csr_array(X)), whole)
+        assert np.array_equal(scaled(X[kept]), all_rows[kept])
+    assert np.array_equal(scaled(np.asfortranarray(X)), all_rows)
+    assert np.array_equal(scaled(scipy.sparse.csr_array(X)), all_rows)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -147,8 +147,8 @@ def test_releases_take_their_share_of_the_budget(scaling, share, relation):
 def test_noise_of_the_releases():
     """Bit for bit that of the stream; the sums of no rows are noise alone."""
     none, key = np.zeros((0, 5)), bytes(range(32))
-    found = private_scaling._noisy_sum(none, 2.0**20, 3.0, NoiseSource(key))
-    assert np.array_equal(found, NoiseSource(key).rounded_normals(3.0 * 2.0**20 * (1 + 2.0**-50), 5))
+    noise = private_scaling._noisy_sum(none, 2.0**20, 3.0, NoiseSource(key))
+    assert np.array_equal(noise, NoiseSource(key).rounded_normals(3.0 * 2.0**20 * (1 + 2.0**-50), 5))
 
 
 def test_size_of_the_noise_of_the_releases():
@@ -161,11 +161,13 @@ def test_size_of_the_noise_of_the_releases():
 def test_logarithms_are_accurate_and_those_of_each_number_alone():
     rng = np.random.default_rng(5)
     numbers = np.concatenate([10.0 ** rng.uniform(-300, 308, 5000), 1.0 + rng.uniform(-0.4, 0.6, 5000), [1.0, 1.7e308]])
-    found = private_scaling._log(numbers)
+    logarithms = private_scaling._log(numbers)
     exact = np.array([math.log(number) for number in numbers.tolist()])
-    assert (np.abs(found - exact) <= 1e-15 + 4e-15 * np.abs(exact)).all()
-    for some in (numbers[3::7], numbers[::-1][:5], np.repeat(numbers[11], 3)):
-        assert np.array_equal(private_scaling._log(some), [private_scaling._log(np.array([own]))[0] for own in some])
+    assert (np.abs(logarithms - exact) <= 1e-15 + 4e-15 * np.abs(exact)).all()
+    for subset in (numbers[3::7], numbers[::-1][:5], np.repeat(numbers[11], 3)):
+        assert np.array_equal(
+            private_scaling._log(subset), [private_scaling._log(np.array([one]))[0] for one in subset]
+        )
 
 
 @pytest.mark.parametrize(("relation", "distance"), [("replace_one", math.sqrt(2)), ("add_remove", 1.0)])
@@ -221,9 +223,9 @@ def test_released_model_reads_rows_as_they_are(scaling, method):
     else:
         centre, spread = scaled.features
         seen = np.clip((X - centre) / spread, -feature_bound(13), feature_bound(13))
-    expected, found = scaled.rows @ weights.T, seen @ coef.T + intercept
-    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
-    assert np.allclose(found, expected * factors[:, None], rtol=1e-4, atol=1e-4 * np.abs(found).max())
+    expected, scores = scaled.rows @ weights.T, seen @ coef.T + intercept
+    factors = np.linalg.norm(scores, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.allclose(scores, expected * factors[:, None], rtol=1e-4, atol=1e-4 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize("scaling", PAID)
@@ -250,9 +252,9 @@ def test_scaled_rows_have_room_for_offsets(scaling):
     else:
         centre, spread = rest
         seen = np.clip((X - centre) / spread, -feature_bound(13), feature_bound(13))
-    expected, found = scaled.rows @ weights.T, seen @ coef.T + intercept
-    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
-    assert np.allclose(found, expected * factors[:, None], rtol=1e-3, atol=1e-3 * np.abs(found).max())
+    expected, scores = scaled.rows @ weights.T, seen @ coef.T + intercept
+    factors = np.linalg.norm(scores, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.allclose(scores, expected * factors[:, None], rtol=1e-3, atol=1e-3 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize("scaling", PAID)
@@ -261,9 +263,9 @@ def test_offsets_are_what_a_rare_class_needs(scaling):
     X = 3.0 + np.random.default_rng(0).normal(size=(4000, 5))
     y = X[:, 0] - X.mean(axis=1) > 1.2
     common = {"scaling": scaling, "classes": [0, 1], "random_state": 0, "epsilon": 8.0}
-    found = [PMSVMGPClassifier(fit_intercept=flag, **common).fit(X, y).score(X, y) for flag in (True, None)]
+    accuracies = [PMSVMGPClassifier(fit_intercept=flag, **common).fit(X, y).score(X, y) for flag in (True, None)]
     assert 1 - y.mean() > 0.85
-    assert found[0] > max(0.9, found[1] + 0.05)
+    assert accuracies[0] > max(0.9, accuracies[1] + 0.05)
 
 
 def test_other_methods_scale_too():

@@ -78,11 +78,11 @@ def test_the_bits_are_those_of_rows_in_memory(case, data, files):
     for block_rows, n_jobs in ((1, None), (10**6, 2)):
         rows = open_rows(files / "X.npy", files / "y.npy", block_rows=block_rows)
         threads = {} if case in ("least squares", "second moment", "newton") else {"n_jobs": n_jobs}
-        found = fitted(case, rows, None, **threads)
+        by_block = fitted(case, rows, None, **threads)
         for name, value in numbers(expected).items():
-            assert np.array_equal(numbers(found)[name], value), name
-        assert found.guarantee_ == expected.guarantee_
-        assert np.array_equal(found.predict(rows), expected.predict(X))
+            assert np.array_equal(numbers(by_block)[name], value), name
+        assert by_block.guarantee_ == expected.guarantee_
+        assert np.array_equal(by_block.predict(rows), expected.predict(X))
 
 
 # Every path of the recommended estimator: with and without random features and a second moment.
@@ -110,19 +110,21 @@ def test_large_tables_in_memory_have_the_same_bits_by_block(case, data, monkeypa
         monkeypatch.setattr(module, "_LARGEST_TABLE", 1000)
     read = []
     monkeypatch.setattr(
-        ArrayBlocks, "read", lambda self, a, b, own=ArrayBlocks.read: read.append(b - a) or own(self, a, b)
+        ArrayBlocks,
+        "read",
+        lambda self, a, b, read_block=ArrayBlocks.read: read.append(b - a) or read_block(self, a, b),
     )
     monkeypatch.setattr(row_blocks, "_WORK_NUMBERS", 1024)
     for rows in (X, scipy.sparse.csr_array(X)):
-        found = numbers(fitted(case, rows, y))
-        assert all(np.array_equal(found[name], value) for name, value in expected.items())
+        by_block = numbers(fitted(case, rows, y))
+        assert all(np.array_equal(by_block[name], value) for name, value in expected.items())
     assert max(read) == 1024
 
 
 def test_sums_wrap_around_and_have_one_result(data):
     X = np.full((3000, 2), 2.0**62)
-    found = [RowsByBlock.of(rows).sum(axis=0, dtype=np.int64) for rows in (X, ArrayBlocks(X, 1))]
-    assert all(np.array_equal(sums, X.sum(axis=0, dtype=np.int64)) for sums in found)
+    totals = [RowsByBlock.of(rows).sum(axis=0, dtype=np.int64) for rows in (X, ArrayBlocks(X, 1))]
+    assert all(np.array_equal(sums, X.sum(axis=0, dtype=np.int64)) for sums in totals)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "int16", "bool"])
@@ -132,12 +134,14 @@ def test_files_larger_than_the_cache_are_read_past_it(kind, share, tmp_path, mon
     np.save(tmp_path / "X.npy", X)
     opened, open_past_cache = [], row_blocks._past_cache
     monkeypatch.setattr(row_blocks, "_CACHED_SHARE", share)
-    monkeypatch.setattr(row_blocks, "_past_cache", lambda *own: opened.append(own) or open_past_cache(*own))
+    monkeypatch.setattr(
+        row_blocks, "_past_cache", lambda *arguments: opened.append(arguments) or open_past_cache(*arguments)
+    )
     rows = NpyBlocks(tmp_path / "X.npy")
     for start, stop in ((0, 5001), (1, 2), (4096, 5001), (17, 4000), (5001, 5001)):
-        found = rows.read(start, stop)
-        assert found.dtype == np.float64
-        assert np.array_equal(found, X[start:stop])
+        block = rows.read(start, stop)
+        assert block.dtype == np.float64
+        assert np.array_equal(block, X[start:stop])
     first, second = rows.read(0, 10), rows.read(10, 20)
     assert np.array_equal(np.concatenate([first, second]), X[:20])
     assert bool(opened) == (share == 0.0)
@@ -184,15 +188,17 @@ def test_parquet_rows_are_those_of_the_columns(data, tmp_path):
     X, y = data
     table = pandas.DataFrame(X[:2000], columns=[f"x{k}" for k in range(D)])
     table.insert(2, "label", y[:2000])
-    for part in range(2):
-        half = pyarrow.Table.from_pandas(table[1000 * part : 1000 * (part + 1)], preserve_index=False)
-        parquet.write_table(half, tmp_path / f"part{part}.parquet", row_group_size=600)
+    for number in range(2):
+        half = pyarrow.Table.from_pandas(table[1000 * number : 1000 * (number + 1)], preserve_index=False)
+        parquet.write_table(half, tmp_path / f"part{number}.parquet", row_group_size=600)
     rows = open_rows(tmp_path, "label", block_rows=1024)
     assert rows.shape == (2000, D)
     assert np.array_equal(np.concatenate([rows.read(*block) for block in rows.blocks()]), X[:2000])
     assert np.array_equal(rows.labels, y[:2000])
-    found, expected = (fitted("least squares", *own) for own in ((rows, None), (X[:2000], y[:2000])))
-    assert np.array_equal(found.coef_, expected.coef_)
+    by_block, expected = (
+        fitted("least squares", *rows_and_labels) for rows_and_labels in ((rows, None), (X[:2000], y[:2000]))
+    )
+    assert np.array_equal(by_block.coef_, expected.coef_)
     with pytest.raises(PrivSVMError, match=r"label='kind': .* has no such column"):
         open_rows(tmp_path, "kind")
 

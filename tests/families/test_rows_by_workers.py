@@ -74,15 +74,15 @@ def test_bits_do_not_depend_on_the_workers_nor_on_one_that_is_killed(files, tmp_
             distributed.Client(cluster) as client,
         ):
             rows = rows_of(files, block_rows=1024).on(client)
-            for model, own in zip(models(), expected, strict=True):
-                found = model.fit(rows, None)
-                assert np.array_equal(found.coef_, own.coef_)
+            for model, expected_bits in zip(models(), expected, strict=True):
+                fitted = model.fit(rows, None)
+                assert np.array_equal(fitted.coef_, expected_bits.coef_)
                 assert all(
-                    np.array_equal(value, getattr(own._path, name))
-                    for name, value in vars(found._path).items()
+                    np.array_equal(value, getattr(expected_bits._path, name))
+                    for name, value in vars(fitted._path).items()
                     if isinstance(value, np.ndarray)
                 )
-            assert np.array_equal(found.predict(rows), own.predict(alone))
+            assert np.array_equal(fitted.predict(rows), expected_bits.predict(alone))
             if n_workers == 2:
                 marker = tmp_path / "died"
                 assert np.array_equal(RowsByBlock.of(rows).total(die_once, arguments=(str(marker),)), total)

@@ -46,17 +46,17 @@ class Script:
         rng = np.random.default_rng(seed)
 
         def noisy_centre(cells, n_rows, multiplier, source):
-            whole = whole_numbers(cells)
-            assert all((row * row).sum() <= 2**40 for row in whole)
-            self.sums.append(("sum", whole.sum(axis=0, initial=0), Fraction(2**20)))
+            cell_numbers = whole_numbers(cells)
+            assert all((row * row).sum() <= 2**40 for row in cell_numbers)
+            self.sums.append(("sum", cell_numbers.sum(axis=0, initial=0), Fraction(2**20)))
             self.multipliers.append(multiplier)
             return rng.normal(size=cells.shape[1])
 
         def release(mechanism, cells, codes, source):
-            whole = whole_numbers(cells)
-            assert all((row * row).sum() <= 2**40 for row in whole)
+            cell_numbers = whole_numbers(cells)
+            assert all((row * row).sum() <= 2**40 for row in cell_numbers)
             assert codes.shape == (len(cells), 0)
-            self.sums.append(("moment", whole.T @ whole, Fraction(2**40)))
+            self.sums.append(("moment", cell_numbers.T @ cell_numbers, Fraction(2**40)))
             self.multipliers.append(mechanism.multiplier)
             noise = rng.normal(size=(cells.shape[1],) * 2)
             return Moments(noise @ noise.T, codes)
@@ -113,19 +113,19 @@ def test_no_release_moves_more_than_its_sensitivity(seed, kind, name, n, size):
         assert all((row * row).sum() <= 2**40 for row in whole_numbers(script.trained))
 
 
-def share_needed(first, second, recipe, own, n_classes, key):
+def share_needed(first, second, recipe, allowed, n_classes, key):
     """Record a training, play it on a neighbour; how much of what was stated was needed, squared."""
     recorder = Recorder(key)
-    found = []
+    shares = []
     for (X, y), source in ((first, recorder), (second, Replayer(recorder.calls))):
         model = train(
-            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=40, budget=own, share=1.0,
+            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=40, budget=allowed, share=1.0,
             class_weights=np.ones(n_classes), source=source,
         )  # fmt: skip
-        found.append((model, source.calls))
-    (model, calls), (other, others) = found
+        shares.append((model, source.calls))
+    (model, calls), (other, others) = shares
     assert np.array_equal(model.coef, other.coef)
-    return check_given(calls, others, 0, own.neighbours) ** 2
+    return check_given(calls, others, 0, allowed.neighbours) ** 2
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS[:-1]), st.sampled_from(["evened", "features"]), st.integers(2, 3),
@@ -148,7 +148,7 @@ def test_the_second_moment_and_the_steps_together_need_no_more_than_is_stated(
 def test_some_rows_need_nearly_all_of_it(crowd):
     """Of all angles between two rows, one; with slopes that make their gradients opposite."""
     # Weights stay near zero, where every label pulls with all its length.
-    recipe, own = Recipe(mean_share=0.0, moment_share=0.2, n_steps=2, length=1e-9), budget(epsilon=100.0)
+    recipe, allowed = Recipe(mean_share=0.0, moment_share=0.2, n_steps=2, length=1e-9), budget(epsilon=100.0)
     others = np.array([[1.0, 0.0], [-1.0, 0.0]] * (crowd // 2) + [[0.0, 1.0], [0.0, -1.0]])
     y = np.arange(len(others) + 1) % 2
     needed = []
@@ -156,7 +156,7 @@ def test_some_rows_need_nearly_all_of_it(crowd):
         rows = ([math.cos(angle / 2), sign * math.sin(angle / 2)] for sign in (1.0, -1.0))
         first, second = (np.vstack([row, others]) for row in rows)
         both = (y, np.append(1 - y[0], y[1:]))
-        needed += [share_needed((first, y), (second, labels), recipe, own, 2, bytes(32)) for labels in both]
+        needed += [share_needed((first, y), (second, labels), recipe, allowed, 2, bytes(32)) for labels in both]
     assert 0.9 < max(needed) <= 1
     # With noise of their own, both of them, and not one or the other, are needed for rows at a right angle.
     assert min(needed) < 0.6
@@ -174,20 +174,20 @@ class OtherRows:
         monkeypatch.setattr(
             MomentsMechanism,
             "noisy",
-            lambda own, exact, source: noisy(own, self.among_others(exact, own.shift), source),
+            lambda allowed, exact, source: noisy(allowed, self.among_others(exact, allowed.shift), source),
         )
         monkeypatch.setattr(
             huber_descent._StepNoise,
             "release",
-            lambda own, total, last: release(own, self.among_others(total, own.shift), last),
+            lambda allowed, total, last: release(allowed, self.among_others(total, allowed.shift), last),
         )
 
-    def train(self, rows, labels, recipe, own, source):
+    def train(self, rows, labels, recipe, allowed, source):
         self.turn, self.place = self.turn + 1, 0
         if self.turn < 2:
             self.seen.append([])
         train(
-            rows_to_train(rows), labels, 2, recipe=recipe, n_rows=40, budget=own, share=1.0,
+            rows_to_train(rows), labels, 2, recipe=recipe, n_rows=40, budget=allowed, share=1.0,
             class_weights=np.ones(2), source=source,
         )  # fmt: skip
 
@@ -218,22 +218,22 @@ def test_rounding_on_coarse_grids_is_a_part_of_what_is_stated(log_epsilon, log_d
     ]
     # Weights stay near zero, where every label pulls with all its length.
     recipe = Recipe(mean_share=0.0, moment_share=share, lift=lift, n_steps=2, length=1e-9)
-    own = Budget(epsilon=10.0**log_epsilon, delta=10.0**log_delta, neighbours="replace_one")
+    allowed = Budget(epsilon=10.0**log_epsilon, delta=10.0**log_delta, neighbours="replace_one")
     with pytest.MonkeyPatch.context() as patch:
         there = OtherRows(patch)
         for _ in range(2):
             recorder = Recorder(bytes(32))
-            there.train(*sets[0], recipe, own, recorder)
+            there.train(*sets[0], recipe, allowed, recorder)
             replayer = Replayer(recorder.calls)
-            there.train(*sets[1], recipe, own, replayer)
+            there.train(*sets[1], recipe, allowed, replayer)
         assert check_given(recorder.calls, replayer.calls, 0, "replace_one") <= 1
 
 
 def test_a_row_that_is_short_is_no_part_of_a_gradient():
     """What a matrix makes of rows is proved of those that are as long as truncation leaves them."""
     cells = np.array([[2.0**20, 0.0], [2.0**20 - 1, 0.0], [2.0**20 - 2, 0.0], [5.0, 5.0]])
-    found = scaled_descent._evened(cells, np.eye(2))
-    assert found.any(axis=1).tolist() == [True, True, False, False]
+    evened = scaled_descent._evened(cells, np.eye(2))
+    assert evened.any(axis=1).tolist() == [True, True, False, False]
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -247,54 +247,57 @@ def test_a_row_depends_on_itself_and_on_releases_alone(name, size):
     def trained(rows):
         return scripted(rows, np.zeros(len(rows), dtype=int), RECIPES[name], budget())[0].trained
 
-    whole = trained(X)
-    assert whole.any()
+    all_models = trained(X)
+    assert all_models.any()
     for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31)):
-        assert np.array_equal(trained(X[kept]), whole[kept])
-    assert np.array_equal(trained(np.asfortranarray(X)), whole)
+        assert np.array_equal(trained(X[kept]), all_models[kept])
+    assert np.array_equal(trained(np.asfortranarray(X)), all_models)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_event_is_that_of_the_noise_and_costs_the_budget(name, relation):
-    recipe, own = RECIPES[name], budget(relation, 2.0)
-    event = recipe.event(own, 0.5)
-    stated = [part.noise_multiplier for part, count in leaves(event) for _ in range(count)]
-    assert all(isinstance(part, Gaussian) for part, _ in leaves(event))
+    recipe, allowed = RECIPES[name], budget(relation, 2.0)
+    event = recipe.event(allowed, 0.5)
+    stated = [release.noise_multiplier for release, count in leaves(event) for _ in range(count)]
+    assert all(isinstance(release, Gaussian) for release, _ in leaves(event))
     factor = 1.0 if relation == "add_remove" else 2.0
     signal = factor * math.sqrt(sum(multiplier**-2 for multiplier in stated))
     # Half of the budget: half of the squared signal.
     assert 2.0 * (1 - 1e-6) <= gaussian_epsilon(1 / (math.sqrt(2.0) * signal), 1e-5) <= 2.0
     X = np.random.default_rng(0).normal(size=(10, 3))
-    script, _ = scripted(X, np.arange(10) % 2, recipe, own)
+    script, _ = scripted(X, np.arange(10) % 2, recipe, allowed)
     joint = recipe.joint_share(relation)
     assert (joint is None) == (relation == "add_remove" or name == "plain")
     if joint is not None:
         # As much as the released moment leaves.
         size = len(script.matrix)
         mechanism = MomentsMechanism(
-            n_features=size, n_codes=0, neighbours=relation, multiplier=own.multiplier(0.5 * recipe.moment_share)
+            n_features=size, n_codes=0, neighbours=relation, multiplier=allowed.multiplier(0.5 * recipe.moment_share)
         )
         condition = condition_of_product(script.matrix)
         steps = share_beside(recipe.moment_share, joint, condition, size, mechanism.rounding_share)
         assert joint - recipe.moment_share <= steps < joint
-        stated[-1:] = [own.multiplier(0.5 * recipe.moment_share), *[own.multiplier(0.5 * steps / recipe.n_steps)] * 2]
+        stated[-1:] = [
+            allowed.multiplier(0.5 * recipe.moment_share),
+            *[allowed.multiplier(0.5 * steps / recipe.n_steps)] * 2,
+        ]
     assert script.multipliers == pytest.approx([multiplier * math.sqrt(0.5) for multiplier in stated])
 
 
 def test_a_budget_of_one_release_is_that_of_the_accountant():
     for relation, factor in (("replace_one", 2.0), ("add_remove", 1.0)):
-        own = budget(relation, 3.0)
-        assert 3.0 * (1 - 1e-8) <= gaussian_epsilon(own.multiplier(1.0) / factor, 1e-5) <= 3.0
-        assert own.multiplier(0.25) == pytest.approx(2 * own.multiplier(1.0))
-        assert own.signal * own.multiplier(1.0) == pytest.approx(1.0)
+        allowed = budget(relation, 3.0)
+        assert 3.0 * (1 - 1e-8) <= gaussian_epsilon(allowed.multiplier(1.0) / factor, 1e-5) <= 3.0
+        assert allowed.multiplier(0.25) == pytest.approx(2 * allowed.multiplier(1.0))
+        assert allowed.signal * allowed.multiplier(1.0) == pytest.approx(1.0)
 
 
 def test_fewer_frequencies_are_the_first_ones_of_more():
-    few, many = public_frequencies(5, 7, 0.4), public_frequencies(5, 30, 0.4)
-    assert np.array_equal(few, many[:, :7])
+    first_frequencies, all_frequencies = public_frequencies(5, 7, 0.4), public_frequencies(5, 30, 0.4)
+    assert np.array_equal(first_frequencies, all_frequencies[:, :7])
     # Standard deviation of 150 numbers; the seed is fixed.
-    assert many.std() == pytest.approx(math.sqrt(0.8), rel=0.15)
+    assert all_frequencies.std() == pytest.approx(math.sqrt(0.8), rel=0.15)
     assert public_frequencies(5, 0, 0.4).shape == (5, 0)
 
 

@@ -136,26 +136,26 @@ def test_a_row_s_moments_depend_on_that_row_and_the_centre_alone():
     def seen(rows):
         return constant_feature(centred_rows(rows_to_scale(rows, "centre"), centre))[0]
 
-    whole = seen(X)
+    all_moments = seen(X)
     for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31), np.arange(7)):
-        assert np.array_equal(seen(X[kept]), whole[kept])
-    assert np.array_equal(seen(np.asfortranarray(X)), whole)
+        assert np.array_equal(seen(X[kept]), all_moments[kept])
+    assert np.array_equal(seen(np.asfortranarray(X)), all_moments)
 
 
 def test_noise_is_that_of_the_stream():
     """Bit for bit; the moments of no rows are noise alone."""
     key, none = bytes(range(32)), np.zeros((0, 4))
     release = mechanism(4, 2, "replace_one")
-    found = release.release(none, np.zeros((0, 2)), NoiseSource(key))
+    noisy = release.release(none, np.zeros((0, 2)), NoiseSource(key))
     unit, source = 2.0 ** (release.shift - 40), NoiseSource(key)
     assert unit * 6 <= 2e-6
     sigma = release.noise_scale / unit
     assert sigma * unit == pytest.approx(3.0 * math.sqrt(2.0), rel=1e-5)
-    assert np.array_equal(np.diag(found.gram) / unit, source.rounded_normals(sigma, 4))
+    assert np.array_equal(np.diag(noisy.gram) / unit, source.rounded_normals(sigma, 4))
     others = sigma / math.sqrt(2.0) * (1 + 2.0**-48)
-    assert np.array_equal(found.gram[np.triu_indices(4, 1)] / unit, source.rounded_normals(others, 6))
-    assert np.array_equal(found.cross.ravel() / unit, source.rounded_normals(others, 8))
-    assert np.array_equal(found.gram, found.gram.T)
+    assert np.array_equal(noisy.gram[np.triu_indices(4, 1)] / unit, source.rounded_normals(others, 6))
+    assert np.array_equal(noisy.cross.ravel() / unit, source.rounded_normals(others, 8))
+    assert np.array_equal(noisy.gram, noisy.gram.T)
     assert release.spread == pytest.approx(others * unit, rel=1e-12)
     noise = NoiseSource(key).rounded_normals(3.0 * ONE * (1 + 2.0**-48), 4).astype(float)
     kept = max(0.0, 1.0 - 4 * (3.0 * ONE) ** 2 / (noise @ noise))
@@ -167,24 +167,24 @@ def test_size_of_the_noise(relation, labelled):
     """The multiplier is noise over what one row adds. Chance of a false alarm below 1e-7 each."""
     n_codes = 40 if labelled else 0
     release = mechanism(150, n_codes, relation)
-    found = release.release(np.zeros((0, 150)), np.zeros((0, n_codes)), NoiseSource(bytes(32)))
+    noisy = release.release(np.zeros((0, 150)), np.zeros((0, n_codes)), NoiseSource(bytes(32)))
     factor = 2 if relation == "replace_one" else 1
     sigma = 3.0 * math.sqrt(SQUARES[relation, labelled]) / factor
-    assert kstest(np.diag(found.gram) / sigma, "norm").pvalue > 1e-7
-    assert kstest(found.gram[np.triu_indices(150, 1)] * math.sqrt(2) / sigma, "norm").pvalue > 1e-7
+    assert kstest(np.diag(noisy.gram) / sigma, "norm").pvalue > 1e-7
+    assert kstest(noisy.gram[np.triu_indices(150, 1)] * math.sqrt(2) / sigma, "norm").pvalue > 1e-7
     if labelled:
-        assert kstest(found.cross.ravel() * math.sqrt(2) / sigma, "norm").pvalue > 1e-7
+        assert kstest(noisy.cross.ravel() * math.sqrt(2) / sigma, "norm").pvalue > 1e-7
 
 
 def test_sums_beyond_int64_wrap_around_with_their_noise(monkeypatch):
     release = mechanism(1, 1, "replace_one")
     exact = np.array([[-(2**63) + 2**22, 2**63 - 1]])
     monkeypatch.setattr(second_moments, "exact_moments", lambda cells, codes: exact.copy())
-    found = release.release(np.zeros((0, 1)), np.zeros((0, 1)), Silence())
+    wrapped = release.release(np.zeros((0, 1)), np.zeros((0, 1)), Silence())
     half = 1 << release.shift >> 1
-    assert found.gram[0, 0] == ((-(2**63) + 2**22 + half) >> release.shift) * 2.0 ** (release.shift - 40)
+    assert wrapped.gram[0, 0] == ((-(2**63) + 2**22 + half) >> release.shift) * 2.0 ** (release.shift - 40)
     # The sum with what rounding adds is beyond int64: it comes out on the other side.
-    assert found.cross[0, 0] == -(2.0**63) * 2.0**-40
+    assert wrapped.cross[0, 0] == -(2.0**63) * 2.0**-40
 
 
 def test_many_rows_are_added_up_exactly():
@@ -216,23 +216,25 @@ def needed_beside(rows, matrix, moment, steps, rounding):
 @given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.0, 1.0), st.floats(0.01, 1.0), st.floats(0.0, 3.0),
        st.sampled_from([0.0, 1e-6, 0.1, 0.9, 1.0]))  # fmt: skip
 @settings(max_examples=200, deadline=None)
-def test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have(seed, d, part, whole, spread, rounding):
+def test_a_moment_and_the_steps_beside_it_never_need_more_than_both_have(
+    seed, d, moment_fraction, joint, spread, rounding
+):
     """By brute force, over rows of all angles in the plane that the matrix turns most, and others."""
     rng = np.random.default_rng(seed)
-    left, right = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
+    first_basis, second_basis = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
     sizes = np.exp(rng.uniform(-spread, spread, size=d))
-    matrix, moment = (left * sizes) @ right, part * whole
-    steps = share_beside(moment, whole, sizes.max() / sizes.min(), d, rounding)
-    assert whole - moment <= steps <= whole
+    matrix, moment = (first_basis * sizes) @ second_basis, moment_fraction * joint
+    steps = share_beside(moment, joint, sizes.max() / sizes.min(), d, rounding)
+    assert joint - moment <= steps <= joint
     angles = np.linspace(0.0, math.pi, 300)[:, None]
-    plane = np.cos(angles) * left[:, sizes.argmax()] + np.sin(angles) * left[:, sizes.argmin()]
+    plane = np.cos(angles) * first_basis[:, sizes.argmax()] + np.sin(angles) * first_basis[:, sizes.argmin()]
     rows = np.vstack([plane, rng.normal(size=(50, d))])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     needed = needed_beside(rows, matrix, moment, steps, rounding)
-    assert needed <= whole * (1.0 + 1e-9)
+    assert needed <= joint * (1.0 + 1e-9)
     if rounding < 1e-3:
         # Nor less, but for the angles that are not tried and what truncation may turn.
-        assert needed >= whole * (1.0 - 1e-3)
+        assert needed >= joint * (1.0 - 1e-3)
 
 
 def test_a_small_moment_beside_steps_is_free():

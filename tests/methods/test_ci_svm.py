@@ -56,16 +56,16 @@ class TestCondensedInformation:
         sampler = CondensedInformation(scale="none")
         plain, labels = sampler.fit_resample(X, y)
         assert sampler.sampling_strategy_ == {code: int((labels == code).sum()) for code in range(3)}
-        condensed, found = sampler.fit_resample(X.tolist(), y.tolist())
+        condensed, condensed_labels = sampler.fit_resample(X.tolist(), y.tolist())
         assert isinstance(condensed, list)
-        assert (condensed, found) == (plain.tolist(), labels.tolist())
+        assert (condensed, condensed_labels) == (plain.tolist(), labels.tolist())
         frame = pd.DataFrame(X, columns=list("abcd"))
-        condensed, found = sampler.fit_resample(frame, pd.Series(y, name="label"))
+        condensed, condensed_labels = sampler.fit_resample(frame, pd.Series(y, name="label"))
         pd.testing.assert_frame_equal(condensed, pd.DataFrame(plain, columns=list("abcd")))
-        pd.testing.assert_series_equal(found, pd.Series(labels, name="label"))
-        condensed, found = sampler.fit_resample(frame.astype(pd.SparseDtype(float, 0.0)), y[:, None])
+        pd.testing.assert_series_equal(condensed_labels, pd.Series(labels, name="label"))
+        condensed, condensed_labels = sampler.fit_resample(frame.astype(pd.SparseDtype(float, 0.0)), y[:, None])
         assert all(isinstance(kind, pd.SparseDtype) for kind in condensed.dtypes)
-        np.testing.assert_array_equal(found, labels)
+        np.testing.assert_array_equal(condensed_labels, labels)
         assert sampler.fit_resample(X.astype(np.float32), y)[0].dtype == np.float32
         np.testing.assert_array_equal(sampler.fit_resample(X, np.eye(3, dtype=int)[y])[1], np.eye(3)[labels])
         with pytest.raises(ValueError, match="one 1 among zeros"):
@@ -97,9 +97,9 @@ class TestCondensedInformation:
         scaled = (X - X.min(axis=0)) / np.ptp(X, axis=0)
         sampler = CondensedInformation().fit_resample
         by_hand = greedy_triples(weighted_unit_rows(scaled, feature_weights(scaled)))
-        found = CondensedInformation()
-        condensed, _ = found.fit_resample(shifted, y)
-        np.testing.assert_array_equal(found.groups_, by_hand)
+        resampler = CondensedInformation()
+        condensed, _ = resampler.fit_resample(shifted, y)
+        np.testing.assert_array_equal(resampler.groups_, by_hand)
         np.testing.assert_allclose(condensed[0], shifted[by_hand[0]].mean(axis=0), rtol=1e-12)
         np.testing.assert_array_equal(CondensedInformation(scale="none").fit_resample(scaled, y)[0],
                                       sampler(scaled, y)[0])  # fmt: skip
@@ -140,11 +140,11 @@ class TestCondensedInformation:
     def test_extreme_ranges(self):
         X, y = rows(30, 2)
         X = np.clip(X / np.abs(X).max(axis=0), -1.0, 1.0)
-        expected, found = CondensedInformation(), CondensedInformation()
+        expected, scaled = CondensedInformation(), CondensedInformation()
         expected.fit_resample(X, y)
         # Twice the largest number is the range of a column.
-        found.fit_resample(X * [2.0**1021, 2.0**-1000], y)
-        np.testing.assert_array_equal(found.groups_, expected.groups_)
+        scaled.fit_resample(X * [2.0**1021, 2.0**-1000], y)
+        np.testing.assert_array_equal(scaled.groups_, expected.groups_)
 
     @pytest.mark.parametrize(
         "changes", [{"scale": "min-max"}, {"scale": None}, {"engine": "ball"}, {"n_jobs": 0}, {"n_jobs": 1.5}]
@@ -283,11 +283,11 @@ def test_the_third_member_follows_from_two():
     X, y = cancer()
     model = CISVMClassifier().fit(X[:400], y[:400])
     condensed = CondensedInformation().fit_resample(X[:400], y[:400])[0]
-    found = audit_condensation(X[:400], condensed, model.group_of_, X[400:], np.random.default_rng(0))
-    assert found["third_member_error"] < 1e-12
-    assert found["groups_of_three"] == 133
-    assert found["linkage_rate"] > 10 * found["guessing_rate"]
-    assert found["membership_auc"] > 0.5
+    audit = audit_condensation(X[:400], condensed, model.group_of_, X[400:], np.random.default_rng(0))
+    assert audit["third_member_error"] < 1e-12
+    assert audit["groups_of_three"] == 133
+    assert audit["linkage_rate"] > 10 * audit["guessing_rate"]
+    assert audit["membership_auc"] > 0.5
 
 
 class TestFuzzyCentres:
@@ -296,9 +296,9 @@ class TestFuzzyCentres:
     def test_third_of_the_rows_unless_told(self):
         X, y = rows(40, 3)
         for n_centres, expected in ((None, 14), (0.5, 20), (0.01, 1), (1.0, 40), (7, 7), (40, 40)):
-            found = condense_rows("fcm", X, y, 3, rng=np.random.default_rng(0), n_centres=n_centres)
-            assert found.rows.shape == (expected, 3)
-            assert found.size_ratio == expected / 40
+            condensed_rows = condense_rows("fcm", X, y, 3, rng=np.random.default_rng(0), n_centres=n_centres)
+            assert condensed_rows.rows.shape == (expected, 3)
+            assert condensed_rows.size_ratio == expected / 40
 
     @pytest.mark.parametrize(
         "changes",
@@ -314,10 +314,10 @@ class TestFuzzyCentres:
         for seed in range(10):
             rng = np.random.default_rng(seed)
             X, y = np.round(rng.random((30, 2)), 1), rng.integers(3, size=30)
-            found = condense_rows("fcm", X, y, 3, rng=np.random.default_rng(seed), n_centres=12)
-            distances = np.linalg.norm(X[:, None] - found.rows, axis=2)
-            for centre, label in enumerate(found.codes):
-                mine = np.flatnonzero(found.group_of == centre)
+            condensed_rows = condense_rows("fcm", X, y, 3, rng=np.random.default_rng(seed), n_centres=12)
+            distances = np.linalg.norm(X[:, None] - condensed_rows.rows, axis=2)
+            for centre, label in enumerate(condensed_rows.codes):
+                mine = np.flatnonzero(condensed_rows.group_of == centre)
                 votes = np.bincount(y[mine], minlength=3)
                 if mine.size == 0:
                     eligible = np.arange(30)
@@ -325,7 +325,7 @@ class TestFuzzyCentres:
                     eligible = mine[np.isin(y[mine], np.flatnonzero(votes == votes.max()))]
                 least = distances[eligible, centre].min()
                 assert label in y[eligible[distances[eligible, centre] <= least + 1e-7]]
-            assert found.label_purity == np.mean(y == found.codes[found.group_of])
+            assert condensed_rows.label_purity == np.mean(y == condensed_rows.codes[condensed_rows.group_of])
 
     def test_a_seed_repeats_and_another_does_not(self):
         X, y = cancer()
@@ -349,7 +349,7 @@ def test_every_row_has_a_condensed_row(kind):
         warnings.simplefilter("error")
         for n in (1, 2, 3, 4, 5, 31):
             X, y = rows(n, 3)
-            found = condense_rows(kind, X, y, 3, rng=np.random.default_rng(0))
-            assert found.rows.shape[0] == found.codes.size == -(-n // 3)
-            assert found.group_of.shape == (n,)
-            assert 0.0 <= found.label_purity <= 1.0
+            condensed_rows = condense_rows(kind, X, y, 3, rng=np.random.default_rng(0))
+            assert condensed_rows.rows.shape[0] == condensed_rows.codes.size == -(-n // 3)
+            assert condensed_rows.group_of.shape == (n,)
+            assert 0.0 <= condensed_rows.label_purity <= 1.0

@@ -32,11 +32,13 @@ def test_all_releases_take_the_whole_budget_together(relation, n_steps):
     guarantee = model.guarantee_
     assert guarantee.status == "seeded"
     assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
-    parts = leaves(guarantee.event)
-    assert [count for _, count in parts] == ([1, 1] if relation == "replace_one" else [1, 1, n_steps])
-    signal = relation_factor(relation) * np.sqrt(sum(count / event.noise_multiplier**2 for event, count in parts))
+    event_counts = leaves(guarantee.event)
+    assert [count for _, count in event_counts] == ([1, 1] if relation == "replace_one" else [1, 1, n_steps])
+    signal = relation_factor(relation) * np.sqrt(
+        sum(count / event.noise_multiplier**2 for event, count in event_counts)
+    )
     assert gaussian_epsilon(1 / signal, 1e-6) == pytest.approx(0.7, rel=1e-6)
-    centre, *rest = (count / event.noise_multiplier**2 for event, count in parts)
+    centre, *rest = (count / event.noise_multiplier**2 for event, count in event_counts)
     assert guarantee.sensitivity == relation_factor(relation)
     steps = n_steps / guarantee.noise_scale**2
     if relation == "replace_one":

@@ -212,8 +212,8 @@ def test_the_audit_s_chain_is_the_training_on_the_rows_it_describes(intercept, s
         positive = sum(vertex < width for vertex in vertices)
         net = sum((vertex == width - 1) - (vertex == 2 * width - 1) for vertex in vertices) if intercept else 0
         expected[positive, net + n_steps + 1 if intercept else 0] += chance
-    found = model._selection_counts(scale, sign, 2, n_rows, width).reshape(expected.shape)
-    assert np.allclose(found, expected, atol=1e-14)
+    selection_counts = model._selection_counts(scale, sign, 2, n_rows, width).reshape(expected.shape)
+    assert np.allclose(selection_counts, expected, atol=1e-14)
 
 
 @pytest.mark.parametrize(("load", "share"), [(load_breast_cancer, 0.35), (load_wine, 0.3), (load_digits, 0.15)])

@@ -69,13 +69,13 @@ def test_the_noise_has_the_scale_that_is_stated(monkeypatch):
     path = model_for(10).release_path(X, y, [1.0], 1, 3)
     rows = constant_feature(centred_rows(rows_to_scale(X, "centre"), centre))[0]
     exact = exact_moments(rows, code_cells(10)[y]) * 2.0**-40
-    (found, spread), guarantee = seen[0], path.guarantees[0]
+    (moments, spread), guarantee = seen[0], path.guarantees[0]
     assert spread == pytest.approx(guarantee.noise_scale / np.sqrt(2), rel=1e-6)
     noise = np.concatenate(
         [
-            (found.cross - exact[:, 65:]).ravel(),
-            (found.gram - exact[:, :65])[np.triu_indices(65, 1)],
-            np.diag(found.gram - exact[:, :65]) / np.sqrt(2),
+            (moments.cross - exact[:, 65:]).ravel(),
+            (moments.gram - exact[:, :65])[np.triu_indices(65, 1)],
+            np.diag(moments.gram - exact[:, :65]) / np.sqrt(2),
         ]
     )
     assert noise.std() / spread == pytest.approx(1.0, abs=6.5 / np.sqrt(2 * noise.size))

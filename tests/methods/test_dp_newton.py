@@ -36,11 +36,11 @@ def test_all_releases_take_the_whole_budget_together(relation, n_steps):
     guarantee, factor = model.guarantee_, relation_factor(relation)
     assert guarantee.status == "seeded"
     assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
-    parts = leaves(guarantee.event)
-    assert [count for _, count in parts] == [1, n_steps]
-    signal = factor * np.sqrt(sum(count / event.noise_multiplier**2 for event, count in parts))
+    event_counts = leaves(guarantee.event)
+    assert [count for _, count in event_counts] == [1, n_steps]
+    signal = factor * np.sqrt(sum(count / event.noise_multiplier**2 for event, count in event_counts))
     assert gaussian_epsilon(1 / signal, 1e-6) == pytest.approx(0.7, rel=1e-6)
-    assert guarantee.noise_scale == pytest.approx(parts[1][0].noise_multiplier * guarantee.sensitivity / factor)
+    assert guarantee.noise_scale == pytest.approx(event_counts[1][0].noise_multiplier * guarantee.sensitivity / factor)
     # A replaced row, and an added one: for both matrices together.
     assert guarantee.sensitivity == pytest.approx(np.sqrt(8.0 if relation == "replace_one" else 3.0), rel=1e-5)
 

@@ -212,10 +212,10 @@ def test_the_witness_is_a_row_that_the_neighbour_lacks(cancer):
     X, y = cancer
     path = method().release_path(X, y, [1.0], 1, 0)
     row = path.support_vectors[0]
-    place = np.flatnonzero((row == X).all(axis=1))
-    assert place.size == 1
+    index = np.flatnonzero((row == X).all(axis=1))
+    assert index.size == 1
     neighbour = X.copy()
-    neighbour[place[0]] = X[(place[0] + 1) % len(X)]
+    neighbour[index[0]] = X[(index[0] + 1) % len(X)]
     other = method().release_path(neighbour, y, [1.0], 1, 0)
     assert not (other.support_vectors == row).all(axis=1).any()
 

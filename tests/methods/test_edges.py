@@ -65,9 +65,9 @@ def test_a_number_of_rows_is_declared_whatever_its_type_is(case):
 
 def doubled(kind):
     """Every entry in two parts, in the wrong order."""
-    parts = [(value - 1.0, 1.0) for row in ROWS for value in row[::-1]]
-    places = np.tile([1, 1, 0, 0], len(ROWS))
-    made = scipy.sparse.csr_array((np.ravel(parts), places, 4 * np.arange(len(ROWS) + 1)), shape=ROWS.shape)
+    entries = [(value - 1.0, 1.0) for row in ROWS for value in row[::-1]]
+    columns = np.tile([1, 1, 0, 0], len(ROWS))
+    made = scipy.sparse.csr_array((np.ravel(entries), columns, 4 * np.arange(len(ROWS) + 1)), shape=ROWS.shape)
     made.has_canonical_format = made.has_sorted_indices = kind
     return made
 

@@ -22,16 +22,16 @@ def content(model):
     """All that a model holds, but for its parameters."""
     parameters = getattr(model, "declared", {})
     return {
-        place: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
-        for place, value in leaves(model)
-        if place.split(".")[1].split("[")[0] not in parameters
+        path: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
+        for path, value in leaves(model)
+        if path.split(".")[1].split("[")[0] not in parameters
     }
 
 
 @pytest.mark.parametrize(("method", "neighbours"), ONE_EACH)
 def test_a_saved_model_says_what_it_was_trained_with(method, neighbours, tmp_path):
     model = method(**settings(method, neighbours)).fit(X, Y)
-    before, said = content(model), model.guarantee_
+    before, guarantee = content(model), model.guarantee_
     model.set_params(epsilon=0.001)
     if "C" in method.declared:
         model.set_params(C=77.0)
@@ -41,8 +41,8 @@ def test_a_saved_model_says_what_it_was_trained_with(method, neighbours, tmp_pat
     assert stored["recipe"]["parameters"]["epsilon"] == 2.0
     assert stored["recipe"]["parameters"].get("C") != 77.0
     read = load(tmp_path)
-    assert read.guarantee_ == said
-    assert read.protection_.epsilon == pytest.approx(said.epsilon_proved, rel=1e-9)
+    assert read.guarantee_ == guarantee
+    assert read.protection_.epsilon == pytest.approx(guarantee.epsilon_proved, rel=1e-9)
 
 
 @pytest.mark.parametrize(("method", "neighbours"), ONE_EACH)
@@ -97,16 +97,16 @@ def test_derived_classes_prove_nothing():
     assert {model.guarantee_.status, model._path.guarantees[0].status} == {"claimed"}
     with Budget(epsilon=9, delta=1e-5, verbose=False), pytest.raises(ValueError, match="proved models alone"):
         model.fit(X, Y)
-    own = PrivateSVMClassifier(classes=[0, 1, 2])
+    with_classes = PrivateSVMClassifier(classes=[0, 1, 2])
     for derived in (
         Derived(classes=[0, 1, 2]),
         PrivateSearch(Derived(classes=[0, 1, 2]), {"C": [0.1]}, epsilon=4.0, mean_runs=2),
-        DerivedSearch(own, {"C": [0.1]}, epsilon=4.0, mean_runs=2),
-        DerivedPipeline([("model", own)]),
+        DerivedSearch(with_classes, {"C": [0.1]}, epsilon=4.0, mean_runs=2),
+        DerivedPipeline([("model", with_classes)]),
     ):
         with pytest.raises(ValueError, match=r"Derived\w* is a class of yours"):
             derived.fit(X, Y)
-    assert PrivatePipeline([("model", own)]).fit(X, Y).guarantee_.status == "proved"
+    assert PrivatePipeline([("model", with_classes)]).fit(X, Y).guarantee_.status == "proved"
 
 
 def test_no_class_of_the_library_has_code_of_others():

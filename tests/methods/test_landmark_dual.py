@@ -49,8 +49,8 @@ def test_weights_never_move_more_than_the_sensitivity(
                       neighbours=relation, normalize=normalize)  # fmt: skip
     paths = [model.release_path(*data, [1.0], 1, lambda epsilon, repeat: Silence()) for data in (first, second)]
     moved = weights_of(paths[0], gamma) - weights_of(paths[1], gamma)
-    parts = moved if composition == "naive" else moved.reshape(1, -1)
-    assert np.linalg.norm(parts, axis=1).max() <= paths[0].guarantees[0].sensitivity * (1 + 1e-7)
+    distances = moved if composition == "naive" else moved.reshape(1, -1)
+    assert np.linalg.norm(distances, axis=1).max() <= paths[0].guarantees[0].sensitivity * (1 + 1e-7)
 
 
 def test_a_flipped_label_on_a_landmark_attains_the_bound():

@@ -221,9 +221,9 @@ def test_the_model_keeps_neither_its_linear_terms_nor_its_minimum(monkeypatch):
         elif hasattr(value, "__dict__"):
             yield from arrays(list(vars(value).values()))
 
-    found = [array for array in arrays(model) if array.size == minima.size and array.any()]
-    assert found
-    for array in found:
+    candidates = [array for array in arrays(model) if array.size == minima.size and array.any()]
+    assert candidates
+    for array in candidates:
         assert not np.shares_memory(array, minima)
         assert np.array_equal(array.ravel(), model.coef_.ravel())
     assert not hasattr(model, "n_iter_")

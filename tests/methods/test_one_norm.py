@@ -76,9 +76,9 @@ def test_reduced_kernel(kernel):
 
 
 def test_all_rows_of_the_kernel_are_the_whole_kernel():
-    whole = OneNormSVMClassifier(kernel="gaussian", gamma=2.0).fit(CIRCLES, RINGS)
+    full_kernel = OneNormSVMClassifier(kernel="gaussian", gamma=2.0).fit(CIRCLES, RINGS)
     reduced = ReducedSVMClassifier(kernel="gaussian", gamma=2.0, mbar=300, random_state=0).fit(CIRCLES, RINGS)
-    assert reduced.objective_ == pytest.approx(whole.objective_, rel=1e-8)
+    assert reduced.objective_ == pytest.approx(full_kernel.objective_, rel=1e-8)
 
 
 @pytest.mark.parametrize("estimator", [OneNormSVMClassifier(), ReducedSVMClassifier(random_state=0)])

@@ -55,8 +55,8 @@ def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, 
     paths = [silent(model, *data) for data in (first, second)]
     moved = paths[0].coef[0, 0] - paths[1].coef[0, 0]
     # A naive release accounts every class by itself, a joint one all of them together.
-    parts = moved if composition == "naive" else moved.reshape(1, -1)
-    assert np.linalg.norm(parts, axis=1).max() <= paths[0].guarantees[0].sensitivity
+    distances = moved if composition == "naive" else moved.reshape(1, -1)
+    assert np.linalg.norm(distances, axis=1).max() <= paths[0].guarantees[0].sensitivity
 
 
 def test_guarantee_of_the_sound_variant():
@@ -70,8 +70,8 @@ def test_guarantee_of_the_sound_variant():
         assert guarantee.delta == 1e-6
     assert 0.9 * (1 - 1e-6) <= joint.epsilon_with_system_noise <= 0.9
     # The shares of the budget are added to choose the noise; the releases together cost less.
-    together = naive.noise_scale / naive.sensitivity / np.sqrt(3)
-    assert naive.epsilon_with_system_noise == pytest.approx(gaussian_epsilon(together, 1e-6), rel=1e-6)
+    joint_multiplier = naive.noise_scale / naive.sensitivity / np.sqrt(3)
+    assert naive.epsilon_with_system_noise == pytest.approx(gaussian_epsilon(joint_multiplier, 1e-6), rel=1e-6)
     assert naive.epsilon_with_system_noise < 0.6
     assert naive.sensitivity == pytest.approx(2 * 0.3 * 1.5, rel=0.016)
     assert naive.noise_scale == pytest.approx(naive.sensitivity * gaussian_noise_multiplier(0.3, 1e-6 / 3), rel=1e-6)
@@ -114,9 +114,9 @@ def test_sparse_rows_give_the_same_model(variant):
 def test_published_weights_are_one_vs_rest_with_squared_hinge():
     X, y = scaled(load_digits)
     theirs = LinearSVC(C=0.005, fit_intercept=False, max_iter=10_000, random_state=42, tol=1e-8).fit(X, y)
-    found = silent(published(10), X, y).coef[0, 0]
-    assert np.allclose(found, theirs.coef_, atol=2e-3)
-    assert np.linalg.norm(found - theirs.coef_) < 2e-3 * np.linalg.norm(theirs.coef_)
+    weights = silent(published(10), X, y).coef[0, 0]
+    assert np.allclose(weights, theirs.coef_, atol=2e-3)
+    assert np.linalg.norm(weights - theirs.coef_) < 2e-3 * np.linalg.norm(theirs.coef_)
 
 
 def test_published_rows_are_not_clipped():
@@ -260,9 +260,9 @@ def test_nothing_on_the_model_is_the_exact_solution(variant):
         elif hasattr(value, "__dict__"):
             yield from arrays(list(vars(value).values()))
 
-    found = [array for array in arrays(model) if array.size == exact.size]
-    assert found
-    for array in found:
+    candidates = [array for array in arrays(model) if array.size == exact.size]
+    assert candidates
+    for array in candidates:
         assert np.linalg.norm(array.ravel() - exact.ravel()) > 0.1 * model.guarantee_.noise_scale
     assert not hasattr(model, "n_iter_")
     assert model._path.fit_seconds == model._path.release_seconds == 0.0

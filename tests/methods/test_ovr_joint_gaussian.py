@@ -232,9 +232,9 @@ def test_nothing_on_the_model_is_the_exact_solution():
         elif hasattr(value, "__dict__"):
             yield from arrays(list(vars(value).values()))
 
-    found = [array for array in arrays(model) if array.size == exact.size]
-    assert found
-    for array in found:
+    candidates = [array for array in arrays(model) if array.size == exact.size]
+    assert candidates
+    for array in candidates:
         assert np.linalg.norm(array.ravel() - exact.ravel()) > 0.1 * model.guarantee_.noise_scale
     assert not hasattr(model, "n_iter_")
     assert model._path.fit_seconds == model._path.release_seconds == 0.0

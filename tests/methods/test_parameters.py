@@ -47,8 +47,8 @@ OTHERS = {
 
 def alternatives(name, item, value):
     """Other values that a parameter may have, near and far."""
-    found = [*OTHERS.get(name, []), *_others(item.constraint.schema, value)]
-    return [other for other in found if other != value and item.constraint.accepts(other)]
+    values = [*OTHERS.get(name, []), *_others(item.constraint.schema, value)]
+    return [other for other in values if other != value and item.constraint.accepts(other)]
 
 
 def _others(schema, value):
@@ -77,8 +77,8 @@ def outcome(method, values):
     # Where a parameter changes nothing but answers, they are computed.
     answers = any(item.effect == "answers" for item in method.declared.values())
     values = model.decision_function(X).tolist() if answers else []
-    told = (values, hasattr(model, "predict_proba"))
-    return b"".join(arrays), json.dumps([dataclasses.asdict(model.guarantee_), *told], default=str)
+    public_answers = (values, hasattr(model, "predict_proba"))
+    return b"".join(arrays), json.dumps([dataclasses.asdict(model.guarantee_), *public_answers], default=str)
 
 
 def choices(method):
@@ -98,13 +98,13 @@ def _words(schema):
 def without_effect(method):
     """Parameters that change nothing beside some choice."""
     base = {name: value for name, value in {**COMMON, **SETTINGS}.items() if name in method.declared}
-    known = {}
+    outcomes = {}
 
     def fitted(values):
         key = json.dumps(values, sort_keys=True, default=str)
-        if key not in known:
-            known[key] = outcome(method, values)
-        return known[key]
+        if key not in outcomes:
+            outcomes[key] = outcome(method, values)
+        return outcomes[key]
 
     for choice in choices(method):
         chosen = {**base, **choice}
@@ -135,20 +135,20 @@ class Idle(estimator_class("private_svm_laplace")):
     half: float = parameter(1.0, POSITIVE, "Of use for one constant only.")
 
     def _features(self, X):
-        found = super()._features(X)
+        features = super()._features(X)
         if self.constant == "published":
-            return found
+            return features
         factor = float(self.half)
-        return dataclasses.replace(found, compute=lambda rows: found.compute(rows * factor))
+        return dataclasses.replace(features, compute=lambda rows: features.compute(rows * factor))
 
 
 def test_the_search_finds_what_is_without_effect():
-    found = list(without_effect(Idle))
-    assert ({}, "delta") in found
-    assert ({"constant": "published"}, "delta") in found
-    assert ({"constant": "published"}, "half") in found
-    assert {name for _, name in found} == {"delta", "half"}
-    assert ({}, "half") not in found
+    names = list(without_effect(Idle))
+    assert ({}, "delta") in names
+    assert ({"constant": "published"}, "delta") in names
+    assert ({"constant": "published"}, "half") in names
+    assert {name for _, name in names} == {"delta", "half"}
+    assert ({}, "half") not in names
 
 
 @pytest.mark.parametrize("implementation", implementations())

@@ -21,17 +21,17 @@ Z = scale(X)
 @given(st.integers(1, 40), st.data(), st.integers(0, 2**32 - 1))
 def test_every_column_has_one_entity_and_shares_are_even(n_features, data, seed):
     entities = data.draw(st.integers(1, n_features))
-    parts = deal_columns(n_features, entities, np.random.default_rng(seed))
-    assert len(parts) == entities
-    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n_features))
-    sizes = [part.size for part in parts]
+    column_sets = deal_columns(n_features, entities, np.random.default_rng(seed))
+    assert len(column_sets) == entities
+    assert np.array_equal(np.sort(np.concatenate(column_sets)), np.arange(n_features))
+    sizes = [entity_columns.size for entity_columns in column_sets]
     assert max(sizes) - min(sizes) <= 1
-    assert all(np.array_equal(part, np.sort(part)) for part in parts)
+    assert all(np.array_equal(entity_columns, np.sort(entity_columns)) for entity_columns in column_sets)
 
 
 def test_columns_of_ones_choice():
-    parts = deal_columns(4, [[3, 0], [1], [2]], np.random.default_rng(0))
-    assert [part.tolist() for part in parts] == [[0, 3], [1], [2]]
+    column_sets = deal_columns(4, [[3, 0], [1], [2]], np.random.default_rng(0))
+    assert [entity_columns.tolist() for entity_columns in column_sets] == [[0, 3], [1], [2]]
 
 
 @pytest.mark.parametrize(

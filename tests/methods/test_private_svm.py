@@ -67,8 +67,8 @@ def test_weights_never_move_more_than_the_sensitivity(
     paths = [silent(model, *data) for data in (first, second)]
     moved = paths[0].coef[0, 0] - paths[1].coef[0, 0]
     # A naive release accounts every class by itself, a joint one all of them together.
-    parts = moved if composition == "naive" else moved.reshape(1, -1)
-    distances = np.linalg.norm(parts, 2 if mechanism == "gaussian" else 1, axis=1)
+    moves = moved if composition == "naive" else moved.reshape(1, -1)
+    distances = np.linalg.norm(moves, 2 if mechanism == "gaussian" else 1, axis=1)
     assert distances.max() <= paths[0].guarantees[0].sensitivity
 
 
@@ -249,9 +249,9 @@ def test_nothing_on_the_model_is_the_exact_solution():
         elif hasattr(value, "__dict__"):
             yield from arrays(list(vars(value).values()))
 
-    found = [array for array in arrays(model) if array.size == exact.size]
-    assert found
-    for array in found:
+    candidates = [array for array in arrays(model) if array.size == exact.size]
+    assert candidates
+    for array in candidates:
         assert np.linalg.norm(array.ravel() - exact.ravel()) > 0.1 * model.guarantee_.noise_scale
     assert not hasattr(model, "n_iter_")
 

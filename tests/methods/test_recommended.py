@@ -50,19 +50,19 @@ def test_the_released_model_reads_rows_as_training_did(features, bounds):
         patch.setattr(scaled_descent, "descend", descend)
         model = classifier(features=features, bounds=bounds, classes=[0, 1, 2], epsilon=8.0)
         model.fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.3))
-    found = model.decision_function(X)
-    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(kept["scores"], axis=1)
+    scores = model.decision_function(X)
+    factors = np.linalg.norm(scores, axis=1) / np.linalg.norm(kept["scores"], axis=1)
     # Test rows are not truncated; the grid's step is 2^-20.
-    close = np.abs(found - kept["scores"] * factors[:, None]).max(axis=1) / np.linalg.norm(found, axis=1)
+    close = np.abs(scores - kept["scores"] * factors[:, None]).max(axis=1) / np.linalg.norm(scores, axis=1)
     assert np.quantile(close, 0.99) < 1e-3
     assert np.array_equal(model.predict(scipy.sparse.csr_array(X)), model.predict(X))
     many = model.release_path(X, model.predict(X), [1.0, 8.0], 5, 3)
-    few = dataclasses.replace(
+    fewer_features = dataclasses.replace(
         many, **{name: getattr(many, name)[:, :2]
                  for name in ("coef", "intercept", "mean", "n_frequencies", "feature_mean")}
     )  # fmt: skip
     for index in range(2):
-        assert np.allclose(many.scores(X, index)[:2], few.scores(X, index), atol=1e-9)
+        assert np.allclose(many.scores(X, index)[:2], fewer_features.scores(X, index), atol=1e-9)
 
 
 def test_other_constants_choose_other_recipes():
@@ -114,16 +114,16 @@ def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
 
 
 def test_random_features_need_rows_however_little_noise_there_is():
-    few, many = (choose_recipe(n, 22, 2, budget(epsilon=16.0))[0] for n in (900, 1300))
-    assert few.n_frequencies == 0
-    assert many.n_frequencies > 0
+    small, large = (choose_recipe(n, 22, 2, budget(epsilon=16.0))[0] for n in (900, 1300))
+    assert small.n_frequencies == 0
+    assert large.n_frequencies > 0
     assert choose_recipe(900, 22, 2, budget(epsilon=16.0), "fourier")[0].n_frequencies > 0
 
 
 def test_of_few_steps_few_are_averaged():
-    few, many = (choose_recipe(n, 60, 2, budget())[0] for n in (200, 3000))
-    assert (few.n_steps, few.averaged) == (12, 0.15)
-    assert (many.n_steps, many.averaged) == (40, 0.3)
+    small, large = (choose_recipe(n, 60, 2, budget())[0] for n in (200, 3000))
+    assert (small.n_steps, small.averaged) == (12, 0.15)
+    assert (large.n_steps, large.averaged) == (40, 0.3)
 
 
 def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
@@ -166,7 +166,7 @@ def test_elsewhere_a_noisy_number_is_paid_for_and_nothing_else_depends_on_it(mon
     assert first.guarantee_ == second.guarantee_
     assert first.guarantee_.status == "seeded"
     assert first.guarantee_.facts.n_rows == "not used"
-    assert [type(part) for part, _ in leaves(first.guarantee_.event)] == [Gaussian, Gaussian]
+    assert [type(event) for event, _ in leaves(first.guarantee_.event)] == [Gaussian, Gaussian]
     # What is trained sees the noisy number alone.
     seen = []
     plain = recommended.train
@@ -203,10 +203,10 @@ def mean_scores(X, y, epsilons, splits=5, **chosen):
     for split in range(splits):
         a, b, ya, yb = train_test_split(X, y, test_size=0.2, random_state=split)
         path = classifier(classes=list(range(y.max() + 1)), **chosen).release_path(a, ya, epsilons, 2, split)
-        for place in range(len(epsilons)):
-            codes = path.codes(path.scores(b, place))
-            accuracy[place, split] = (codes == yb).mean()
-            balanced[place, split] = np.mean([(codes[:, yb == k] == k).mean() for k in np.unique(yb)])
+        for index in range(len(epsilons)):
+            codes = path.codes(path.scores(b, index))
+            accuracy[index, split] = (codes == yb).mean()
+            balanced[index, split] = np.mean([(codes[:, yb == k] == k).mean() for k in np.unique(yb)])
     return accuracy.mean(axis=1), balanced.mean(axis=1)
 
 
@@ -288,10 +288,10 @@ def test_probabilities_follow_from_the_scores(implementation):
     for n_classes in (2, 3):
         kept = y < n_classes
         model.set_params(classes=list(range(n_classes))).fit(X[kept] / 100.0, y[kept])
-        found, values = model.predict_proba(X[kept] / 100.0), model.decision_function(X[kept] / 100.0)
-        assert np.allclose(found.sum(axis=1), 1.0)
-        assert np.array_equal(found.argmax(axis=1), model.predict(X[kept] / 100.0))
-        odds = np.log(found[:, 1] / found[:, 0])
+        probabilities, values = model.predict_proba(X[kept] / 100.0), model.decision_function(X[kept] / 100.0)
+        assert np.allclose(probabilities.sum(axis=1), 1.0)
+        assert np.array_equal(probabilities.argmax(axis=1), model.predict(X[kept] / 100.0))
+        odds = np.log(probabilities[:, 1] / probabilities[:, 0])
         assert np.allclose(odds, values if n_classes == 2 else values[:, 1] - values[:, 0])
 
 

@@ -34,10 +34,10 @@ DAMAGE = {
 
 
 def damaged(name, kind=scipy.sparse.csr_array):
-    array, place, value = DAMAGE[name]
+    array, index, value = DAMAGE[name]
     X = kind(ROWS)
     values = getattr(X, array).copy()
-    values[place] = value
+    values[index] = value
     setattr(X, array, values)
     return X
 
@@ -166,13 +166,13 @@ def test_tables_are_read_as_they_are():
 
 def test_labels_of_the_declared_set_are_not_judged_by_the_other_rows():
     # A label 0.5 among whole ones was refused, and whole ones alone were not: a refusal told neighbours apart.
-    found = []
+    outcomes = []
     for last in (0.5, 1.0):
         y = np.append(np.ones(len(ROWS) - 1), last)
         with pytest.raises(ValueError, match="Unknown label type") as caught:
             PrivateSVMClassifier(classes=[0.5, 1.0]).fit(ROWS, y)
-        found.append(str(caught.value))
-    assert found[0] == found[1]
+        outcomes.append(str(caught.value))
+    assert outcomes[0] == outcomes[1]
     model = PrivateSVMClassifier(classes=[0, 1]).fit(ROWS, LABELS.astype(object))
     assert model.guarantee_.status == "proved"
 
@@ -181,15 +181,15 @@ def test_labels_of_the_declared_set_are_not_judged_by_the_other_rows():
 def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another_row(kind):
     # SciPy sorts all rows where one is out of order, and not in the order of equals: 60 entries of one place.
     values = np.array([1e16, 1.0, -1e16, 1.0] * 15)
-    found = []
+    sums = []
     for other in ([0, 1], [1, 0]):
         data, columns = np.append(values, [1.0, 2.0]), np.append(np.zeros(60, dtype=int), other)
         rows = scipy.sparse.csr_array((data, columns, [0, 60, 62]), shape=(2, 2))
         if kind == "coo":
             rows = scipy.sparse.coo_array((data, (np.repeat([0, 1], [60, 2]), columns)), shape=(2, 2))
         estimator = PrivateLinearClassifier(classes=[0, 1])
-        found.append(check_training_data(estimator, rows, [0, 1], [0, 1])[0].toarray()[0].tolist())
-    assert found[0] == found[1]
+        sums.append(check_training_data(estimator, rows, [0, 1], [0, 1])[0].toarray()[0].tolist())
+    assert sums[0] == sums[1]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another_row(kind)
 def test_plain_rows_and_labels_pass_as_they_are(kind, labels):
     estimator = PrivateLinearClassifier()
     rows, codes, classes = check_training_data(estimator, kind(ROWS), labels, None)
-    known, expected = np.unique(labels, return_inverse=True)
-    np.testing.assert_array_equal(classes, known)
-    assert classes.dtype == known.dtype
+    unique_labels, expected = np.unique(labels, return_inverse=True)
+    np.testing.assert_array_equal(classes, unique_labels)
+    assert classes.dtype == unique_labels.dtype
     np.testing.assert_array_equal(codes, expected)
     np.testing.assert_array_equal(rows if kind is np.array else rows.toarray(), ROWS)
     assert estimator.n_features_in_ == 3

@@ -115,8 +115,8 @@ def test_weights_of_neighbours_are_within_the_sensitivity_as_rational_numbers(
     C = 10.0**log_C / norm**2
     gap = public_gap(None, C, norm)
     sets = [(grid_rows(rows, norm), labels) for rows, labels in (first, second)]
-    whole = [solve_crammer_singer(rows, labels, n_classes, C, gap).coef for rows, labels in sets]
-    assert squared_distance(*whole) <= Fraction(weight_sensitivity(C, norm, relation, gap)) ** 2
+    solutions = [solve_crammer_singer(rows, labels, n_classes, C, gap).coef for rows, labels in sets]
+    assert squared_distance(*solutions) <= Fraction(weight_sensitivity(C, norm, relation, gap)) ** 2
     each = [solve_one_vs_rest(rows, labels, n_classes, C, gap) for rows, labels in sets]
     for vectors in zip(*each, strict=True):
         assert squared_distance(*vectors) <= Fraction(solution_sensitivity(C * norm, relation, gap)) ** 2
@@ -133,9 +133,9 @@ def test_sensitivities_are_rounded_up(C, norm, relation, share):
     row, root = Fraction(C) * Fraction(norm), Fraction(math.sqrt(gap)) * (1 - Fraction(2) ** -52)
     assert Fraction(solution_sensitivity(C * norm, relation, gap)) >= times * row + 2 * root
     # (a - 2 sqrt(gap))^2 >= 2 (times C R)^2 for the released weights of all classes.
-    left = Fraction(weight_sensitivity(C, norm, relation, gap)) - 2 * root
-    assert left > 0
-    assert left**2 >= 2 * (times * row) ** 2
+    excess = Fraction(weight_sensitivity(C, norm, relation, gap)) - 2 * root
+    assert excess > 0
+    assert excess**2 >= 2 * (times * row) ** 2
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

@@ -133,9 +133,9 @@ def test_votes_of_one_row_some_and_many_are_the_same(n_classes):
     values[::7, 0] = 0.0
     votes, confidences = one_vs_one_scores(values, n_classes)
     for rows in (slice(0, 1), slice(5, 20), slice(0, 400)):
-        found = one_vs_one_scores(values[rows], n_classes)
-        np.testing.assert_array_equal(found[0], votes[rows])
-        np.testing.assert_array_equal(found[1], confidences[rows])
+        subset_votes = one_vs_one_scores(values[rows], n_classes)
+        np.testing.assert_array_equal(subset_votes[0], votes[rows])
+        np.testing.assert_array_equal(subset_votes[1], confidences[rows])
     first, second = np.triu_indices(n_classes, 1)
     for row in range(0, 2000, 97):
         winners = np.where(values[row] > 0, first, second)

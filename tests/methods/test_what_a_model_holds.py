@@ -51,34 +51,34 @@ def cases():
 CASES = list(cases())
 
 
-def leaves(value, place=""):
+def leaves(value, path=""):
     """Every number, text and array that can be reached from an object, with the way to it."""
     if isinstance(value, (BaseEstimator, ReleasedPath)):
         for name, inner in sorted(vars(value).items()):
-            yield from leaves(inner, f"{place}.{name}")
+            yield from leaves(inner, f"{path}.{name}")
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            yield from leaves(getattr(value, field.name), f"{place}.{field.name}")
+            yield from leaves(getattr(value, field.name), f"{path}.{field.name}")
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from leaves(inner, f"{place}[{key!r}]")
+            yield from leaves(inner, f"{path}[{key!r}]")
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
-            yield from leaves(inner, f"{place}[{index}]")
+            yield from leaves(inner, f"{path}[{index}]")
     elif (
         isinstance(value, np.ndarray) or value is None or isinstance(value, (str, bytes, bool, int, float, np.generic))
     ):
-        yield place, value
+        yield path, value
     else:
-        raise AssertionError(f"{place} holds a {type(value).__name__}, which this test cannot look into")
+        raise AssertionError(f"{path} holds a {type(value).__name__}, which this test cannot look into")
 
 
 def public_part(model):
     """All that a model holds, but for what is released with noise."""
     return {
-        place: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
-        for place, value in leaves(model)
-        if place.rsplit(".", 1)[-1] not in RELEASED
+        path: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
+        for path, value in leaves(model)
+        if path.rsplit(".", 1)[-1] not in RELEASED
     }
 
 
@@ -112,12 +112,14 @@ def held(model, secrets):
         np.ascontiguousarray(value).tobytes() for _, value in leaves(model) if isinstance(value, np.ndarray)
     )
     stored, numbers = pickle.dumps(model), numbers_of(model)
-    found = set()
+    held_secrets = set()
     for secret in secrets:
         patterns = np.float64(secret).tobytes(), np.float64(secret).astype(">f8").tobytes()
-        if float(secret) in numbers or any(pattern in part for pattern in patterns for part in (everything, stored)):
-            found.add(float(secret))
-    return found
+        if float(secret) in numbers or any(
+            pattern in content for pattern in patterns for content in (everything, stored)
+        ):
+            held_secrets.add(float(secret))
+    return held_secrets
 
 
 @pytest.mark.parametrize(("method", "neighbours"), CASES)
@@ -176,19 +178,19 @@ def choices():
 
 def check_files(first, second, rows, folder):
     """The files of a model hold released arrays, none of the rows' numbers, and else the same as a neighbour's."""
-    told = []
+    contents = []
     for name, model in (("first", first), ("second", second)):
         model = getattr(model, "best_estimator_", model)
         model.save(folder / name)
         record = json.loads((folder / name / "model.json").read_text())
-        told.append({key: value for key, value in record.items() if key not in ("arrays", "digest")})
+        contents.append({key: value for key, value in record.items() if key not in ("arrays", "digest")})
         with np.load(folder / name / "model.npz") as stored:
             arrays = {key: stored[key] for key in stored.files}
         released = model.steps[-1][1] if hasattr(model, "steps") else model
         assert arrays.keys() == set(released._path.array_names)
         everything = b"".join(array.tobytes() for array in arrays.values())
         assert not [secret for secret in rows.ravel() if np.float64(secret).tobytes() in everything]
-    assert told[0] == told[1]
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.parametrize(("relation", "n_classes", "model"), list(choices()))
@@ -201,11 +203,11 @@ def test_whatever_is_chosen_all_but_the_released_numbers_is_public(relation, n_c
     # Where a noisy number of rows is paid for, a recipe tells it.
     paid = {".recipe_", "._why"} if relation == "add_remove" and getattr(first, "pays_for_counts", False) else set()
     assert first.guarantee_.status == "proved"
-    for place, (other_rows, other_labels) in enumerate(others):
+    for index, (other_rows, other_labels) in enumerate(others):
         second = model().fit(other_rows, other_labels)
-        one, other = (public_part(own) | dict.fromkeys(paid) for own in (first, second))
+        one, other = (public_part(fitted) | dict.fromkeys(paid) for fitted in (first, second))
         assert one == other
-        check_files(first, second, rows, tmp_path / str(place))
+        check_files(first, second, rows, tmp_path / str(index))
     stored = pickle.dumps(first)
     for secret in rows.ravel():
         assert np.float64(secret).tobytes() not in stored

@@ -146,12 +146,12 @@ def exact_gaussian_delta(epsilon, signal):
 @pytest.mark.parametrize("signal", [1e-3, 0.2, 1.0, 5.0, 30.0])
 def test_gaussian_noise_against_200_bits(signal, delta):
     # What one row adds is half of what a replaced one moves.
-    found = account(Gaussian(1.0 / signal), delta, "add_remove").epsilon
-    assert found == account(Gaussian(2.0 / signal), delta, "replace_one").epsilon
-    if found == 0:
+    computed = account(Gaussian(1.0 / signal), delta, "add_remove").epsilon
+    assert computed == account(Gaussian(2.0 / signal), delta, "replace_one").epsilon
+    if computed == 0:
         assert exact_gaussian_delta(0, signal) <= delta
         return
-    assert exact_gaussian_delta(found, signal) <= delta <= exact_gaussian_delta(found * (1 - 1e-11), signal)
+    assert exact_gaussian_delta(computed, signal) <= delta <= exact_gaussian_delta(computed * (1 - 1e-11), signal)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -166,31 +166,31 @@ def test_gaussian_releases_compose_exactly(neighbours):
 
 @pytest.mark.parametrize("rho", [1e-4, 0.05, 2.0])
 def test_zcdp_against_dense_orders(rho):
-    found = account(ZeroConcentrated(rho), DELTA, "replace_one").epsilon
+    epsilon = account(ZeroConcentrated(rho), DELTA, "replace_one").epsilon
     orders = 1.0 + np.geomspace(0.01, 1e6, 200_001)
     best = float((rho * orders + np.log1p(-1 / orders) - np.log(DELTA * orders) / (orders - 1)).min())
-    assert best * (1 - 1e-7) <= found <= best * (1 + 1e-9)
+    assert best * (1 - 1e-7) <= epsilon <= best * (1 + 1e-9)
     # A Gaussian release of that zCDP has a smaller epsilon.
-    assert account(Gaussian((2 * rho) ** -0.5), DELTA, "add_remove").epsilon < found
+    assert account(Gaussian((2 * rho) ** -0.5), DELTA, "add_remove").epsilon < epsilon
 
 
 def test_curves_of_perturbed_objectives_lie_above_their_gaussian_part():
     for signal, n in ((0.05, 1), (0.3, 3)):
         event = PerturbedObjectives(signal, 0.0, n, 100.0)
-        found = account(event, DELTA, "replace_one").epsilon
+        epsilon = account(event, DELTA, "replace_one").epsilon
         plain = account(
             Composed((SelfComposed(Gaussian(1 / signal), n), Gaussian(100.0))), DELTA, "replace_one"
         ).epsilon
-        assert plain < found < 1.3 * plain
+        assert plain < epsilon < 1.3 * plain
         curved = account(PerturbedObjectives(signal, 0.1, n, 100.0), DELTA, "replace_one").epsilon
-        assert curved == pytest.approx(found + n * math.log1p(0.1), rel=1e-9)
+        assert curved == pytest.approx(epsilon + n * math.log1p(0.1), rel=1e-9)
 
 
 def test_curvature_costs_where_only_renyi_divergences_are_known():
     many, curved = (PerturbedObjectives(0.01, curvature, 70, 100.0) for curvature in (0.0, 0.005))
-    found, more = (account(event, DELTA, "replace_one") for event in (many, curved))
-    assert found.accountant.startswith("Renyi")
-    assert more.epsilon == pytest.approx(found.epsilon + 70 * math.log1p(0.005), rel=1e-9)
+    flat, costlier = (account(event, DELTA, "replace_one") for event in (many, curved))
+    assert flat.accountant.startswith("Renyi")
+    assert costlier.epsilon == pytest.approx(flat.epsilon + 70 * math.log1p(0.005), rel=1e-9)
 
 
 def pure_composition_delta(epsilon, share, count):
@@ -198,19 +198,19 @@ def pure_composition_delta(epsilon, share, count):
     truth = math.exp(share) / (1 + math.exp(share))
     total = 0.0
     for heads in range(count + 1):
-        ways = math.comb(count, heads)
-        p = ways * truth**heads * (1 - truth) ** (count - heads)
-        q = ways * truth ** (count - heads) * (1 - truth) ** heads
+        arrangements = math.comb(count, heads)
+        p = arrangements * truth**heads * (1 - truth) ** (count - heads)
+        q = arrangements * truth ** (count - heads) * (1 - truth) ** heads
         total += max(0.0, p - math.exp(epsilon) * q)
     return total
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.1, 100), (0.5, 20), (2.0, 3)])
 def test_plain_budgets_compose_as_well_as_the_worst_mechanism(share, count):
-    found = account(SelfComposed(EpsilonDelta(share, 0.0), count), DELTA, "replace_one").epsilon
-    assert found <= count * share
-    assert pure_composition_delta(found, share, count) <= DELTA
-    assert pure_composition_delta(found * (1 - 1e-2), share, count) > DELTA
+    epsilon = account(SelfComposed(EpsilonDelta(share, 0.0), count), DELTA, "replace_one").epsilon
+    assert epsilon <= count * share
+    assert pure_composition_delta(epsilon, share, count) <= DELTA
+    assert pure_composition_delta(epsilon * (1 - 1e-2), share, count) > DELTA
 
 
 def selection_losses(scores, others, step_epsilon):
@@ -222,10 +222,10 @@ def selection_losses(scores, others, step_epsilon):
 @pytest.mark.parametrize("count", [1, 4, 9])
 def test_selections_cost_no_less_than_they_do(count):
     step = 0.7
-    found = account(SelfComposed(ExponentialMechanism(step), count), DELTA, "replace_one")
+    accounted = account(SelfComposed(ExponentialMechanism(step), count), DELTA, "replace_one")
     pure = account(SelfComposed(ExponentialMechanism(step), count), 0.0, "replace_one")
     assert pure.epsilon == pytest.approx(count * step)
-    assert found.epsilon <= pure.epsilon
+    assert accounted.epsilon <= pure.epsilon
     for scores, others in (((0, 0, 0), (1, -1, -1)), ((1, 0, 0), (0, 1, 1)), ((0, 0), (1, -1))):
         p, q = selection_losses(scores, others, step)
         all_p = np.array([math.prod(outcome) for outcome in itertools.product(p, repeat=count)]) if count < 9 else None
@@ -233,7 +233,7 @@ def test_selections_cost_no_less_than_they_do(count):
             continue
         all_q = np.array([math.prod(outcome) for outcome in itertools.product(q, repeat=count)])
         for one, two in ((all_p, all_q), (all_q, all_p)):
-            assert np.maximum(one - math.exp(found.epsilon) * two, 0).sum() <= DELTA
+            assert np.maximum(one - math.exp(accounted.epsilon) * two, 0).sum() <= DELTA
             assert np.log(one / two).max() <= pure.epsilon + 1e-9
 
 
@@ -312,10 +312,10 @@ def test_a_group_s_delta_grows_with_epsilon(k, neighbours):
 
 def test_budgets_that_are_added_share_delta():
     steps, curve = SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 30), ZeroConcentrated(0.05)
-    found = account(Composed((steps, curve, EpsilonDelta(0.1, 1e-6))), DELTA, "replace_one")
-    assert found.accountant == "the budgets are added"
+    accounted = account(Composed((steps, curve, EpsilonDelta(0.1, 1e-6))), DELTA, "replace_one")
+    assert accounted.accountant == "the budgets are added"
     each = [account(event, (DELTA - 1e-6) / 2, "replace_one").epsilon for event in (steps, curve)]
-    assert found.epsilon == pytest.approx(0.1 + sum(each), rel=1e-12)
+    assert accounted.epsilon == pytest.approx(0.1 + sum(each), rel=1e-12)
 
 
 def test_a_group_of_drawn_rows_by_integration():
@@ -332,8 +332,8 @@ def test_a_group_of_drawn_rows_by_integration():
     def lost(epsilon):
         return max(np.maximum(a - math.exp(epsilon) * b, 0).sum() for a, b in ((none, drawn), (drawn, none)))
 
-    found = group_account(PoissonSampled(rate, Gaussian(multiplier)), k, delta, "add_remove").epsilon
-    assert lost(found) <= delta * (1 + 1e-6) < lost(0.98 * found)
+    group_epsilon = group_account(PoissonSampled(rate, Gaussian(multiplier)), k, delta, "add_remove").epsilon
+    assert lost(group_epsilon) <= delta * (1 + 1e-6) < lost(0.98 * group_epsilon)
 
 
 def test_groups_of_drawn_rows_cost_no_more_than_plain_group_privacy():
@@ -355,11 +355,11 @@ def test_sampled_steps_compose_with_curves(other):
     """By Renyi divergences under add_remove, in less than the sum of the budgets; the second opinion agrees."""
     steps = SelfComposed(PoissonSampled(0.05, Gaussian(1.5)), 300)
     both = Composed((steps, other))
-    found, second = account(both, DELTA, "add_remove"), verified_account(both, DELTA, "add_remove")
+    accounted, second = account(both, DELTA, "add_remove"), verified_account(both, DELTA, "add_remove")
     added = sum(account(event, DELTA / 2, "add_remove").epsilon for event in (steps, other))
-    assert account(steps, DELTA, "add_remove").epsilon < found.epsilon < 0.95 * added
-    assert found.accountant.startswith("Renyi")
-    assert second.epsilon == pytest.approx(found.epsilon, rel=1e-4)
+    assert account(steps, DELTA, "add_remove").epsilon < accounted.epsilon < 0.95 * added
+    assert accounted.accountant.startswith("Renyi")
+    assert second.epsilon == pytest.approx(accounted.epsilon, rel=1e-4)
     assert account(both, DELTA, "replace_one").accountant == "the budgets are added"
 
 
@@ -370,12 +370,12 @@ def test_divergences_of_sampled_steps_are_those_of_the_library():
     for rate, multiplier in ((0.01, 0.7), (0.3, 2.0)):
         event = dp_event(PoissonSampled(rate, Gaussian(multiplier)))
         ours = sampled_divergence(np.array(orders), rate, multiplier)
-        for order, found in zip(orders, ours, strict=True):
+        for order, divergence in zip(orders, ours, strict=True):
             epsilon = rdp.RdpAccountant([order]).compose(event).get_epsilon(1e-200)
             theirs = epsilon - math.log1p(-1 / order) + (math.log(1e-200) + math.log(order)) / (order - 1)
             assert (
                 theirs * (1 - 1e-6) - 1e-9
-                <= found
+                <= divergence
                 <= (theirs * (1 + 1e-6) + 1e-9 if order.is_integer() else 5 * theirs)
             )
     assert sampled_divergence(np.array([2000.0]), 0.1, 1.0)[0] == math.inf
@@ -400,7 +400,7 @@ def test_a_group_of_rows_under_laplace_noise_by_enumeration():
 
 def test_many_selections_cost_their_concentrated_loss():
     """Each of range e is e^2 / 8-zCDP (Cesar and Rogers 2021, Lemma 3.4); the sum is converted by another function."""
-    for own, count, delta in ((0.05, 100, 1e-5), (0.2, 300, 1e-6), (0.01, 5000, 1e-8)):
-        found = account(SelfComposed(ExponentialMechanism(own), count), delta, "replace_one").epsilon
-        assert found == pytest.approx(zcdp_epsilon(count * own**2 / 8.0, delta), rel=1e-6)
-        assert found < count * own
+    for step_epsilon, count, delta in ((0.05, 100, 1e-5), (0.2, 300, 1e-6), (0.01, 5000, 1e-8)):
+        epsilon = account(SelfComposed(ExponentialMechanism(step_epsilon), count), delta, "replace_one").epsilon
+        assert epsilon == pytest.approx(zcdp_epsilon(count * step_epsilon**2 / 8.0, delta), rel=1e-6)
+        assert epsilon < count * step_epsilon

@@ -44,9 +44,9 @@ def test_the_table_covers_every_bound_and_says_its_version():
     assert {row["bound"] for row in ROWS} == {"counts", "f_dp", "one_run"}
     assert all(row["version"].startswith("jax_privacy ") for row in ROWS)
     for kind in ("counts", "f_dp", "one_run"):
-        found = [float(row["epsilon"]) for row in ROWS if row["bound"] == kind]
-        assert min(found) == 0.0
-        assert len({epsilon for epsilon in found if epsilon > 0}) >= 8
+        epsilons = [float(row["epsilon"]) for row in ROWS if row["bound"] == kind]
+        assert min(epsilons) == 0.0
+        assert len({epsilon for epsilon in epsilons if epsilon > 0}) >= 8
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(list(row.values())[1:-2]))

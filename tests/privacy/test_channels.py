@@ -22,9 +22,9 @@ WORST = [
 def pairs(relation, n_classes):
     """Neighbours: each worst row in the place of an ordinary one, or beside the others; a class that is lost."""
     labels = np.arange(9) % n_classes
-    for place, row in enumerate(WORST):
+    for row_index, row in enumerate(WORST):
         changed, other = ROWS.copy(), labels.copy()
-        changed[3], other[3] = row, place % n_classes
+        changed[3], other[3] = row, row_index % n_classes
         if relation == "replace_one":
             yield (ROWS, labels), (changed, other)
         else:

@@ -267,8 +267,8 @@ def test_the_sources_hold_no_other_way():
     assert len(holders) > 200
     granting = {name for name, text in holders.items() if "THE_GRANT" in text}
     assert granting == {"privacy/gate.py", "privacy/guarantee.py"}
-    said = re.compile(r"""status\s*=\s*["'](proved|seeded)["']|["']status["']\s*:\s*["'](proved|seeded)["']""")
-    assert {name for name, text in holders.items() if said.search(text)} == {"privacy/gate.py"}
+    claim = re.compile(r"""status\s*=\s*["'](proved|seeded)["']|["']status["']\s*:\s*["'](proved|seeded)["']""")
+    assert {name for name, text in holders.items() if claim.search(text)} == {"privacy/gate.py"}
     # No way around the constructor of a frozen record.
     around = re.compile(r"object\.__setattr__\(\s*\w*guarantee|object\.__new__\(Guarantee|_GRANT\b(?<!THE_GRANT)")
     assert {name for name, text in holders.items() if around.search(text)} == set()
@@ -312,7 +312,7 @@ def test_what_methods_say_can_be_verified_and_read_back(method):
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("key", "value"),
     [
         ("epsilon_proved", 1.5),
         ("delta", 1e-9),
@@ -326,9 +326,9 @@ def test_what_methods_say_can_be_verified_and_read_back(method):
         ("event.kind", "laplace"),
     ],
 )
-def test_a_record_whose_numbers_disagree_is_refused(place, value):
+def test_a_record_whose_numbers_disagree_is_refused(key, value):
     record = json.loads(canonical_json(asked()))
-    *parents, last = place.split(".")
+    *parents, last = key.split(".")
     holder = record
     for parent in parents:
         holder = holder[parent]
@@ -405,10 +405,12 @@ def test_compositions_go_through_the_gate():
     mixed = compose([first, proved()])
     assert mixed.epsilon_proved <= first.epsilon_proved + 1.0
     assert "one model is released; several add up" not in mixed.assumptions
-    for parts in ([first, asked(randomness="seeded")], [asked(randomness="seeded"), first, second]):
-        seeded = compose(parts)
+    for guarantees in ([first, asked(randomness="seeded")], [asked(randomness="seeded"), first, second]):
+        seeded = compose(guarantees)
         assert (seeded.status, seeded.randomness, seeded.epsilon_proved) == ("seeded", "seeded", math.inf)
-        assert seeded.epsilon_with_system_noise == compose([asked(event=one.event) for one in parts]).epsilon_proved
+        assert (
+            seeded.epsilon_with_system_noise == compose([asked(event=one.event) for one in guarantees]).epsilon_proved
+        )
     fallen = compose([first, restated(second, split="stratified")])
     assert (fallen.status, fallen.epsilon_proved) == ("claimed", math.inf)
     assert "stratified" in fallen.reason
@@ -426,14 +428,14 @@ def test_compositions_go_through_the_gate():
 def test_one_claim_among_several_releases_decides():
     """Whatever it is that makes it one: here no fact."""
     claimed = asked().with_broken_assumption("the wind has turned")
-    for parts in ([asked(), claimed], [claimed, asked()], [claimed]):
-        both = compose(parts)
+    for guarantees in ([asked(), claimed], [claimed, asked()], [claimed]):
+        both = compose(guarantees)
         assert (both.status, both.epsilon_proved) == ("claimed", math.inf)
         assert "the wind has turned" in both.reason
 
 
 def test_compositions_of_everything_cost_no_more_than_the_sum():
-    parts = [
+    guarantees = [
         asked(),
         proved(),
         asked(event=ZeroConcentrated(0.01)),
@@ -441,11 +443,11 @@ def test_compositions_of_everything_cost_no_more_than_the_sum():
         asked(event=Laplace(2.0), delta=0.0),
         proved(event=EpsilonDelta(0.1, 1e-6), epsilon_proved=0.1, delta=1e-6),
     ]
-    for pair in itertools.combinations_with_replacement(parts, 2):
+    for pair in itertools.combinations_with_replacement(guarantees, 2):
         both = compose(list(pair))
         assert both.status == "proved"
-        assert max(part.epsilon_proved for part in pair) * (1 - 1e-3) <= both.epsilon_proved * 1.05
-        assert both.epsilon_proved <= sum(part.epsilon_proved for part in pair) * (1 + 1e-9)
+        assert max(guarantee.epsilon_proved for guarantee in pair) * (1 - 1e-3) <= both.epsilon_proved * 1.05
+        assert both.epsilon_proved <= sum(guarantee.epsilon_proved for guarantee in pair) * (1 + 1e-9)
         assert restore(statement(both)) == both
 
 

@@ -33,9 +33,9 @@ def test_delta_of_gaussian_noise_is_never_below_eighty_digits(epsilon):
     for delta in DELTAS:
         signal = gaussian_signal(epsilon, delta)
         share = stated_share(epsilon, signal)
-        found = gaussian_delta(epsilon, signal)
+        bound = gaussian_delta(epsilon, signal)
         exact = gaussian_delta_of_eighty_digits(epsilon, signal)
-        assert exact <= found <= exact * (1 + share)
+        assert exact <= bound <= exact * (1 + share)
         # Calibrated noise is enough, and less is not.
         assert exact <= delta
         assert gaussian_delta_of_eighty_digits(epsilon, signal * (1 + 5 * share)) > delta
@@ -55,8 +55,8 @@ def test_delta_of_gaussian_noise_is_never_below_it_for_any_signal(log_signal, lo
         if epsilon >= 0:
             exact = gaussian_delta_of_eighty_digits(epsilon, signal)
             smallest = math.nextafter(0, 1)
-            found = gaussian_delta(epsilon, signal)
-            assert exact <= found <= exact * (1 + stated_share(epsilon, signal)) + 3 * smallest
+            bound = gaussian_delta(epsilon, signal)
+            assert exact <= bound <= exact * (1 + stated_share(epsilon, signal)) + 3 * smallest
 
 
 def test_tails_of_a_normal_number():

@@ -66,7 +66,7 @@ def test_gaussian_bounds_are_near_the_truth_and_rarely_above(epsilon):
     mu = gaussian_signal(epsilon, delta)
     rng = np.random.default_rng(5)
     too_high = {"counts": 0, "f_dp": 0, "gaussian": 0}
-    found = {name: [] for name in too_high}
+    bounds_by_name = {name: [] for name in too_high}
     for _ in range(audits):
         first, second = rng.normal(mu, 1.0, runs), rng.normal(0.0, 1.0, runs)
         tail, middle = mu / 2.0 + 1.0, mu / 2.0
@@ -78,13 +78,13 @@ def test_gaussian_bounds_are_near_the_truth_and_rarely_above(epsilon):
             "gaussian": gaussian_bound(first, second, delta).epsilon,
         }
         for name, bound in bounds.items():
-            found[name].append(bound)
+            bounds_by_name[name].append(bound)
             too_high[name] += bound > epsilon
     assert max(too_high.values()) <= 0.2 * audits
     # Their ceilings say what to expect.
-    assert np.median(found["gaussian"]) == pytest.approx(gaussian_ceiling(epsilon, delta, runs), rel=0.08)
-    assert np.median(found["f_dp"]) == pytest.approx(f_dp_ceiling(epsilon, delta, runs), rel=0.25)
-    assert np.median(found["counts"]) <= counts_ceiling(epsilon, delta, runs) * 1.05 + 0.02
+    assert np.median(bounds_by_name["gaussian"]) == pytest.approx(gaussian_ceiling(epsilon, delta, runs), rel=0.08)
+    assert np.median(bounds_by_name["f_dp"]) == pytest.approx(f_dp_ceiling(epsilon, delta, runs), rel=0.25)
+    assert np.median(bounds_by_name["counts"]) <= counts_ceiling(epsilon, delta, runs) * 1.05 + 0.02
 
 
 def test_what_is_not_normal_gets_no_gaussian_bound():

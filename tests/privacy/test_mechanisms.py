@@ -70,9 +70,9 @@ def test_laplace_noise_on_few_cells_has_the_discrete_distribution():
     scale = round(mechanism.noise_scale / mechanism.grid)
     assert scale == 2
     drawn = cells_of(mechanism, 7, size, 5) - 7
-    places = np.arange(-15, 16)
-    pmf = np.tanh(0.5 / scale) * np.exp(-np.abs(places) / scale)
-    seen = np.array([np.sum(drawn == place) for place in places])
+    cells = np.arange(-15, 16)
+    pmf = np.tanh(0.5 / scale) * np.exp(-np.abs(cells) / scale)
+    seen = np.array([np.sum(drawn == cell) for cell in cells])
     tail = drawn.size - seen.sum()
     expected = np.append(pmf, 1 - pmf.sum()) * size
     assert scipy.stats.chisquare(np.append(seen, tail), expected).pvalue > 1e-7

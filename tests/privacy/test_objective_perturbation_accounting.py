@@ -39,10 +39,10 @@ def test_divergence_is_that_of_the_positive_part_of_a_gaussian_loss(signal):
     loss = np.maximum(signal**2 / 2 + signal * NORMAL, 0)
     for order in (1.0001, 1.5, 2.0, 1 + 4 / signal):
         expected = math.log(float(density @ np.exp((order - 1) * loss))) / (order - 1)
-        (found,) = objective_perturbation_divergence(np.array([order]), signal)
-        assert found == pytest.approx(expected, rel=1e-4)
+        (divergence,) = objective_perturbation_divergence(np.array([order]), signal)
+        assert divergence == pytest.approx(expected, rel=1e-4)
         # No less than a Gaussian release, no more than with the absolute value in place of the positive part.
-        assert order * signal**2 / 2 <= found <= order * signal**2 / 2 + math.log(2) / (order - 1)
+        assert order * signal**2 / 2 <= divergence <= order * signal**2 / 2 + math.log(2) / (order - 1)
 
 
 def exact_delta(epsilon, signal):
@@ -241,9 +241,9 @@ def test_a_group_of_rows_holds_for_one_feature(seed, k, removed, log_C, log_epsi
         epsilon=epsilon, neighbours="add_remove" if removed else "replace_one", row_bound=C, curvature=C / h,
         distance=1e-9 * C,
     )  # fmt: skip
-    whole = group_account(mechanism.event, k, DELTA, mechanism.neighbours)
-    assert "times" not in whole.accountant
-    delta, mass = hockey_stick((X, y), second, whole.epsilon, C, h, mechanism.noise_scale)
+    group = group_account(mechanism.event, k, DELTA, mechanism.neighbours)
+    assert "times" not in group.accountant
+    delta, mass = hockey_stick((X, y), second, group.epsilon, C, h, mechanism.noise_scale)
     assert mass == pytest.approx(1.0, abs=1e-5)
     assert delta <= DELTA
 
@@ -251,23 +251,23 @@ def test_a_group_of_rows_holds_for_one_feature(seed, k, removed, log_C, log_epsi
 def test_an_absurdly_long_linear_term_is_taken_off_delta(monkeypatch):
     """Up to 2^10 s (sqrt(d) + 9) weights are held; what a longer one costs is less than what is taken off."""
     for delta in (0.5, 1e-5, 1e-100, 1e-307):
-        left = delta_of_minima(delta)
-        assert left < delta
+        noise_delta = delta_of_minima(delta)
+        assert noise_delta < delta
         # log of (1 + e^epsilon) k P(longer), by the concentration of the norm of normal numbers.
         lost = 1e7 + math.log(2.0) + math.log(1e9) - (2.0**10 * 9.0) ** 2 / 2.0
-        assert lost < math.log(delta - left)
+        assert lost < math.log(delta - noise_delta)
     event = PerturbedObjectives(signal=0.1, curvature=0.05, n_objectives=3, output_multiplier=10.0)
     asked = []
     for module, name in ((accountants, "delta_of_minima"), (objective_perturbation, "delta_of_minima")):
         monkeypatch.setattr(module, name, lambda delta: asked.append(delta) or 0.5 * delta)
     # Other deltas than elsewhere, of which nothing is kept.
-    found = [account(event, 1.25e-5, "add_remove").epsilon, verified_account(event, 1.25e-5, "add_remove").epsilon,
+    epsilons = [account(event, 1.25e-5, "add_remove").epsilon, verified_account(event, 1.25e-5, "add_remove").epsilon,
              group_account(event, 2, 1.25e-5, "add_remove").epsilon,
              account(Composed((event, PoissonSampled(0.1, Gaussian(3.0)))), 1.25e-5, "add_remove").epsilon,
              objective_perturbation_epsilon(0.1, 1.25e-5, 3, 0.05, 0.1, "add_remove")]  # fmt: skip
     # Events by themselves are accounted for in two ways; the composition also tries a delta for each of its parts.
     assert asked.count(1.25e-5) == 8
-    assert found[0] == pytest.approx(found[4], rel=1e-9)
+    assert epsilons[0] == pytest.approx(epsilons[4], rel=1e-9)
     assert account(Gaussian(3.0), 1.25e-5, "add_remove").epsilon == pytest.approx(gaussian_epsilon(3.0, 1.25e-5))
     assert math.isinf(account(event, 5e-324, "add_remove").epsilon)
 
@@ -308,5 +308,5 @@ def test_for_several_classes_privacy_losses_add_up(n_classes, C, kind):
         total = (lowest + np.arange(masses.size)) * width
         return float(np.sum(masses * -np.expm1(np.minimum(share * mechanism.epsilon_proved - total, 0))))
 
-    found = [max(delta(True, share), delta(False, share)) for share in (0.2, 1.0)]
-    assert found[1] <= DELTA < found[0]
+    deltas = [max(delta(True, share), delta(False, share)) for share in (0.2, 1.0)]
+    assert deltas[1] <= DELTA < deltas[0]

@@ -66,17 +66,19 @@ def test_corners_are_counted_one_by_one(n_objectives, n_vectors):
     with mpmath.workdps(50):
         for signal, output, epsilon in ((0.3, 0.0, 0.4), (1.5, 0.2, 6.0), (0.02, 0.01, 0.3)):
             length = mpmath.mpf(signal) / n_vectors
-            own = [(sum(chosen) ** 2, 1) for chosen in itertools.product((0, 1), repeat=n_vectors) if sum(chosen)]
-            own.append((0, mpmath.ncdf(-length / 2)))
+            one_objective = [
+                (sum(chosen) ** 2, 1) for chosen in itertools.product((0, 1), repeat=n_vectors) if sum(chosen)
+            ]
+            one_objective.append((0, mpmath.ncdf(-length / 2)))
             total = mpmath.mpf(0)
-            for corner in itertools.product(own, repeat=n_objectives):
+            for corner in itertools.product(one_objective, repeat=n_objectives):
                 size = mpmath.sqrt(length**2 * sum(squares for squares, _ in corner) + mpmath.mpf(output) ** 2)
                 if size:
                     x = mpmath.mpf(epsilon) / size
                     delta = mpmath.ncdf(size / 2 - x) - mpmath.exp(epsilon) * mpmath.ncdf(-size / 2 - x)
                     total += mpmath.fprod(rare for _, rare in corner) * delta
-        found = corner_delta(epsilon, signal, n_objectives, n_vectors, output)
-        assert float(total) <= found <= float(total) * (1 + 1e-9)
+        bound = corner_delta(epsilon, signal, n_objectives, n_vectors, output)
+        assert float(total) <= bound <= float(total) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("signal", [1e-3, 0.1, 1.0, 5.0])
@@ -117,9 +119,9 @@ def test_what_is_too_much_for_corners_is_left_to_others():
 def test_every_row_of_a_group_has_a_vector(relation, times, k):
     event = PerturbedObjectives(signal=0.1, curvature=0.05, n_objectives=2, output_multiplier=30.0)
     corners = corner_epsilon(delta_of_minima(1e-5), times * k * 0.1, 2, times * k, times / 30.0)
-    found = group_account(event, k, 1e-5, relation)
+    group = group_account(event, k, 1e-5, relation)
     expected = corners + 2 * k * math.log1p(0.05)
-    assert found.epsilon <= expected * (1 + 1e-12)
-    if found.accountant.startswith("Gaussian"):
-        assert found.epsilon == pytest.approx(expected, rel=1e-12)
-    assert found.accountant.startswith("Gaussian") or k == 5
+    assert group.epsilon <= expected * (1 + 1e-12)
+    if group.accountant.startswith("Gaussian"):
+        assert group.epsilon == pytest.approx(expected, rel=1e-12)
+    assert group.accountant.startswith("Gaussian") or k == 5

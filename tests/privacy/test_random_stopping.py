@@ -157,9 +157,12 @@ def test_no_bound_lies_below_its_formula_in_many_digits(seed):
     signal, parameter = 10.0 ** rng.uniform(-6, 2), 10.0 ** rng.uniform(-15, 4)
     orders = 1.0 + np.array([1e-2, rng.uniform(0.1, 5.0), 10.0 ** rng.uniform(1, 9)])
     curve = lambda at: at * (signal**2 / 2)  # noqa: E731
-    found = best_of_negative_binomial(curve, orders, shape, gamma)
+    bounds = best_of_negative_binomial(curve, orders, shape, gamma)
     poisson_found = best_of_poisson(
-        curve, orders, parameter, lambda epsilons: np.array([gaussian_delta(float(own), signal) for own in epsilons])
+        curve,
+        orders,
+        parameter,
+        lambda epsilons: np.array([gaussian_delta(float(grid_epsilon), signal) for grid_epsilon in epsilons]),
     )
     with mpmath.workdps(60):
         eta, rest, half = mpmath.mpf(shape), mpmath.mpf(gamma), mpmath.mpf(signal**2 / 2)
@@ -167,7 +170,7 @@ def test_no_bound_lies_below_its_formula_in_many_digits(seed):
         order = max(mpmath.sqrt(mpmath.log(1 / rest) / half), mpmath.mpf(1))
         cost = (1 + eta) * ((order - 1) * half + mpmath.log(1 / rest) / order)
         mu, wide = mpmath.mpf(parameter), mpmath.mpf(signal)
-        for value, other, at in zip(found, poisson_found, map(mpmath.mpf, orders.tolist()), strict=True):
+        for value, other, at in zip(bounds, poisson_found, map(mpmath.mpf, orders.tolist()), strict=True):
             exact = at * half + cost + mpmath.log((1 - rest) / (rest * share)) / (at - 1)
             assert -1e-9 <= (value - exact) / exact <= 1e-2 or 0 <= value - exact < 1e-9
             epsilon = mpmath.log(at / (at - 1))
@@ -193,16 +196,16 @@ def test_the_best_of_noisy_numbers_keeps_to_the_account(seed):
     signal, delta = 10.0 ** rng.uniform(-3, 0.8), 10.0 ** rng.uniform(-14, -0.5)
     shape, parameter = rng.choice([0.0, rng.uniform(-0.95, 5.0)]), 10.0 ** rng.uniform(-6, 4)
     gamma = [10.0 ** rng.uniform(-8, -0.01), 1.0 - 10.0 ** rng.uniform(-12, -1)][seed % 2]
-    places = np.linspace(-60, 60, 60001)
+    outcomes = np.linspace(-60, 60, 60001)
 
     def log_density(at, poisson_runs):
-        above = scipy.special.log_ndtr(at - places)
-        own = scipy.stats.norm.logpdf(places, at)
+        above = scipy.special.log_ndtr(at - outcomes)
+        log_single = scipy.stats.norm.logpdf(outcomes, at)
         if poisson_runs:
-            return own + math.log(parameter) - parameter * np.exp(above) - math.log(-math.expm1(-parameter))
+            return log_single + math.log(parameter) - parameter * np.exp(above) - math.log(-math.expm1(-parameter))
         share = -math.log(gamma) if shape == 0.0 else math.expm1(-shape * math.log(gamma)) / shape
-        left = np.logaddexp(math.log(gamma), math.log1p(-gamma) + above)
-        return own - math.log(share) + math.log1p(-gamma) - (1.0 + shape) * left
+        log_beaten = np.logaddexp(math.log(gamma), math.log1p(-gamma) + above)
+        return log_single - math.log(share) + math.log1p(-gamma) - (1.0 + shape) * log_beaten
 
     for event in (
         BestOfNegativeBinomial(shape, gamma, Gaussian(1 / signal)),
@@ -211,18 +214,18 @@ def test_the_best_of_noisy_numbers_keeps_to_the_account(seed):
         epsilon = account(event, delta, "add_remove").epsilon
         for first, second in ((0.0, signal), (signal, 0.0)):
             one, other = (log_density(at, isinstance(event, BestOfPoisson)) for at in (first, second))
-            assert np.exp(one).sum() * (places[1] - places[0]) == pytest.approx(1.0, abs=1e-6)
+            assert np.exp(one).sum() * (outcomes[1] - outcomes[0]) == pytest.approx(1.0, abs=1e-6)
             excess = np.exp(one) - np.exp(np.minimum(other + epsilon, one))
-            assert excess.sum() * (places[1] - places[0]) <= delta * (1 + 1e-6)
+            assert excess.sum() * (outcomes[1] - outcomes[0]) <= delta * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("shape", [0.0, 1.0])
 def test_the_second_opinion_is_that_of_dp_accounting(neighbours, shape):
     event = BestOfNegativeBinomial(shape, 0.05, Composed((Gaussian(6.0), Gaussian(20.0))))
-    found, other = account(event, 1e-5, neighbours), verified_account(event, 1e-5, neighbours)
+    accounted, other = account(event, 1e-5, neighbours), verified_account(event, 1e-5, neighbours)
     assert "dp_accounting" in other.accountant
-    assert found.epsilon <= other.epsilon <= found.epsilon * 1.001
+    assert accounted.epsilon <= other.epsilon <= accounted.epsilon * 1.001
 
 
 def test_one_of_several_costs_what_the_worst_costs_and_runs_cost_more():
@@ -240,18 +243,18 @@ def test_one_of_several_costs_what_the_worst_costs_and_runs_cost_more():
         either = OneOf((near, unknown))
         for event in (either, BestOfNegativeBinomial(0.0, 0.3, unknown), BestOfPoisson(2.0, unknown)):
             # Alone, either part has an accountant of its own.
-            own = max(account(part, 1e-5, "replace_one").epsilon for part in (near, unknown))
-            assert account(event, 1e-5, "replace_one").epsilon == (own if event is either else math.inf)
+            largest = max(account(alternative, 1e-5, "replace_one").epsilon for alternative in (near, unknown))
+            assert account(event, 1e-5, "replace_one").epsilon == (largest if event is either else math.inf)
             assert account(Composed((event, near)), 1e-5, "replace_one").epsilon == math.inf
 
 
 def counts(draw, runs, n_draws=4000):
     """Statistic of Pearson's test beside its quantile at 1e-9, with rare numbers put together."""
-    found = np.array([draw(bytes([*number.to_bytes(4, "big"), *bytes(28)])) for number in range(n_draws)])
+    draws = np.array([draw(bytes([*number.to_bytes(4, "big"), *bytes(28)])) for number in range(n_draws)])
     kept = np.flatnonzero(runs * n_draws >= 10)
-    observed = np.array([(found == index + 1).sum() for index in kept])
+    observed = np.array([(draws == index + 1).sum() for index in kept])
     expected = runs[kept] * n_draws
-    observed, expected = (np.append(some, n_draws - some.sum()) for some in (observed, expected))
+    observed, expected = (np.append(cells, n_draws - cells.sum()) for cells in (observed, expected))
     statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-3)).sum()
     return statistic, scipy.stats.chi2.isf(1e-9, len(kept))
 
@@ -278,5 +281,5 @@ def test_draws_out_of_range_are_refused_and_choices_are_uniform():
         with pytest.raises(ValueError, match="parameter="):
             poisson_runs(bytes(32), parameter)
     assert negative_binomial_runs(bytes(32), 0.0, 0.5) == negative_binomial_runs(bytes(32), 0.0, 0.5)
-    found = np.bincount(draw_choices(bytes(32), 5, 20_000), minlength=5)
-    assert ((found - 4000) ** 2 / 4000).sum() < scipy.stats.chi2.isf(1e-9, 4)
+    frequencies = np.bincount(draw_choices(bytes(32), 5, 20_000), minlength=5)
+    assert ((frequencies - 4000) ** 2 / 4000).sum() < scipy.stats.chi2.isf(1e-9, 4)

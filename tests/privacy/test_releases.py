@@ -35,26 +35,28 @@ def check_noise(noise, law):
     with each other, and no column has with what the next release holds, neither in values nor in sizes.
     """
     n, m = noise.shape
-    own, many = ALARM / m, ALARM / m**2
+    alarm_per_column, alarm_per_pair = ALARM / m, ALARM / m**2
     # Kolmogorov and Smirnov's test of all columns: the one that is furthest from the law has the least p-value.
-    shares, places = law.cdf(np.sort(noise, axis=0)), np.arange(1, n + 1)[:, None] / n
-    furthest = max((places - shares).max(), (shares - places).max() + 1 / n)
-    assert scipy.stats.kstwo.sf(furthest, n) > own, "another distribution"
+    shares, quantiles = law.cdf(np.sort(noise, axis=0)), np.arange(1, n + 1)[:, None] / n
+    furthest = max((quantiles - shares).max(), (shares - quantiles).max() + 1 / n)
+    assert scipy.stats.kstwo.sf(furthest, n) > alarm_per_column, "another distribution"
     spread = (noise**2).mean(axis=0) / law.var()
     # Mean squares are about normal, with the kurtosis of the law.
     error = math.sqrt((law.stats("k") + 2.0) / n)
-    assert np.abs(spread - 1.0).max() < 1.5 * scipy.stats.norm.isf(own) * error, f"spread {np.sqrt(spread)}"
+    assert np.abs(spread - 1.0).max() < 1.5 * scipy.stats.norm.isf(alarm_per_column) * error, (
+        f"spread {np.sqrt(spread)}"
+    )
     for tail in (1e-1, 1e-2, 3e-3):
         for beyond in ((noise > law.isf(tail)).sum(axis=0), (noise < law.ppf(tail)).sum(axis=0)):
-            assert scipy.stats.binom.sf(beyond - 1, n, tail).min() > own, "too many far out"
-            assert scipy.stats.binom.cdf(beyond, n, tail).min() > own, "too few far out"
-    bound = scipy.stats.norm.isf(many) / math.sqrt(n - 1)
+            assert scipy.stats.binom.sf(beyond - 1, n, tail).min() > alarm_per_column, "too many far out"
+            assert scipy.stats.binom.cdf(beyond, n, tail).min() > alarm_per_column, "too few far out"
+    bound = scipy.stats.norm.isf(alarm_per_pair) / math.sqrt(n - 1)
     # Ranks have no tails.
     for shown in (noise, np.abs(noise)):
         ranks = np.argsort(np.argsort(shown, axis=0), axis=0) / (n - 1) * math.sqrt(12) - math.sqrt(3)
-        together = np.abs(ranks.T @ ranks / n)
-        np.fill_diagonal(together, 0.0)
-        assert together.max() < bound, "numbers that have to do with each other"
+        correlations = np.abs(ranks.T @ ranks / n)
+        np.fill_diagonal(correlations, 0.0)
+        assert correlations.max() < bound, "numbers that have to do with each other"
         later = np.abs(ranks[1:].T @ ranks[:-1] / (n - 1))
         assert later.max() < bound, "releases that have to do with each other"
 
@@ -152,8 +154,8 @@ def test_linear_terms_and_minima_get_the_noise_of_the_record(case):
 def test_steps_of_descent_get_the_noise_of_the_record(case, batch_size):
     """Rows of zeros have no gradient without offsets: weights are the noise of two steps or four, added up."""
     labels, n_steps = LABELS % len(case.model().classes), 2 if batch_size is None else 4
-    own = {"fit_intercept": False, "learning_rate": 0.5, "average": "none", "batch_size": batch_size}
-    numbers, guarantees, _ = several(case, 0 * ROWS, labels, n=600, **own)
+    settings = {"fit_intercept": False, "learning_rate": 0.5, "average": "none", "batch_size": batch_size}
+    numbers, guarantees, _ = several(case, 0 * ROWS, labels, n=600, **settings)
     expected = len(ROWS) if batch_size is None else batch_size
     unit = [0.5 / expected * math.sqrt(n_steps) * guarantee.noise_scale for guarantee in guarantees]
     check_noise((numbers / np.array(unit)[:, None]).reshape(len(numbers), -1), scipy.stats.norm())
@@ -167,9 +169,9 @@ def test_steps_of_adam_get_the_noise_of_the_record(case):
     """
     n_classes, n = case.n_classes, 1000
     n_rows = 20 if case.relation == "replace_one" and n_classes > 2 else 10
-    own = {"fit_intercept": False, "epochs": 1, "average": "none", "max_grad_norm": 1e-3, "n_rows": n_rows}
+    settings = {"fit_intercept": False, "epochs": 1, "average": "none", "max_grad_norm": 1e-3, "n_rows": n_rows}
     rows = np.tile([1.0, 0.0], (n_rows, 1))
-    numbers, guarantees, _ = several(case, rows, np.zeros(n_rows, dtype=int), n=n, **own)
+    numbers, guarantees, _ = several(case, rows, np.zeros(n_rows, dtype=int), n=n, **settings)
     slopes = np.append(-(n_classes - 1.0), np.ones(n_classes - 1))
     gradient = np.outer(slopes / np.linalg.norm(slopes), [1.0, 0.0]).ravel() * 1e-3 * n_rows
     signs = np.sign(numbers)
@@ -181,10 +183,10 @@ def test_steps_of_adam_get_the_noise_of_the_record(case):
         assert (scipy.stats.binom.sf(ups - 1, n, chances) > ALARM / 10).all()
         assert (scipy.stats.binom.cdf(ups, n, chances) > ALARM / 10).all()
     centred = signs.reshape(n, -1) - signs.reshape(n, -1).mean(axis=0)
-    together = np.abs(centred.T @ centred / n)
-    np.fill_diagonal(together, 0.0)
+    correlations = np.abs(centred.T @ centred / n)
+    np.fill_diagonal(correlations, 0.0)
     # Products of signs are between -1 and 1: Hoeffding.
-    assert together.max() < 2.2 * math.sqrt(2 * math.log(2 * together.size / ALARM) / n)
+    assert correlations.max() < 2.2 * math.sqrt(2 * math.log(2 * correlations.size / ALARM) / n)
 
 
 @pytest.mark.parametrize("case", of("descent", "adam"))
@@ -236,21 +238,21 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
 )
 def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
     """Of what a recorder hears, in every release: counts, means, second moments and steps."""
-    found = []
+    draws = []
     for number in range(200):
         recorder = Recorder(number.to_bytes(32, "big"))
         path = case.model().release_path(ROWS, LABELS % case.n_classes, [2.0], 1, lambda *_, r=recorder: r)
-        stated = iter([part for part, count in leaves(path.guarantees[0].event) for _ in range(count)])
-        noise, part, more = [], None, False
+        stated = iter([release for release, count in leaves(path.guarantees[0].event) for _ in range(count)])
+        noise, release, more = [], None, False
         for call in recorder.calls:
-            part = part if more else next(stated)
-            unit = call.stated.sensitivity * part.noise_multiplier
+            release = release if more else next(stated)
+            unit = call.stated.sensitivity * release.noise_multiplier
             unit /= 2.0 if case.relation == "replace_one" and not call.stated.per_row else 1.0
             noise.append((call.released - call.given).ravel() / unit)
             more = call.stated.more
         assert next(stated, None) is None
-        found.append(np.concatenate(noise))
-    check_noise(np.array(found), scipy.stats.norm())
+        draws.append(np.concatenate(noise))
+    check_noise(np.array(draws), scipy.stats.norm())
 
 
 @pytest.mark.parametrize("case", of("moments"))
@@ -264,7 +266,7 @@ def test_least_squares_have_the_law_that_noise_of_the_record_gives_them(case):
     spread = diagonal / math.sqrt(2)
     # Beside a centre that differs from 0, rows of zeros are one unit vector; with the constant, another one.
     codes = simplex_codes(case.n_classes)
-    rng, found = np.random.default_rng(1), []
+    rng, solutions = np.random.default_rng(1), []
     for centre in path.centre[0]:
         length = np.linalg.norm(centre)
         row = np.append(-centre / length if length > 0 else 0 * centre, 0.2 / math.sqrt(0.96))
@@ -275,10 +277,10 @@ def test_least_squares_have_the_law_that_noise_of_the_record_gives_them(case):
         cross = rows.T @ codes[LABELS % case.n_classes] + rng.normal(size=(d, k)) * spread
         values, vectors = np.linalg.eigh(gram)
         weights = vectors @ np.diag(1 / np.hypot(values, spread * math.sqrt(d))) @ vectors.T @ cross
-        found.append((weights.T if k == 1 else codes @ weights.T)[:, :-1].ravel())
+        solutions.append((weights.T if k == 1 else codes @ weights.T)[:, :-1].ravel())
     ours = path.coef[0].reshape(n, -1)
     scale = 1 / math.hypot(1.0, 0.2 / math.sqrt(0.96))
-    for column, made in zip(ours.T, np.array(found).T * scale, strict=True):
+    for column, made in zip(ours.T, np.array(solutions).T * scale, strict=True):
         assert scipy.stats.ks_2samp(column, made).pvalue > ALARM / 10
 
 
@@ -347,14 +349,14 @@ def key_of(number):
 def test_the_statistics_of_whitening_get_the_noise_of_the_record():
     """With much noise, all that is released is noise; of what follows from it, the first of four is clipped."""
     rows = np.abs(ROWS) * 100
-    found = []
+    noise_of_draws = []
     for number in range(N):
         recorder = Recorder(number.to_bytes(32, "big"))
         scaled = scale_rows(rows, "whiten", 8, (3.0, 4.0, 5.0, 6.0), recorder, "add_remove")
         plain = scale_rows(rows, "whiten", 8, (3.0, 4.0, 5.0, 6.0), key_of(number), "add_remove")
         assert all(np.array_equal(a, b) for a, b in zip(scaled.features, plain.features, strict=True))
         assert np.array_equal(scaled.matrix, plain.matrix)
-        found.append([(call.released - call.given) / call.scale for call in recorder.calls])
+        noise_of_draws.append([(call.released - call.given) / call.scale for call in recorder.calls])
     scales = [call.scale / call.stated.sensitivity for call in recorder.calls]
     assert scales == pytest.approx([3.0, 4.0, 5.0, 6.0, 6.0], rel=1e-9)
-    check_noise(np.array([np.concatenate(draws) for draws in found]), scipy.stats.norm())
+    check_noise(np.array([np.concatenate(draws) for draws in noise_of_draws]), scipy.stats.norm())

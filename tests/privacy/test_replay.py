@@ -68,23 +68,25 @@ def terms_for_the_same_minima(case, first, second, calls):
     The proof of objective perturbation is about these: its change of variables goes from minima to linear terms.
     """
     model, terms = case.model(), calls[0]
-    found = (terms.released * terms.stated.grid).reshape(len(one_vs_rest_signs(first[1], case.n_classes)), -1)
-    smoothing = model._smoothing(2.0, len(found))
+    terms_of_objectives = (terms.released * terms.stated.grid).reshape(
+        len(one_vs_rest_signs(first[1], case.n_classes)), -1
+    )
+    smoothing = model._smoothing(2.0, len(terms_of_objectives))
     data = []
     for rows, labels in (first, second):
         rows = grid_rows(rows, float(model.data_norm))
         data.append(
             (rows.toarray() if scipy.sparse.issparse(rows) else rows, one_vs_rest_signs(labels, case.n_classes))
         )
-    moved = found.copy()
-    for k, term in enumerate(found):
+    moved = terms_of_objectives.copy()
+    for k, term in enumerate(terms_of_objectives):
         (rows, signs), _ = data
         tol = 1e-9 * model.C * model.data_norm
         minimum = solve_smoothed_hinge(rows, signs[k], float(model.C), smoothing, tol, term).coef
         for (rows, signs), sign in zip(data, (1.0, -1.0), strict=True):
             slopes = smoothed_hinge_slopes(signs[k] * (rows @ minimum), smoothing)
             moved[k] += sign * float(model.C) * (slopes * signs[k]) @ rows
-    change = np.linalg.norm(moved - found) / (terms.stated.sensitivity * terms.stated.grid)
+    change = np.linalg.norm(moved - terms_of_objectives) / (terms.stated.sensitivity * terms.stated.grid)
     assert change <= 1 + 1e-9, "linear terms cover less than gradients of neighbours are apart"
     return np.rint(moved.ravel() / terms.stated.grid).astype(np.int64), change
 
@@ -123,8 +125,8 @@ def played(case, first, second, row, recorder, path):
     instead, change = {}, 0.0
     if isinstance(path.guarantees[0].event, PerturbedObjectives):
         instead[0], change = terms_for_the_same_minima(case, first, second, recorder.calls)
-    left = np.delete(np.arange(len(first[1])), row) if case.relation == "add_remove" else None
-    replayer = Replayer(recorder.calls, left, instead)
+    kept_rows = np.delete(np.arange(len(first[1])), row) if case.relation == "add_remove" else None
+    replayer = Replayer(recorder.calls, kept_rows, instead)
     other = run(case, *second, replayer)
     needed = check_given(recorder.calls, replayer.calls, row, case.relation)
     assert released_bits(path) == released_bits(other)
@@ -139,19 +141,19 @@ def test_draws_belong_to_rows(case):
     """Whoever is removed shifts nobody's words; and where rows stand decides nothing but which words they have."""
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, case.n_classes, size=60)
-    whole, fewer = Recorder(bytes(32)), Recorder(bytes(32))
-    path = run(case, X, y, whole)
+    complete, fewer = Recorder(bytes(32)), Recorder(bytes(32))
+    path = run(case, X, y, complete)
     run(case, X[:-7], y[:-7], fewer)
-    steps = [call for call in whole.calls if call.kind == "steps"]
+    steps = [call for call in complete.calls if call.kind == "steps"]
     assert steps
     for call, other in zip(steps, [call for call in fewer.calls if call.kind == "steps"], strict=True):
         assert np.array_equal(call.drawn[:, :-7], other.drawn)
         # No step draws all or none, or the same rows as another.
         assert len({row.tobytes() for row in call.drawn}) == len(call.drawn)
     order = rng.permutation(60)
-    other = Replayer(whole.calls, order)
+    other = Replayer(complete.calls, order)
     assert released_bits(run(case, X[order], y[order], other)) == released_bits(path)
-    for call, moved in zip(whole.calls, other.calls, strict=True):
+    for call, moved in zip(complete.calls, other.calls, strict=True):
         assert np.array_equal(call.given, moved.given)
 
 
@@ -200,7 +202,7 @@ def test_what_is_released_is_as_near_to_the_optimum_as_is_recorded(case):
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, case.n_classes, size=60)
     name = "gap" if "gap" in case.method.declared else "tol"
-    found = []
+    distances = []
     for share in (1.0, 1e-3):
         model = case.model(n_landmarks=3)
         if name == "gap":
@@ -216,8 +218,8 @@ def test_what_is_released_is_as_near_to_the_optimum_as_is_recorded(case):
         exact = np.concatenate([(call.given * call.stated.grid).ravel() for call in calls])
         # Of objective perturbation, the noise moves the optimum, and has a grid of its own for every tolerance.
         terms = recorder.calls[0].released * recorder.calls[0].stated.grid if name == "tol" else 0.0
-        found.append((exact.reshape(-1 if case.method is PMSVMWPClassifier else 1, exact.size), recorded, terms))
-    (near, recorded, terms), (nearer, closer, other_terms) = found
+        distances.append((exact.reshape(-1 if case.method is PMSVMWPClassifier else 1, exact.size), recorded, terms))
+    (near, recorded, terms), (nearer, closer, other_terms) = distances
     n_problems = 1 if case.method is PMSVMWPClassifier or case.n_classes == 2 else case.n_classes
     away = np.linalg.norm((near - nearer).reshape(n_problems, -1), axis=1)
     rounding = 1e-3 * recorded

@@ -106,7 +106,9 @@ def test_laplace_noise_on_the_widest_grid_is_nowhere_below(moves, scale):
         one, other = laplace_cells(scale, move)
         first, second = np.outer(first, one).ravel(), np.outer(second, other).ravel()
         losses, inverse = np.unique(np.round(np.log(first / second), 9), return_inverse=True)
-        first, second = (np.bincount(inverse, weights=part, minlength=losses.size) for part in (first, second))
+        first, second = (
+            np.bincount(inverse, weights=probabilities, minlength=losses.size) for probabilities in (first, second)
+        )
     assert_nowhere_below(curve, first, second, 1e-9)
     # Continuous noise on one number is on its side, too, and its curve is met.
     far = sum(moves) / scale
@@ -137,9 +139,9 @@ def test_laplace_noise_has_its_closed_form(epsilon):
             exact = 1 - math.exp(-epsilon) * (1 - rate)
         assert exact * (1 - 1e-14) <= curve.true_positive_rate(rate) <= exact + 1e-9
     assert curve.guess(0.5) == pytest.approx(1 - 0.5 * math.exp(-epsilon / 2), abs=1e-9)
-    found = curve.mu
+    mu = curve.mu
     for rate in np.geomspace(SMALLEST_RATE, 0.5, 200):
-        assert gaussian_power(rate, found) >= curve.true_positive_rate(rate) * (1 - 1e-9)
+        assert gaussian_power(rate, mu) >= curve.true_positive_rate(rate) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 0.0), (2.0, 1e-5), (0.1, 0.2)])
@@ -192,20 +194,20 @@ def test_one_step_on_drawn_rows_is_nowhere_below_the_mixture(neighbours, sigma, 
 )
 def test_losses_give_what_the_pessimistic_account_gives(event, neighbours):
     curve = trade_off(event, neighbours)
-    parts = [
-        (part.event, part.count) if isinstance(part, SelfComposed) else (part, 1)
-        for part in (event.events if isinstance(event, Composed) else (event,))
+    event_counts = [
+        (component.event, component.count) if isinstance(component, SelfComposed) else (component, 1)
+        for component in (event.events if isinstance(event, Composed) else (event,))
     ]
-    losses = loss_distribution(parts, neighbours)
+    losses = loss_distribution(event_counts, neighbours)
     epsilons = np.linspace(0, float(losses.get_epsilon_for_delta(1e-6)), 100_001)
     deltas = np.asarray(losses.get_delta_for_epsilon(epsilons))
     for rate in RATES:
         up, down = np.exp(epsilons) * rate + deltas, 1 - np.exp(-epsilons) * (1 - rate - deltas)
-        found = curve.true_positive_rate(rate)
-        assert found <= min(up.min(), down.min()) + transform_slack(parts) + ABOVE
-        if not isinstance(parts[0][0], EpsilonDelta):
-            assert found >= min(up.min(), down.min(), 1.0) * (1 - 1e-9) - 1e-6
-    assert curve.advantage <= deltas[0] + transform_slack(parts) + ABOVE
+        power = curve.true_positive_rate(rate)
+        assert power <= min(up.min(), down.min()) + transform_slack(event_counts) + ABOVE
+        if not isinstance(event_counts[0][0], EpsilonDelta):
+            assert power >= min(up.min(), down.min(), 1.0) * (1 - 1e-9) - 1e-6
+    assert curve.advantage <= deltas[0] + transform_slack(event_counts) + ABOVE
 
 
 @pytest.mark.parametrize("rho", [1e-5, 0.003, 0.1, 2.0])

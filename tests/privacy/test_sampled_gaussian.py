@@ -197,8 +197,8 @@ def test_at_the_end_of_the_losses_round_off_does_no_harm(q, kind):
     end = math.log1p(-q) * (1.0 if kind == "REMOVE" else -1.0)
     epsilons = end * (1.0 + np.concatenate([[0.0], *(sign * 10.0 ** np.arange(-16.0, -3.0) for sign in (-1, 1))]))
     beyond = -np.expm1(epsilons) if kind == "REMOVE" else np.zeros(epsilons.size)
-    found = delta_of_losses(loss, 1.0, epsilons)
-    assert np.allclose(found, beyond, rtol=1e-3, atol=1e-3 * q)
+    deltas = delta_of_losses(loss, 1.0, epsilons)
+    assert np.allclose(deltas, beyond, rtol=1e-3, atol=1e-3 * q)
 
 
 @pytest.mark.parametrize(("sigma", "q"), [(0.6, 1.0), (0.4, 0.2), (3.0, 0.01)])
@@ -209,8 +209,8 @@ def test_losses_are_those_of_dp_accounting(sigma, q, relation):
         sigma, value_discretization_interval=1e-3, sampling_prob=q,
         neighboring_relation=dp_accounting.NeighboringRelation[kind],
     )  # fmt: skip
-    found = gaussian_losses(sigma, q, 1e-3, relation)
-    for ours, theirs in ((found, expected), (found.self_compose(7), expected.self_compose(7))):
+    losses = gaussian_losses(sigma, q, 1e-3, relation)
+    for ours, theirs in ((losses, expected), (losses.self_compose(7), expected.self_compose(7))):
         assert [ours.get_delta_for_epsilon(x) for x in (-1.0, 0.0, 0.5, 2.0)] == [
             theirs.get_delta_for_epsilon(x) for x in (-1.0, 0.0, 0.5, 2.0)
         ]
@@ -466,14 +466,14 @@ def test_a_folder_in_the_file_s_place_does_no_harm(folder):
 
 
 @pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("place", ["a file", "below a file", "read-only", "no home"])
-def test_without_a_writable_folder_it_is_computed(place, tmp_path, monkeypatch):
+@pytest.mark.parametrize("cache_folder", ["a file", "below a file", "read-only", "no home"])
+def test_without_a_writable_folder_it_is_computed(cache_folder, tmp_path, monkeypatch):
     first = sampled_gaussian_calibration(*REQUEST)
     (tmp_path / "file").write_text("")
     (tmp_path / "locked").mkdir(mode=0o555)
-    chosen = {"a file": "file", "below a file": "file/below", "read-only": "locked", "no home": ""}[place]
+    chosen = {"a file": "file", "below a file": "file/below", "read-only": "locked", "no home": ""}[cache_folder]
     monkeypatch.setenv("PRIVSVM_CACHE", str(tmp_path / chosen) if chosen else "")
-    if place == "no home":
+    if cache_folder == "no home":
         monkeypatch.setattr(calibrations, "cache_folder", lambda: None)
     forget()
     assert sampled_gaussian_calibration(*REQUEST) == first
@@ -550,8 +550,8 @@ def test_who_waits_too_long_computes(folder, monkeypatch, tmp_path):
 def test_the_round_off_of_transforms_is_taken_off_delta():
     """Epsilon at twice what the transforms may be wrong by is no less than the exact one at that."""
     for neighbours, factor in (("replace_one", 2), ("add_remove", 1)):
-        found = loss_distribution_epsilon([(Gaussian(5.0), 1)], 2e-10, neighbours)
-        assert found >= gaussian_epsilon(5.0 / factor, 1e-10)
+        epsilon = loss_distribution_epsilon([(Gaussian(5.0), 1)], 2e-10, neighbours)
+        assert epsilon >= gaussian_epsilon(5.0 / factor, 1e-10)
         assert gaussian_epsilon(5.0 / factor, 1e-10) > 1.005 * gaussian_epsilon(5.0 / factor, 2e-10)
 
 

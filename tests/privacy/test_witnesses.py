@@ -28,9 +28,9 @@ def test_discrete_witness_is_never_above_the_exact_epsilon_and_close(n, share, l
     all_seen = (all_p > 0) & (all_q > 0)
     delta = 10.0**log_delta
     exact = exact_epsilon(all_p[all_seen], all_q[all_seen], delta)
-    found = discrete_witness([(p[seen], q[seen])] * n_observations, delta, "replace_one", "d").epsilon
-    assert found <= exact * (1 + 1e-9) + 1e-12
-    assert found >= exact - n_observations * 2 * np.ptp(np.log(p[seen]) - np.log(q[seen])) / 2000
+    witness = discrete_witness([(p[seen], q[seen])] * n_observations, delta, "replace_one", "d").epsilon
+    assert witness <= exact * (1 + 1e-9) + 1e-12
+    assert witness >= exact - n_observations * 2 * np.ptp(np.log(p[seen]) - np.log(q[seen])) / 2000
 
 
 def test_equal_distributions_refute_nothing():

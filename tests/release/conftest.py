@@ -15,7 +15,7 @@ def run(*arguments):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code = main([str(part) for part in arguments])
+            code = main([str(argument) for argument in arguments])
         except SystemExit as stopped:
             code = stopped.code
     return code, out.getvalue(), err.getvalue()
@@ -50,7 +50,7 @@ def hospital(tmp_path_factory):
 
 
 @pytest.fixture
-def own(hospital, tmp_path):
+def hospital_copy(hospital, tmp_path):
     """A copy of the released folder, and of its ledger."""
     shutil.copytree(hospital / "model", tmp_path / "model")
     shutil.copy(hospital / "ledger.jsonl", tmp_path)

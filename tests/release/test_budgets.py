@@ -83,14 +83,14 @@ def test_the_fit_that_would_exceed_it_is_refused_and_keeps_no_model():
         PrivateSVMClassifier(allow_unsound=True).fit(X, Y)
 
 
-def _fit(place):
+def _fit(number):
     model().fit(X, Y)
 
 
 def test_processes_share_it():
     context = multiprocessing.get_context("fork")
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
-        workers = [context.Process(target=_fit, args=(place,)) for place in range(3)]
+        workers = [context.Process(target=_fit, args=(number,)) for number in range(3)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -301,7 +301,7 @@ def test_joblibs_workers_count_for_the_budget_that_is_open_however_old_they_are(
     assert set(in_workers(os.getenv, "PRIVSVM_BUDGET")) == {None}
 
 
-def _search(place):
+def _search(number):
     GridSearchCV(MODEL, {"C": [0.01, 0.1]}, cv=2, error_score="raise").fit(X, Y)
 
 
@@ -317,12 +317,12 @@ def test_a_search_in_a_worker_older_than_the_budget_is_refused():
 
 def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeypatch):
     """In a thread that the block does not wait for: it used to be free."""
-    inside, left, refused = threading.Event(), threading.Event(), []
+    inside, closed, refused = threading.Event(), threading.Event(), []
     release_path = PrivateSVMClassifier.release_path
 
     def slow(self, *arguments, **options):
         inside.set()
-        left.wait(60)
+        closed.wait(60)
         return release_path(self, *arguments, **options)
 
     def fit(model):
@@ -337,7 +337,7 @@ def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeyp
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
         thread.start()
         inside.wait(60)
-    left.set()
+    closed.set()
     thread.join()
     assert budget.spent is None
     assert len(refused) == 1
@@ -412,9 +412,9 @@ def _to_train(kind, consent):
         return kind(model(), {"C": [0.1, 1.0]}, epsilon=1.0, mean_runs=2)
     if kind is PublicSchema:
         return SCHEMA
-    known = inspect.signature(kind).parameters
+    parameters = inspect.signature(kind).parameters
     chosen = {"classes": [0, 1], "n_rows": len(Y), "epsilon": 1.0, "allow_unsound": consent}
-    return kind(**{name: value for name, value in chosen.items() if name in known})
+    return kind(**{name: value for name, value in chosen.items() if name in parameters})
 
 
 @pytest.mark.parametrize("consent", [False, True], ids=["", "allow_unsound"])

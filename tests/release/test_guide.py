@@ -57,15 +57,15 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
         elif language == "sh":
             ran += [in_shell(line) for line in block.splitlines()]
         else:
-            found = {}
-            exec(compile(block, "guide.md", "exec"), found)
-            assert found["model"].protection_.unit == "person"
+            outputs = {}
+            exec(compile(block, "guide.md", "exec"), outputs)
+            assert outputs["model"].protection_.unit == "person"
     assert ran == ["schema", "inspect", "plan", "release", "verify", "card", "predict"]
     assert Path("predicted.csv").read_text().count("\n") == 51
     (block,) = [block for block in blocks if block.page == "docs/production.md"]
-    found = {}
-    exec(compile(block.text, block.page, "exec"), found)
-    assert found["alarm"].shape == (1,)
+    outputs = {}
+    exec(compile(block.text, block.page, "exec"), outputs)
+    assert outputs["alarm"].shape == (1,)
 
 
 def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
@@ -95,9 +95,9 @@ def test_its_figures_are_computed():
     noise = [Gaussian(gaussian_noise_multiplier(epsilon, 1e-5)) for epsilon in (1.0, 2.0, 4.0)]
     one, two, four = (math.ceil(100 * trade_off(event, "add_remove").guess(0.5)) for event in noise)
     assert f"right at most {one} times in 100; at 2, {two}; at 4, {four} (Gaussian noise" in text
-    said = " ".join((GUIDE.parent / "explain.md").read_text(encoding="utf-8").split())
-    assert f"at epsilon 1, no result becomes more than {math.e:.1f} times as likely" in said
-    assert f"he is right at most {one} times in 100, even if" in said
+    page_text = " ".join((GUIDE.parent / "explain.md").read_text(encoding="utf-8").split())
+    assert f"at epsilon 1, no result becomes more than {math.e:.1f} times as likely" in page_text
+    assert f"he is right at most {one} times in 100, even if" in page_text
     assert [f"{epsilon:g}" for epsilon in (default_delta(parse_schema(yaml.safe_load(SCHEMA))), LARGEST_DELTA)] == [
         "1e-05",
         "0.0001",

@@ -33,7 +33,7 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(60, 2))
-    rows = [f"p{place // 3},{a},{b},{int(a > 0)}" for place, (a, b) in enumerate(x)]
+    rows = [f"p{row_index // 3},{a},{b},{int(a > 0)}" for row_index, (a, b) in enumerate(x)]
     (folder / "t.csv").write_text("\n".join(["who,a,b,y", *rows]))
     columns = {"who": "ignore", "a": {"bounds": [-1, 1], "fill": "middle"}, "b": {"bounds": [-1, 1], "fill": "middle"}}
     per_row = {"name": "small", "label": "y", "classes": [0, 1], "prescaled": False, "columns": columns}
@@ -53,7 +53,7 @@ def once(small, folder, name, epsilon=1.0, persons=False, **options):
 @pytest.mark.parametrize("persons", [False, True])
 def test_the_total_is_that_of_one_accountant(small, tmp_path, persons):
     epsilons = (1.0, 0.5, 0.5)
-    done = [once(small, tmp_path, f"m{place}", epsilon, persons) for place, epsilon in enumerate(epsilons)]
+    done = [once(small, tmp_path, f"m{number}", epsilon, persons) for number, epsilon in enumerate(epsilons)]
     guarantees = [one.entry.guarantee for one in done]
     total = done[-1].total
     assert [one.entry.epsilon for one in done] == pytest.approx(epsilons)
@@ -146,17 +146,17 @@ def _killed_at(moment, small, folder):
         os._exit(code)
     os.close(writer)
     with os.fdopen(reader) as handle:
-        said = handle.read()
-    return os.waitpid(pid, 0)[1], said
+        output = handle.read()
+    return os.waitpid(pid, 0)[1], output
 
 
 def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
     once(small, tmp_path / "warm", "model")
     (tmp_path / "whole").mkdir()
-    status, said = _killed_at(-1, small, tmp_path / "whole")
+    status, output = _killed_at(-1, small, tmp_path / "whole")
     assert status == 0
-    calls = int(said)
-    moments = sorted({round(place) for place in np.linspace(1, calls, 24)})
+    calls = int(output)
+    moments = sorted({round(call) for call in np.linspace(1, calls, 24)})
     assert len(moments) >= 20
     spent_before_the_kill = 0
     for moment in moments:
@@ -186,7 +186,7 @@ def _in_another_process(small, folder, name):
 def test_two_processes_at_once_compose(small, tmp_path):
     once(small, tmp_path, "m")
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_in_another_process, args=(small, tmp_path, f"m{place}")) for place in range(4)]
+    workers = [context.Process(target=_in_another_process, args=(small, tmp_path, f"m{number}")) for number in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -216,7 +216,7 @@ def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_p
     budget = compose([guarantee] * 3).epsilon_proved * 1.001
     context = multiprocessing.get_context("fork")
     gate = context.Barrier(4)
-    names = [f"m{place}" for place in range(4)]
+    names = [f"m{number}" for number in range(4)]
     workers = [context.Process(target=_if_it_may, args=(small, tmp_path, name, gate, budget)) for name in names]
     for worker in workers:
         worker.start()
@@ -228,9 +228,9 @@ def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_p
     assert ledger.total("small").epsilon <= budget
     # What was refused left no model behind.
     models = {entry.model for entry in ledger.entries()}
-    found = {json.loads((tmp_path / name / "model.json").read_text())["digest"]
+    digests = {json.loads((tmp_path / name / "model.json").read_text())["digest"]
              for name in ["m", *names] if (tmp_path / name).exists()}  # fmt: skip
-    assert found == models
+    assert digests == models
     assert not list(tmp_path.glob(".*.part"))
 
 
@@ -318,24 +318,24 @@ def test_links_to_a_ledger_share_its_lock(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "link.jsonl").symlink_to(tmp_path / "ledger.jsonl")
     with Ledger(tmp_path / "ledger.jsonl").locked():
-        second = threading.Thread(target=_locks, args=(tmp_path / "other" / "link.jsonl", found := []))
+        second = threading.Thread(target=_locks, args=(tmp_path / "other" / "link.jsonl", outcomes := []))
         second.start()
         second.join()
-    assert "locked by another release" in found[0]
+    assert "locked by another release" in outcomes[0]
 
 
-def _locks(path, found):
+def _locks(path, outcomes):
     try:
         with Ledger(path, wait=0.01).locked():
-            found.append("it was free")
+            outcomes.append("it was free")
     except PrivSVMError as error:
-        found.append(str(error))
+        outcomes.append(str(error))
 
 
-@pytest.mark.parametrize("place", ["/dev/zero", "."])
-def test_what_is_no_file_is_no_ledger(small, tmp_path, place):
+@pytest.mark.parametrize("path", ["/dev/zero", "."])
+def test_what_is_no_file_is_no_ledger(small, tmp_path, path):
     with pytest.raises(PrivSVMError, match="is no file; give --ledger"):
-        once(small, tmp_path, "m", ledger=Ledger(place))
+        once(small, tmp_path, "m", ledger=Ledger(path))
 
 
 def test_a_ledger_on_a_read_only_disk_is_found_before_training(small, tmp_path, monkeypatch):

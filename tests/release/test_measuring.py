@@ -46,29 +46,31 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
     held = rng.random(n) < 0.5
     held[row] = measures
     recipe = Recipe("softmax_dpsgd", {"epochs": 2})
-    found = []
+    records = []
     with pytest.MonkeyPatch.context() as patch:
         for rows, labels in (first, second):
-            removed = kind == "removed" and bool(found)
+            removed = kind == "removed" and bool(records)
             away = np.delete(held, row) if removed else held
-            patch.setattr("privsvm.release.recipes.held_back_rows", lambda *_, own=away: own)
+            patch.setattr("privsvm.release.recipes.held_back_rows", lambda *_, rows=away: rows)
             # Rows keep their draws: those that train, and under add_remove the public one after them.
             trains = np.append(np.flatnonzero(~held), [-1] if relation == "add_remove" else []).astype(int)
             kept = np.flatnonzero(trains != row) if removed else None
-            source = Replayer(found[0][1], kept) if found else Recorder(bytes(32))
-            patch.setattr("privsvm.base.estimators.system_source", lambda own=source: own)
+            source = Replayer(records[0][1], kept) if records else Recorder(bytes(32))
+            patch.setattr("privsvm.base.estimators.system_source", lambda source=source: source)
             budget = {"epsilon": 2.0, "delta": 1e-5, "neighbours": relation, "hold_back": 0.4}
             rows = np.clip(rows, -1, 1)
-            found.append((train(rows, labels, declared(rows=9), recipe=recipe, source=source, **budget), source.calls))
-    (one, calls), (other, again) = found
+            records.append(
+                (train(rows, labels, declared(rows=9), recipe=recipe, source=source, **budget), source.calls)
+            )
+    (one, calls), (other, again) = records
     assert [call.kind for call in calls] == ["steps", "laplace"]
-    place = int(np.flatnonzero(np.flatnonzero(~held) == row)[0]) if not measures else 0
+    position = int(np.flatnonzero(np.flatnonzero(~held) == row)[0]) if not measures else 0
     if measures:
         assert np.array_equal(calls[0].given, again[0].given)
         assert check_given(calls[1:], again[1:], row, relation) <= 1.0
     else:
         assert np.array_equal(calls[1].given, again[1].given)
-        assert check_given(calls[:1], again[:1], place, relation) <= 1.0
+        assert check_given(calls[:1], again[:1], position, relation) <= 1.0
     assert released_bits(one.estimator._path) == released_bits(other.estimator._path)
     assert dataclasses.replace(one.measured, number=None) == dataclasses.replace(other.measured, number=None)
     assert one.protection == other.protection
@@ -148,14 +150,18 @@ def test_one_of_several_events_costs_what_the_dearest_does():
 
 def test_tails_are_those_of_a_convolution():
     rng = np.random.default_rng(0)
-    for number, share, cells, scale, together in ((30, 0.8, 1, 2.0, 1), (12, 0.3, 2, 0.7, 1), (20, 0.6, 1, 3.0, 5)):
+    for number, share, cells, scale, answers_per_unit in (
+        (30, 0.8, 1, 2.0, 1),
+        (12, 0.3, 2, 0.7, 1),
+        (20, 0.6, 1, 3.0, 5),
+    ):
         right, wrong = 0.7 * number, 0.4 * number
-        counts = NoisyCounts(right=right, wrong=wrong, cells=cells, scale=scale, answers_per_unit=together)
-        drawn = number // together
+        counts = NoisyCounts(right=right, wrong=wrong, cells=cells, scale=scale, answers_per_unit=answers_per_unit)
+        drawn = number // answers_per_unit
         noise = rng.laplace(scale=scale, size=(2, 200_000, cells)).sum(axis=2)
-        hits = together * rng.binomial(drawn, share, size=200_000)
-        said = (1 - share) * (hits + noise[0]) - share * (drawn * together - hits + noise[1])
-        simulated = np.mean(said >= (1 - share) * right - share * wrong)
+        hits = answers_per_unit * rng.binomial(drawn, share, size=200_000)
+        statistic = (1 - share) * (hits + noise[0]) - share * (drawn * answers_per_unit - hits + noise[1])
+        simulated = np.mean(statistic >= (1 - share) * right - share * wrong)
         # Five and a half standard deviations of the simulation, and the grid.
         limit = 5.5 * math.sqrt(simulated / 200_000) + 2e-3
         assert tail_probability(counts, share, number) == pytest.approx(simulated, abs=limit)
@@ -164,28 +170,35 @@ def test_tails_are_those_of_a_convolution():
         NoisyCounts(right=45 + move, wrong=5 - move, cells=1, scale=1e-4, number=50) for move in (-0.01, 0.01)
     )
     assert tail_probability(below, 0.8, 50) == pytest.approx(binom.sf(44, 50, 0.8), rel=1e-6)
-    known = binomtest(45, 50).proportion_ci()
-    assert (share_interval(below)[0], share_interval(above)[1]) == pytest.approx((known.low, known.high), abs=1e-6)
+    clopper_pearson = binomtest(45, 50).proportion_ci()
+    assert (share_interval(below)[0], share_interval(above)[1]) == pytest.approx(
+        (clopper_pearson.low, clopper_pearson.high), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
-    ("number", "share", "cells", "scale", "together", "public"),
+    ("number", "share", "cells", "scale", "answers_per_unit", "public"),
     [(200, 0.9, 2, 2.0, 1, True), (60, 0.7, 1, 3.0, 1, False), (300, 0.95, 2, 5.0, 5, False), (9, 0.5, 1, 1.0, 1, 0)],
 )  # fmt: skip
-def test_intervals_hold_the_truth(number, share, cells, scale, together, public):
+def test_intervals_hold_the_truth(number, share, cells, scale, answers_per_unit, public):
     """Whether the truth is inside is asked of its own tails, which costs no search for the ends."""
     rng = np.random.default_rng(number)
     missed, draws = 0, 100
     for _ in range(draws):
-        hits = together * rng.binomial(number // together, share)
+        hits = answers_per_unit * rng.binomial(number // answers_per_unit, share)
         right, wrong = (n + rng.laplace(scale=scale, size=cells).sum() for n in (hits, number - hits))
-        common = {"cells": cells, "scale": scale, "number": number if public else None, "answers_per_unit": together}
-        for counts, own in (
+        common = {
+            "cells": cells,
+            "scale": scale,
+            "number": number if public else None,
+            "answers_per_unit": answers_per_unit,
+        }
+        for counts, interval_of in (
             (NoisyCounts(right=right, wrong=wrong, **common), share),
             (NoisyCounts(right=wrong, wrong=right, **common), 1 - share),
         ):
             error = 0.05 if public else 0.05 * 0.95
-            missed += max(tail_probability(counts, own, n) for n in counts.numbers(0.05)) < error / 2
+            missed += max(tail_probability(counts, interval_of, n) for n in counts.numbers(0.05)) < error / 2
     # At 5 % of error, more would be missed with a probability below 1e-7.
     assert missed <= binom.isf(1e-7, draws, 0.05)
 
@@ -205,12 +218,12 @@ def test_an_interval_is_wide_where_little_is_known():
 @pytest.fixture(scope="module")
 def measured_release(hospital, tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
-    said = run(
+    output = run(
         *("release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml", "--epsilon", 1),
         *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--hold-back", 0.2, "--without-inspection"),
     )
-    assert said[0] == 0, said
-    return folder, said[1]
+    assert output[0] == 0, output
+    return folder, output[1]
 
 
 def accuracy_on(model, table):
@@ -224,13 +237,13 @@ def accuracy_on(model, table):
 
 
 def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_release, hospital):
-    folder, said = measured_release
+    folder, output = measured_release
     record = verify(folder / "model")
     card = json.loads((folder / "model" / "card.json").read_text())
     measured = Measurement.from_json(card["measured"])
     assert measured.words == card["accuracy"]
-    assert card["accuracy"] in said
-    assert "20 % of the persons" in said
+    assert card["accuracy"] in output
+    assert "20 % of the persons" in output
     assert (measured.rows_per_unit, measured.number) == (5, None)
     estimate, low, high = measured.accuracy
     assert 0.0 <= low <= estimate <= high <= 1.0
@@ -238,16 +251,16 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     share = accuracy_on(folder / "model", hospital / "new.csv")
     right, wrong = math.fsum(measured.right), math.fsum(measured.wrong)
     counts = NoisyCounts(right=right, wrong=wrong, cells=2, scale=measured.scale, answers_per_unit=5)
-    for own, truth in (
+    for interval, truth in (
         (counts, share - 0.03),
         (dataclasses.replace(counts, right=wrong, wrong=right), 1.0 - share - 0.03),
     ):
-        assert max(tail_probability(own, max(truth, 0.0), number) for number in counts.numbers(1e-6)) > 1e-7
+        assert max(tail_probability(interval, max(truth, 0.0), number) for number in counts.numbers(1e-6)) > 1e-7
     assert 0.9 < record.protection.epsilon <= 1.0 + 1e-9
     assert record.protection.unit == "person"
     assert "95 % interval" in (folder / "model" / "card.html").read_text()
     line = json.loads((folder / "ledger.jsonl").read_text())
-    assert [part["kind"] for part in line["guarantee"]["event"]["events"]] == ["composed", "laplace"]
+    assert [event["kind"] for event in line["guarantee"]["event"]["events"]] == ["composed", "laplace"]
     assert run("card", folder / "model")[1].count("95 % interval") == 2
 
 

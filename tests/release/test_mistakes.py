@@ -25,7 +25,7 @@ columns:
   a: {bounds: [0, 10], fill: middle}
   b: {categories: [u, v]}
 """
-ROWS = ["a,b,y", *(f"{place % 11},{'uv'[place % 2]},{place % 2}" for place in range(40))]
+ROWS = ["a,b,y", *(f"{index % 11},{'uv'[index % 2]},{index % 2}" for index in range(40))]
 X, Y = np.array([[-1.0, 0.5], [1.0, 0.2]] * 20), np.array([0, 1] * 20)
 
 
@@ -38,7 +38,7 @@ def folder(tmp_path):
 
 def released(folder, *more, data="t.csv", schema="s.yaml", out="m"):
     paths = {"--data": folder / data, "--schema": folder / schema, "--out": folder / out}
-    settings = [part for pair in paths.items() for part in pair]
+    settings = [argument for pair in paths.items() for argument in pair]
     return run("release", *settings, "--ledger", folder / "ledger.jsonl", "--epsilon", 1, "--without-inspection", *more)
 
 
@@ -83,8 +83,8 @@ def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, r
     code, out, err = released(folder, data="odd.csv")
     usual = released(folder, "--yes", data="t.csv", out="m2")
     assert code == usual[0] == 0
-    said = [text.splitlines()[0].partition(": ")[2] for text in (out, usual[1])]
-    assert said[0] == said[1]
+    summaries = [text.splitlines()[0].partition(": ")[2] for text in (out, usual[1])]
+    assert summaries[0] == summaries[1]
     assert finding not in out + err
     code, out, _ = run("inspect", folder / "odd.csv", "--schema", folder / "s.yaml")
     assert code == 0
@@ -95,9 +95,9 @@ def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, r
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RECORDS, st.integers(1, len(ROWS) - 1), st.sampled_from([(), ("--hold-back", 0.25)]))
 @example(b'1,"u,0', 3, ("--hold-back", 0.25))
-def test_no_record_decides_how_a_release_ends(folder, record, place, more):
+def test_no_record_decides_how_a_release_ends(folder, record, index, more):
     lines = [row.encode() for row in ROWS]
-    lines[place] = record
+    lines[index] = record
     (folder / "odd.csv").write_bytes(b"".join(line + b"\n" for line in lines))
     shutil.rmtree(folder / "m", ignore_errors=True)
     (folder / "ledger.jsonl").unlink(missing_ok=True)
@@ -285,7 +285,7 @@ def test_a_column_that_cannot_be_read_is_seen_by_inspect(folder):
     (folder / "s.yaml").write_text(
         SCHEMA + '  day: {date: "%d.%m.%Y", bounds: ["01.01.2020", "31.12.2020"], fill: middle}\n'
     )
-    rows = [f"{row},2020-03-{place % 28 + 1:02d}" for place, row in enumerate(ROWS[1:])]
+    rows = [f"{row},2020-03-{index % 28 + 1:02d}" for index, row in enumerate(ROWS[1:])]
     (folder / "t.csv").write_text("\n".join(["a,b,y,day", *rows]))
     code, out, _ = run("inspect", folder / "t.csv", "--schema", folder / "s.yaml", "--ledger", folder / "l")
     assert code == 0
@@ -296,7 +296,7 @@ def test_a_column_that_cannot_be_read_is_seen_by_inspect(folder):
 def test_predict_says_how_many_rows_are_malformed(hospital, tmp_path):
     lines = (hospital / "new.csv").read_text().splitlines()[:10]
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    code, whole, err = run("predict", hospital / "model", tmp_path / "t.csv", "--keep", "patient")
+    code, output, err = run("predict", hospital / "model", tmp_path / "t.csv", "--keep", "patient")
     assert (code, err) == (0, "")
     lines[3], lines[6] = lines[3].replace(",", ',"', 1), "\t"
     (tmp_path / "t.csv").write_text("\n".join(lines))
@@ -305,9 +305,9 @@ def test_predict_says_how_many_rows_are_malformed(hospital, tmp_path):
     assert err.startswith(
         f"warning: {tmp_path / 't.csv'}: 2 of 9 rows are malformed, line 4 has a quotation mark without"
     )
-    kept, changed = whole.splitlines(), out.splitlines()
-    assert [line for place, line in enumerate(kept) if place not in (3, 6)] == [
-        line for place, line in enumerate(changed) if place not in (3, 6)
+    kept, changed = output.splitlines(), out.splitlines()
+    assert [line for index, line in enumerate(kept) if index not in (3, 6)] == [
+        line for index, line in enumerate(changed) if index not in (3, 6)
     ]
     assert changed[3] == changed[6]
     assert changed[3].startswith(",")

@@ -108,10 +108,10 @@ columns:
 
 
 def of_lifelines(name: str) -> list[dict[str, str]]:
-    found = importlib.util.find_spec("lifelines")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("lifelines")
+    if spec is None or spec.origin is None:
         pytest.skip("the package lifelines, which ships the table, is not installed")
-    with open(Path(found.origin).parent / "datasets" / f"{name}.csv", newline="") as handle:
+    with open(Path(spec.origin).parent / "datasets" / f"{name}.csv", newline="") as handle:
         rows = list(csv.DictReader(handle))
     # Numbers of rows, in a column without a name.
     return [{column: cell for column, cell in row.items() if column} for row in rows]
@@ -153,15 +153,17 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
             writer.writerows(row for row, use in zip(table, chosen, strict=True) if use)
     Path("schema.yaml").write_text(schema)
 
-    said = [
+    outputs = [
         run("inspect", "train.csv", "--schema", "schema.yaml", "--ledger", "l"),
         run("release", "--data", "train.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "m", "--ledger", "l"),
         run("predict", "m", "test.csv", "--out", "predicted.csv"),
     ]
-    assert [code for code, *_ in said] == [0, 0, 0], said
+    assert [code for code, *_ in outputs] == [0, 0, 0], outputs
     # Cleveland writes ? for what is missing.
-    assert [line for line in said[0][1].splitlines() if "none of the categories" in line and "thal" not in line] == []
-    assert "released, epsilon 1 per row, delta 1e-05, proved" in said[1][1]
+    assert [
+        line for line in outputs[0][1].splitlines() if "none of the categories" in line and "thal" not in line
+    ] == []
+    assert "released, epsilon 1 per row, delta 1e-05, proved" in outputs[1][1]
 
     predicted = list(csv.DictReader(Path("predicted.csv").read_text().splitlines()))
     truth = np.array([row[label] for row, use in zip(table, held_out, strict=True) if use])

@@ -46,7 +46,7 @@ def test_the_command_shows_both(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "part"),
+    ("options", "message"),
     [
         (["--rows", 100, "--features", 5, "--prevalence", "nan"], "prevalence=nan"),
         (["--rows", 100, "--features", 5, "--prevalence", 1], "prevalence=1.0"),
@@ -57,7 +57,7 @@ def test_the_command_shows_both(monkeypatch):
         (["--rows", 100, "--features", -1], "schema.columns"),
     ],
 )
-def test_shapes_of_no_table_are_one_line(options, part):
+def test_shapes_of_no_table_are_one_line(options, message):
     code, _, err = run("plan", *options)
     assert (code, err.count("\n")) == (1, 1)
-    assert part in err
+    assert message in err

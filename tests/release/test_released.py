@@ -44,8 +44,8 @@ def test_a_released_model_predicts_rows_that_it_has_not_seen(hospital):
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=2e-6)
     order = shares[:, 1].argsort().argsort() + 1
     auc = (order[died].sum() - died.sum() * (died.sum() + 1) / 2) / (died.sum() * (~died).sum())
-    said = np.array([row["predicted"] == "yes" for row in predicted])
-    balanced = (said[died].mean() + (~said)[~died].mean()) / 2
+    predictions = np.array([row["predicted"] == "yes" for row in predicted])
+    balanced = (predictions[died].mean() + (~predictions)[~died].mean()) / 2
     print(f"per person, epsilon 1: AUC {auc:.2f}, balanced accuracy {balanced:.2f}")
     # Of 150 seeded releases, the logits of AUC are 2.56 on average with a deviation of .37, and balanced accuracies .84
     # with one of .04; AUC is .98 without privacy. The limit is 5.8 deviations away: below 1e-8.
@@ -148,26 +148,26 @@ print(model.predict(row)[0], model.guarantee_.status)
     assert done.stdout.split()[1] == "proved"
 
 
-def test_every_damage_is_found(own, hospital):
+def test_every_damage_is_found(hospital_copy, hospital):
     rng = np.random.default_rng(0)
-    names = sorted(path.name for path in (own / "model").iterdir())
+    names = sorted(path.name for path in (hospital_copy / "model").iterdir())
     assert names == ["card.html", "card.json", "model.json", "model.npz"]
     refused = 0
     for number in range(100):
-        path = own / "model" / names[number % 4]
+        path = hospital_copy / "model" / names[number % 4]
         data = bytearray(path.read_bytes())
-        place = int(rng.integers(len(data)))
+        byte_index = int(rng.integers(len(data)))
         if number % 8 < 4:
-            data[place] ^= 1 << int(rng.integers(8))
+            data[byte_index] ^= 1 << int(rng.integers(8))
         else:
-            del data[place:]
+            del data[byte_index:]
         path.write_bytes(data)
         with pytest.raises(PrivSVMError) as caught:
-            verify(own / "model")
+            verify(hospital_copy / "model")
         refused += "\n" not in str(caught.value)
         shutil.copy(hospital / "model" / path.name, path)
     assert refused == 100
-    verify(own / "model")
+    verify(hospital_copy / "model")
 
 
 def forge(folder, **changes):
@@ -189,18 +189,18 @@ def forge(folder, **changes):
     (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
 
 
-def test_a_forger_who_computes_digests_again_is_refused(own, hospital):
-    good = ("verify", own / "model", "--key", hospital / "signer.pub")
+def test_a_forger_who_computes_digests_again_is_refused(hospital_copy, hospital):
+    good = ("verify", hospital_copy / "model", "--key", hospital / "signer.pub")
     assert run(*good)[0] == 0
-    code, _, err = run("verify", own / "model", "--key", hospital / "other.pub")
+    code, _, err = run("verify", hospital_copy / "model", "--key", hospital / "other.pub")
     assert (code, "another key signed it" in err) == (1, True)
     # Without a key this is another release's folder, whole in itself.
-    forge(own / "model", accuracy="as good as any", date="2020-01-01")
-    assert run("verify", own / "model")[0] == 0
+    forge(hospital_copy / "model", accuracy="as good as any", date="2020-01-01")
+    assert run("verify", hospital_copy / "model")[0] == 0
     code, _, err = run(*good)
     assert (code, "the card was edited" in err) == (1, True)
-    forge(own / "model", epsilon=0.1)
-    code, _, err = run("verify", own / "model")
+    forge(hospital_copy / "model", epsilon=0.1)
+    code, _, err = run("verify", hospital_copy / "model")
     assert (code, "its event gives" in err) == (1, True)
 
 
@@ -209,18 +209,18 @@ def edits_of(value):
     if isinstance(value, dict):
         yield {**value, "added": 1}
         for name, item in value.items():
-            yield {other: own for other, own in value.items() if other != name}
-            yield {f"{other}_" if other == name else other: own for other, own in value.items()}
+            yield {other: kept_value for other, kept_value in value.items() if other != name}
+            yield {f"{other}_" if other == name else other: kept_value for other, kept_value in value.items()}
             for edited in edits_of(item):
                 yield {**value, name: edited}
     elif isinstance(value, list):
         yield [*value, "added"]
         if value[::-1] != value:
             yield value[::-1]
-        for place, item in enumerate(value):
-            yield value[:place] + value[place + 1 :]
+        for index, item in enumerate(value):
+            yield value[:index] + value[index + 1 :]
             for edited in edits_of(item):
-                yield [*value[:place], edited, *value[place + 1 :]]
+                yield [*value[:index], edited, *value[index + 1 :]]
     elif isinstance(value, bool) or value is None:
         yield not value
     else:
@@ -232,15 +232,15 @@ def arrays_edited(arrays):
     """Every array of a model changed in one number, in its type or shape, taken out or renamed; and one more."""
     yield {**arrays, "added": np.zeros(2)}
     for name, array in arrays.items():
-        others = {other: own for other, own in arrays.items() if other != name}
+        others = {other: kept_array for other, kept_array in arrays.items() if other != name}
         yield others
         yield {**others, f"{name}_": array}
         yield {**arrays, name: array.astype(np.complex128)}
         yield {**arrays, name: array[None]}
-        for place in {0, array.size - 1} if array.size else ():
+        for index in {0, array.size - 1} if array.size else ():
             changed = array.copy()
             # The last bit of a number.
-            changed.reshape(-1).view(np.uint8)[place * array.itemsize] ^= 1
+            changed.reshape(-1).view(np.uint8)[index * array.itemsize] ^= 1
             yield {**arrays, name: changed}
 
 
@@ -256,8 +256,8 @@ def written(folder, record, card):
         (folder / name).write_text(canonical_json(content, indent=1) + "\n")
 
 
-def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(own, hospital):
-    folder, key = own / "model", hospital / "signer.pub"
+def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospital_copy, hospital):
+    folder, key = hospital_copy / "model", hospital / "signer.pub"
     good = {path.name: path.read_bytes() for path in folder.iterdir()}
     card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
     edits = refused = 0
@@ -318,15 +318,15 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(own, h
 
 def lacking(content):
     """Give every content that lacks one key, or has a value of another type there."""
-    for place, value in content.items():
+    for key, value in content.items():
         # `written` computes these again.
-        if place not in ("digest", "arrays"):
-            yield {name: item for name, item in content.items() if name != place}
-            yield content | {place: [1] if isinstance(value, (str, float, int)) else 1}
+        if key not in ("digest", "arrays"):
+            yield {name: item for name, item in content.items() if name != key}
+            yield content | {key: [1] if isinstance(value, (str, float, int)) else 1}
 
 
-def test_cards_and_records_that_lack_something_are_one_line_each(own, hospital, capsys):
-    folder = own / "model"
+def test_cards_and_records_that_lack_something_are_one_line_each(hospital_copy, hospital, capsys):
+    folder = hospital_copy / "model"
     good = {path.name: path.read_bytes() for path in folder.iterdir()}
     card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
     for edited in lacking(card):
@@ -348,8 +348,8 @@ def test_cards_and_records_that_lack_something_are_one_line_each(own, hospital, 
     [{"unit": {"kind": "person", "rows": 9}}, {"relation": "replace_one"}, {"status": "none"}],
     ids=lambda changes: next(iter(changes)),
 )
-def test_a_card_that_promises_something_else_than_its_record_is_refused(own, changes):
-    folder = own / "model"
+def test_a_card_that_promises_something_else_than_its_record_is_refused(hospital_copy, changes):
+    folder = hospital_copy / "model"
     card = json.loads((folder / "card.json").read_text()) | changes
     card["digest"] = content_digest(card, "digest", "signature")
     (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
@@ -375,8 +375,8 @@ def in_place(folder, arrays, **changes):
 
 
 @pytest.mark.parametrize("name", ["coef", "intercept", "mean", "n_frequencies", "frequencies", "feature_mean", "lower"])
-def test_arrays_of_other_sizes_and_types_are_no_model(own, name):
-    folder = own / "model"
+def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
+    folder = hospital_copy / "model"
     with np.load(folder / "model.npz") as stored:
         array = stored[name]
     odd = [array[None], array.astype(complex), array.astype(str), np.ones(()), np.ones((*array.shape[:-1], 77))]
@@ -403,25 +403,27 @@ def test_arrays_of_other_sizes_and_types_are_no_model(own, name):
         ("constant", 3, {"class_scores": (1, 1, 2)}),
     ],
 )
-def test_no_arrays_of_a_model_are_read_beside_their_ends(own, kind, n_classes, shapes):
+def test_no_arrays_of_a_model_are_read_beside_their_ends(hospital_copy, kind, n_classes, shapes):
     arrays = {name: np.ones(shape) for name, shape in shapes.items()}
     if "kernel" in kind:
         arrays["kernel_parameters"] = np.array([1.0, 1.0, 3.0, 0.0])
     classes = [str(number) for number in range(n_classes)]
     with pytest.raises(PrivSVMError, match=r"array|for the 3 features"):
-        privsvm.load(in_place(own / "model", arrays, kind=kind, classes=classes, n_features=3, table=None))
+        privsvm.load(in_place(hospital_copy / "model", arrays, kind=kind, classes=classes, n_features=3, table=None))
 
 
 @pytest.mark.parametrize("parameters", [[7, 1, 3, 0], [-1, 1, 3, 0], [np.nan, 1, 3, 0], [2, 1, 1e300, 0], [1, 1, 3]])
-def test_a_kernel_that_nobody_knows_is_no_model(own, parameters):
+def test_a_kernel_that_nobody_knows_is_no_model(hospital_copy, parameters):
     arrays = {"support_vectors": np.ones((2, 3)), "pair_coef": np.ones((1, 1, 2, 1)), "intercept": np.ones((1, 1, 1))}
     arrays["kernel_parameters"] = np.array(parameters, dtype=np.float64)
     with pytest.raises(PrivSVMError, match="kernel_parameters"):
-        privsvm.load(in_place(own / "model", arrays, kind="kernel", n_features=3, classes=["a", "b"], table=None))
+        privsvm.load(
+            in_place(hospital_copy / "model", arrays, kind="kernel", n_features=3, classes=["a", "b"], table=None)
+        )
 
 
-def test_terminals_obey_no_card_ledger_or_name(own, tmp_path):
-    folder = own / "model"
+def test_terminals_obey_no_card_ledger_or_name(hospital_copy, tmp_path):
+    folder = hospital_copy / "model"
     forge(folder, accuracy="\x1b[2J all is\x9b1m well", recipe={"\x1b[31mname": "\x1b]0;title\x07"})
     (tmp_path / "x.csv").write_text("\x1b[31mage,b\n1,2\n")
     answers = [run("card", folder), run("verify", tmp_path / "a\nb\x1b[0m"), run("inspect", tmp_path / "x.csv")]
@@ -432,13 +434,15 @@ def test_terminals_obey_no_card_ledger_or_name(own, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.json", "card.json"])
-def test_files_of_a_newer_version_are_refused_in_one_line(own, name):
-    path = own / "model" / name
+def test_files_of_a_newer_version_are_refused_in_one_line(hospital_copy, name):
+    path = hospital_copy / "model" / name
     newest = {"model.json": MODEL_VERSION, "card.json": CARD_VERSION}[name]
     content = json.loads(path.read_text()) | {"version": newest + 1}
     content["digest"] = content_digest(content, "digest", "signature")
     path.write_text(canonical_json(content, indent=1) + "\n")
-    code, _, err = run("card" if name == "card.json" else "predict", own / "model", *(["x.csv"] * (name[0] == "m")))
+    code, _, err = run(
+        "card" if name == "card.json" else "predict", hospital_copy / "model", *(["x.csv"] * (name[0] == "m"))
+    )
     assert code == 1
     assert err.count("\n") == 1
     assert f"has version {newest + 1}, and {newest} is the newest known here; update PrivSVM" in err

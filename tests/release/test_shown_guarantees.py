@@ -77,15 +77,15 @@ def test_recipes_know_their_parameters_by_name():
 
 
 @pytest.mark.parametrize(
-    ("recipe", "said"),
+    ("recipe", "message"),
     [
         (Recipe("privsvm.methods.private_svm:PrivateSVMClassifier"), "nothing is known of other code"),
         (Recipe("private_svm", {"C": np.array([0.1, 0.2])}), "C is a ndarray; give a number or a word"),
         (Recipe("private_svm", {"epochs": 3}), "'epochs' is no parameter of a recipe"),
     ],
 )
-def test_recipes_hold_known_methods_and_plain_values(recipe, said, tmp_path):
-    with pytest.raises(PrivSVMError, match=said):
+def test_recipes_hold_known_methods_and_plain_values(recipe, message, tmp_path):
+    with pytest.raises(PrivSVMError, match=message):
         released(tmp_path, recipe=recipe)
 
 
@@ -221,8 +221,8 @@ def fitted(**options):
 
 def test_a_pickle_says_proved_only_by_its_event():
     model = fitted(classes=[0, 1])
-    whole = pickle.dumps(model)
-    assert pickle.loads(whole).guarantee_ == model.guarantee_
+    pickled = pickle.dumps(model)
+    assert pickle.loads(pickled).guarantee_ == model.guarantee_
     shown = model.guarantee_
     for name, value in {"epsilon_proved": 0.01, "delta": 1e-20, "randomness": "seeded", "facts": None}.items():
         other = object.__new__(Guarantee)

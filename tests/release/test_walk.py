@@ -91,16 +91,18 @@ def test_rows_are_read_as_they_are_meant(koeln):
     schema = parse_schema_of(koeln)
     X, y = training_table(koeln / "Patienten Köln.csv", schema)
     rows = spreadsheet(koeln / "again.csv")[1:]
-    places = [
-        place for person in range(40) for place in [n for n, row in enumerate(rows) if row[1] == 1000 + person][:3]
+    row_indices = [
+        row_index
+        for person in range(40)
+        for row_index in [n for n, row in enumerate(rows) if row[1] == 1000 + person][:3]
     ]
-    assert len(X) == len(places)
-    for row, place in zip(X, places, strict=True):
-        assert row[1] == pytest.approx((float(rows[place][3].replace(",", ".")) - 160) / 60)
-        crp = rows[place][4]
+    assert len(X) == len(row_indices)
+    for row, row_index in zip(X, row_indices, strict=True):
+        assert row[1] == pytest.approx((float(rows[row_index][3].replace(",", ".")) - 160) / 60)
+        crp = rows[row_index][4]
         assert row[2] == pytest.approx(((5 if crp in ("NA", "", "?") else float(crp.replace(",", "."))) - 150) / 150)
-        assert row[3:7].tolist() == [float(rows[place][5] == name) for name in (*STATIONS, "andere")]
-    assert [schema.ordered_classes[code] for code in y] == [rows[place][8] for place in places]
+        assert row[3:7].tolist() == [float(rows[row_index][5] == name) for name in (*STATIONS, "andere")]
+    assert [schema.ordered_classes[code] for code in y] == [rows[row_index][8] for row_index in row_indices]
 
 
 def parse_schema_of(folder):
@@ -113,10 +115,10 @@ def test_what_cannot_be_read_is_shown_by_inspect_with_its_remedy(koeln):
     (koeln / "s.yaml").write_text(SCHEMA.replace('decimal: ","\n', ""))
     code, out, _ = run("inspect", koeln / "Patienten Köln.csv", "--schema", koeln / "s.yaml")
     assert code == 0
-    found = {line.split(":")[0]: line for line in out.splitlines()[1:]}
-    assert 'set `decimal: ","`' in found["Größe (cm)"]
-    assert "values cannot be read, such as 'J'" in found["Raucher"]
-    assert "rows beyond the first 3" in found["Patient"]
+    findings = {line.split(":")[0]: line for line in out.splitlines()[1:]}
+    assert 'set `decimal: ","`' in findings["Größe (cm)"]
+    assert "values cannot be read, such as 'J'" in findings["Raucher"]
+    assert "rows beyond the first 3" in findings["Patient"]
     assert run("inspect", koeln / "Patienten Köln.csv")[0] == 0
 
 
@@ -174,17 +176,17 @@ def test_two_persons_whose_identifiers_are_one_number_stay_two(tmp_path):
         {"name": "n", "label": "y", "classes": [0, 1], "prescaled": False, "person": "who", "rows_per_person": 2}
         | {"columns": {"a": {"bounds": [0, 100], "fill": 0}}}
     )
-    lines = [f"{who},{place},{place % 2}" for place, who in enumerate(apart * 3)]
+    lines = [f"{who},{row_index},{row_index % 2}" for row_index, who in enumerate(apart * 3)]
     (tmp_path / "all.csv").write_text("\n".join(["who,a,y", *lines]))
     X, y = training_table(tmp_path / "all.csv", schema)
     assert len(X) == 2 * len(apart)
-    whole = {tuple(row) for row in np.column_stack([X, y]).tolist()}
+    all_rows = {tuple(row) for row in np.column_stack([X, y]).tolist()}
     for gone in apart:
         (tmp_path / "less.csv").write_text("\n".join(["who,a,y", *(li for li in lines if li.split(",")[0] != gone)]))
-        left = training_table(tmp_path / "less.csv", schema)
-        rest = {tuple(row) for row in np.column_stack(left).tolist()}
-        assert rest <= whole
-        assert len(whole - rest) == 2
+        fewer = training_table(tmp_path / "less.csv", schema)
+        rest = {tuple(row) for row in np.column_stack(fewer).tolist()}
+        assert rest <= all_rows
+        assert len(all_rows - rest) == 2
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -199,11 +201,11 @@ def test_which_rows_count_depends_on_their_own_person_alone(seed):
     for who in set(persons):
         mine = np.flatnonzero(np.array(persons) == who)
         # The first of their own, wherever they stand among others.
-        assert kept[mine].tolist() == [place < most for place in range(len(mine))]
+        assert kept[mine].tolist() == [order < most for order in range(len(mine))]
     blocks = Counter()
     cuts = sorted(rng.integers(0, len(persons), size=3))
-    parts = [bounded_contribution(part.tolist(), most, blocks) for part in np.split(np.array(persons), cuts)]
-    assert np.concatenate(parts).tolist() == kept.tolist()
+    block_choices = [bounded_contribution(block.tolist(), most, blocks) for block in np.split(np.array(persons), cuts)]
+    assert np.concatenate(block_choices).tolist() == kept.tolist()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_which_rows_count_depends_on_their_own_person_alone(seed):
 )
 def test_tables_of_odd_shapes_are_released(tmp_path, rows, features, positive):
     rng = np.random.default_rng(1)
-    names = [f"x {place}" for place in range(features)]
+    names = [f"x {column}" for column in range(features)]
     X = rng.uniform(0, 1, size=(rows, features)).round(3)
     y = rng.random(rows) < positive
     with open(tmp_path / "t.csv", "w", newline="") as handle:

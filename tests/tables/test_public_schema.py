@@ -45,11 +45,11 @@ CELLS = st.one_of(
 @given(st.lists(st.tuples(*[CELLS] * 6), min_size=1, max_size=8))
 def test_a_row_has_the_same_features_in_any_company(rows):
     encoder = Encoder(parse_schema(DECLARED))
-    together = encoder.features(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)))
-    assert np.abs(together).max() <= 1.0
-    for place, row in enumerate(rows):
+    all_features = encoder.features(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)))
+    assert np.abs(all_features).max() <= 1.0
+    for index, row in enumerate(rows):
         alone = Encoder(encoder.schema).features({name: [value] for name, value in zip(COLUMNS, row, strict=True)})
-        assert alone.tobytes() == together[place : place + 1].tobytes()
+        assert alone.tobytes() == all_features[index : index + 1].tobytes()
 
 
 def test_what_each_kind_of_column_becomes():
@@ -75,9 +75,9 @@ def test_what_each_kind_of_column_becomes():
 
 def test_a_declaration_survives_json_and_yaml(tmp_path):
     schema = parse_schema(DECLARED)
-    found = parse_schema(json.loads(canonical_json(schema.to_json())))
-    assert found == schema
-    assert list(found.columns) == list(schema.columns)
+    parsed = parse_schema(json.loads(canonical_json(schema.to_json())))
+    assert parsed == schema
+    assert list(parsed.columns) == list(schema.columns)
     (tmp_path / "s.yaml").write_text(SCHEMA)
     declared = read_schema(tmp_path / "s.yaml")
     assert parse_schema(declared.to_json()) == declared
@@ -174,7 +174,9 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
     folder = tmp_path / "raw"
     folder.mkdir()
     text = (tmp_path / "t.csv", folder / "t.csv")
-    rows = [f"{place},{place},{place / 100},a,f,2020-01-01,no,{'yes' if place > 20 else 'no'}" for place in range(40)]
+    rows = [
+        f"{number},{number},{number / 100},a,f,2020-01-01,no,{'yes' if number > 20 else 'no'}" for number in range(40)
+    ]
     for path in text:
         path.write_text("\n".join(["id,age,dose,ward,sex,day,smoker,died", *rows]))
     declared = without("name") | {"prescaled": False, "rows": 40}

@@ -68,11 +68,11 @@ class TestLinks:
         group_of = np.repeat(np.arange(40), 3)
         X = centres[group_of] + 0.01 * rng.standard_normal((120, 3))
         means = X.reshape(40, 3, 3).mean(axis=1)
-        found = audit_condensation(X, means, group_of, rng.standard_normal((50, 3)), rng)
-        assert found["linkage_rate"] == 1.0
-        assert found["guessing_rate"] == 1 / 40
-        assert found["groups_of_three"] == 40
-        assert found["third_member_error"] < 1e-12
+        audit = audit_condensation(X, means, group_of, rng.standard_normal((50, 3)), rng)
+        assert audit["linkage_rate"] == 1.0
+        assert audit["guessing_rate"] == 1 / 40
+        assert audit["groups_of_three"] == 40
+        assert audit["third_member_error"] < 1e-12
 
     def test_unrelated_rows_are_linked_as_often_as_guessed(self):
         rng = np.random.default_rng(0)
@@ -118,8 +118,8 @@ class TestMembership:
     def test_unrelated_to_the_members_it_is_guessing(self):
         rng = np.random.default_rng(0)
         X, others = rng.standard_normal((2, 2000, 3))
-        found = audit_condensation(X, rng.standard_normal((500, 3)), rng.integers(500, size=2000), others, rng)
-        assert found["membership_auc"] == pytest.approx(0.5, abs=0.04)
+        audit = audit_condensation(X, rng.standard_normal((500, 3)), rng.integers(500, size=2000), others, rng)
+        assert audit["membership_auc"] == pytest.approx(0.5, abs=0.04)
 
 
 class TestRowsPublishedAsTheyAre:
@@ -133,21 +133,21 @@ class TestRowsPublishedAsTheyAre:
         """What the area under the curve hides: a third of the members is certain."""
         rng = np.random.default_rng(0)
         X, others = rng.standard_normal((900, 6)), rng.standard_normal((400, 6))
-        found = audit_condensation(X, X[:300], np.arange(900) % 300, others, rng, means=False)
-        assert found["nearest_row"] == 0.0
-        assert found["certain_members"] == pytest.approx(1 / 3, abs=0.01)
-        assert found["membership_auc"] == pytest.approx(2 / 3, abs=0.03)
+        audit = audit_condensation(X, X[:300], np.arange(900) % 300, others, rng, means=False)
+        assert audit["nearest_row"] == 0.0
+        assert audit["certain_members"] == pytest.approx(1 / 3, abs=0.01)
+        assert audit["membership_auc"] == pytest.approx(2 / 3, abs=0.03)
         # Links and third members do not apply.
         assert all(
-            found[name] is None for name in ("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate")
+            audit[name] is None for name in ("groups_of_three", "third_member_error", "linkage_rate", "guessing_rate")
         )
 
     def test_means_of_unlike_rows_are_far_from_rows(self):
         rng = np.random.default_rng(0)
         X, means, group_of = grouped(900, 6, rng)
-        found = audit_condensation(X, means, group_of, X[:0], rng)
-        assert found["nearest_row"] > 0.2
-        assert found["certain_members"] is found["membership_auc"] is None
+        audit = audit_condensation(X, means, group_of, X[:0], rng)
+        assert audit["nearest_row"] > 0.2
+        assert audit["certain_members"] is audit["membership_auc"] is None
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -157,33 +157,33 @@ def test_units_of_the_features_do_not_matter(offset):
     others = X[:100] + 0.3 * X.std(axis=0)
     plain = audit_condensation(X, means, group_of, others, np.random.default_rng(1))
     units = np.array([1e-3, 1.0, 50.0, 1e4])
-    scaled = [(part + offset) * units for part in (X, means, others)]
-    found = audit_condensation(scaled[0], scaled[1], group_of, scaled[2], np.random.default_rng(1))
-    assert found == pytest.approx(plain, abs=1e-6)
+    scaled = [(table + offset) * units for table in (X, means, others)]
+    audit = audit_condensation(scaled[0], scaled[1], group_of, scaled[2], np.random.default_rng(1))
+    assert audit == pytest.approx(plain, abs=1e-6)
 
 
 class TestAudit:
     def test_it_is_for_json_and_repeatable(self):
         X, means, group_of = grouped(200, 3, np.random.default_rng(0))
         arguments = X, means, group_of, X + 1.0
-        found = audit_condensation(*arguments, np.random.default_rng(1), max_rows=50)
-        assert found["linked_rows"] == found["other_rows"] == 50
-        assert json.loads(json.dumps(found)) == found
-        assert audit_condensation(*arguments, np.random.default_rng(1), max_rows=50) == found
+        audit = audit_condensation(*arguments, np.random.default_rng(1), max_rows=50)
+        assert audit["linked_rows"] == audit["other_rows"] == 50
+        assert json.loads(json.dumps(audit)) == audit
+        assert audit_condensation(*arguments, np.random.default_rng(1), max_rows=50) == audit
 
     def test_dense_and_sparse_rows_give_the_same(self):
         X, means, group_of = grouped(100, 3, np.random.default_rng(0))
         dense = audit_condensation(X, means, group_of, X[:30] + 1.0, np.random.default_rng(1))
-        sparse = [scipy.sparse.csr_array(part) for part in (X, means, X[:30] + 1.0)]
-        found = audit_condensation(sparse[0], sparse[1], group_of, sparse[2], np.random.default_rng(1))
-        assert found == pytest.approx(dense, abs=1e-10)
+        sparse = [scipy.sparse.csr_array(table) for table in (X, means, X[:30] + 1.0)]
+        audit = audit_condensation(sparse[0], sparse[1], group_of, sparse[2], np.random.default_rng(1))
+        assert audit == pytest.approx(dense, abs=1e-10)
 
     def test_what_cannot_be_attacked_is_none(self):
         X = np.arange(4.0).reshape(2, 2)
-        found = audit_condensation(X, X, np.arange(2), np.zeros((0, 2)), np.random.default_rng(0))
-        assert found["third_member_error"] is None
-        assert found["membership_auc"] is None
-        assert found["linkage_rate"] == 1.0
+        audit = audit_condensation(X, X, np.arange(2), np.zeros((0, 2)), np.random.default_rng(0))
+        assert audit["third_member_error"] is None
+        assert audit["membership_auc"] is None
+        assert audit["linkage_rate"] == 1.0
 
     @pytest.mark.parametrize(
         ("changes", "message"),

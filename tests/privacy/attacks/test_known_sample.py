@@ -26,8 +26,8 @@ def z_scores(X):
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-def largest_error(block, columns, known, kernel, gamma):
-    return np.abs(recover_columns(block, known, columns[known], kernel, gamma) - columns).max()
+def largest_error(block, columns, known_indices, kernel, gamma):
+    return np.abs(recover_columns(block, known_indices, columns[known_indices], kernel, gamma) - columns).max()
 
 
 @given(
@@ -44,10 +44,10 @@ def test_as_many_rows_as_needed_give_all_others_and_one_fewer_does_not(kernel, f
     mixing = rng.standard_normal((features, features))
     columns = z_scores(rng.standard_normal((needed + unknown, features)) @ mixing)
     block = publish(columns, needed + more_columns, gamma, rng)
-    known = rng.permutation(len(columns))[:needed]
-    assert largest_error(block, columns, known, kernel, gamma) < 1e-8
+    known_indices = rng.permutation(len(columns))[:needed]
+    assert largest_error(block, columns, known_indices, kernel, gamma) < 1e-8
     if needed > 1:
-        assert largest_error(block, columns, known[1:], kernel, gamma) > 0.05
+        assert largest_error(block, columns, known_indices[1:], kernel, gamma) > 0.05
 
 
 @kernels
@@ -88,10 +88,10 @@ def test_entities_of_wdbc(kernel, gamma, features):
         columns = X[:, start : start + features]
         block = publish(columns, 56, gamma, rng)
         for _ in range(5):
-            known = rng.permutation(len(columns))[:needed]
-            assert largest_error(block, columns, known, kernel, gamma) < 1e-8
+            known_indices = rng.permutation(len(columns))[:needed]
+            assert largest_error(block, columns, known_indices, kernel, gamma) < 1e-8
             if needed > 1:
-                assert largest_error(block, columns, known[1:], kernel, gamma) > 0.1
+                assert largest_error(block, columns, known_indices[1:], kernel, gamma) > 0.1
 
 
 @kernels
@@ -100,8 +100,8 @@ def test_many_features_and_outlying_rows(kernel, gamma):
     columns = rng.standard_normal((600, 60))
     columns[::50, rng.integers(60)] = 30.0
     block = publish(columns, 80, gamma, rng)
-    known = rng.permutation(600)[: 60 + (gamma is not None)]
-    assert largest_error(block, columns, known, kernel, gamma) < 1e-8
+    known_indices = rng.permutation(600)[: 60 + (gamma is not None)]
+    assert largest_error(block, columns, known_indices, kernel, gamma) < 1e-8
 
 
 def test_entries_that_underflowed_are_left_out():
@@ -115,8 +115,8 @@ def test_entries_that_underflowed_are_left_out():
     partly = (readable < 60) & (readable > 10)
     assert partly.sum() >= 5
     assert (block == 0).any(axis=0).all()
-    known = np.concatenate([np.flatnonzero(partly)[:2], np.arange(100, 108)])
-    recovered = recover_columns(block, known, columns[known], "gaussian", gamma)
+    known_indices = np.concatenate([np.flatnonzero(partly)[:2], np.arange(100, 108)])
+    recovered = recover_columns(block, known_indices, columns[known_indices], "gaussian", gamma)
     assert np.abs(recovered - columns)[readable > 10].max() < 1e-8
     # A row of zeros only says that it is far from all others.
     assert readable[20] == 0
@@ -126,9 +126,12 @@ def test_entries_that_underflowed_are_left_out():
     assert curve.recovered_share[-1] > 1 - 20 / 270
     assert curve.error_at_rows_needed < 1e-8
     # Neither a known row without a readable entry nor the guess of a column is disturbed by such rows.
-    known[0] = 20
+    known_indices[0] = 20
     assert (
-        np.abs(recover_columns(block, known, columns[known], "gaussian", gamma) - columns)[readable > 10].max() < 1e-8
+        np.abs(recover_columns(block, known_indices, columns[known_indices], "gaussian", gamma) - columns)[
+            readable > 10
+        ].max()
+        < 1e-8
     )
     assert column_membership(block, columns[:, 3], "gaussian", gamma).residual < 1e-10
 
@@ -199,10 +202,10 @@ def test_constant_and_repeated_columns(kernel, gamma):
     one = z_scores(rng.standard_normal((60, 1)))
     columns = np.hstack([one, np.zeros((60, 1)), -one])
     block = publish(columns, 10, gamma, rng)
-    known = np.arange(1 + (gamma is not None))
-    assert largest_error(block, columns, known, kernel, gamma) < 1e-8
+    known_indices = np.arange(1 + (gamma is not None))
+    assert largest_error(block, columns, known_indices, kernel, gamma) < 1e-8
     report = audit_entity(block, columns, kernel, gamma, rng=0)
-    assert report["recovered_at"] == known.size
+    assert report["recovered_at"] == known_indices.size
     assert report["membership"]["true_column_residual"] < 1e-10
     constant = audit_entity(publish(columns[:, 1:2], 10, gamma, rng), columns[:, 1:2], kernel, gamma, rng=0)
     assert constant["membership"] == {"true_column_residual": None, "random_residual": None}
