@@ -68,7 +68,7 @@ class Script:
             cell_numbers = whole_numbers(cells)
             moment = cell_numbers.T @ cell_numbers
             assert np.array_equal(exact_moments(cells, codes), moment)
-            # What one row may move it, or half of what a replaced one may: less than what one row may.
+            # Contribution of one row, or half of the effect of a replaced one, which is smaller.
             factor = Fraction(relation_factor(mechanism.neighbours))
             self.sums.append((moment, Fraction(mechanism._exact_sensitivity * (1 + 1e-15) * 2.0**40) / factor))
             # With the cost of rounding, on the grid of the noise.

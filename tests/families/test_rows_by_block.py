@@ -156,7 +156,7 @@ def test_where_the_cache_cannot_be_passed_by_it_is_used(share, moment, tmp_path,
     def refuse(path, flags):
         if moment == "opening":
             raise OSError(errno.EINVAL, "no such way of reading")
-        # Of a file that is written, nothing can be read.
+        # A file open for writing cannot be read.
         return os.open(tmp_path / "other", os.O_WRONLY | os.O_CREAT)
 
     monkeypatch.setattr(row_blocks, "_CACHED_SHARE", share)
@@ -293,5 +293,5 @@ def test_bounds_that_keep_zeros_make_no_dense_table(data, monkeypatch):
     for bounds, kind in ((None, scipy.sparse.csr_array), ((-3.0, 3.0), scipy.sparse.csr_array), ((-3, 2), np.ndarray)):
         seen.clear()
         fitted("recommended, few rows", X, data[1], bounds=bounds)
-        # What comes later are random features, or rows that a second moment has evened out.
+        # Later rows are random features, or rows that a second moment has evened out.
         assert seen[0] is kind

@@ -106,7 +106,7 @@ def test_no_release_moves_more_than_its_sensitivity(seed, kind, name, n, size):
         if relation == "add_remove":
             assert squared <= bound**2
         else:
-            # Of outer products of two unit rows: the root of 2, and not 2.
+            # Outer products of two unit rows differ by the root of 2, not by 2.
             assert squared <= (2 if what == "moment" else 4) * bound**2
     assert len(both[0].sums) == len(RECIPES[name].releases)
     for script in both:

@@ -197,7 +197,7 @@ def test_a_centre_without_noise_is_the_mean():
     rng = np.random.default_rng(2)
     cells = rows_to_scale(rng.normal(size=(500, 3)) + 1.0, "centre")
     assert np.allclose(noisy_centre(cells, 500, 1e-5, Silence()), cells.mean(axis=0) / ONE, rtol=1e-6)
-    # Where noise hides all there is, nothing is left.
+    # Nothing remains where noise hides all values.
     assert not noisy_centre(cells[:2], 500, 1e6, Silence()).any()
     assert share_of_centre(9, 1e9) == 0.02
     assert share_of_centre(9, 45.0) == pytest.approx(0.1)

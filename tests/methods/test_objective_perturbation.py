@@ -76,7 +76,7 @@ def test_no_privacy_loss_exceeds_what_the_proof_says(seed, kind, n, d, log_C, lo
         pulls = [-C * row[-1] * row[:-1] for row in old] + [C * row[-1] * row[:-1] for row in new]
         pulls = [np.asarray(pull) * (2.0 if relation == "replace_one" else 1.0) for pull in pulls]
         bound = largest_loss(pulls, term, s)
-        # Where a row is added, the determinants only help.
+        # The determinants only help where a row is added.
         determinants = 0.0 if relation == "add_remove" and len(new) else beta
         assert log_p - log_q <= bound + determinants + 1e-6 * (1 + abs(bound) + abs(log_p))
 
@@ -128,7 +128,7 @@ def test_the_audit_finds_noise_that_is_too_small(weaker, monkeypatch):
         built(self, **changes)
 
     X, y = scaled(load_breast_cancer)
-    # Where the curvature is what costs, a narrow margin shows it.
+    # A narrow margin shows the cost of the curvature.
     chosen = {"row_bound": {"C": 1e-3}, "curvature": {"C": 0.2, "smoothing": 0.075}}[next(iter(weaker))]
     model = model_for(2, neighbours="add_remove", **chosen)
     assert model.release_path(X, y, [2.0], 1, 0, audit=True).guarantees[0].witness.epsilon <= 2.0

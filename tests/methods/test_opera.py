@@ -314,7 +314,7 @@ def test_parameters_of_the_other_variant_are_unknown(make, name):
 
 def test_the_classic_bound():
     assert classic_noise_multiplier(0.5, 1e-5) == pytest.approx(2 * np.sqrt(2 * np.log(125_000)))
-    # Where it holds it asks for more noise than the analytic one.
+    # The classical bound asks for more noise than the analytic one where it holds.
     assert classic_noise_multiplier(0.5, 1e-5) > gaussian_noise_multiplier(0.5, 1e-5)
 
 

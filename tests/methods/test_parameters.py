@@ -20,7 +20,7 @@ rng = np.random.default_rng(0)
 Y = np.repeat([0, 1, 2], 16)
 X = np.clip(np.eye(3)[Y] + 0.4 * rng.normal(size=(48, 3)), -1.5, 1.5)
 
-# Where what is searched for shows: a few steps, terms that are there, rows that are cut.
+# Settings in which effects show: a few steps, non-zero terms, rows that are cut.
 COMMON = {"allow_unsound": True, "random_state": 0, "classes": [0, 1, 2]}
 SETTINGS = {
     "epochs": 3,
@@ -74,7 +74,7 @@ def outcome(method, values):
             return f"refused: {error}"
     path = getattr(model, "_path", None)
     arrays = [] if path is None else [array.tobytes() for array in path.arrays().values()]
-    # Where a parameter changes nothing but answers, they are computed.
+    # Answers are computed for parameters that change nothing else.
     answers = any(item.effect == "answers" for item in method.declared.values())
     values = model.decision_function(X).tolist() if answers else []
     public_answers = (values, hasattr(model, "predict_proba"))

@@ -77,7 +77,7 @@ def test_other_constants_choose_other_recipes():
     other.fit(rows(900, 22), np.arange(900) % 3)
     assert "40 steps" in model.recipe_
     assert "12 steps" in other.recipe_
-    # What is proved is proved of what was done.
+    # The proof covers the training that was done.
     assert other.recipe_ in other.guarantee_.mechanism
     assert other.guarantee_.event != model.guarantee_.event
 
@@ -167,7 +167,7 @@ def test_elsewhere_a_noisy_number_is_paid_for_and_nothing_else_depends_on_it(mon
     assert first.guarantee_.status == "seeded"
     assert first.guarantee_.facts.n_rows == "not used"
     assert [type(event) for event, _ in leaves(first.guarantee_.event)] == [Gaussian, Gaussian]
-    # What is trained sees the noisy number alone.
+    # Training sees the noisy number alone.
     seen = []
     plain = recommended.train
 

@@ -22,7 +22,7 @@ from privsvm_bench.datasets.prepared import rows_of_arrays
 ROWS = np.array([[0.0, 0.1, 0.3], [0.2, 0.0, 0.0], [1.0, 0.9, 0.0], [0.8, 1.0, 0.5]] * 3)
 LABELS = np.array([0, 0, 1, 1] * 3)
 
-# What is written into a good matrix afterwards, for each of its arrays.
+# Damage that is written into a good matrix, for each of its arrays.
 DAMAGE = {
     "index too large": ("indices", 0, 2**20),
     "negative index": ("indices", 1, -1),

@@ -15,13 +15,13 @@ from privsvm.base.released import ReleasedPath
 from privsvm.registry import estimator_class, implementations
 
 PRIVATE = [estimator_class(name) for name in implementations() if "epsilon" in estimator_class(name).declared]
-# What is released with noise, by the names of estimators and of paths.
+# Values released with noise, by the names of estimators and of paths.
 RELEASED = {
     "coef_", "intercept_", "dual_coef_", "centre_", "spread_", "mean_", "feature_mean_",
     "coef", "intercept", "pair_coef", "centre", "spread", "mean", "feature_mean",
 }  # fmt: skip
 N_ROWS, N_FEATURES = 83, 4
-# Of a search: the noisy count of the model that is kept.
+# The noisy count of the model that a search keeps.
 RELEASED |= {"best_score_"}
 RNG = np.random.default_rng(5)
 # Inside every bound, so that no step changes their bits; no number occurs twice, and none is round.
@@ -200,7 +200,7 @@ def test_whatever_is_chosen_all_but_the_released_numbers_is_public(relation, n_c
     if relation == "add_remove":
         others += [(rows[:40], labels[:40])]
     first = model().fit(rows, labels)
-    # Where a noisy number of rows is paid for, a recipe tells it.
+    # A recipe states the noisy number of rows that it paid for.
     paid = {".recipe_", "._why"} if relation == "add_remove" and getattr(first, "pays_for_counts", False) else set()
     assert first.guarantee_.status == "proved"
     for index, (other_rows, other_labels) in enumerate(others):

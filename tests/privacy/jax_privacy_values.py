@@ -56,7 +56,7 @@ def bounds(hits: int, runs: int, others: int, other_runs: int, delta: float, sig
     yield "counts", 1, auditor.epsilon_clopper_pearson(significance, delta, threshold_strategy=at)
     if runs + other_runs <= 20_000:
         yield "one_run", 1, auditor.epsilon_one_run(significance, delta, threshold_strategy=at)
-    # Of a score of two values there are three thresholds; all are corrected for, and the two at the ends show nothing.
+    # A score of two values has three thresholds; all are corrected for, and the two at the ends show nothing.
     yield "f_dp", auditor._fn_counts.size, auditor.epsilon_from_gdp(significance, delta, eps_tol=1e-9)
 
 

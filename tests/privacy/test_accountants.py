@@ -145,7 +145,7 @@ def exact_gaussian_delta(epsilon, signal):
 @pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-5, 0.1])
 @pytest.mark.parametrize("signal", [1e-3, 0.2, 1.0, 5.0, 30.0])
 def test_gaussian_noise_against_200_bits(signal, delta):
-    # What one row adds is half of what a replaced one moves.
+    # The contribution of one row is half of what a replaced row moves.
     computed = account(Gaussian(1.0 / signal), delta, "add_remove").epsilon
     assert computed == account(Gaussian(2.0 / signal), delta, "replace_one").epsilon
     if computed == 0:

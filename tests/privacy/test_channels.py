@@ -74,7 +74,7 @@ def test_neighbours_are_told_apart_by_nothing_but_released_numbers(case, capfd, 
     for first, second in (several[start % len(several)], several[(start + 1) % len(several)]):
         one, other = (told(case.model().set_params(random_state=1), *rows, capfd, caplog) for rows in (first, second))
         assert one["error"] is None
-        # Where rows come and go, the recipe has a noisy number of them, which is paid for.
+        # Under add_remove the recipe pays for a noisy number of rows.
         paid = {"recipe_"} if case.model().pays_for_counts and case.relation == "add_remove" else set()
         assert {**one, **dict.fromkeys(paid)} == {**other, **dict.fromkeys(paid)}
 

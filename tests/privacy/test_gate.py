@@ -467,7 +467,7 @@ def test_whoever_passes_anything_has_seeded_the_noise(method):
         path = clone(fitted(method)).release_path(X, Y, [1.0], 1, **draw)
         assert path.guarantees[0].randomness == "seeded"
         assert (SECRET_SEED in path.guarantees[0].assumptions) == (path.guarantees[0].status == "seeded")
-    # What is not fitted keeps its seed: grid searches send it to other processes.
+    # An estimator that is not fitted keeps its seed: grid searches send it to other processes.
     assert pickle.loads(pickle.dumps(method(random_state=5))).random_state == 5
 
 

@@ -284,7 +284,7 @@ def test_neighbours_have_the_same_possible_releases(mechanism):
     ]  # fmt: skip
     assert np.array_equal(cells[1] - cells[0], np.ones(6))
     assert np.array_equal(cells[2] - cells[0], np.full(6, 2.0))
-    # What one vector releases with one noise, its neighbour releases with another one: one cell less.
+    # A neighbour releases the same value with other noise: one cell less.
     wanted = cells[0] - (cells[1] - cells[0])
     assert np.array_equal(wanted, mechanism.release(base - mechanism.grid, seeded_source(5, "test")) / mechanism.grid)
 

@@ -200,7 +200,7 @@ def test_noise_of_all_steps_and_problems_is_independent(case):
     check_noise(np.hstack(noise), scipy.stats.norm())
 
 
-# What comes after the centre takes a recipe long.
+# Default recipes only: the releases after the centre take long.
 CENTRES = [*of("moments"), *(case for case in of("recipe") if not case.values[0].chosen)]
 
 
@@ -208,7 +208,7 @@ CENTRES = [*of("moments"), *(case for case in of("recipe") if not case.values[0]
 def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     """Of rows of zeros it is noise, shrunk by a known share: its length and its direction have known laws."""
     n, d = 3000 if FAMILIES[str(case)] == "moments" else 500, 2
-    # Of few rows the recommended method buys no centre.
+    # The recommended method buys no centre for few rows.
     times = 1 if FAMILIES[str(case)] == "moments" else 40
     rows, labels = np.tile(0 * ROWS, (times, 1)), np.tile(LABELS % case.n_classes, times)
     model = case.model() if times == 1 else case.model(n_rows=len(rows))
@@ -232,7 +232,7 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     assert later.max() < scipy.stats.norm.isf(ALARM) / math.sqrt(len(ranks) - 1)
 
 
-# Where a released count divides the budget, the record states the sum alone: the replays compare that.
+# A budget divided by a released count has a record of the sum alone, which the replays compare.
 @pytest.mark.parametrize(
     "case", [case for case in of("recipe") if not {"features", "n_rows"} & set(case.values[0].chosen)]
 )

@@ -216,7 +216,7 @@ def test_what_is_released_is_as_near_to_the_optimum_as_is_recorded(case):
         model.release_path(X, y, [2.0], 1, lambda epsilon, repeat, recorder=recorder: recorder)
         calls = recorder.calls[1:] if name == "tol" else recorder.calls
         exact = np.concatenate([(call.given * call.stated.grid).ravel() for call in calls])
-        # Of objective perturbation, the noise moves the optimum, and has a grid of its own for every tolerance.
+        # Noise of objective perturbation moves the optimum, and its grid depends on the tolerance.
         terms = recorder.calls[0].released * recorder.calls[0].stated.grid if name == "tol" else 0.0
         distances.append((exact.reshape(-1 if case.method is PMSVMWPClassifier else 1, exact.size), recorded, terms))
     (near, recorded, terms), (nearer, closer, other_terms) = distances

@@ -139,7 +139,7 @@ CLONES = {
     "RFE": {"n_features_to_select": 1},
     "StackingClassifier": {"cv": 2},
 }
-# Those that fit regressors, transform alone, fit nothing, or ask for weights of rows, which ours do not take.
+# Meta-estimators that fit regressors, transform alone, fit nothing, or ask for weights of rows, which ours do not take.
 NO_FITS = {
     "AdaBoostClassifier", "AdaBoostRegressor", "BaggingRegressor", "FeatureUnion", "FrozenEstimator", "RANSACRegressor",
     "StackingRegressor", "VotingRegressor",

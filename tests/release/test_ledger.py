@@ -226,7 +226,7 @@ def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_p
     ledger = Ledger(tmp_path / "ledger.jsonl")
     assert [entry.number for entry in ledger.entries()] == [1, 2, 3]
     assert ledger.total("small").epsilon <= budget
-    # What was refused left no model behind.
+    # Refused releases leave no model behind.
     models = {entry.model for entry in ledger.entries()}
     digests = {json.loads((tmp_path / name / "model.json").read_text())["digest"]
              for name in ["m", *names] if (tmp_path / name).exists()}  # fmt: skip

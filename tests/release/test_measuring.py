@@ -100,7 +100,7 @@ def test_who_measures_is_drawn_by_units_alone(relation):
         assert binomtest(int(number), 400, 0.25).pvalue > 1e-7
     assert not np.array_equal(held, held_back_rows(units, 0.25, relation, seeded_source(1, "held")))
     rates = np.mean([held_back_rows(np.arange(40), 0.25, relation, seeded_source(s, "r")) for s in range(400)], axis=0)
-    # Of 40 places, with 400 draws each: the smallest p-value is below 1e-8 with a probability of 4e-7.
+    # Error bound for 40 positions, with 400 draws each: the smallest p-value is below 1e-8 with a probability of 4e-7.
     assert min(binomtest(round(rate * 400), 400, 0.25).pvalue for rate in rates) > 1e-8
 
 

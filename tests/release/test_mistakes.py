@@ -221,7 +221,7 @@ def test_tables_that_are_written_otherwise_have_the_same_predictions(hospital, t
         rows = list(csv.reader(handle))[:40]
     folder = tmp_path / "Mappe mit Leerzeichen und \u00fc"
     folder.mkdir()
-    # What is between quotes may hold delimiters and quotes.
+    # Quoted texts may hold delimiters and quotes.
     added = {"a column more": ["more", *(['a "b",c'] * 39)]}.get(change, [None] * 40)
     turned = [[*row, *([cell] if cell else [])][:: -1 if "turned" in change else 1]
               for row, cell in zip(rows, added, strict=True)]  # fmt: skip

@@ -181,6 +181,6 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
     print(f"{len(table)} rows, epsilon 1 per row: AUC {auc:.2f}, balanced accuracy {balanced:.2f} on held-out rows")
     assert 0.0 <= auc <= 1.0
     if "actg175" in schema:
-        # Of 200 seeded releases, the logits of AUC are 1.06 on average with a deviation of .13; AUC is .84 without
+        # In 200 seeded releases, the logits of AUC are 1.06 on average with a deviation of .13; AUC is .84 without
         # privacy. The limit is 8 deviations away.
         assert auc > 0.5

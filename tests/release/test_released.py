@@ -47,7 +47,7 @@ def test_a_released_model_predicts_rows_that_it_has_not_seen(hospital):
     predictions = np.array([row["predicted"] == "yes" for row in predicted])
     balanced = (predictions[died].mean() + (~predictions)[~died].mean()) / 2
     print(f"per person, epsilon 1: AUC {auc:.2f}, balanced accuracy {balanced:.2f}")
-    # Of 150 seeded releases, the logits of AUC are 2.56 on average with a deviation of .37, and balanced accuracies .84
+    # In 150 seeded releases, the logits of AUC are 2.56 on average with a deviation of .37, and balanced accuracies .84
     # with one of .04; AUC is .98 without privacy. The limit is 5.8 deviations away: below 1e-8.
     assert auc > 0.6
 
@@ -114,8 +114,8 @@ def test_the_folder_holds_no_row_and_no_seed(hospital):
     usable = (columns != 0) & (np.abs(columns) < 1)
     private = np.unique(columns[usable])
     assert not np.isin(numbers, private).any()
-    # Of the model's 1,700 numbers and 5,300 private ones 0.1 are equal by chance when rounded to 24 bits: five are with
-    # a probability near 1e-7, and all three of one row with one below that.
+    # Among the model's 1,700 numbers and 5,300 private ones 0.1 are equal by chance when rounded to 24 bits: five are
+    # with a probability near 1e-7, and all three of one row with one below that.
     rounded = numbers.astype(np.float32)
     assert np.isin(private.astype(np.float32), rounded).sum() < 5
     assert not np.isin(columns[usable.all(axis=1)].astype(np.float32), rounded).all(axis=1).any()
@@ -278,7 +278,7 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospit
         if "digest" in edited:
             edited["digest"] = content_digest(edited, "digest", "signature")
         (folder / "card.json").write_text(canonical_json(edited, indent=1) + "\n")
-        # Of the digest itself, whose change is undone by computing it again, nothing is left.
+        # An edit of the digest itself is undone by computing it again.
         if edited != card:
             refuses()
     of_card = edits

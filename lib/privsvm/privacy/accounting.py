@@ -545,7 +545,7 @@ def loss_distribution(
     return _composed(tuple(_merged(event_counts, group)), loss_grid(event_counts, points, group), neighbours, group)
 
 
-# What is proved and what is risked are computed from the same one.
+# Cached: the proof and the risk are computed from the same distribution.
 @functools.lru_cache(maxsize=2)
 def _composed(event_counts: tuple[tuple[Event, int], ...], width: float, neighbours: Neighbours, group: int) -> Any:
     """Compose privacy loss distributions on a grid."""

@@ -71,7 +71,7 @@ _GOLDEN, _SEARCH_STEPS = 0.5 * (math.sqrt(5.0) - 1.0), 52
 _ORDERS = np.linspace(-8.0, 8.0, 4001)
 _SMALLEST_EXCESS = 0.01
 
-# What has a privacy loss distribution.
+# Events with a privacy loss distribution.
 _LOSS_KINDS = {Gaussian, Laplace, PoissonSampled, EpsilonDelta, ExponentialMechanism}
 
 _EventCounts = Sequence[tuple[Event, int]]
@@ -356,7 +356,7 @@ def _corner_curve(event: PerturbedObjectives, neighbours: Neighbours) -> _Curve 
         return None
 
     def delta(epsilon: float) -> float:
-        # What `delta_of_minima` takes off.
+        # The share of delta that `delta_of_minima` takes off.
         return min(corner_delta(max(epsilon - start, 0.0), *arguments) * (1.0 + 2.0**-48), 1.0)
 
     return _curve_from(start, delta)

@@ -172,7 +172,7 @@ def test_curve(kernel, gamma):
             assert worst > 0.1
             assert share == 0.0
     assert curve.recovered_at == needed
-    # What is known of some directions already helps.
+    # Knowledge of some directions already helps.
     assert curve.rms_error[needed - 2] < curve.rms_error[0]
     # In units of a column's spread.
     scaled = columns * np.array([1e3, 1, 1, 1, 1, 1])
