@@ -26,8 +26,8 @@ from privsvm.errors import PrivSVMError
 from privsvm.families.gradients import noisy_training
 from privsvm.families.moments import centred_training, scaled_descent
 from privsvm.methods import recommended
+from privsvm.numerics.rows import row_blocks
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks, RowsByBlock
-from privsvm.numerics.rows.rows import row_blocks
 
 N, D, C = 2500, 6, 3
 CASES = {
