@@ -183,10 +183,10 @@ def _risk(options: argparse.Namespace) -> int:
     from privsvm.base.model_file import read_model
 
     record = read_model(options.model)[1]
-    unit, found = record.protection.unit, record.judged[1]
-    if found.epsilon is None:
+    unit, computed = record.protection.unit, record.judged[1]
+    if computed.epsilon is None:
         raise PrivSVMError(f"{options.model}: nothing is proved of this model, so no risk can be stated")
-    print(f"epsilon {found.epsilon:.4g} per {unit}, delta {found.delta:.3g}, computed again")
+    print(f"epsilon {computed.epsilon:.4g} per {unit}, delta {computed.delta:.3g}, computed again")
     print(f"Whoever knows everything else and guesses whether a {unit} was used")
     for prior in options.prior:
         right = _per_cent(record.risk(prior=prior).guess)
