@@ -170,8 +170,8 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _card(options: argparse.Namespace) -> int:
-    from privsvm.release.card import card_text, read_card
-    from privsvm.release.releasing import CARD, verify
+    from privsvm.release.card import CARD, card_text, read_card
+    from privsvm.release.verifying import verify
 
     # Recompute whatever is shown as proved.
     verify(options.model)
@@ -217,7 +217,7 @@ def _per_cent(share: float) -> str:
 
 def _verify(options: argparse.Namespace) -> int:
     from privsvm.release.ledger import Ledger
-    from privsvm.release.releasing import verify
+    from privsvm.release.verifying import verify
 
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
     protection, folder = record.protection, printable(str(options.model))

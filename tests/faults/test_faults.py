@@ -21,7 +21,8 @@ from privsvm.files import remove_leftovers, write_json, write_npz, write_text
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe
-from privsvm.release.releasing import release, verify
+from privsvm.release.releasing import release
+from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets import download
 from privsvm_bench.datasets.catalogue import DataFile

@@ -598,18 +598,18 @@ MUTANTS_OF_RECORDS = (
         f"{_SHOWN}test_a_ledger_holds_what_its_events_cost", says="DID NOT RAISE",
     ),
     _bug(
-        "cards are not put together again", "release/releasing.py",
+        "cards are not put together again", "release/verifying.py",
         "if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):",
         "if name not in card:",
         f"{_SHOWN}test_a_card_says_nothing_but_what_its_record_gives", says="assert",
     ),
     _bug(
-        "pages are not rendered again", "release/releasing.py",
+        "pages are not rendered again", "release/verifying.py",
         "not in [page.encode() for page in card_pages(card)]:", 'in [b""]:',
         f"{_SHOWN}test_a_page_is_rendered_again", says="DID NOT RAISE",
     ),
     _bug(
-        "a recipe on a card promises more than is proved", "release/releasing.py",
+        "a recipe on a card promises more than is proved", "release/verifying.py",
         "if not (epsilon >= trained.epsilon * (1.0 - 1e-6) and delta >= trained.delta):", "if not epsilon > 0.0:",
         f"{_SHOWN}test_a_recipe_promises_no_more_than_is_proved", says="DID NOT RAISE",
     ),

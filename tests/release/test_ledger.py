@@ -21,7 +21,8 @@ from privsvm.privacy.events import Composed
 from privsvm.privacy.gate import compose
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe
-from privsvm.release.releasing import RefusedError, release, verify
+from privsvm.release.releasing import RefusedError, release
+from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
 RECIPE = Recipe("private_svm", {"C": 0.02})

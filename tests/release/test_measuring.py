@@ -24,7 +24,7 @@ from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.measuring import Measurement, held_back_rows, scale_of
 from privsvm.release.recipes import Recipe, train
-from privsvm.release.releasing import verify
+from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
 

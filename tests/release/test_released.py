@@ -23,7 +23,7 @@ from privsvm.privacy.accountants import group_account
 from privsvm.privacy.risk import trade_off
 from privsvm.release.card import CARD_VERSION, card_page
 from privsvm.release.ledger import Ledger
-from privsvm.release.releasing import verify
+from privsvm.release.verifying import verify
 from privsvm.tables.schema import read_schema
 from privsvm.tables.tables import Encoder, read_chunks, training_table
 

@@ -22,7 +22,8 @@ from privsvm.registry import estimator_class, implementations
 from privsvm.release.card import card_page
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import FIXED, PARAMETERS, Recipe
-from privsvm.release.releasing import release, verify
+from privsvm.release.releasing import release
+from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
 TERMS = {

@@ -14,9 +14,20 @@ from privsvm.errors import printable
 from privsvm.models import Model, check_model
 from privsvm.release.measuring import Measurement
 
-__all__ = ["CARD_FORMAT", "CARD_VERSION", "card_content", "card_page", "card_pages", "card_text", "read_card"]
+__all__ = [
+    "CARD",
+    "CARD_FORMAT",
+    "CARD_VERSION",
+    "PAGE",
+    "card_content",
+    "card_page",
+    "card_pages",
+    "card_text",
+    "read_card",
+]
 
 CARD_FORMAT, CARD_VERSION = "privsvm card", 2
+CARD, PAGE = "card.json", "card.html"
 
 _NOT_MEASURED = "not stated, and not measured: `--hold-back 0.1` would measure it on rows that do not train"
 _NOT_COVERED = (

@@ -5,43 +5,35 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import hashlib
-import math
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from privsvm.base.model_file import (
     ARRAYS,
     RECORD,
-    ModelFile,
     content_digest,
     read_model,
     write_model,
 )
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.privacy.accountants import group_account
-from privsvm.privacy.gate import foreign_numbers
 from privsvm.privacy.guarantee import Neighbours
-from privsvm.release.card import CARD_FORMAT, card_content, card_page, card_pages, read_card
+from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_page
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
-from privsvm.release.measuring import Measurement, scale_of
+from privsvm.release.measuring import Measurement
 from privsvm.release.recipes import Recipe, default_delta, train
-from privsvm.release.signing import check_form, check_signature, signature_of
-from privsvm.tables.schema import Schema, parse_schema
+from privsvm.release.signing import signature_of
+from privsvm.tables.schema import Schema
 from privsvm.tables.tables import units_table
-from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
 
-__all__ = ["CARD", "RefusedError", "Released", "release", "verify"]
+__all__ = ["RefusedError", "Released", "release"]
 
-CARD, PAGE, _DRAFT = "card.json", "card.html", "card.draft.json"
-_AGAIN, _COUNTS, _MOST_ANSWERS = "get the folder again", ("right", "wrong"), 1e9
+_DRAFT = "card.draft.json"
 
 
 class RefusedError(PrivSVMError):
@@ -315,153 +307,3 @@ def _finish(draft_folder: Path, out: Path, entry: Entry, key: str | os.PathLike[
         os.chmod(path, 0o644)
     os.chmod(draft_folder, 0o755)  # nosec B103
     os.rename(draft_folder, out)
-
-
-def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement | None:
-    """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
-    stated, covered = card.get("measured"), scale_of(record.judged[0])
-    if stated is None:
-        if covered is not None:
-            raise ValueError("it is paid for, and missing")
-        return None
-    # Intervals take time, the more so for absurd numbers: those that are possible come first.
-    counts = [stated.get(name) for name in _COUNTS]
-    if any(not isinstance(class_counts, list) or len(class_counts) != len(record.classes) for class_counts in counts):
-        raise ValueError("it has no counts for each class")
-    numbers = [*counts[0], *counts[1], stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
-    possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
-    if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
-        raise ValueError("its scale or noise is not that of the guarantee, or its counts are of no rows")
-    measurement = Measurement.from_json(stated)
-    return measurement
-
-
-def _check_terms(record: ModelFile) -> None:
-    """Raise ValueError where schema or recipe of a record contradict its guarantee, or its noise was seeded."""
-    (guarantee, _), protection = record.judged, record.protection
-    if guarantee.status != "proved":
-        raise ValueError(f"nothing is proved ({guarantee.reason or 'its noise was seeded'})")
-    if record.table is not None:
-        schema = parse_schema(record.table, "the schema", released=True)
-        unit = ("person", schema.rows_per_person) if schema.person else ("row", 1)
-        declared = None if guarantee.facts is None else guarantee.facts.declared_rows
-        if (protection.unit, protection.rows) != unit or schema.rows != declared:
-            raise ValueError("the guarantee is for another unit or number of rows than the schema declares")
-    parameters = record.recipe.get("parameters")
-    terms = parameters if isinstance(parameters, dict) else {}
-    # The recipe speaks of the training, which may be cheaper than the measurement beside it.
-    event: Any = guarantee.event
-    event = event.events[0] if scale_of(guarantee) is not None else event
-    trained = group_account(event, 1, float(guarantee.delta or 0.0), guarantee.neighbours or "replace_one")
-    epsilon, delta = terms.get("epsilon", math.inf), terms.get("delta", math.inf)
-    if not (epsilon >= trained.epsilon * (1.0 - 1e-6) and delta >= trained.delta):
-        raise ValueError("the recipe says a smaller epsilon or delta than the guarantee")
-    if terms.get("neighbours", guarantee.neighbours) != guarantee.neighbours:
-        raise ValueError("the recipe says another relation than the guarantee")
-
-
-def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
-    """Raise PrivSVMError unless a card, and its page, say what its record gives."""
-    protection, guarantee = record.protection, record.judged[0]
-    card_terms = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
-    unit = {"kind": protection.unit, "rows": protection.rows}
-    if card_terms != (
-        record.digest,
-        protection.epsilon,
-        protection.delta,
-        guarantee.status,
-        guarantee.neighbours,
-        unit,
-    ):
-        raise PrivSVMError(
-            f"{folder / CARD}: says another epsilon, for others, or another model than {RECORD}; get the folder again"
-        )
-    try:
-        with foreign_numbers():
-            measured = _measurement_of(card, record)
-            datetime.date.fromisoformat(card["date"])
-    except ValueError as error:
-        raise PrivSVMError(f"{folder / CARD}: measured accuracy or date: {error}; get the folder again") from None
-    account = card["data"] if record.table is None else str(record.table.get("name"))
-    stated = None if measured is not None else card["accuracy"]
-    version = card["version"]
-    expected, first = (
-        card_content(
-            record, account, card["date"], stated, measured, version=version, first=first_version and version == 1
-        )
-        for first_version in (False, True)
-    )
-    for name, value in expected.items():
-        if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):
-            raise PrivSVMError(f"{folder / CARD}: {name} is not what {RECORD} gives; get the folder again")
-    ledger_entry = card["ledger"]
-    if (
-        ledger_entry["account"] != account
-        or ledger_entry["entry"] < 1
-        or not re.fullmatch("[0-9a-f]{64}", ledger_entry["head"])
-    ):
-        raise PrivSVMError(f"{folder / CARD}: ledger is no place of this data set's; get the folder again")
-    if read_regular_file(folder / PAGE, LARGEST_JSON, _AGAIN) not in [page.encode() for page in card_pages(card)]:
-        raise PrivSVMError(f"{folder / PAGE}: is not the page of {CARD}; get the folder again")
-
-
-def verify(
-    folder: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, ledger: Ledger | None = None
-) -> ModelFile:
-    """Check a released folder.
-
-    Parameters
-    ----------
-    folder : path-like
-        As `release` made it.
-    key : path-like or None
-        Public key of whoever signed the card. Without it, accidents are found and forgeries are not.
-    ledger : Ledger or None
-        One that must hold the release.
-
-    Returns
-    -------
-    ModelFile
-        The record; its epsilon was computed again, also by an accountant of another kind, and the card put together
-        again from it. Of a card's words, the stated accuracy and the date are the issuer's alone.
-
-    Raises
-    ------
-    PrivSVMError
-        One line for the first thing that does not match.
-    """
-    folder = Path(folder)
-    card = read_card(folder / CARD)
-    check_form(card.get("signature"))
-    if key is not None:
-        check_signature(str(card["digest"]), card.get("signature"), key)
-    if set(card["files"]) != {ARRAYS, RECORD, PAGE}:
-        raise PrivSVMError(f"{folder / CARD}: lists other files than a release has; get the folder again")
-    for path in sorted(folder.iterdir()):
-        if path.name not in (CARD, *card["files"]):
-            raise PrivSVMError(f"{path}: is none of the card's files; take it out of the folder")
-    for name, largest in ((RECORD, LARGEST_JSON), (PAGE, LARGEST_JSON), (ARRAYS, LARGEST_ARRAYS)):
-        try:
-            digest = hashlib.sha256(read_regular_file(folder / name, largest, _AGAIN)).hexdigest()
-        except FileNotFoundError:
-            raise PrivSVMError(f"{folder / name}: file not found; {_AGAIN}") from None
-        if digest != card["files"][name]:
-            raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; {_AGAIN}")
-    _, record = read_model(folder)
-    _check_card(folder, card, record)
-    guarantee = record.judged[0]
-    try:
-        with foreign_numbers():
-            _check_terms(record)
-            second = guarantee.verify().epsilon
-    except ValueError as error:
-        raise PrivSVMError(f"{folder / RECORD}: {error}; do not rely on it") from None
-    if second > guarantee.epsilon_proved * 1.02 + 1e-3:
-        raise PrivSVMError(
-            f"{folder / RECORD}: another accountant finds epsilon {second:.4g} per row; do not rely on it"
-        )
-    if ledger is not None:
-        heads = {(entry.head, entry.model) for entry in ledger.entries()}
-        if (card["ledger"]["head"], record.digest) not in heads:
-            raise PrivSVMError(f"{ledger.path}: does not hold this release; it was cut, or is another one's")
-    return record
