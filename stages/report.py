@@ -33,19 +33,21 @@ def main(arguments: list[str] | None = None) -> None:
     condensing = [options.timings / "_condense" / f"{name}.json" for name in {result.dataset for result in results}]
     files = reporting.report_files(
         results,
-        timings=records.read_timings(
-            path for name in options.results for path in records.timing_files(name, options.timings)
+        records=reporting.ReportRecords(
+            timings=records.read_timings(
+                path for name in options.results for path in records.timing_files(name, options.timings)
+            ),
+            condensing=records.read_condensing(
+                path for path in condensing if path.is_file() and results[0].condense != "none"
+            ),
+            attacks=records.attacks_of(results),
+            audits=records.read_audits(options.audits),
+            prepared=records.read_prepared(options.prepared),
         ),
-        condensing=records.read_condensing(
-            path for path in condensing if path.is_file() and results[0].condense != "none"
-        ),
-        attacks=records.attacks_of(results),
-        audits=records.read_audits(options.audits),
-        prepared=records.read_prepared(options.prepared),
         origin=reporting.provenance(),
         experiment=job.experiment or results[0].experiment,
         reference_epsilon=job.reference_epsilon,
-        own=job.own_datasets,
+        own_datasets=job.own_datasets,
     )
     # Compute all files before writing the first, so that a failure leaves the old ones.
     metrics = reporting.metrics_record(results, job.reference_epsilon)

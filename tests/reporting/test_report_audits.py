@@ -8,7 +8,7 @@ from typing import Any
 from synthetic_results import make_result, results_of
 
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
-from privsvm_bench.reporting import page_context, render_page
+from privsvm_bench.reporting import ReportRecords, page_context, render_page
 
 
 def cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:
@@ -41,7 +41,7 @@ AUDITS = [
 
 
 def test_the_chart_comes_after_the_first_screen() -> None:
-    page = render_page(RESULTS, audits=AUDITS)
+    page = render_page(RESULTS, records=ReportRecords(audits=AUDITS))
     offsets = [
         page.index(f'<section id="{name}"') for name in ("summary", "audits", "claims", "datasets", "guarantees")
     ]
@@ -54,8 +54,8 @@ def test_the_chart_comes_after_the_first_screen() -> None:
 
 
 def test_points_are_bounds_with_their_estimates_and_ceilings() -> None:
-    traces = page_context(RESULTS, audits=AUDITS)["figures"]["audits"]
-    methods = page_context(RESULTS, audits=AUDITS)["methods"]
+    traces = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["figures"]["audits"]
+    methods = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["methods"]
     assert [methods[trace["method"]] for trace in traces] == ["good", "bad"]
     good, bad = traces
     assert [point["low"] for point in good["points"]] == [0.9, 3.5]
@@ -70,17 +70,17 @@ def test_points_are_bounds_with_their_estimates_and_ceilings() -> None:
 def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
     results = results_of(make_result("wine", "bad", "claimed", (1.0, 2.0)))
     assert all(guarantee.witness is None for guarantee in results[0].guarantees)
-    (claim,) = page_context(results, audits=AUDITS)["claims"]
+    (claim,) = page_context(results, records=ReportRecords(audits=AUDITS))["claims"]
     assert [audit["found"] for audit in claim["audits"]] == [5.0, None]
     assert claim["headline"]["verdict"].kind == "broken"
     assert "a row <b> and none; 2000 releases, and as many fresh ones" in claim["headline"]["description"]
     # Under another relation an audit says nothing of the claim.
     other = [record("bad", cell("claimed", 1.0, 5.0, relation="add_remove"))]
-    assert page_context(results, audits=other)["claims"][0]["headline"] is None
+    assert page_context(results, records=ReportRecords(audits=other))["claims"][0]["headline"] is None
 
 
 def test_the_table_holds_every_cell() -> None:
-    rows = page_context(RESULTS, audits=AUDITS)["audits"]
+    rows = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["audits"]
     assert [row["method"] for row in rows] == ["good", "bad"]
     assert rows[1]["cells"][1.0] == {"low": "5", "ceiling": "0.9", "refuted": True}
     assert rows[1]["cells"][4.0]["low"] == "0"

@@ -17,7 +17,7 @@ from tests.browser import PATIENCE, headless_browser, needs_browser
 
 from privsvm.privacy.guarantee import STATUS_TEXT, theorem_holds
 from privsvm_bench.records import read_prepared, read_timings
-from privsvm_bench.reporting import read_results, report_files
+from privsvm_bench.reporting import ReportRecords, read_results, report_files
 
 pytestmark = [pytest.mark.browser, needs_browser]
 
@@ -108,9 +108,11 @@ def check_quiet(driver: Any) -> None:
 def page_of(files: dict[str, list[str]], attacks: tuple[dict[str, Any], ...] = ()) -> dict[str, str]:
     return report_files(
         read_results(files["results"]),
-        attacks=[attack_of(attack) for attack in attacks],
-        timings=read_timings(files["timings"]),
-        prepared=read_prepared(files["prepared"]),
+        records=ReportRecords(
+            attacks=[attack_of(attack) for attack in attacks],
+            timings=read_timings(files["timings"]),
+            prepared=read_prepared(files["prepared"]),
+        ),
         experiment="default",
     )
 

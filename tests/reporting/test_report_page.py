@@ -43,7 +43,7 @@ from privsvm_bench.records import (
     read_timings,
     sealed,
 )
-from privsvm_bench.reporting import chart_library, page_context, read_results, render_page, report_files
+from privsvm_bench.reporting import ReportRecords, chart_library, page_context, read_results, render_page, report_files
 from privsvm_bench.reporting.cards import right_guess
 from privsvm_bench.reporting.figures import plotly_figures
 from privsvm_bench.reporting.glossary import glossary
@@ -237,7 +237,7 @@ def test_sizes_of_solutions_stand_beside_the_timings_unless_they_are_private() -
         make_result("wine", "pmsvm_wp", "proved", n_splits=2, n_support=[None, None], objective=[None, None]),
     )
     timings = [Timing(method, "wine", (0.1,), (0.0,), (0.1,), (20,)) for method in ("svm", "pmsvm_wp")]
-    rows = {row["method"]: row for row in page_context(results, timings=timings)["timings"]}
+    rows = {row["method"]: row for row in page_context(results, records=ReportRecords(timings=timings))["timings"]}
     assert (rows["svm"]["support"], rows["svm"]["objective"]) == (11.5, -3.0)
     assert (rows["pmsvm_wp"]["support"], rows["pmsvm_wp"]["objective"]) == (None, None)
 
@@ -261,7 +261,9 @@ def test_a_weak_audit_does_not_rescue_a_claim() -> None:
 def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
     page = render_page(
         whole(),
-        attacks=[attack_of(make_attack("wine", "ppsvm_linear")), attack_of(make_attack("wine", "b", (None, 1e-12)))],
+        records=ReportRecords(
+            attacks=[attack_of(make_attack("wine", "ppsvm_linear")), attack_of(make_attack("wine", "b", (None, 1e-12)))]
+        ),
     )
     words = " ".join(" ".join(Elements(page).text).split())
     assert "from the public blocks of ppsvm_linear on wine, whoever knows 6 to 7 of an entity's 455 rows" in words
@@ -274,9 +276,15 @@ def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
 
 @pytest.mark.parametrize("error", [1.1e-8, 0.5])
 def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
-    context = page_context(whole(), attacks=[attack_of(make_attack("wine", "ppsvm_linear", (error, error)))])
+    context = page_context(
+        whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "ppsvm_linear", (error, error)))])
+    )
     assert context["known_sample"][0]["broken"] == 0
-    words = " ".join(Elements(render_page(whole(), attacks=[attack_of(make_attack("wine", "p", (error,)))])).text)
+    words = " ".join(
+        Elements(
+            render_page(whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "p", (error,)))]))
+        ).text
+    )
     assert "0 of 1 entities are open" in " ".join(words.split())
     assert "computes all its others" not in words
 
@@ -310,7 +318,7 @@ def words_of(page: str) -> str:
 
 def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary() -> None:
     attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("wine", "fcm_svm", "fcm")]
-    page = render_page(whole(), attacks=[attack_of(attack) for attack in attacks])
+    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack) for attack in attacks]))
     means, centres = cells_of(page)
     assert means == [
         "wine ci_svm (ci); 3 splits",
@@ -348,12 +356,14 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     assert "random matrix" not in words
     assert "one is published as it is, and of two each gives the other" in words
     assert "Condensed rows" not in words_of(
-        render_page(whole(), attacks=[attack_of(make_attack("wine", "ppsvm_linear"))])
+        render_page(whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "ppsvm_linear"))]))
     )
 
 
 def test_fuzzy_centres_alone_give_no_third_member() -> None:
-    page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "fcm_svm", "fcm"))])
+    page = render_page(
+        whole(), records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", "fcm_svm", "fcm"))])
+    )
     assert "known exactly" not in page
     assert "computes the third" not in words_of(page)
     assert "of two each gives the other" not in words_of(page)
@@ -371,7 +381,7 @@ def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float,
     attack = make_condensed_attack("wine", "fcm_svm", "fcm")
     for split in attack["splits"]:
         split["nearest_row"] = nearest
-    page = render_page(whole(), attacks=[attack_of(attack)])
+    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)]))
     assert cells_of(page)[0][1] == cell
     assert sentence in words_of(page)
     summary = page[: page.index('<section id="claims">')]
@@ -383,18 +393,18 @@ def test_means_that_are_near_training_rows_are_said_to_be() -> None:
     attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("digits", "ci_svm")]
     for split in attacks[1]["splits"]:
         split["nearest_row"] = 0.0
-    page = render_page(whole(), attacks=[attack_of(attack) for attack in attacks])
+    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack) for attack in attacks]))
     assert [row[1] for row in cells_of(page)] == ["0.62 0.61 to 0.63", "verbatim 0"]
     assert "Half of the condensed rows of ci_svm on digits are training rows ." in words_of(page)
 
 
 def test_lost_classes_are_said_in_the_row() -> None:
     attack = make_condensed_attack("wine", "ci_svm", lost_classes=1)
-    assert cells_of(render_page(whole(), attacks=[attack_of(attack)]))[0][-1].endswith(
+    assert cells_of(render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)])))[0][-1].endswith(
         "97 % 1 class lost in 1 of 3 splits"
     )
     attack["splits"][0]["lost_classes"] = 2
-    assert cells_of(render_page(whole(), attacks=[attack_of(attack)]))[0][-1].endswith(
+    assert cells_of(render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)])))[0][-1].endswith(
         "1 to 2 classes lost in 2 of 3 splits"
     )
 
@@ -402,7 +412,10 @@ def test_lost_classes_are_said_in_the_row() -> None:
 def test_all_splits_must_be_round_off_for_known_exactly() -> None:
     for error, expected in ((1e-8, "known exactly largest error 1e-8"), (1.1e-8, "largest error 1.1e-8")):
         page = render_page(
-            whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm", third_member_error=error))]
+            whole(),
+            records=ReportRecords(
+                attacks=[attack_of(make_condensed_attack("wine", "ci_svm", third_member_error=error))]
+            ),
         )
         assert cells_of(page)[0][2] == f"{expected} 99.3 % of the rows"
         assert ("computes the third</strong>;" in page) == (error == 1e-8)
@@ -413,7 +426,7 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
     for split in attack["splits"]:
         split |= {"groups_of_three": 0, "third_member_error": None, "linked_rows": 100}
         split |= {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = render_page(whole(), attacks=[attack_of(attack)])
+    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)]))
     (row,) = cells_of(page)
     assert row[0] == "wine ci_svm (ci); 3 splits; 100 rows compared, drawn at random"
     assert row[2] == "no group of three"
@@ -423,7 +436,9 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
 
 def test_chance_is_of_the_splits_with_other_rows() -> None:
     changes = {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm", **changes))])
+    page = render_page(
+        whole(), records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", "ci_svm", **changes))])
+    )
     assert cells_of(page)[0][4] == "5 % 4 % to 6 % chance: 2.7 %"
 
 
@@ -432,8 +447,10 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
     attack = make_condensed_attack("wine", None)
     page = render_page(
         results,
-        attacks=[attack_of(attack)],
-        condensing=[CondenseTimings(dataset="wine", condense="ci", condense_seconds=(0.25, 0.75))],
+        records=ReportRecords(
+            attacks=[attack_of(attack)],
+            condensing=[CondenseTimings(dataset="wine", condense="ci", condense_seconds=(0.25, 0.75))],
+        ),
     )
     for section in ("summary", "datasets", "guarantees"):
         start = page.index(f'<section id="{section}"')
@@ -454,7 +471,7 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
     attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm", twice=True)]
     for split in attacks[1]["splits"]:
         split["nearest_row"] = 0.0
-    page = render_page(results, attacks=[attack_of(attack) for attack in attacks])
+    page = render_page(results, records=ReportRecords(attacks=[attack_of(attack) for attack in attacks]))
     words = words_of(page)
     assert "computes the third" not in words
     assert "known exactly" not in words
@@ -474,8 +491,10 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
 def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     sentence = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
-    assert sentence in words_of(render_page(results, attacks=[attack_of(make_condensed_attack("wine", None))]))
-    page = render_page(whole(), attacks=[attack_of(make_condensed_attack("wine", "ci_svm"))])
+    assert sentence in words_of(
+        render_page(results, records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", None))]))
+    )
+    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", "ci_svm"))]))
     assert sentence not in words_of(page)
     assert "<h2>Attacks</h2>" in page
 
@@ -614,9 +633,13 @@ def test_hostile_names_stay_text() -> None:
     attacks = [attack_of(make_attack(HOSTILE, HOSTILE)), attack_of(make_condensed_attack(HOSTILE, HOSTILE))]
     condensing = [CondenseTimings(dataset=HOSTILE, condense="ci", condense_seconds=(1.0,))]
     page = render_page(
-        results_of(record), prepared=prepared, experiment=HOSTILE, attacks=attacks, condensing=condensing
+        results_of(record),
+        experiment=HOSTILE,
+        records=ReportRecords(prepared=prepared, attacks=attacks, condensing=condensing),
     )
-    plain = render_page(results_of(make_result("wine", "dpwss", "claimed")), prepared=prepared[:0])
+    plain = render_page(
+        results_of(make_result("wine", "dpwss", "claimed")), records=ReportRecords(prepared=prepared[:0])
+    )
     elements = Elements(page)
     assert sum(tag == "script" for tag, _ in elements.tags) == sum(tag == "script" for tag, _ in Elements(plain).tags)
     assert not any(tag == "img" for tag, _ in elements.tags)
@@ -712,12 +735,11 @@ def test_undefined_parts_do_not_break_the_page(write_experiment: Callable[..., d
 
     files = write_experiment(change=bare)
     bare_prepared = make_prepared("wine", classes=[], scaling={}, missing={}, protocol={}, sources={})
-    page = render_page(read_results(files["results"]), prepared=[prepared_of(bare_prepared)])
+    page = render_page(read_results(files["results"]), records=ReportRecords(prepared=[prepared_of(bare_prepared)]))
     assert "pmsvm_wp" in page
     page = render_page(
         read_results(files["results"]),
-        timings=read_timings(files["timings"]),
-        prepared=read_prepared(files["prepared"]),
+        records=ReportRecords(timings=read_timings(files["timings"]), prepared=read_prepared(files["prepared"])),
         origin=provenance(),
     )
     for identity in ("summary", "claims", "datasets", "guarantees", "timings", "prepared", "provenance", "glossary"):
@@ -778,10 +800,10 @@ def level(mean: float, count: int = len(GRID)) -> dict[str, Any]:
 
 
 def test_a_report_on_own_data_says_that_it_is_not_private() -> None:
-    words = words_of(render_page(whole(), own=["wine"]))
+    words = words_of(render_page(whole(), own_datasets=["wine"]))
     assert words.index("Which classifier may I release for wine") < words.index("At ε")
     assert "This report is not private." in words
-    assert "This report is not private." not in words_of(render_page(whole(), own=["other"]))
+    assert "This report is not private." not in words_of(render_page(whole(), own_datasets=["other"]))
 
 
 def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:

@@ -80,9 +80,8 @@ def run(folder, change, relation):
             sizes[method] = {name: (stored[name].shape, stored[name].dtype.str) for name in stored.files}
     results = reporting.read_results([result_path for result_path, _ in files])
     pages = reporting.report_files(
-        results, timings=[], condensing=[], attacks=[], audits=[], prepared=[], origin=reporting.provenance(),
-        experiment="run", reference_epsilon=0.5, own=("patients",),
-    )  # fmt: skip
+        results, origin=reporting.provenance(), experiment="run", reference_epsilon=0.5, own_datasets=("patients",)
+    )
     return method_records, sizes, pages, [dataclasses.asdict(one) for one in collect_runs(files)]
 
 

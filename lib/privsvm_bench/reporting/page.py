@@ -51,7 +51,7 @@ from privsvm_bench.reporting.tables import (
 from privsvm_bench.reporting.text import counted, percent, score_text, short_number
 from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics
 
-__all__ = ["chart_library", "page_context", "render_page", "report_files"]
+__all__ = ["ReportRecords", "chart_library", "page_context", "render_page", "report_files"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 # Plotly's bundle of scatter, bar and pie charts, a quarter of the one inside of plotly's package: CONTRIBUTING.md.
@@ -178,26 +178,12 @@ def _first_screen(
     }
 
 
-def page_context(
-    results: Sequence[Result],
-    *,
-    timings: Sequence[Timing] = (),
-    condensing: Sequence[CondenseTimings] = (),
-    prepared: Sequence[Prepared] = (),
-    attacks: Sequence[Attack] = (),
-    audits: Sequence[AuditRecord] = (),
-    origin: Mapping[str, Any] | None = None,
-    experiment: str = "",
-    reference_epsilon: float = 1.0,
-    own: Collection[str] = (),
-    data_set: str | None = None,
-) -> dict[str, Any]:
-    """Everything the template shows, computed from the records.
+@dataclasses.dataclass(frozen=True)
+class ReportRecords:
+    """Records that a report shows beside the results.
 
-    Parameters
+    Attributes
     ----------
-    results : sequence of Result
-        From `privsvm_bench.reporting.read_results`.
     timings : sequence of Timing
         From `privsvm_bench.records.read_timings`.
     condensing : sequence of CondenseTimings
@@ -208,13 +194,49 @@ def page_context(
         From `privsvm_bench.records.attacks_of`.
     audits : sequence of AuditRecord
         From `privsvm_bench.records.read_audits`.
+    """
+
+    timings: Sequence[Timing] = ()
+    condensing: Sequence[CondenseTimings] = ()
+    prepared: Sequence[Prepared] = ()
+    attacks: Sequence[Attack] = ()
+    audits: Sequence[AuditRecord] = ()
+
+    def of_data_set(self, name: str) -> ReportRecords:
+        """Keep the records of one data set; audits are of releases, so only the overview shows them."""
+        return ReportRecords(
+            timings=[timing for timing in self.timings if timing.dataset == name],
+            condensing=[timing for timing in self.condensing if timing.dataset == name],
+            prepared=[record for record in self.prepared if record.dataset == name],
+            attacks=[attack for attack in self.attacks if attack.dataset == name],
+        )
+
+
+def page_context(
+    results: Sequence[Result],
+    *,
+    records: ReportRecords = ReportRecords(),
+    origin: Mapping[str, Any] | None = None,
+    experiment: str = "",
+    reference_epsilon: float = 1.0,
+    own_datasets: Collection[str] = (),
+    data_set: str | None = None,
+) -> dict[str, Any]:
+    """Everything the template shows, computed from the records.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        From `privsvm_bench.reporting.read_results`.
+    records : ReportRecords
+        Timings, prepared data sets, attacks and audits; all empty by default.
     origin : mapping or None
         From `provenance`; left out of the page where None.
     experiment : str
         Its name.
     reference_epsilon : float
         The epsilon that headline numbers are given at.
-    own : collection of str
+    own_datasets : collection of str
         Names of data sets that are the user's own.
     data_set : str or None
         The page of one data set, in a folder below the overview; None for the overview.
@@ -224,23 +246,18 @@ def page_context(
     dict
         The template's variables; ``figures`` is what the page's script draws.
     """
-    results = with_audits(results, audits)
+    results = with_audits(results, records.audits)
     pages = page_names(results)
     if data_set is not None:
         results = [result for result in results if result.dataset == data_set]
-        timings = [timing for timing in timings if timing.dataset == data_set]
-        condensing = [timing for timing in condensing if timing.dataset == data_set]
-        prepared = [record for record in prepared if record.dataset == data_set]
-        attacks = [attack for attack in attacks if attack.dataset == data_set]
-        # Audits concern releases, not this dataset: the overview shows them.
-        audits = []
+        records = records.of_data_set(data_set)
     grids = epsilon_grids(results, reference_epsilon)
     methods = _methods_in_order(results)
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
     # The chart of claims is on the overview, the table of those that fail here on every page.
     traces = claim_traces(results, method_index) if data_set is None else []
-    audited = audit_traces(audits, method_index)
+    audited = audit_traces(records.audits, method_index)
     metrics = drawn_metrics(results)
     # One value for the whole benchmark.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
@@ -252,7 +269,7 @@ def page_context(
         "reference_epsilon": reference_epsilon,
         **_first_screen(results, figures, grids, reference_epsilon, methods, looks, pages),
         "claimed_by": claimed_by(results),
-        "own": [name for name in grids if name in own],
+        "own": [name for name in grids if name in own_datasets],
         "pages": pages,
         "detail": len(grids) == 1,
         "up": "" if data_set is None else "../",
@@ -261,16 +278,16 @@ def page_context(
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
         "proved_methods": sorted({result.method for result in results if result.theorem_holds}),
         **_claims_context(results, traces, reference_epsilon),
-        **_attacks_context(attacks, condensed),
-        "audits": audit_rows([record for record in audits if record.method in method_index]) if audited else [],
+        **_attacks_context(records.attacks, condensed),
+        "audits": audit_rows([record for record in records.audits if record.method in method_index]) if audited else [],
         "audited_epsilons": sorted({point["x"] for trace in audited for point in trace["points"]}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids),
         "metrics": list(metrics.items()),
         "cards": guarantee_cards(results, methods, reference_epsilon),
-        "timings": timing_rows(timings, results),
-        "condensing": condensing_rows(condensing),
-        "prepared": without_absolute_paths([dataclasses.asdict(record) for record in prepared]),
+        "timings": timing_rows(records.timings, results),
+        "condensing": condensing_rows(records.condensing),
+        "prepared": without_absolute_paths([dataclasses.asdict(record) for record in records.prepared]),
         "origin": origin,
         "parameters": parameter_rows(results),
         "figures": {
@@ -281,7 +298,9 @@ def page_context(
             "audits": audited,
             # The overview draws these without a script.
             "datasets": figures if len(grids) == 1 else [],
-            "attacks": known_sample_figures([attack for attack in attacks if isinstance(attack, KnownSampleAttack)]),
+            "attacks": known_sample_figures(
+                [attack for attack in records.attacks if isinstance(attack, KnownSampleAttack)]
+            ),
         },
     }
 
