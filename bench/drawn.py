@@ -104,7 +104,7 @@ def gamma_of(case: dict[str, Any], X: Any) -> float:
 
 def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
     """Sum the dual objectives of all pairs of classes in float64."""
-    from privsvm.solvers.kernel.kernels import kernel_matrix
+    from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
     coef = model.dual_coef_
     coef = np.asarray(coef.toarray() if scipy.sparse.issparse(coef) else coef)
@@ -119,7 +119,7 @@ def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
             values, rows = values[used], rows[used]
             for begin in range(0, len(rows), 500):
                 chunk = rows[begin : begin + 500]
-                block = kernel_matrix(vectors[chunk], vectors[rows], kernel, gamma)
+                block = kernel_matrix(vectors[chunk], vectors[rows], Kernel(kernel, gamma))
                 total += 0.5 * float(values[begin : begin + 500] @ (block @ values))
             total -= float(np.abs(values).sum())
     return total

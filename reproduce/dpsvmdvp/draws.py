@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.methods.dpsvmdvp import laplace_scales
-from privsvm.solvers.kernel.c_svc import CSVCSolution
-from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.c_svc import SolverOptions
+from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
 from privsvm_bench.reproduction.context import Context
 from privsvm_bench.reproduction.draws import Draws
@@ -69,16 +69,15 @@ def _train(parameters: Mapping[str, Any], data: tuple[np.ndarray, ...]) -> _Trai
     """Train on rows and signs, and score test rows."""
     X, signs, Z, Z_signs = data
     gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
-    solution: CSVCSolution = solve_smo(
-        X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0
-    )
+    options = SolverOptions(tol=parameters["tol"], cache_size=600.0)
+    solution = solve_smo(X, signs, np.full(signs.size, C), Kernel("rbf", gamma), options)
     support = np.flatnonzero(solution.alpha > 0)
     alpha, support_signs = solution.alpha[support], signs[support]
     free = alpha < C
     vectors, coef = X[support], alpha * support_signs
 
     def kernel_of(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return kernel_matrix(rows, columns, "rbf", gamma, 3, 0.0)
+        return kernel_matrix(rows, columns, Kernel("rbf", gamma))
 
     errors = _errors(lambda block: kernel_of(vectors[block], vectors), coef, support_signs, free)
     errors[READINGS[3]] = (support_signs * solution.gradient[support] - solution.rho)[free]

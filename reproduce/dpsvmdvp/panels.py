@@ -15,7 +15,8 @@ import numpy as np
 
 from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
-from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.c_svc import SolverOptions
+from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
 from privsvm_bench.reproduction.context import Context
 from privsvm_bench.reproduction.draws import Draws
@@ -56,7 +57,7 @@ def _scores(Z: np.ndarray, vectors: np.ndarray, coef: np.ndarray, gamma: float) 
     block = max(1, _BLOCK // max(1, len(vectors)))
     for start in range(0, Z.shape[0], block):
         rows = slice(start, start + block)
-        results[rows] = kernel_matrix(Z[rows], vectors, "rbf", gamma, 3, 0.0) @ coef
+        results[rows] = kernel_matrix(Z[rows], vectors, Kernel("rbf", gamma)) @ coef
     return results
 
 
@@ -68,14 +69,13 @@ def _once(
     gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
     seconds = {}
     began = time.process_time()
-    solution = solve_smo(X, signs, np.full(signs.size, C), gamma=gamma, tol=parameters["tol"], cache_size=600.0)
+    kernel, options = Kernel("rbf", gamma), SolverOptions(tol=parameters["tol"], cache_size=600.0)
+    solution = solve_smo(X, signs, np.full(signs.size, C), kernel, options)
     seconds["SVM/training seconds"] = time.process_time() - began
     support = np.flatnonzero(solution.alpha > 0)
     alpha, support_signs = solution.alpha[support], signs[support]
     free, vectors, coef = alpha < C, X[support], alpha * support_signs
-    errors = _errors(
-        lambda rows: kernel_matrix(vectors[rows], vectors, "rbf", gamma, 3, 0.0), coef, support_signs, free
-    )
+    errors = _errors(lambda rows: kernel_matrix(vectors[rows], vectors, kernel), coef, support_signs, free)
     scales = laplace_scales(errors[READINGS[0]], C, 1.0, "signed") / epsilon
     noisy = coef.copy()
     noisy[free] += support_signs[free] * scales * stream.laplace(size=scales.size)
@@ -93,8 +93,8 @@ def _once(
     began = time.process_time()
     path.scores(Z, 0)
     seconds["PrivateSVM/prediction seconds"] = time.process_time() - began
-    kernel = kernel_matrix(Z, vectors[free], "rbf", gamma, 3, 0.0).astype(np.float32)
-    return _Trained(scores, kernel, support_signs[free], Z_signs, errors), seconds
+    matrix = kernel_matrix(Z, vectors[free], kernel).astype(np.float32)
+    return _Trained(scores, matrix, support_signs[free], Z_signs, errors), seconds
 
 
 def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm.solvers.kernel.smo import UniformStreams, solve_smo_runs
+from privsvm.solvers.kernel.c_svc import SolverOptions
+from privsvm.solvers.kernel.kernels import Kernel
+from privsvm.solvers.kernel.smo import PairSelection, UniformStreams, solve_smo_runs
 from privsvm_bench.reproduction.context import Context
 from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
@@ -52,11 +56,12 @@ def table3(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
         seeded_stream(parameters["seed"], "dpwss draws", dataset, parameters["setting"], piece, run)
         for run in range(runs)
     ]
-    solutions = solve_smo_runs(
-        X, signs, signs * 0.0 + parameters["C"], kernel="linear", tol=parameters["tol"], selection="dpwss",
-        shrinking=bool(parameters["shrinking"]), cache_size=CACHE.get(dataset, 100.0), sigma=column["sigma"],
-        sharpness=[column["epsilon"] / (2.0 * (1.0 - column["sigma"]))] * runs, streams=UniformStreams(streams),
-    )  # fmt: skip
+    options = SolverOptions(
+        tol=parameters["tol"], shrinking=bool(parameters["shrinking"]), cache_size=CACHE.get(dataset, 100.0)
+    )
+    sharpness = column["epsilon"] / (2.0 * (1.0 - column["sigma"]))
+    selection, upper = PairSelection("dpwss", column["sigma"], sharpness), np.full(signs.size, parameters["C"])
+    solutions = solve_smo_runs(X, signs, upper, Kernel("linear"), options, selection, UniformStreams(streams))
     measured = [_measure(X, signs, solution, order) for solution in solutions]
     prefix = f"{dataset}/DPWSS/{parameters['setting']}"
     return {f"{prefix}/{metric}": [float(metrics[metric]) for metrics in measured] for metric in METRICS}

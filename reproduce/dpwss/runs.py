@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privsvm.solvers.kernel.c_svc import CSVCSolution
-from privsvm.solvers.kernel.smo import solve_smo
+from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
+from privsvm.solvers.kernel.kernels import Kernel
+from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 from privsvm_bench.metrics import Predictions, compute_metrics
 from privsvm_bench.reproduction.context import Context
 
@@ -24,25 +25,13 @@ def _libsvm_order(signs: np.ndarray) -> np.ndarray:
 def _solve(
     X, signs: np.ndarray, parameters: Mapping[str, Any], column: Mapping[str, float] | None, rng
 ) -> CSVCSolution:
-    common: dict[str, Any] = {
-        "kernel": "linear",
-        "tol": parameters["tol"],
-        "shrinking": bool(parameters["shrinking"]),
-        "cache_size": 100.0,
-    }
+    options = SolverOptions(tol=parameters["tol"], shrinking=bool(parameters["shrinking"]), cache_size=100.0)
+    upper, kernel = np.full(signs.size, parameters["C"]), Kernel("linear")
     if column is None:
-        return solve_smo(X, signs, np.full(signs.size, parameters["C"]), selection="wss2", **common)
-    return solve_smo(
-        X,
-        signs,
-        np.full(signs.size, parameters["C"]),
-        selection="dpwss",
-        sigma=column["sigma"],
-        # Equation 28: the exponential mechanism with sensitivity 1 - sigma.
-        sharpness=column["epsilon"] / (2.0 * (1.0 - column["sigma"])),
-        rng=rng,
-        **common,
-    )
+        return solve_smo(X, signs, upper, kernel, options)
+    # Equation 28: the exponential mechanism with sensitivity 1 - sigma.
+    sharpness = column["epsilon"] / (2.0 * (1.0 - column["sigma"]))
+    return solve_smo(X, signs, upper, kernel, options, PairSelection("dpwss", column["sigma"], sharpness), rng)
 
 
 def _tied_share(values: np.ndarray, signs: np.ndarray) -> float:

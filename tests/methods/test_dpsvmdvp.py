@@ -12,6 +12,7 @@ from privsvm.methods import dpsvmdvp
 from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo import solve_smo
 from privsvm_bench.records import parse
 
@@ -39,7 +40,7 @@ def rbf(A, B):
 def reference(X, y, C, weights, perturb, precision):
     """Algorithm 2 in plain NumPy, given the dual variables: support, alpha, perturbed, scale for epsilon 1."""
     signs = np.where(y == 1, 1.0, -1.0)
-    solution = solve_smo(X, signs, np.full(y.size, C), kernel="rbf", gamma=GAMMA)
+    solution = solve_smo(X, signs, np.full(y.size, C), Kernel("rbf", GAMMA))
     support = np.flatnonzero(solution.alpha > 0)
     alpha, s = solution.alpha[support], signs[support]
     free = alpha < C

@@ -13,7 +13,8 @@ from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, pa
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.kernel.smo import solve_smo
+from privsvm.solvers.kernel.kernels import Kernel
+from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 from privsvm_bench.records import parse
 
 
@@ -47,8 +48,9 @@ def test_one_training_is_one_solve(cancer):
     signs = np.where(y[order] == 1, 1.0, -1.0)
     rng = seeded_stream(5, "noise", "DPWSSClassifier", 2.0, 0)
     sharpness = 2.0 / (2 * (1 - 0.6))
-    chosen = {"kernel": "linear", "selection": "dpwss", "sigma": 0.6, "sharpness": sharpness}
-    solution = solve_smo(X[order], signs, np.full(y.size, 0.3), rng=rng, **chosen)
+    selection = PairSelection("dpwss", 0.6, sharpness)
+    upper = np.full(y.size, 0.3)
+    solution = solve_smo(X[order], signs, upper, Kernel("linear"), selection=selection, rng=rng)
     model = method(epsilon=2.0, sigma=0.6, C=0.3, random_state=5).fit(X, y)
     assert np.allclose(model.coef_[0], (signs * solution.alpha) @ X[order], rtol=1e-12)
     assert model.intercept_[0] == -solution.rho

@@ -12,12 +12,11 @@ from sklearn.svm import SVC
 from privsvm import SVMClassifier
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
 from privsvm.solvers.kernel.block_smo import solve_prepared
-from privsvm.solvers.kernel.c_svc import optimality_gap
+from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
 from privsvm.solvers.kernel.gram_rows import GramRows, gaussian_values, row_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows
-from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
-SETTINGS = {"tol": 1e-3, "shrinking": True, "cache_size": 200.0, "max_iter": -1}
 SETS = {"breast_cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
 SMALL_CS, SMALL_GAMMAS = (0.03125, 2.0, 128.0), (0.0078125, 0.5, 8.0)
 
@@ -176,16 +175,16 @@ def test_any_start_ends_at_the_optimum(n, d, C, in_memory, tol, seed):
     y[:2] = 1.0, -1.0
     gamma = 0.5 / d
     upper = C * rng.uniform(0.5, 2.0, n)
-    rows = GramRows(row_distances(X), gamma) if in_memory else KernelRows(X, "rbf", gamma)
-    options = {**SETTINGS, "tol": tol}
-    cold = solve_prepared(rows, y, upper, **options)
-    warm = solve_prepared(rows, y, upper, start=feasible(rng, y, upper), **options)
+    rows = GramRows(row_distances(X), gamma) if in_memory else KernelRows(X, Kernel("rbf", gamma))
+    options = SolverOptions(tol=tol)
+    cold = solve_prepared(rows, y, upper, options)
+    warm = solve_prepared(rows, y, upper, options, start=feasible(rng, y, upper))
     assert cold.converged
     assert warm.converged
     assert (warm.alpha >= 0).all()
     assert (warm.alpha <= upper).all()
     assert abs(y @ warm.alpha) <= 1e-9 * upper.sum()
-    gradient = (kernel_matrix(X, X, "rbf", gamma) * np.outer(y, y)) @ warm.alpha - 1
+    gradient = (kernel_matrix(X, X, Kernel("rbf", gamma)) * np.outer(y, y)) @ warm.alpha - 1
     assert optimality_gap(warm.alpha, gradient, y, upper) <= 1.2 * tol + 1e-12 * C * n
     # Each is within tol times the distance of the other, which is at most the sum of the bounds.
     assert abs(warm.objective - cold.objective) <= 2 * tol * upper.sum() + 1e-9
@@ -195,8 +194,8 @@ def test_the_optimum_as_a_start_is_left_as_it_is():
     X, codes, _ = noisy(700, 3, 5)
     y = np.where(codes == 0, 1.0, -1.0)
     rows = GramRows(row_distances(X), 0.3)
-    cold = solve_prepared(rows, y, np.full(700, 2.0), **{**SETTINGS, "tol": 1e-4})
-    warm = solve_prepared(rows, y, np.full(700, 2.0), start=cold.alpha, **SETTINGS)
+    cold = solve_prepared(rows, y, np.full(700, 2.0), SolverOptions(tol=1e-4))
+    warm = solve_prepared(rows, y, np.full(700, 2.0), SolverOptions(), start=cold.alpha)
     assert warm.n_iter == 0
     assert np.array_equal(warm.alpha, cold.alpha)
 
@@ -213,7 +212,7 @@ def test_the_optimum_as_a_start_is_left_as_it_is():
 def test_starts_out_of_bounds_are_refused(start, message):
     y = np.array([1.0, -1.0, 1.0, -1.0])
     with pytest.raises(ValueError, match=message):
-        solve_prepared(KernelRows(np.eye(4), "rbf"), y, np.ones(4), start=start, **SETTINGS)
+        solve_prepared(KernelRows(np.eye(4), Kernel("rbf")), y, np.ones(4), SolverOptions(), start=start)
 
 
 def test_float32_gives_up_in_time():
@@ -222,7 +221,7 @@ def test_float32_gives_up_in_time():
     X = rng.integers(0, 4, size=(800, 60)) / 1.5 - 1.0
     y = np.where(X @ rng.normal(size=60) + 4.0 * rng.normal(size=800) > 0, 1.0, -1.0)
     rows = GramRows(row_distances(X), 2.0**-13)
-    solution = solve_prepared(rows, y, np.full(800, 2.0**16), **SETTINGS)
+    solution = solve_prepared(rows, y, np.full(800, 2.0**16), SolverOptions())
     assert solution.converged
     assert solution.n_iter < 4_000_000
 
@@ -235,7 +234,7 @@ def test_stored_rows_are_rows(n, d, gamma, seed):
     """Compare Gram matrix, subsets and expansions with the matrix in float64."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 10.0
-    gram = kernel_matrix(X, X, "rbf", gamma)
+    gram = kernel_matrix(X, X, Kernel("rbf", gamma))
     rows = GramRows(row_distances(X), gamma)
     subset = rng.permutation(n)[: rng.integers(1, n + 1)]
     positions = rng.integers(0, subset.size, size=7)

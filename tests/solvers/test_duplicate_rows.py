@@ -10,7 +10,7 @@ from privsvm.families.exact import one_vs_one
 from privsvm.families.exact.one_vs_one import solve_pairs
 from privsvm.solvers.kernel.c_svc import optimality_gap
 from privsvm.solvers.kernel.duplicate_rows import EqualRows
-from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
 
 def many_zeros(sparse, n=900, d=4, seed=0):
@@ -71,18 +71,18 @@ def test_variables_fill_one_row_after_the_other():
 def test_merged_problems_have_the_optimum_of_all_rows(sparse, kernel, monkeypatch):
     X, y = many_zeros(sparse)
     upper = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
-    parameters = {"kernel": kernel, "gamma": 0.7, "degree": 2, "coef0": 1.0}
-    merged = solve_pairs(X, y, 3, upper, **parameters)
+    function = Kernel(kernel, 0.7, 2, 1.0)
+    merged = solve_pairs(X, y, 3, upper, function)
     calls = []
     monkeypatch.setattr(one_vs_one.EqualRows, "find", lambda *rest: calls.append(1))
-    whole = solve_pairs(X, y, 3, upper, **parameters)
+    whole = solve_pairs(X, y, 3, upper, function)
     assert calls
     assert merged.converged.all()
     assert merged.objective == pytest.approx(whole.objective, rel=1e-5)
     assert merged.starts.tolist() == whole.starts.tolist()
     order = np.argsort(y, kind="stable")
     dense = (X.toarray() if sparse else X)[order]
-    matrix, bounds = kernel_matrix(dense, dense, **parameters), upper[order]
+    matrix, bounds = kernel_matrix(dense, dense, function), upper[order]
     for a, b in ((0, 1), (0, 2), (1, 2)):
         rows = np.r_[merged.starts[a] : merged.starts[a + 1], merged.starts[b] : merged.starts[b + 1]]
         signs, alpha = np.where(y[order][rows] == a, 1.0, -1.0), np.abs(merged.variables(a, b))

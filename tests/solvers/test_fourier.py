@@ -5,7 +5,7 @@ import scipy.sparse
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
 from privsvm.solvers.features.landmarks import landmark_features, landmark_map
-from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(60, 6))
 
@@ -19,7 +19,7 @@ def test_fourier_features_approximate_the_kernel(gamma, n_components):
     """
     frequencies = fourier_frequencies(6, n_components, gamma, seeded_stream(0, "test"))
     features = fourier_features(X, frequencies)
-    error = np.abs(features @ features.T - kernel_matrix(X, X, "rbf", gamma)).max()
+    error = np.abs(features @ features.T - kernel_matrix(X, X, Kernel("rbf", gamma))).max()
     assert error <= 5.9 / np.sqrt(n_components)
 
 
@@ -45,7 +45,7 @@ def test_landmark_features_give_the_projected_kernel_and_norms_of_at_most_one(ga
     features = landmark_features(X, landmarks, gamma, landmark_map(landmarks, gamma))
     assert np.linalg.norm(features, axis=1).max() <= 1.0 + 1e-9
     # On the landmarks themselves nothing is lost but the ridge.
-    error = np.abs(features @ features.T - kernel_matrix(X, X, "rbf", gamma))[:20, :20]
+    error = np.abs(features @ features.T - kernel_matrix(X, X, Kernel("rbf", gamma)))[:20, :20]
     assert error.max() <= 1e-6
 
 

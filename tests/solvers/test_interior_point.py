@@ -13,9 +13,12 @@ from privsvm import SVMClassifier
 from privsvm.families.exact import one_vs_one
 from privsvm.families.exact.one_vs_one import solve_pairs
 from privsvm.solvers.kernel import interior_point, pair_smo
-from privsvm.solvers.kernel.c_svc import optimality_gap
+from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
 from privsvm.solvers.kernel.interior_point import solve_linear_pairs
+from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.pair_smo import ClassSolutions
+
+LINEAR = Kernel("linear")
 
 
 def nothing_yet(codes, n_classes):
@@ -198,7 +201,7 @@ def many_classes(n, d, n_classes, seed=4):
 def test_threads_change_no_bit(merged):
     X, codes = many_classes(900, 3, 5)
     X = np.round(X) if merged else X
-    one, two = (solve_pairs(X, codes, 5, np.ones(900), kernel="linear", n_threads=k) for k in (1, 2))
+    one, two = (solve_pairs(X, codes, 5, np.ones(900), LINEAR, SolverOptions(n_threads=k)) for k in (1, 2))
     assert np.array_equal(one.layout, two.layout)
     assert np.array_equal(one.rho, two.rho)
 
@@ -221,12 +224,12 @@ def watched(monkeypatch):
 def test_pairs_that_do_not_end_are_solved_by_the_others(monkeypatch, n, n_classes):
     X, codes = many_classes(n, 3, n_classes)
     calls = watched(monkeypatch)
-    found = solve_pairs(X, codes, n_classes, np.ones(n), kernel="linear")
+    found = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
     n_pairs = n_classes * (n_classes - 1) // 2
     assert calls == [(n_pairs, 0)]
     solve = interior_point._solve_all
     monkeypatch.setattr(interior_point, "_solve_all", lambda X, upper, solutions, columns, *rest: columns)
-    other = solve_pairs(X, codes, n_classes, np.ones(n), kernel="linear")
+    other = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
     assert solve is not interior_point._solve_all
     assert all(left == asked for asked, left in calls[1:])
     assert len(calls) > 1
@@ -237,13 +240,13 @@ def test_pairs_that_do_not_end_are_solved_by_the_others(monkeypatch, n, n_classe
 def test_easy_pairs_of_few_rows_are_solved_by_steps_and_hard_ones_are_left_to_the_method(monkeypatch):
     X, codes = many_classes(600, 40, 3)
     calls = watched(monkeypatch)
-    easy = solve_pairs(X, codes, 3, np.full(600, 1e-3), kernel="linear")
+    easy = solve_pairs(X, codes, 3, np.full(600, 1e-3), LINEAR)
     assert calls == []
     assert easy.converged.all()
     # Labels that say nothing.
     codes = np.random.default_rng(6).integers(0, 3, 600)
     upper = np.full(600, 100.0)
-    hard = solve_pairs(X, codes, 3, upper, kernel="linear")
+    hard = solve_pairs(X, codes, 3, upper, LINEAR)
     assert calls == [(3, 0)]
     order = np.argsort(codes, kind="stable")
     check(X[order], codes[order], 3, upper, hard, 1e-3)
@@ -254,9 +257,9 @@ def prepared_calls(monkeypatch):
     calls = []
     solve = one_vs_one.solve_prepared
 
-    def counted(*arguments, patience=np.inf, **more):
-        solution = solve(*arguments, patience=patience, **more)
-        calls.append((patience, solution.n_iter))
+    def counted(*arguments, pair_budget=np.inf, **more):
+        solution = solve(*arguments, pair_budget=pair_budget, **more)
+        calls.append((pair_budget, solution.n_iter))
         return solution
 
     monkeypatch.setattr(one_vs_one, "solve_prepared", counted)
@@ -269,7 +272,7 @@ def test_a_hard_pair_of_many_rows_is_left_to_the_method_and_goes_on_where_that_f
     codes = np.random.default_rng(7).integers(0, 2, n)
     order = np.argsort(codes, kind="stable")
     calls, sets = watched(monkeypatch), prepared_calls(monkeypatch)
-    found = solve_pairs(X, codes, 2, np.ones(n), kernel="linear")
+    found = solve_pairs(X, codes, 2, np.ones(n), LINEAR)
     assert calls == [(1, 0)]
     ((patience, taken),) = sets
     assert patience <= taken < patience + 1
@@ -277,7 +280,7 @@ def test_a_hard_pair_of_many_rows_is_left_to_the_method_and_goes_on_where_that_f
     assert found.converged.all()
     check(X[order], codes[order], 2, np.ones(n), found, 1e-3)
     monkeypatch.setattr(interior_point, "_solve_all", lambda X, upper, solutions, columns, *rest: columns)
-    other = solve_pairs(X, codes, 2, np.ones(n), kernel="linear")
+    other = solve_pairs(X, codes, 2, np.ones(n), LINEAR)
     assert calls == [(1, 0), (1, 1)]
     assert [bound for bound, _ in sets] == [patience, patience, np.inf]
     assert other.n_iter[0] == sets[1][1] + sets[2][1]
@@ -289,10 +292,10 @@ def test_a_hard_pair_of_many_rows_is_left_to_the_method_and_goes_on_where_that_f
 def test_few_rows_of_one_class_are_for_working_sets(monkeypatch):
     X, codes = many_classes(6000, 60, 2)
     calls, sets = watched(monkeypatch), prepared_calls(monkeypatch)
-    assert solve_pairs(X, codes, 2, np.ones(6000), kernel="linear").converged.all()
+    assert solve_pairs(X, codes, 2, np.ones(6000), LINEAR).converged.all()
     assert (calls, sets) == ([(1, 0)], [])
     kept = np.sort(np.concatenate([np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)[:20]]))
-    found = solve_pairs(X[kept], codes[kept], 2, np.ones(kept.size), kernel="linear")
+    found = solve_pairs(X[kept], codes[kept], 2, np.ones(kept.size), LINEAR)
     assert calls == [(1, 0)]
     assert len(sets) == 1
     order = np.argsort(codes[kept], kind="stable")
@@ -306,7 +309,7 @@ def test_wide_rows_are_not_for_the_method(monkeypatch):
     monkeypatch.setattr(one_vs_one, "solve_prepared", lambda *rest, **more: (starts.append(1), solve(*rest, **more))[1])
     monkeypatch.setattr(pair_smo, "_STEPS", 0)
     monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 20)
-    assert solve_pairs(X, codes, 3, np.ones(300), kernel="linear").converged.all()
+    assert solve_pairs(X, codes, 3, np.ones(300), LINEAR).converged.all()
     assert calls == []
     assert len(starts) == 3
 
@@ -314,8 +317,8 @@ def test_wide_rows_are_not_for_the_method(monkeypatch):
 def test_a_limit_on_steps_keeps_to_pairs(monkeypatch):
     X, codes = many_classes(900, 3, 3)
     calls = watched(monkeypatch)
-    solve_pairs(X, codes, 3, np.ones(900), kernel="linear", max_iter=10)
-    solve_pairs(X, codes, 3, np.ones(900), kernel="rbf")
+    solve_pairs(X, codes, 3, np.ones(900), LINEAR, SolverOptions(max_iter=10))
+    solve_pairs(X, codes, 3, np.ones(900), Kernel("rbf"))
     assert calls == []
 
 

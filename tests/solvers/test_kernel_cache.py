@@ -7,6 +7,7 @@ import scipy.sparse
 from privsvm.numerics.compiled.threads import thread_pool
 from privsvm.solvers.kernel.kernel_cache import RowStore
 from privsvm.solvers.kernel.kernel_rows import KernelRows
+from privsvm.solvers.kernel.kernels import Kernel
 
 
 def made_rows(kernel, sparse, n=200, **options):
@@ -15,7 +16,7 @@ def made_rows(kernel, sparse, n=200, **options):
     if sparse:
         X[rng.random(X.shape) < 0.75] = 0.0
         X = scipy.sparse.csr_array(X)
-    return KernelRows(X, kernel, gamma=0.02, degree=2, coef0=1.0, dtype=np.float64, **options)
+    return KernelRows(X, Kernel(kernel, 0.02, 2, 1.0), dtype=np.float64, **options)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm.solvers.kernel.kernel_rows import KernelRows, _rows_at_once, kernel_expansion
-from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix
 
 PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 0.5}
 
@@ -31,10 +31,10 @@ def dense(X):
 def test_products_are_those_of_the_kernel_matrix(kernel, kind, dtype, error):
     rng = np.random.default_rng(0)
     X = rows_like(kind, 700, 30, rng)
-    rows = KernelRows(X, kernel, **PARAMETERS, dtype=dtype)
+    rows = KernelRows(X, Kernel(kernel, **PARAMETERS), dtype=dtype)
     index = rng.permutation(700)[:600]
     coef = rng.normal(size=600)
-    exact = kernel_matrix(dense(X), dense(X), kernel, **PARAMETERS)
+    exact = kernel_matrix(dense(X), dense(X), Kernel(kernel, **PARAMETERS))
     size = np.abs(exact).max()
     values = rng.normal(size=700)
     expected = values - exact[:, index] @ coef
@@ -51,7 +51,7 @@ def test_expansions_are_the_same_however_many_rows_are_taken_at_a_time(n_feature
     """Few rows at a time where there are few features, and all features where there are many."""
     rng = np.random.default_rng(n_features)
     X, coef = rng.normal(size=(700, n_features)) / np.sqrt(n_features), rng.normal(size=600)
-    rows, values = KernelRows(X, "rbf", gamma=0.5), np.zeros(700)
+    rows, values = KernelRows(X, Kernel("rbf", 0.5)), np.zeros(700)
     rows.subtract_expansion(values, rows.take(np.arange(600)), coef)
     expected = -np.exp(-0.5 * ((X[:, None] - X[None, :600]) ** 2).sum(axis=-1)) @ coef
     assert np.abs(values - expected).max() < 1e-5 * np.abs(coef).sum()
@@ -66,7 +66,7 @@ def test_threads_change_nothing(n_features):
     results = []
     for n_threads in (1, 2, 3):
         with ThreadPoolExecutor(n_threads) as pool:
-            rows = KernelRows(X, "rbf", gamma=0.1, pool=None if n_threads == 1 else pool, n_threads=n_threads)
+            rows = KernelRows(X, Kernel("rbf", 0.1), pool=None if n_threads == 1 else pool, n_threads=n_threads)
             values = np.zeros(5000)
             rows.subtract_expansion(values, rows, coef)
             results.append(values)
@@ -82,8 +82,8 @@ def test_threads_change_nothing(n_features):
 def test_expansions_equal_the_matrix_product(n, m, d, k, kernel, sparse, seed):
     rng = np.random.default_rng(seed)
     X, Z, coef = rng.normal(size=(n, d)), rng.normal(size=(m, d)), rng.normal(size=(m, k))
-    values = kernel_expansion(scipy.sparse.csr_array(X) if sparse else X, Z, coef, kernel, **PARAMETERS)
-    expected = kernel_matrix(X, Z, kernel, **PARAMETERS) @ coef
+    values = kernel_expansion(scipy.sparse.csr_array(X) if sparse else X, Z, coef, Kernel(kernel, **PARAMETERS))
+    expected = kernel_matrix(X, Z, Kernel(kernel, **PARAMETERS)) @ coef
     assert np.allclose(values, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -93,9 +93,9 @@ def test_expansions_at_rows_that_stay_sparse(kernel, n_sums):
     rng = np.random.default_rng(2)
     X = scipy.sparse.random_array((150, 70), density=0.1, format="csr", rng=rng)
     Z, coef = rng.normal(size=(600, 70)), rng.normal(size=(600, n_sums))
-    expected = kernel_matrix(X.toarray(), Z, kernel, **PARAMETERS) @ coef
+    expected = kernel_matrix(X.toarray(), Z, Kernel(kernel, **PARAMETERS)) @ coef
     for n_threads in (1, 2):
-        values = kernel_expansion(X, Z, coef, kernel, **PARAMETERS, n_threads=n_threads)
+        values = kernel_expansion(X, Z, coef, Kernel(kernel, **PARAMETERS), n_threads)
         assert np.allclose(values, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -103,26 +103,26 @@ def test_expansions_at_rows_that_stay_sparse(kernel, n_sums):
 def test_expansions_far_from_the_origin_are_exact(n_sums):
     rng = np.random.default_rng(3)
     X, Z, coef = rng.normal(size=(40, 3)), rng.normal(size=(30, 3)), rng.normal(size=(30, n_sums))
-    near, far = (kernel_expansion(X + offset, Z + offset, coef, "rbf", 1 / 3) for offset in (0.0, 2.0**26))
+    near, far = (kernel_expansion(X + offset, Z + offset, coef, Kernel("rbf", 1 / 3)) for offset in (0.0, 2.0**26))
     assert np.allclose(near, far, rtol=0, atol=1e-6)
-    assert np.allclose(far, kernel_matrix(X + 2.0**26, Z + 2.0**26, "rbf", 1 / 3) @ coef, rtol=0, atol=1e-12)
+    assert np.allclose(far, kernel_matrix(X + 2.0**26, Z + 2.0**26, Kernel("rbf", 1 / 3)) @ coef, rtol=0, atol=1e-12)
 
 
 def test_sparse_rows_of_many_features_take_little_memory():
     """A block of columns is spread out at a time, not the whole working set."""
     X = scipy.sparse.random_array((400, 200_000), density=2e-4, format="csr", rng=np.random.default_rng(4))
-    rows = KernelRows(X, "rbf", gamma=0.1)
+    rows = KernelRows(X, Kernel("rbf", 0.1))
     tracemalloc.start()
     gram = rows.gram(np.empty(160_000, np.float32))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40e6
-    assert np.allclose(gram, kernel_matrix(X, X, "rbf", 0.1), atol=1e-5)
+    assert np.allclose(gram, kernel_matrix(X, X, Kernel("rbf", 0.1)), atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.filterwarnings("error")
 def test_an_expansion_of_no_row_is_zero(kernel):
     assert np.array_equal(
-        kernel_expansion(np.ones((3, 2)), np.empty((0, 2)), np.empty((0, 4)), kernel), np.zeros((3, 4))
+        kernel_expansion(np.ones((3, 2)), np.empty((0, 2)), np.empty((0, 4)), Kernel(kernel)), np.zeros((3, 4))
     )

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix, resolve_gamma
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix, resolve_gamma
 
 X = np.random.default_rng(0).normal(size=(17, 5))
 Z = np.random.default_rng(1).normal(size=(11, 5))
@@ -16,14 +16,14 @@ PARAMETERS["sigmoid"] = {"gamma": 0.3, "coef0": -0.5}
 def test_equals_scikit_learn(kernel, sparse):
     left = scipy.sparse.csr_array(X) if sparse in ("left", "both") else X
     right = scipy.sparse.csr_array(Z) if sparse in ("right", "both") else Z
-    ours = kernel_matrix(left, right, kernel, **PARAMETERS[kernel])
+    ours = kernel_matrix(left, right, Kernel(kernel, **PARAMETERS[kernel]))
     assert isinstance(ours, np.ndarray)
     assert np.allclose(ours, pairwise_kernels(X, Z, metric=kernel, **PARAMETERS[kernel]), atol=1e-12)
 
 
 def test_rbf_of_equal_rows_is_one_and_never_more():
     rows = np.random.default_rng(2).normal(size=(50, 3)) * 1e4
-    assert kernel_matrix(rows, rows, "rbf", gamma=1.0).max() <= 1.0
+    assert kernel_matrix(rows, rows, Kernel("rbf")).max() <= 1.0
 
 
 def test_gamma_words():
@@ -41,4 +41,4 @@ def test_bad_gamma_is_named(gamma):
 
 def test_unknown_kernel_suggests_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'rbf'"):
-        kernel_matrix(X, Z, "rfb")
+        kernel_matrix(X, Z, Kernel("rfb"))

@@ -6,14 +6,16 @@ from tests.solvers.test_block_smo import check
 
 from privsvm.solvers.kernel import block_smo
 from privsvm.solvers.kernel.block_smo import solve_block_smo
+from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.kernel_rows import KernelRows
+from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.momentum import RecentSteps
 
 
 def made_problem(bound, seed=0, n=60):
     """Rows with their kernel matrix, labels, feasible variables with their values, and bounds."""
     rng = np.random.default_rng(seed)
-    rows = KernelRows(rng.normal(size=(n, 5)), "rbf", 0.1, dtype=np.float64)
+    rows = KernelRows(rng.normal(size=(n, 5)), Kernel("rbf", 0.1), dtype=np.float64)
     matrix, y = rows.gram(np.empty(n * n)), np.where(np.arange(n) % 2, 1.0, -1.0)
     lower, upper = np.where(y > 0, 0.0, -bound), np.where(y > 0, bound, 0.0)
     beta = y * min(0.5, 0.5 * bound)
@@ -109,13 +111,14 @@ def test_more_free_variables_than_a_working_set_holds_take_few_passes(C, monkeyp
     crowded = []
     improve = RecentSteps.improve
     monkeypatch.setattr(RecentSteps, "improve", lambda self, *rest: (crowded.append(1), improve(self, *rest)))
-    solution = solve_block_smo(X, y, np.full(n, C), gamma=3.0 / 60, cache_size=0.5)
+    kernel, upper = Kernel("rbf", 3.0 / 60), np.full(n, C)
+    solution = solve_block_smo(X, y, upper, kernel, SolverOptions(cache_size=0.5))
     assert solution.converged
     assert np.mean(solution.alpha > 0) > 0.9
     assert len(crowded) > 5
     assert sum(computed) < 15 * n * n
-    check(solution, X, y, np.full(n, C), 1e-3, kernel="rbf", gamma=3.0 / 60)
-    in_two = solve_block_smo(X, y, np.full(n, C), gamma=3.0 / 60, cache_size=0.5, n_threads=2)
+    check(solution, X, y, upper, 1e-3, kernel)
+    in_two = solve_block_smo(X, y, upper, kernel, SolverOptions(cache_size=0.5, n_threads=2))
     assert np.array_equal(solution.alpha, in_two.alpha)
 
 

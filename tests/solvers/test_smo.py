@@ -9,10 +9,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 from tests.table_3 import TABLE_3, printed, table_3_rows
 
-from privsvm.solvers.kernel.c_svc import optimality_gap
-from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix
-from privsvm.solvers.kernel.smo import SELECTIONS, UniformStreams, solve_smo, solve_smo_runs
-from privsvm.solvers.kernel.smo_steps import Memory, Numbers, Rule, draw
+from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix
+from privsvm.solvers.kernel.smo import SELECTIONS, PairSelection, UniformStreams, solve_smo, solve_smo_runs
+from privsvm.solvers.kernel.smo_steps import Choice, Memory, Numbers, Rule, draw
 
 EXACT = [selection for selection in SELECTIONS if selection != "dpwss"]
 
@@ -47,7 +47,7 @@ def test_wss2_column_of_dpwss_table_3(name, shrinking, tmp_path):
     """LIBSVM 3.24 made that column: its objective, its accuracy, and every single step."""
     expected = printed(name, shrinking)
     X, y = grouped(*table_3_rows(name, tmp_path))
-    solution = solve_smo(X, y, np.ones(y.size), kernel="linear", shrinking=bool(shrinking))
+    solution = solve_smo(X, y, np.ones(y.size), Kernel("linear"), SolverOptions(shrinking=bool(shrinking)))
     decision = X @ (X.T @ (solution.alpha * y)) - solution.rho
     assert solution.converged
     assert solution.objective == pytest.approx(expected["objective"], rel=1e-4)
@@ -65,8 +65,9 @@ def test_equals_libsvm(cancer, kernel, shrinking, weights):
     libsvm = SVC(kernel=kernel, C=2.0, tol=1e-5, class_weight=weights, shrinking=shrinking, **parameters).fit(X, y)
     order = np.argsort(y, kind="stable")
     upper = np.full(y.size, 2.0) * ([1.0] * y.size if weights is None else np.vectorize(weights.get)(y))
-    ours = solve_smo(X[order], -y[order], upper[order], kernel=kernel, tol=1e-5, shrinking=shrinking, **parameters)
-    gram = kernel_matrix(X, X[order], kernel, **parameters)
+    function, options = Kernel(kernel, **parameters), SolverOptions(tol=1e-5, shrinking=shrinking)
+    ours = solve_smo(X[order], -y[order], upper[order], function, options)
+    gram = kernel_matrix(X, X[order], function)
     decision = gram @ (y[order] * ours.alpha) + ours.rho
     assert np.allclose(decision, libsvm.decision_function(X), atol=1e-3)
     assert ours.n_iter == pytest.approx(libsvm.n_iter_[0], rel=0.01)
@@ -76,7 +77,7 @@ def test_equals_libsvm(cancer, kernel, shrinking, weights):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_sparse_gives_the_same_bits(kernel):
     X, y, upper = problem(1, 300, 40, sparse=True)
-    dense, sparse = (solve_smo(rows, y, upper, kernel=kernel, gamma=0.1) for rows in (X, scipy.sparse.csr_array(X)))
+    dense, sparse = (solve_smo(rows, y, upper, Kernel(kernel, 0.1)) for rows in (X, scipy.sparse.csr_array(X)))
     assert dense.alpha.tobytes() == sparse.alpha.tobytes()
     assert dense.n_iter == sparse.n_iter
     full = scipy.sparse.csr_array(X + 1.0)
@@ -95,24 +96,13 @@ def test_sparse_gives_the_same_bits(kernel):
 @settings(max_examples=60, deadline=None)
 def test_the_solution_is_feasible_and_optimal(seed, n, d, selection, kernel, shrinking, tol):
     X, y, upper = problem(seed, n, d)
-    solution = solve_smo(
-        X,
-        y,
-        upper,
-        kernel=kernel,
-        gamma=0.3,
-        degree=2,
-        tol=tol,
-        selection=selection,
-        shrinking=shrinking,
-        sigma=0.4,
-        max_iter=20_000,
-        rng=np.random.default_rng(seed),
-    )
+    function, options = Kernel(kernel, 0.3, 2), SolverOptions(tol, 20_000, shrinking)
+    rng = np.random.default_rng(seed)
+    solution = solve_smo(X, y, upper, function, options, PairSelection(selection, 0.4), rng)
     assert np.all(solution.alpha >= 0)
     assert np.all(solution.alpha <= upper)
     assert abs(solution.alpha @ y) <= 1e-9 * max(1.0, upper.sum())
-    Q = y[:, None] * y * kernel_matrix(X, X, kernel, 0.3, 2)
+    Q = y[:, None] * y * kernel_matrix(X, X, function)
     gradient = Q @ solution.alpha - 1.0
     # Kernel rows are kept in single precision.
     assert np.allclose(gradient, solution.gradient, atol=1e-6 * (1 + np.abs(Q) @ solution.alpha).max())
@@ -130,9 +120,10 @@ def test_the_solution_is_feasible_and_optimal(seed, n, d, selection, kernel, shr
 def test_all_selections_reach_the_same_objective(cancer, kernel, shrinking):
     X, y = cancer
     upper = np.where(y > 0, 1.0, 5.0)
-    best = solve_smo(X, y, upper, kernel=kernel, gamma=0.05, tol=1e-6).objective
+    function, options = Kernel(kernel, 0.05), SolverOptions(tol=1e-4, shrinking=shrinking)
+    best = solve_smo(X, y, upper, function, SolverOptions(tol=1e-6)).objective
     for selection in EXACT:
-        solution = solve_smo(X, y, upper, kernel=kernel, gamma=0.05, tol=1e-4, selection=selection, shrinking=shrinking)
+        solution = solve_smo(X, y, upper, function, options, PairSelection(selection))
         assert solution.converged
         assert solution.objective == pytest.approx(best, rel=1e-5)
 
@@ -140,9 +131,11 @@ def test_all_selections_reach_the_same_objective(cancer, kernel, shrinking):
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_a_tiny_cache_gives_the_same_bits(selection):
     X, y, upper = problem(3, 1200, 3)
-    chosen = {"selection": selection, "kernel": "rbf", "gamma": 1.0, "sigma": 0.5}
     large, small = (
-        solve_smo(X, y, upper, cache_size=size, rng=np.random.default_rng(0), **chosen) for size in (200.0, 1e-9)
+        solve_smo(
+            X, y, upper, Kernel(), SolverOptions(cache_size=size), PairSelection(selection), np.random.default_rng(0)
+        )
+        for size in (200.0, 1e-9)
     )
     assert large.n_iter == small.n_iter > 1500
     assert large.alpha.tobytes() == small.alpha.tobytes()
@@ -151,9 +144,10 @@ def test_a_tiny_cache_gives_the_same_bits(selection):
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_stops_at_max_iter_and_says_so(cancer, selection):
     X, y = cancer
-    chosen = {"kernel": "linear", "selection": selection}
+    upper, kernel = np.ones(y.size), Kernel("linear")
     for limit in (0, 1, 37):
-        solution = solve_smo(X, y, np.ones(y.size), max_iter=limit, rng=np.random.default_rng(0), **chosen)
+        rng = np.random.default_rng(0)
+        solution = solve_smo(X, y, upper, kernel, SolverOptions(max_iter=limit), PairSelection(selection), rng)
         assert solution.n_iter == limit
         assert not solution.converged
         # The gradient belongs to alpha also where variables had been set aside.
@@ -175,7 +169,7 @@ def test_rows_without_weight_take_no_part(cancer):
 def test_extreme_bounds_and_rows_that_are_all_alike(upper):
     X = np.repeat([[1.0, 2.0]], 6, axis=0)
     y = np.array([1.0, -1.0] * 3)
-    solution = solve_smo(X, y, np.full(6, upper), kernel="linear", max_iter=1000)
+    solution = solve_smo(X, y, np.full(6, upper), Kernel("linear"), SolverOptions(max_iter=1000))
     # Nothing tells the labels apart, so all variables go to their bounds.
     assert solution.objective == pytest.approx(-6 * upper)
 
@@ -183,9 +177,9 @@ def test_extreme_bounds_and_rows_that_are_all_alike(upper):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kernel": "rfb"}, "kernel='rfb'.*rbf"),
-        ({"selection": "wss5"}, "selection='wss5'.*wss"),
-        ({"selection": "dpwss"}, "rng=None"),
+        ({"kernel": Kernel("rfb")}, "kernel='rfb'.*rbf"),
+        ({"selection": PairSelection("wss5")}, "selection='wss5'.*wss"),
+        ({"selection": PairSelection("dpwss")}, "rng=None"),
         ({"y": np.ones(4)}, "one sign"),
     ],
 )
@@ -235,18 +229,19 @@ def test_dpwss_is_algorithm_2(sigma, sharpness):
     X = rng.normal(size=(60, 4))
     y = np.where(X[:, 0] + 0.7 * rng.normal(size=60) > 0, 1.0, -1.0)
     alpha, pairs = algorithm_2(X, y, 1.0, 1e-3, sigma, sharpness, np.random.default_rng(9))
-    chosen = {"selection": "dpwss", "sigma": sigma, "sharpness": sharpness, "shrinking": False}
-    ours = solve_smo(X, y, np.ones(60), kernel="linear", rng=np.random.default_rng(9), **chosen)
+    options, selection = SolverOptions(shrinking=False), PairSelection("dpwss", sigma, sharpness)
+    ours = solve_smo(X, y, np.ones(60), Kernel("linear"), options, selection, np.random.default_rng(9))
     assert ours.n_iter == len(pairs) == len(set(pairs)) > 30
     assert np.allclose(ours.alpha, alpha, atol=1e-9)
 
 
 @njit
 def draw_often(draws, extreme, gap, rule, active, low, F, memory, numbers):
+    """Return the drawn variables, and the outcome of the last draw."""
     drawn = np.empty(draws, dtype=np.int64)
     for k in range(draws):
-        drawn[k] = draw(extreme, gap, rule, active, low, F, memory, numbers, 0)
-    return drawn
+        choice, drawn[k] = draw(extreme, gap, rule, active, low, F, memory, numbers, 0)
+    return drawn, choice
 
 
 @pytest.mark.parametrize(("sigma", "sharpness"), [(0.2, 0.0), (0.2, 4.0), (0.5, 1000.0)])
@@ -266,11 +261,11 @@ def test_draws_have_the_stated_probabilities(sigma, sharpness):
     memory = Memory(np.empty(0, dtype=np.int64), np.full(n, stamp), np.array([stamp]), *work)
     draws = 40_000
     numbers = Numbers(rng.random((1, draws)), np.zeros(1, dtype=np.int64))
-    assert draw_often(1, *arguments, memory, numbers).tolist() == [-1]
+    assert draw_often(1, *arguments, memory, numbers)[1] == Choice.NO_PAIR
     memory = memory._replace(used=used)
-    counts = np.bincount(draw_often(draws, *arguments, memory, numbers), minlength=n)
-    # The last number has been used, and that is told.
-    assert draw_often(1, *arguments, memory, numbers).tolist() == [-2]
+    counts = np.bincount(draw_often(draws, *arguments, memory, numbers)[0], minlength=n)
+    # All numbers have been used.
+    assert draw_often(1, *arguments, memory, numbers)[1] == Choice.NO_NUMBERS
     assert not counts[~candidate].any()
     weights = np.exp(sharpness * (share - share[candidate].max())) * candidate
     expected = draws * weights / weights.sum()
@@ -284,8 +279,11 @@ def test_draws_have_the_stated_probabilities(sigma, sharpness):
 
 def test_dpwss_depends_on_its_stream_alone(cancer):
     X, y = cancer
-    chosen = {"selection": "dpwss", "kernel": "linear", "sigma": 0.3}
-    runs = [solve_smo(X, y, np.ones(y.size), rng=np.random.default_rng(seed), **chosen) for seed in (1, 1, 2)]
+    kernel, selection = Kernel("linear"), PairSelection("dpwss", 0.3)
+    runs = [
+        solve_smo(X, y, np.ones(y.size), kernel, selection=selection, rng=np.random.default_rng(seed))
+        for seed in (1, 1, 2)
+    ]
     assert runs[0].alpha.tobytes() == runs[1].alpha.tobytes()
     assert runs[0].alpha.tobytes() != runs[2].alpha.tobytes()
 
@@ -293,8 +291,8 @@ def test_dpwss_depends_on_its_stream_alone(cancer):
 @pytest.mark.parametrize("shrinking", [True, False])
 def test_dpwss_counts_distinct_pairs(shrinking):
     X, y, _ = problem(8, 400, 3)
-    chosen = {"selection": "dpwss", "kernel": "linear", "sigma": 0.1, "shrinking": shrinking}
-    solution = solve_smo(X, y, np.full(y.size, 10.0), rng=np.random.default_rng(0), **chosen)
+    options, rng = SolverOptions(shrinking=shrinking), np.random.default_rng(0)
+    solution = solve_smo(X, y, np.full(y.size, 10.0), Kernel("linear"), options, PairSelection("dpwss", 0.1), rng)
     # More than the memory holds at first.
     assert solution.n_iter > 1024
     if shrinking:
@@ -310,19 +308,22 @@ def test_dpwss_counts_distinct_pairs(shrinking):
 )
 def test_runs_are_solves_one_after_the_other(kernel, n, cache_size, shrinking):
     X, y, upper = problem(8, n, 3)
-    chosen = {"selection": "dpwss", "kernel": kernel, "gamma": 0.3, "shrinking": shrinking, "cache_size": cache_size}
+    function, options = Kernel(kernel, 0.3), SolverOptions(shrinking=shrinking, cache_size=cache_size)
     sharpness = [0.5, 20.0, 3.0, 0.0, 0.5]
     for rows in (X, scipy.sparse.csr_array(X)):
         ours, theirs = ([np.random.default_rng(seed) for seed in (0, 1)] for _ in range(2))
         # Two generators for five runs.
         streams = UniformStreams([ours[run % 2] for run in range(5)])
-        runs = solve_smo_runs(rows, y, upper, sharpness=sharpness, streams=streams, sigma=0.1, **chosen)
-        more = solve_smo_runs(rows, y, upper, sharpness=sharpness, streams=streams, sigma=0.3, **chosen)
+        runs, more = (
+            solve_smo_runs(rows, y, upper, function, options, PairSelection("dpwss", sigma, sharpness), streams)
+            for sigma in (0.1, 0.3)
+        )
         streams.give_back()
         for run, solution in enumerate([*runs, *more]):
             number, sigma = run % 5, 0.1 if run < 5 else 0.3
             rng = theirs[number % 2]
-            alone = solve_smo(rows, y, upper, sharpness=sharpness[number], rng=rng, sigma=sigma, **chosen)
+            selection = PairSelection("dpwss", sigma, sharpness[number])
+            alone = solve_smo(rows, y, upper, function, options, selection, rng)
             assert solution.alpha.tobytes() == alone.alpha.tobytes()
             assert solution.gradient.tobytes() == alone.gradient.tobytes()
             assert (solution.rho, solution.objective) == (alone.rho, alone.objective)

@@ -641,15 +641,15 @@ class KernelPath(ReleasedPath):
     def _expansions(self, epsilon_index: int) -> list[Any]:
         """Return what predictions evaluate: an expansion for each class where `_classes` has some, else one."""
         from privsvm.solvers.kernel.kernel_rows import Expansion
-        from privsvm.solvers.kernel.kernels import KERNELS
+        from privsvm.solvers.kernel.kernels import KERNELS, Kernel
 
         index, gamma, degree, coef0 = self.kernel_parameters
-        kernel = (KERNELS[int(index)], gamma, int(degree), coef0)
+        kernel = Kernel(KERNELS[int(index)], gamma, int(degree), coef0)
         if self._classes is not None:
-            return [Expansion(vectors, class_coef, *kernel) for vectors, class_coef in self._classes]
+            return [Expansion(vectors, class_coef, kernel) for vectors, class_coef in self._classes]
         n_repeats, n_vectors, n_pairs = self.pair_coef.shape[1:]
         coef = self.pair_coef[epsilon_index].transpose(1, 0, 2).reshape(n_vectors, n_repeats * n_pairs)
-        return [Expansion(self.support_vectors, coef, *kernel)]
+        return [Expansion(self.support_vectors, coef, kernel)]
 
     @functools.cached_property
     def _kept_expansions(self) -> list[Any] | None:

@@ -296,7 +296,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         block = max(1, _BLOCK // max(1, support.size))
         for start in range(0, support.size, block):
             rows = slice(start, start + block)
-            kernel = kernel_matrix(X[support[rows]], X[support], self.kernel, gamma, self.degree, self.coef0)
+            kernel = kernel_matrix(X[support[rows]], X[support], self._kernel(gamma))
             exact[rows] = kernel @ coef
             rounded[rows] = kernel.astype(np.float32).astype(np.float64) @ coef
         free = solution.alpha[support] < float(self.C)
@@ -311,7 +311,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         from privsvm.solvers.kernel.smo import solve_smo
 
         upper = np.full(signs.size, float(self.C))
-        return solve_smo(X, signs, upper, gamma=gamma, **self._c_svc_settings())
+        return solve_smo(X, signs, upper, self._kernel(gamma), self._solver_options())
 
     def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None) -> Guarantee:
         which = "free support vectors" if self.perturb == "free" else "all support vectors"

@@ -229,11 +229,12 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
     ) -> list[_Training]:
         """Train all class pairs, in LIBSVM's order, for every epsilon and its generator."""
         # Imported here: other methods need no compiled solver.
-        from privsvm.solvers.kernel.smo import UniformStreams, solve_smo_runs
+        from privsvm.solvers.kernel.smo import PairSelection, UniformStreams, solve_smo_runs
 
-        settings = self._c_svc_settings()
+        kernel, options = self._kernel(gamma), self._solver_options()
         linear = self.kernel == "linear"
         sharpness = [epsilon / (2.0 * (1.0 - self.sigma)) for epsilon in epsilons]
+        selection = PairSelection("dpwss", float(self.sigma), sharpness)
         streams = UniformStreams(rngs)
         n_runs, n_pairs = len(rngs), n_classes * (n_classes - 1) // 2
         coef = np.zeros((n_runs, n_pairs, X.shape[1]) if linear else (n_runs, codes.size, n_pairs))
@@ -252,17 +253,8 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
                 continue
             rows = np.concatenate([above, below])
             pair_rows, signs = X[rows], np.repeat([1.0, -1.0], [above.size, below.size])
-            solutions = solve_smo_runs(
-                pair_rows,
-                signs,
-                np.full(rows.size, float(self.C)),
-                gamma=gamma,
-                selection="dpwss",
-                **settings,
-                sigma=float(self.sigma),
-                sharpness=sharpness,
-                streams=streams,
-            )
+            upper = np.full(rows.size, float(self.C))
+            solutions = solve_smo_runs(pair_rows, signs, upper, kernel, options, selection, streams)
             for run, solution in enumerate(solutions):
                 used[run, rows] |= solution.alpha > 0
                 if linear:

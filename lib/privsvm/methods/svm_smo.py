@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from privsvm.base.parameters import parameter
 from privsvm.constraints import one_of
 from privsvm.families.exact.kernel_svm import KernelSVM
@@ -29,8 +27,8 @@ class SMOSVMClassifier(KernelSVM):
         'Which pair of variables is moved (`privsvm.solvers.kernel.smo`); "wss2" is the rule of LIBSVM.',
     )
 
-    def _solver(self) -> dict[str, Any]:
-        return {"selection": self.selection}
+    def _selection(self) -> str:
+        return self.selection
 
 
 ESTIMATOR = SMOSVMClassifier

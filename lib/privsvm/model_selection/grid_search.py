@@ -21,8 +21,10 @@ from privsvm.base.validation import check_positive
 from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.solvers.kernel.block_smo import solve_prepared
+from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.gram_rows import GramRows, row_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows, kernel_expansion
+from privsvm.solvers.kernel.kernels import Kernel
 
 __all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "count_right", "search_c_and_gamma"]
 
@@ -259,13 +261,13 @@ def _search_pair(fold: _Fold, index: int, settings: _Settings) -> tuple[int, int
     wins = np.empty((settings.gammas.size, settings.Cs.size, n_test), dtype=bool)
     n_solves, n_stopped = 0, 0
     for position, gamma in enumerate(settings.gammas):
-        rows = KernelRows(X, "rbf", gamma) if distances is None else GramRows(distances, gamma)
+        rows = KernelRows(X, Kernel("rbf", gamma)) if distances is None else GramRows(distances, gamma)
         coef, rho, stopped = _path(rows, pair, settings)
         n_solves += rho.size
         n_stopped += stopped
         support = np.flatnonzero(coef.any(axis=1))
         vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
-        values = kernel_expansion(fold.X_test, vectors, coef[support], "rbf", gamma) - rho
+        values = kernel_expansion(fold.X_test, vectors, coef[support], Kernel("rbf", gamma)) - rho
         # A zero goes to the second class of a pair, but of two classes to the first, as in `SVMClassifier`.
         first = values >= 0 if fold.n_classes == 2 else values > 0
         # Larger values of C have the last solution.
@@ -281,18 +283,10 @@ def _path(rows: KernelRows, pair: ClassPair, settings: _Settings) -> tuple[np.nd
     early.
     """
     coef, offsets, n_stopped = [], [], 0
+    options = SolverOptions(tol=settings.tol, cache_size=settings.cache_size)
     start = None
     for C, following in zip(settings.Cs, np.append(settings.Cs[1:], np.inf), strict=True):
-        solution = solve_prepared(
-            rows,
-            pair.signs,
-            np.full(pair.rows.size, C),
-            tol=settings.tol,
-            shrinking=True,
-            cache_size=settings.cache_size,
-            max_iter=-1,
-            start=start,
-        )
+        solution = solve_prepared(rows, pair.signs, np.full(pair.rows.size, C), options, start=start)
         coef.append(pair.signs * solution.alpha)
         offsets.append(solution.rho)
         n_stopped += not solution.converged

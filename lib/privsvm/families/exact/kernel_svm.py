@@ -1,4 +1,4 @@
-"""Kernel support vector machine, one-vs-one for more than two classes: the method `svm`, and what others train."""
+"""Kernel support vector machine, one-vs-one for more than two classes: the base of `SVMClassifier` and its variants."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, sc
 
 __all__ = ["KernelSVM"]
 
-# An infinite C: the first bound that is tried, and by how much it grows while a variable reaches it. The last bound
-# leaves the variables some digits.
+# Infinite C: the first bound, and its growth while a variable reaches it. Round-off: above the last bound, variables
+# would have too few digits.
 _FIRST_BOUND, _BOUND_GROWTH, _LAST_BOUND = 1e4, 1e3, 1e10
 
 INFINITE_C = Constraint(
@@ -39,7 +39,7 @@ INFINITE_C = Constraint(
 
 
 class KernelSVM(KernelSVMParameters, SingleModelClassifier):
-    """Training and prediction of a kernel support vector machine, whatever the solver; a base.
+    """Training and prediction of a kernel support vector machine by any solver; a base.
 
     Attributes
     ----------
@@ -132,21 +132,20 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     def _train(self, X: Any, y: Any, rng: Any, sample_weight: Any = None) -> None:
         self.check_declared()
-        self._trained_with_sparse = scipy.sparse.issparse(X) and not self._given_kernel()
+        self._trained_with_sparse = scipy.sparse.issparse(X) and not self._precomputed_kernel()
         X, codes, self.classes_ = self._rows_and_codes(X, y)
         n_rows = len(codes)
-        settings: dict[str, Any] = {**self._c_svc_settings(), **self._solver()}
-        # What the rows do not have, a kernel matrix has no use for.
-        settings["gamma"] = self._gamma = 1.0 if self._given_kernel() else resolve_gamma(self.gamma, X)
+        # A precomputed kernel has no features to derive gamma from, and needs none.
+        self._gamma = 1.0 if self._precomputed_kernel() else resolve_gamma(self.gamma, X)
         weights = self._row_weights(sample_weight, n_rows, X.shape)
         kept = np.flatnonzero(weights > 0)
         self.class_weight_ = self._weights(codes)
         upper = self.class_weight_[codes] * weights
         if kept.size < n_rows:
             self._check_kept(codes, kept)
-            X = X[np.ix_(kept, kept)] if self._given_kernel() else X[kept]
+            X = X[np.ix_(kept, kept)] if self._precomputed_kernel() else X[kept]
             codes, upper = codes[kept], upper[kept]
-        solutions = self._solutions(X, codes, upper, settings)
+        solutions = self._solutions(X, codes, upper)
         n_classes = len(self.classes_)
         # For two classes, values are positive for the second.
         orientation = -1.0 if n_classes == 2 else 1.0
@@ -166,8 +165,8 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self._keep_model(X, codes, order, layout)
         self.dual_coef_ = scipy.sparse.csr_matrix(layout) if self._trained_with_sparse else layout
 
-    def _given_kernel(self) -> bool:
-        """Whether kernel values come from the caller."""
+    def _precomputed_kernel(self) -> bool:
+        """Tell whether kernel values come from the caller."""
         return False
 
     def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -176,14 +175,15 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self.shape_fit_ = tuple(rows.shape)
         return rows, codes, labels
 
-    def _solutions(self, X: Any, codes: np.ndarray, upper: np.ndarray, settings: dict[str, Any]) -> ClassSolutions:
+    def _solutions(self, X: Any, codes: np.ndarray, upper: np.ndarray) -> ClassSolutions:
         """Solve all pairs for this C; an infinite one by growing bounds, until no variable reaches them."""
-        n_classes = len(self.classes_)
+        n_classes, kernel = len(self.classes_), self._kernel(self._gamma)
+        options, selection = self._solver_options(self._n_threads()), self._selection()
         if math.isfinite(self.C):
-            return solve_pairs(X, codes, n_classes, float(self.C) * upper, **settings)
+            return solve_pairs(X, codes, n_classes, float(self.C) * upper, kernel, options, selection)
         bound = _FIRST_BOUND
         while True:
-            solutions = solve_pairs(X, codes, n_classes, bound * upper, **settings)
+            solutions = solve_pairs(X, codes, n_classes, bound * upper, kernel, options, selection)
             sorted_upper = bound * upper[np.argsort(codes, kind="stable")]
             inside = bool((np.abs(solutions.layout) < sorted_upper).all())
             if (inside and solutions.converged.all()) or bound >= _LAST_BOUND or self.max_iter >= 0:
@@ -191,7 +191,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             bound *= _BOUND_GROWTH
 
     def _set_absent(self, starts: np.ndarray) -> None:
-        """Set the values of pairs with a class of the public list that has no row: it wins against no present one."""
+        """Set the offsets of pairs with a class of the public list that has no row: it wins against no present one."""
         sizes = np.diff(starts)
         if sizes.all():
             return
@@ -200,7 +200,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self.intercept_[absent] = np.where(sizes[first[absent]] > 0, 1.0, -1.0)
 
     def _warn(self) -> None:
-        """Say that the solver stopped early."""
+        """Warn that the solver stopped early."""
         if self.max_iter >= 0:
             text = (
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
@@ -211,7 +211,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _keep_model(self, X: Any, codes: np.ndarray, used: np.ndarray, layout: np.ndarray) -> None:
-        """Set the released model: the rows of these numbers, by class, and their coefficients."""
+        """Set the released model from the numbers of the used rows, by class, and their coefficients."""
         n_classes = len(self.classes_)
         self.n_support_ = np.bincount(codes[used], minlength=n_classes)
         coef = np.zeros((used.size, len(self.intercept_)))
@@ -222,7 +222,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             reason="a non-private reference",
             reference="Cortes and Vapnik (1995); LIBSVM's formulation",
         )
-        if self._given_kernel():
+        if self._precomputed_kernel():
             self._coef_of_rows, self.support_vectors_ = coef, np.empty((0, 0))
             return
         vectors = X[used]
@@ -242,8 +242,12 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         )
 
     @abc.abstractmethod
-    def _solver(self) -> dict[str, Any]:
-        """Keywords of `solve_pairs` that choose the solver."""
+    def _selection(self) -> str:
+        """Return the solver of `solve_pairs`."""
+
+    def _n_threads(self) -> int:
+        """Return the number of threads for training and prediction."""
+        return 1
 
     def _weights(self, codes: np.ndarray) -> np.ndarray:
         """Return the factor of C for each class code, (c,)."""
@@ -279,7 +283,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         return weights
 
     def _check_kept(self, codes: np.ndarray, kept: np.ndarray) -> None:
-        """Raise ValueError where the rows of positive weight cannot be told apart."""
+        """Raise ValueError unless rows of positive weight have two classes at least."""
         if kept.size == 0:
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         if np.unique(codes[kept]).size == 1:
@@ -291,7 +295,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
-        # Read only: changing it would change no prediction.
+        # Read-only, since the model predicts from its support vectors.
         coef = self._path.pair_coef[0, 0].T @ self._path.support_vectors
         if self._trained_with_sparse:
             coef = scipy.sparse.csr_matrix(coef)
@@ -303,7 +307,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
     def _pair_values(self, X: Any) -> np.ndarray:
         """Decision values (n, p) of the pairs of classes."""
         rows = self._checked_rows(X)
-        values: np.ndarray = self._path.pair_values(rows, 0, self._solver().get("n_threads", 1))[0]
+        values: np.ndarray = self._path.pair_values(rows, 0, self._n_threads())[0]
         return values
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -336,7 +340,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self._check_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        if isinstance(X, RowBlocks) and not self.break_ties and not self._given_kernel():
+        if isinstance(X, RowBlocks) and not self.break_ties and not self._precomputed_kernel():
             blocks: np.ndarray = super().predict(X)
             return blocks
         values = self._pair_values(X)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,32 +14,32 @@ from privsvm.base.parameters import DeclaredEstimator, parameter
 from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, POSITIVE, either, one_of, whole
 from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.solvers.kernel.block_smo import single_is_enough, solve_prepared
-from privsvm.solvers.kernel.c_svc import CSVCSolution
+from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.duplicate_rows import EqualRows
 from privsvm.solvers.kernel.gram_rows import PrecomputedRows
 from privsvm.solvers.kernel.interior_point import solve_linear_pairs, usual_operations
 from privsvm.solvers.kernel.kernel_rows import KernelRows
-from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, solve_class_pairs
-from privsvm.solvers.kernel.smo import solve_smo
+from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 
 __all__ = ["GAMMA", "ClassPair", "KernelSVMParameters", "class_pairs", "solve_pairs"]
 
-# Two classes of no more rows than this are solved as a pair of many classes is (measured).
+# Constant        unit        value and reason; all were measured.
+# _SMALL_ROWS     rows        of two classes up to which they are solved by one compiled call, as many classes are.
+# _EXACT_ROWS     rows        up to which kernel values are computed in double precision and rounded once: dense, sparse
+#                             and precomputed kernels lead to the same bits. _WIDTH features count as one row.
+# Costs of the interior-point method are compared in steps of two variables that take as long.
+# _FIRST_STEPS    steps/row   up to which that method goes first.
+# _REACH_STEPS    steps/row   up to which it solves the pairs that exceed _BUDGET_SHARE of the steps of equal cost.
+# _STEP_OPERATIONS  operations  of that method in the time of one step inside a working set.
+# _SET_STEPS      steps/row   up to which it solves what working sets have not solved at equal cost.
+# _EASY_STEPS     steps/row   of the smaller class within which working sets usually end; below the cost of that method
+#                             they go first: of many rows of the other class, few are support vectors.
 _SMALL_ROWS = 1000
-
-# Kernel values of no more rows than this are computed in double precision, unless the rows are this much wider.
 _EXACT_ROWS, _WIDTH = 256, 16
-
-# The interior-point method goes first where it costs no more than so many steps of two variables for each row; up to
-# more of them, pairs are left to it after this share of the steps that cost the same (measured).
-_FEW_STEPS, _MANY_STEPS, _PATIENCE = 3.0, 25.0, 0.4
-
-# A step of two variables inside a working set costs as much as so many operations of the interior-point method, which
-# gets what working sets have not solved once they cost as much, unless it costs more than so many steps for each row.
-# Working sets go first where so many steps for each row of the smaller class cost less than that method: of many rows
-# of the other class, few are support vectors (measured).
-_STEP_OPERATIONS, _MOST_STEPS, _EASY_STEPS = 1500.0, 250.0, 100.0
+_FIRST_STEPS, _REACH_STEPS, _BUDGET_SHARE = 3.0, 25.0, 0.4
+_STEP_OPERATIONS, _SET_STEPS, _EASY_STEPS = 1500.0, 250.0, 100.0
 
 GAMMA = either('must be a positive finite number, "scale" or "auto"', POSITIVE, one_of("scale", "auto"))
 
@@ -49,7 +51,7 @@ class ClassPair:
     Attributes
     ----------
     rows : ndarray of int (n_pair,)
-        Indices of the training rows of either class.
+        Indices of the training rows of both classes.
     signs : ndarray (n_pair,)
         Labels of the solver: +1 for the first class of the pair, as LIBSVM has it, and -1 for the second.
     orientation : float
@@ -116,17 +118,15 @@ class KernelSVMParameters(DeclaredEstimator):
     cache_size: float = parameter(200, POSITIVE, "Megabytes for kernel values.", effect="time")
     shrinking: bool = parameter(True, FLAG, "Whether to set bounded variables aside while solving.", effect="time")
 
-    def _c_svc_settings(self) -> dict[str, Any]:
-        """Keywords of the solvers: all but C, which is a bound for each row, and gamma, which may need the rows."""
-        return {
-            "kernel": self.kernel,
-            "degree": int(self.degree),
-            "coef0": float(self.coef0),
-            "tol": float(self.tol),
-            "shrinking": bool(self.shrinking),
-            "cache_size": float(self.cache_size),
-            "max_iter": int(self.max_iter),
-        }
+    def _kernel(self, gamma: float) -> Kernel:
+        """Return the kernel, with the number that `gamma` stands for."""
+        return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+
+    def _solver_options(self, n_threads: int = 1) -> SolverOptions:
+        """Return the options of the solvers."""
+        return SolverOptions(
+            float(self.tol), int(self.max_iter), bool(self.shrinking), float(self.cache_size), n_threads
+        )
 
 
 def solve_pairs(
@@ -134,18 +134,9 @@ def solve_pairs(
     codes: np.ndarray,
     n_classes: int,
     upper: np.ndarray,
-    *,
-    columns: np.ndarray | None = None,
+    kernel: Kernel,
+    options: SolverOptions = SolverOptions(),
     selection: str = "block",
-    n_threads: int = 1,
-    kernel: str = "rbf",
-    gamma: float = 1.0,
-    degree: int = 3,
-    coef0: float = 0.0,
-    tol: float = 1e-3,
-    max_iter: int = -1,
-    shrinking: bool = True,
-    cache_size: float = 200.0,
 ) -> ClassSolutions:
     """Solve the C-SVC dual of every pair of classes that both have rows.
 
@@ -159,162 +150,290 @@ def solve_pairs(
         c.
     upper : ndarray (n,)
         Upper bound C of each row's variable.
-    columns : ndarray of int or None
-        Numbers of the pairs to solve; None for all.
+    kernel : Kernel
+        The kernel function.
+    options : SolverOptions
+        Threads are for "block".
     selection : {"block", "wss1", "wss2", "wss3", "wss4"}
         The fast solvers, or one of LIBSVM's rules for two variables.
-    n_threads : int
-        Threads of "block".
-    kernel, gamma, degree, coef0
-        The kernel.
-    tol, max_iter, shrinking, cache_size
-        Of the solver; see `privsvm.solvers.kernel.block_smo.solve_block_smo`.
 
     Returns
     -------
     ClassSolutions
-        Of the rows sorted by class, in their order inside a class.
+        For the rows sorted by class, in their order inside a class.
 
     Raises
     ------
     ValueError
         If fewer than two classes have rows, or kernel values overflow.
     """
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(n_classes + 1))
-    if np.count_nonzero(np.diff(starts)) < 2:
-        raise ValueError(_one_class(codes[0]))
-    n_pairs = n_classes * (n_classes - 1) // 2
-    solutions = ClassSolutions(
-        layout=np.zeros((n_classes - 1, len(codes))),
-        starts=starts,
-        rho=np.zeros(n_pairs),
-        objective=np.zeros(n_pairs),
-        n_iter=np.zeros(n_pairs, dtype=np.int64),
-        converged=np.ones(n_pairs, dtype=bool),
-    )
-    first, second = classes_of_pairs(n_classes)
-    sizes = np.diff(starts)
-    columns = np.arange(n_pairs) if columns is None else columns
-    columns = columns[(sizes[first[columns]] > 0) & (sizes[second[columns]] > 0)]
-    parameters: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
-    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
-    settings: dict[str, Any] = {**limits, "shrinking": shrinking, "cache_size": cache_size}
-
-    def keep(column: int, rows: np.ndarray, solution: CSVCSolution) -> None:
-        a, b = first[column], second[column]
-        variables = np.empty(len(codes))
-        variables[rows] = np.where(codes[rows] == a, solution.alpha, -solution.alpha)
-        solutions.layout[b - 1, starts[a] : starts[a + 1]] = variables[order[starts[a] : starts[a + 1]]]
-        solutions.layout[a, starts[b] : starts[b + 1]] = variables[order[starts[b] : starts[b + 1]]]
-        solutions.rho[column], solutions.objective[column] = solution.rho, solution.objective
-        solutions.n_iter[column] += solution.n_iter
-        solutions.converged[column] = solution.converged
-
-    def rows_of(column: int) -> tuple[np.ndarray, np.ndarray]:
-        a, b = first[column], second[column]
-        rows = np.sort(np.concatenate([order[starts[a] : starts[a + 1]], order[starts[b] : starts[b + 1]]]))
-        return rows, np.where(codes[rows] == a, 1.0, -1.0)
-
-    # The linear kernel's own method takes all rows in few passes.
-    if selection == "block" and kernel not in ("precomputed", "linear") and max_iter < 0:
+    pairs = _Pairs(X, codes, n_classes, upper)
+    if selection != "block":
+        return _solve_by_smo(pairs, kernel, options, PairSelection(selection))
+    # The linear kernel's own method passes over all rows only a few times, so that merging gains nothing.
+    if kernel.name not in ("precomputed", "linear") and options.max_iter < 0:
         equal = EqualRows.find(X, codes)
         if equal is not None:
-            few, few_codes = X[equal.first], codes[equal.first]
-            found = solve_pairs(
-                few, few_codes, n_classes, equal.bounds(upper), columns=columns, n_threads=n_threads, **parameters,
-                **settings,
-            )  # fmt: skip
-            layout = np.empty_like(found.layout)
-            layout[:, np.argsort(few_codes, kind="stable")] = found.layout
-            return dataclasses.replace(found, layout=equal.spread(layout, upper)[:, order], starts=starts)
-    if selection != "block":
-        for column in columns:
-            index, signs = rows_of(column)
-            own = X if len(index) == len(codes) else X[index]
-            keep(column, index, solve_smo(own, signs, upper[index], selection=selection, **parameters, **settings))
-        return solutions
-    with one_blas_thread(), thread_pool(n_threads) as pool:
+            return _solve_merged(pairs, equal, kernel, options)
+    return _solve_by_blocks(pairs, kernel, options)
 
-        def prepared(X: Any) -> KernelRows:
-            # Scaled, centred and converted once for all pairs.
-            if kernel == "precomputed":
-                return PrecomputedRows(X)
-            return KernelRows(X, **parameters, pool=pool, n_threads=n_threads)
 
-        patience, patience_of_sets = None, np.full(n_pairs, np.inf)
-        largest = np.max(sizes[first[columns]] + sizes[second[columns]], initial=0)
-        by_pairs = n_pairs > 1 or largest <= _SMALL_ROWS
-        if kernel == "linear" and max_iter < 0 and np.isfinite(upper).all():
-            n_rows = sizes[first] + sizes[second]
-            operations = usual_operations(X, n_rows)
-            # A step of two variables passes over all rows twice.
-            worth = operations / (1.5 * n_rows + 100.0)
-            in_reach = worth <= _MANY_STEPS * n_rows
-            patience = np.where(in_reach, _PATIENCE * worth, np.inf)
-            goes_first = worth <= _FEW_STEPS * n_rows
-            if not by_pairs:
-                patience_of_sets = np.where(worth <= _MOST_STEPS * n_rows, operations / _STEP_OPERATIONS, np.inf)
-                goes_first &= _EASY_STEPS * np.minimum(sizes[first], sizes[second]) > patience_of_sets
+class _Pairs:
+    """The problems of all pairs of classes, and their solutions so far.
 
-            def by_interior_point(columns: np.ndarray, mine: np.ndarray) -> np.ndarray:
-                """Solve these columns; return which of all columns are left."""
-                if not mine.any():
-                    return columns
-                threads: dict[str, Any] = {"pool": pool, "n_threads": n_threads}
-                left = solve_linear_pairs(X[order], upper[order], solutions, columns[mine], tol=tol, **threads)
-                return np.sort(np.concatenate([columns[~mine], left]))
+    Parameters
+    ----------
+    X, codes, n_classes, upper
+        See `solve_pairs`.
 
-            tried = columns[goes_first[columns]]
-            columns = by_interior_point(columns, goes_first[columns])
-            patience_of_sets[tried] = np.inf
-            if columns.size == 0:
-                return solutions
-        if by_pairs:
-            rows = X[np.ix_(order, order)] if kernel == "precomputed" else X[order]
-            if kernel != "precomputed" and max(rows.shape[0], rows.shape[1] / _WIDTH) <= _EXACT_ROWS:
-                # Of a small problem, rounded once: dense, sparse and given kernels lead to the same bits.
-                rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-                sorted_rows: KernelRows = PrecomputedRows(kernel_matrix(rows, rows, **parameters))
-                with np.errstate(over="ignore"):
-                    sorted_rows.finite &= bool(np.isfinite(np.vdot(rows, rows)))
-            else:
-                sorted_rows = prepared(rows)
-            if sorted_rows.finite and not single_is_enough(sorted_rows, int(largest), float(np.max(upper)), tol):
-                sorted_rows = sorted_rows.in_double()
-            # What overflows is refused below.
-            if sorted_rows.finite:
-                bounds = np.ascontiguousarray(upper[order], dtype=np.float64)
-                memory = 0.5e6 * cache_size
-                columns = solve_class_pairs(
-                    sorted_rows, bounds, solutions, columns, memory=memory, patience=patience, **limits
-                )
-                if patience is not None:
-                    columns = by_interior_point(columns, in_reach[columns] & (solutions.n_iter[columns] > 0))
-        if columns.size == 0:
-            return solutions
-        everything = prepared(X)
-        place = np.empty(len(codes), dtype=np.int64)
-        place[order] = np.arange(len(codes))
-        for column in columns:
-            index, signs = rows_of(column)
-            part = everything if len(index) == len(codes) else everything.take(index)
-            start = None
-            if solutions.n_iter[column]:
-                a, b = first[column], second[column]
-                begun = np.where(
-                    codes[index] == a, solutions.layout[b - 1, place[index]], -solutions.layout[a, place[index]]
-                )
-                start = _balanced(begun, signs)
-            patient = float(patience_of_sets[column])
-            solution = solve_prepared(part, signs, upper[index], start=start, patience=patient, **settings)
-            keep(column, index, solution)
-            if solution.converged or solution.n_iter < patient:
+    Attributes
+    ----------
+    order : ndarray of int (n,)
+        The rows sorted by class.
+    first, second : ndarray of int (p,)
+        Classes of each pair.
+    first_sizes, second_sizes : ndarray of int (p,)
+        Their numbers of rows.
+    numbers : ndarray of int
+        The pairs whose classes both have rows.
+    solutions : ClassSolutions
+        Solutions, zero before a pair is solved.
+    """
+
+    def __init__(self, X: Any, codes: np.ndarray, n_classes: int, upper: np.ndarray) -> None:
+        self.X, self.codes, self.n_classes, self.upper = X, codes, n_classes, upper
+        self.order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[self.order], np.arange(n_classes + 1))
+        sizes = np.diff(starts)
+        if np.count_nonzero(sizes) < 2:
+            raise ValueError(_one_class(codes[0]))
+        self.first, self.second = classes_of_pairs(n_classes)
+        self.first_sizes, self.second_sizes = sizes[self.first], sizes[self.second]
+        self.numbers = np.flatnonzero((self.first_sizes > 0) & (self.second_sizes > 0))
+        n_pairs = self.first.size
+        self.solutions = ClassSolutions(
+            layout=np.zeros((n_classes - 1, len(codes))),
+            starts=starts,
+            rho=np.zeros(n_pairs),
+            objective=np.zeros(n_pairs),
+            n_iter=np.zeros(n_pairs, dtype=np.int64),
+            converged=np.ones(n_pairs, dtype=bool),
+        )
+
+    @functools.cached_property
+    def sorted_rows(self) -> Any:
+        """The rows sorted by class."""
+        return self.X[self.order]
+
+    @functools.cached_property
+    def sorted_upper(self) -> np.ndarray:
+        """The bounds sorted by class."""
+        return np.ascontiguousarray(self.upper[self.order], dtype=np.float64)
+
+    @functools.cached_property
+    def _position(self) -> np.ndarray:
+        """Position of each row among the sorted ones."""
+        position = np.empty(len(self.codes), dtype=np.int64)
+        position[self.order] = np.arange(len(self.codes))
+        return position
+
+    def rows_of(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of a pair, ascending, and their labels: +1 for its first class."""
+        rows_by_class = [self._class_rows(k) for k in (self.first[number], self.second[number])]
+        index = np.sort(np.concatenate(rows_by_class))
+        return index, np.where(self.codes[index] == self.first[number], 1.0, -1.0)
+
+    def _class_rows(self, code: int) -> np.ndarray:
+        starts = self.solutions.starts
+        return self.order[starts[code] : starts[code + 1]]
+
+    def store(self, number: int, index: np.ndarray, solution: CSVCSolution) -> None:
+        """Store the solution of a pair for its rows `index`; its steps are added to those so far."""
+        a, b = self.first[number], self.second[number]
+        variables = np.empty(len(self.codes))
+        variables[index] = np.where(self.codes[index] == a, solution.alpha, -solution.alpha)
+        solutions, starts = self.solutions, self.solutions.starts
+        solutions.layout[b - 1, starts[a] : starts[a + 1]] = variables[self._class_rows(a)]
+        solutions.layout[a, starts[b] : starts[b + 1]] = variables[self._class_rows(b)]
+        solutions.rho[number], solutions.objective[number] = solution.rho, solution.objective
+        solutions.n_iter[number] += solution.n_iter
+        solutions.converged[number] = solution.converged
+
+    def warm_start(self, number: int, index: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
+        """Return feasible variables of a pair's rows from the steps so far; None without any."""
+        if not self.solutions.n_iter[number]:
+            return None
+        layout, position = self.solutions.layout, self._position[index]
+        a, b = self.first[number], self.second[number]
+        return _balanced(np.where(self.codes[index] == a, layout[b - 1, position], -layout[a, position]), signs)
+
+
+def _solve_by_smo(pairs: _Pairs, kernel: Kernel, options: SolverOptions, selection: PairSelection) -> ClassSolutions:
+    """Solve every pair by LIBSVM's steps."""
+    for number in pairs.numbers.tolist():
+        index, signs = pairs.rows_of(number)
+        rows = pairs.X if len(index) == len(pairs.codes) else pairs.X[index]
+        pairs.store(number, index, solve_smo(rows, signs, pairs.upper[index], kernel, options, selection))
+    return pairs.solutions
+
+
+def _solve_merged(pairs: _Pairs, equal: EqualRows, kernel: Kernel, options: SolverOptions) -> ClassSolutions:
+    """Solve all pairs with one variable for each group of equal rows, and distribute these variables to the rows."""
+    codes = pairs.codes[equal.first]
+    merged = _Pairs(pairs.X[equal.first], codes, pairs.n_classes, equal.bounds(pairs.upper))
+    solutions = _solve_by_blocks(merged, kernel, options)
+    layout = np.empty_like(solutions.layout)
+    layout[:, np.argsort(codes, kind="stable")] = solutions.layout
+    layout = equal.spread(layout, pairs.upper)[:, pairs.order]
+    return dataclasses.replace(solutions, layout=layout, starts=pairs.solutions.starts)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """Which of the fast solvers take a pair, in which order, and how many steps each may spend.
+
+    The interior-point method is for the linear kernel only. Arrays have an entry for each pair.
+
+    Attributes
+    ----------
+    one_call : bool
+        Whether one compiled call solves all pairs by steps of two variables; else working sets do.
+    interior_first : ndarray of bool (p,)
+        Pairs that the interior-point method gets first.
+    interior_later : ndarray of bool (p,)
+        Pairs that it gets when the compiled call has exceeded the budget.
+    step_budgets : ndarray (p,)
+        Steps of the compiled call.
+    set_budgets : ndarray (p,)
+        Steps of working sets, after which the interior-point method gets the pair.
+    """
+
+    one_call: bool
+    interior_first: np.ndarray
+    interior_later: np.ndarray
+    step_budgets: np.ndarray
+    set_budgets: np.ndarray
+
+    @classmethod
+    def of(cls, first_sizes: np.ndarray, second_sizes: np.ndarray, operations: np.ndarray | None) -> _Plan:
+        """Plan for pairs of so many rows; `operations` are those of the interior-point method, None to rule it out."""
+        n_pairs, n_rows = first_sizes.size, first_sizes + second_sizes
+        # A class without rows leaves no problem to solve.
+        largest = np.max(n_rows[(first_sizes > 0) & (second_sizes > 0)], initial=0)
+        one_call = n_pairs > 1 or bool(largest <= _SMALL_ROWS)
+        never, unlimited = np.zeros(n_pairs, dtype=bool), np.full(n_pairs, np.inf)
+        if operations is None:
+            return cls(one_call, never, never, unlimited, unlimited)
+        # A step of two variables passes over all rows twice.
+        equal_steps = operations / (1.5 * n_rows + 100.0)
+        later = equal_steps <= _REACH_STEPS * n_rows
+        first = equal_steps <= _FIRST_STEPS * n_rows
+        set_budgets = unlimited
+        if not one_call:
+            set_budgets = np.where(equal_steps <= _SET_STEPS * n_rows, operations / _STEP_OPERATIONS, np.inf)
+            first &= _EASY_STEPS * np.minimum(first_sizes, second_sizes) > set_budgets
+        # The method is not tried twice.
+        return cls(
+            one_call,
+            first,
+            later,
+            step_budgets=np.where(later, _BUDGET_SHARE * equal_steps, np.inf),
+            set_budgets=np.where(first, np.inf, set_budgets),
+        )
+
+
+def _solve_by_blocks(pairs: _Pairs, kernel: Kernel, options: SolverOptions) -> ClassSolutions:
+    """Solve all pairs by the fast solvers."""
+    operations = None
+    if kernel.name == "linear" and options.max_iter < 0 and np.isfinite(pairs.upper).all():
+        operations = usual_operations(pairs.X, pairs.first_sizes + pairs.second_sizes)
+    plan = _Plan.of(pairs.first_sizes, pairs.second_sizes, operations)
+    with one_blas_thread(), thread_pool(options.n_threads) as pool:
+        solver = _BlockSolver(pairs, kernel, options, plan, pool)
+        first = plan.interior_first[pairs.numbers]
+        remaining = solver.by_interior_point(pairs.numbers, first)
+        if plan.one_call and remaining.size:
+            remaining = solver.by_one_call(remaining)
+        solver.by_working_sets(remaining)
+    return pairs.solutions
+
+
+@dataclasses.dataclass(frozen=True)
+class _BlockSolver:
+    """The fast solvers of pairs of classes; each returns the numbers of the pairs that remain."""
+
+    pairs: _Pairs
+    kernel: Kernel
+    options: SolverOptions
+    plan: _Plan
+    pool: ThreadPoolExecutor | None
+
+    def _rows(self, X: Any) -> KernelRows:
+        """Prepare rows, which are scaled, centred and converted once for all pairs."""
+        if self.kernel.name == "precomputed":
+            return PrecomputedRows(X)
+        return KernelRows(X, self.kernel, pool=self.pool, n_threads=self.options.n_threads)
+
+    def by_interior_point(self, numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Solve the chosen ones of these pairs by the interior-point method."""
+        if not chosen.any():
+            return numbers
+        pairs = self.pairs
+        unsolved = solve_linear_pairs(
+            pairs.sorted_rows, pairs.sorted_upper, pairs.solutions, numbers[chosen], tol=self.options.tol,
+            pool=self.pool, n_threads=self.options.n_threads,
+        )  # fmt: skip
+        return np.sort(np.concatenate([numbers[~chosen], unsolved]))
+
+    def by_one_call(self, numbers: np.ndarray) -> np.ndarray:
+        """Solve pairs by steps of two variables in one compiled call, hard ones by the interior-point method."""
+        pairs, plan = self.pairs, self.plan
+        rows = self._sorted_rows()
+        # Overflow is reported by the solver by working sets.
+        if not rows.finite:
+            return numbers
+        remaining = solve_class_pairs(
+            rows, pairs.sorted_upper, pairs.solutions, numbers, self.options, plan.step_budgets
+        )
+        hard = plan.interior_later[remaining] & (pairs.solutions.n_iter[remaining] > 0)
+        return self.by_interior_point(remaining, hard)
+
+    def _sorted_rows(self) -> KernelRows:
+        """Prepare the rows sorted by class, in the precision that the pairs need."""
+        pairs = self.pairs
+        precomputed = self.kernel.name == "precomputed"
+        X = pairs.X[np.ix_(pairs.order, pairs.order)] if precomputed else pairs.sorted_rows
+        if precomputed or max(X.shape[0], X.shape[1] / _WIDTH) > _EXACT_ROWS:
+            rows = self._rows(X)
+        else:
+            # Small problem: kernel values in double precision, rounded once.
+            X = X.toarray() if scipy.sparse.issparse(X) else X
+            rows = PrecomputedRows(kernel_matrix(X, X, self.kernel))
+            with np.errstate(over="ignore"):
+                rows.finite &= bool(np.isfinite(np.vdot(X, X)))
+        largest = int(np.max((pairs.first_sizes + pairs.second_sizes)[pairs.numbers], initial=0))
+        if rows.finite and not single_is_enough(rows, largest, float(np.max(pairs.upper)), self.options.tol):
+            rows = rows.in_double()
+        return rows
+
+    def by_working_sets(self, numbers: np.ndarray) -> None:
+        """Solve pairs by working sets; the interior-point method takes one that exceeds its budget."""
+        if numbers.size == 0:
+            return
+        pairs = self.pairs
+        all_rows = self._rows(pairs.X)
+        for number in numbers.tolist():
+            index, signs = pairs.rows_of(number)
+            rows = all_rows if len(index) == len(pairs.codes) else all_rows.take(index)
+            start, budget = pairs.warm_start(number, index, signs), float(self.plan.set_budgets[number])
+            upper = pairs.upper[index]
+            solution = solve_prepared(rows, signs, upper, self.options, start=start, pair_budget=budget)
+            pairs.store(number, index, solution)
+            if solution.converged or solution.n_iter < budget:
                 continue
-            if by_interior_point(columns, columns == column).size:
+            if self.by_interior_point(np.array([number]), np.array([True])).size:
                 start = _balanced(solution.alpha, signs)
-                keep(column, index, solve_prepared(part, signs, upper[index], start=start, **settings))
-    return solutions
+                pairs.store(number, index, solve_prepared(rows, signs, upper, self.options, start=start))
 
 
 def _balanced(alpha: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""The fast kernel SVM, which takes the place of `sklearn.svm.SVC`: kernels of one's own, probabilities."""
+"""The fast kernel SVM, a drop-in replacement for `sklearn.svm.SVC` with custom kernels and probabilities."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from privsvm.base.validation import check_training_data
 from privsvm.constraints import Constraint, one_of
 from privsvm.families.exact.kernel_svm import KernelSVM
 from privsvm.numerics.compiled.threads import count_threads
-from privsvm.solvers.kernel.kernels import KERNELS
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel
 
 __all__ = ["SVMClassifier"]
 
@@ -87,8 +88,11 @@ class SVMClassifier(KernelSVM):
     )
     n_jobs: int | None = N_JOBS
 
-    def _solver(self) -> dict[str, Any]:
-        return {"selection": "block", "n_threads": count_threads(self.n_jobs)}
+    def _selection(self) -> str:
+        return "block"
+
+    def _n_threads(self) -> int:
+        return count_threads(self.n_jobs)
 
     def _train(self, X: Any, y: Any, rng: Any, sample_weight: Any = None) -> None:
         super()._train(X, y, rng, sample_weight)
@@ -107,18 +111,18 @@ class SVMClassifier(KernelSVM):
 
     def _calibrate(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Fit probabilities to decision values of rows outside the training folds."""
-        # Imported late: few need it.
+        # Imported late: an optional feature, and a slow import.
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.model_selection import StratifiedKFold
 
         y = np.asarray(y)
         n_folds = min(_FOLDS, int(np.unique(y, return_counts=True)[1].min()))
-        everything = np.arange(len(y))
+        all_rows = np.arange(len(y))
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**31))
         # A class of one row leaves no fold without it.
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed) if n_folds > 1 else [(everything, everything)]
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed) if n_folds > 1 else [(all_rows, all_rows)]
         model = clone(self).set_params(probability="deprecated", decision_function_shape="ovr")
         return CalibratedClassifierCV(model, cv=folds, ensemble=False).fit(X, y, sample_weight=sample_weight)
 
@@ -147,20 +151,20 @@ class SVMClassifier(KernelSVM):
         logarithms: np.ndarray = np.log(self.predict_proba(X))
         return logarithms
 
-    def _given_kernel(self) -> bool:
+    def _precomputed_kernel(self) -> bool:
         return callable(self.kernel) or self.kernel == "precomputed"
 
-    def _c_svc_settings(self) -> dict[str, Any]:
-        settings = super()._c_svc_settings()
-        return {**settings, "kernel": "precomputed"} if self._given_kernel() else settings
+    def _kernel(self, gamma: float) -> Kernel:
+        kernel = super()._kernel(gamma)
+        return dataclasses.replace(kernel, name="precomputed") if self._precomputed_kernel() else kernel
 
     def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        if not self._given_kernel():
+        if not self._precomputed_kernel():
             return super()._rows_and_codes(X, y)
         matrix = X
         if callable(self.kernel):
             check_consistent_length(X, y)
-            # Kept for predictions.
+            # Predictions call the kernel with the training rows.
             self._rows_of_kernel = X
             matrix = self._matrix(X)
             if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -173,19 +177,19 @@ class SVMClassifier(KernelSVM):
                 f"Precomputed matrix must be a square matrix. Input is a {rows.shape[0]}x{rows.shape[1]} matrix."
             )
         if callable(self.kernel):
-            # The number of features is the function's own affair.
+            # The matrix has n columns, the rows that the function gets may have any number of features.
             del self.n_features_in_
         self.shape_fit_ = tuple(getattr(X, "shape", rows.shape[:1]))
         return rows, codes, labels
 
     def _matrix(self, X: Any) -> np.ndarray:
-        """Kernel values of rows with the training rows, by a function."""
+        """Compute the kernel values of rows with the training rows by a callable kernel."""
         values = self.kernel(X, self._rows_of_kernel)
         matrix: np.ndarray = np.asarray(values.toarray() if scipy.sparse.issparse(values) else values, dtype=np.float64)
         return matrix
 
     def _pair_values(self, X: Any) -> np.ndarray:
-        if not self._given_kernel():
+        if not self._precomputed_kernel():
             return super()._pair_values(X)
         check_is_fitted(self)
         n_rows = self.shape_fit_[0]
@@ -209,7 +213,7 @@ class SVMClassifier(KernelSVM):
         super().save(path, table=table)
 
     def _refuse_own_kernel(self) -> None:
-        if self._given_kernel():
+        if self._precomputed_kernel():
             raise ValueError(f"kernel={self.kernel!r}: a stored model needs a kernel with a name: {', '.join(KERNELS)}")
 
     def __sklearn_tags__(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsvm.solvers.kernel.kernels import kernel_matrix
+from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
 __all__ = ["landmark_features", "landmark_map"]
 
@@ -26,7 +26,7 @@ def landmark_map(landmarks: np.ndarray, gamma: float) -> np.ndarray:
     -------
     ndarray (m, m)
     """
-    values, vectors = np.linalg.eigh(kernel_matrix(landmarks, landmarks, "rbf", gamma))
+    values, vectors = np.linalg.eigh(kernel_matrix(landmarks, landmarks, Kernel("rbf", gamma)))
     return (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
 
 
@@ -52,5 +52,5 @@ def landmark_features(X, landmarks: np.ndarray, gamma: float, inverse_root: np.n
     """
     # A distance too large for float64 is an infinite one; whatever a row holds, its kernel values are in range.
     with np.errstate(over="ignore", invalid="ignore"):
-        kernel = np.nan_to_num(kernel_matrix(X, landmarks, "rbf", gamma), nan=0.0, posinf=0.0, neginf=0.0)
+        kernel = np.nan_to_num(kernel_matrix(X, landmarks, Kernel("rbf", gamma)), nan=0.0, posinf=0.0, neginf=0.0)
     return np.clip(kernel, 0.0, 1.0) @ inverse_root

@@ -1,9 +1,9 @@
 """The C-SVC dual by sequential minimal optimisation in two levels: the fast solver.
 
-The outer level picks a working set of some hundred to some thousand variables, whose kernel matrix fits the cache;
-the inner level solves it by LIBSVM's second order pairs, and one pass over the rows brings their values up to date.
-It starts from a solution for a sample of the rows (with C raised in proportion), which says for nearly every other row
-whether its variable ends at 0 or at C. Rows that are settled are set aside, and checked again before the solver stops.
+The outer level picks a working set of some hundred to some thousand variables, whose kernel matrix fits the cache; the
+inner level solves it by LIBSVM's second order pairs, and one pass over the rows updates their values. The warm start is
+the solution for a sample of the rows (with C raised in proportion), which predicts for nearly every other row whether
+its variable ends at 0 or at C. Rows that are settled are set aside, and checked again before the solver stops.
 
 Variables here are ``b_t = y_t a_t`` and values ``v_t = -y_t G_t = y_t - sum_s b_s K(x_s, x_t)``; labels then occur in
 the bounds only. Sources: Fan, Chen and Lin (2005) for the pairs; Joachims (1999) for working sets and shrinking.
@@ -19,72 +19,66 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.numerics.compiled.vector_math import FAST_MATH, maximum
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm.solvers.kernel.c_svc import CSVCSolution, rho_from_gradient
+from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions, rho_from_gradient
 from privsvm.solvers.kernel.kernel_cache import RowStore, worth_storing
 from privsvm.solvers.kernel.kernel_rows import KernelRows
+from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.momentum import RecentSteps
+from privsvm.solvers.kernel.pair_step import TAU, extremes, move_pair, set_sides
 
-__all__ = ["extremes", "single_is_enough", "solve_block_smo", "solve_prepared"]
+__all__ = ["single_is_enough", "solve_block_smo", "solve_prepared"]
 
-# Smallest working set, for rows of few features: of more, a kernel matrix costs more, unless kernel rows are stored,
-# when a larger set costs little more and saves others. A problem of this share of it is solved as one.
+# Constant           unit       value and reason; those of speed were measured on data sets of 1,000 to 100,000 rows.
+# Working sets
+# _WORKING_SET       variables  least, for rows of one feature: more features make a kernel matrix more expensive.
+# _STORED_SET        variables  least where kernel rows are cached: a larger set then costs little, and saves others.
+# _SMALL_SHARE       share      of the least set up to which a problem is solved as one set.
+# _LEAST_SET         variables  whatever the memory limit (half a megabyte): small sets converge slowly.
+# _FREE_SHARE        share      of a set for variables between their bounds.
+# _ROOM              ratio      of the set's size to the number of free variables, where they fit.
+# _CROWDED_SET       variables  most where the free ones do not fit: many free variables mean a kernel matrix of high
+#                               rank, for which several small sets serve as well as a large one.
+# _INNER_SHARE       share      of the gap of all variables to which a set is solved.
+# _STEP              ratio      of a step to the optimal one: over-relaxation saves iterations on hard problems.
+# Warm start
+# _COSTLY            cost       of a kernel value (`KernelRows.product_cost`) from which samples cost more than the
+#                               steps that they save: the solver then starts from zero.
+# _SAMPLE_RATIO      ratio      of the sizes of nested samples; _SAMPLE_TOLERANCE is their tolerance.
+# _MARGIN_WIDTH      margin     of the sample's solution within which rows start between the bounds.
+# _IMBALANCE         share      of the sum of the bounds that y'a may start from zero: round-off.
+# Shrinking
+# _SHRINK_SHARE      share      of the active rows at most that stay active; else shrinking is not worth a copy.
+# Precision
+# _SINGLE_TOLERANCE  tolerance  below which working sets are solved in float64, too.
+# _SINGLE_SHARE, _ROW_SHARE  share  of the tolerance that float32 products may cost; see `single_is_enough`.
+# _MAX_STALLED_SETS  sets       without a smaller gap, before float64 takes over.
+# _MAX_RETURNS       times      that all rows came back without a smaller gap, before the solver gives up.
+# _NEAR, _NEAR_PAIRS, _NEAR_SETS  Near the optimum, at a gap of _NEAR tolerances, float32 may spend _NEAR_PAIRS pairs
+#                               per variable in _NEAR_SETS sets: beyond its precision it would use the limit each time.
+# _CHUNK             entries    of the inner level that are searched together for a maximum.
 _WORKING_SET = 640
 _STORED_SET = 2048
 _SMALL_SHARE = 0.75
-
-# No memory limit makes a working set smaller than this (half a megabyte): small ones converge slowly.
 _LEAST_SET = 256
-
-# Share of the working set for variables between their bounds, and how many of them it should have room for.
 _FREE_SHARE = 0.8
 _ROOM = 1.3
-
-# Most variables of a working set where the free ones do not fit one: then several small ones serve as well as a large
-# one, whose kernel matrix costs more (measured), since many free variables mean a kernel matrix of many dimensions.
 _CROWDED_SET = 1024
-
-# A working set is solved until its gap is this share of the gap of all variables.
 _INNER_SHARE = 0.05
-
-# Steps a little longer than the optimal one need fewer iterations on hard problems, and cost nothing on easy ones.
 _STEP = 1.1
-
-# Kernel values that cost this many times what they would for one feature are worth more than the steps that samples
-# save: the solver starts from zero, and computes the rows of variables that move.
 _COSTLY = 6.0
-
-# Each sample is this many times smaller than the next, and is solved to this tolerance.
 _SAMPLE_RATIO = 4
 _SAMPLE_TOLERANCE = 0.03
-
-# Rows this close to the margin of the sample's solution start between the bounds.
 _MARGIN_WIDTH = 0.02
-
-# Rows are set aside once that leaves at most this share of those in play.
+_IMBALANCE = 1e-9
 _SHRINK_SHARE = 0.7
-
-# Where float32 will do: see `single_is_enough`. Below this tolerance, working sets are solved in float64 too.
 _SINGLE_TOLERANCE = 1e-4
 _SINGLE_SHARE = 3.0
 _ROW_SHARE = 0.1
-
-# Working sets without a smaller gap, before float64 takes over; and before float64 gives up.
-_PATIENCE = 200
-_RETURNS = 20
-
-# Near the optimum (a gap of so many times the tolerance) float32 may also spend this many pairs for each variable of a
-# working set, in several of them: what is out of its depth would use the limit of pairs every time.
+_MAX_STALLED_SETS = 200
+_MAX_RETURNS = 20
 _NEAR = 20.0
-_PAIRS = 100
-_SETS = 3
-
-# A coefficient below zero curvature, LIBSVM's constant.
-_TAU = 1e-12
-
-# How far from zero y'a may start, as a share of the sum of the bounds: what rounding leaves.
-_IMBALANCE = 1e-9
-
-# Entries of the inner level that are searched together for a maximum.
+_NEAR_PAIRS = 100
+_NEAR_SETS = 3
 _CHUNK = 64
 
 
@@ -103,7 +97,7 @@ def _move_values(values, row_i, row_j, step, up, low):
 
 @jit_step(fastmath=FAST_MATH, forceinline=True)
 def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
-    """Largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
+    """Return the largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
     zero = values.dtype.type(0)
     two = values.dtype.type(2)
     largest = values.dtype.type(-1)
@@ -122,15 +116,14 @@ def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, ma
     """
     kind = values.dtype.type
     zero = kind(0)
-    # Added to a value, this takes it out of a maximum.
+    # Mask: added to a value, this takes it out of a maximum.
     out = kind(-1e30)
-    tau = kind(_TAU)
+    tau = kind(TAU)
     size = values.shape[0]
     up = np.empty(size, values.dtype)
     low = np.empty(size, values.dtype)
     for t in range(size):
-        up[t] = zero if beta[t] < upper[t] else out
-        low[t] = zero if beta[t] > lower[t] else out
+        set_sides(up, low, beta, lower, upper, t, out)
     step = zero
     i, j, n_iter = 0, 0, 0
     while True:
@@ -165,7 +158,7 @@ def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, ma
             )
             if gain > largest:
                 largest, where = gain, start
-        # Found again among the chunk's few, and not by equality: the loop above may round differently.
+        # Round-off: the partner is searched again in its chunk, not by equality, since the loop above may use FMA.
         largest = kind(-1)
         for t in range(where, min(where + _CHUNK, size)):
             violation = max(values[i] - values[t] + low[t], zero)
@@ -173,38 +166,10 @@ def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, ma
             if gain > largest:
                 largest, j = gain, t
         curvature = np.float64(max(diagonal[i] + diagonal[j] - kind(2) * row_i[j], tau))
-        move = _STEP * np.float64(values[i] - values[j]) / curvature
-        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
-        # A variable that reaches its bound is set to it exactly.
-        if room_i <= move and room_i <= room_j:
-            move = room_i
-            beta[i] = upper[i]
-            beta[j] = lower[j] if room_i == room_j else beta[j] - move
-        elif room_j <= move:
-            move = room_j
-            beta[j] = lower[j]
-            beta[i] += move
-        else:
-            beta[i] += move
-            beta[j] -= move
-        step = kind(move)
-        up[i] = zero if beta[i] < upper[i] else out
-        low[i] = zero if beta[i] > lower[i] else out
-        up[j] = zero if beta[j] < upper[j] else out
-        low[j] = zero if beta[j] > lower[j] else out
+        step = kind(move_pair(beta, lower, upper, i, j, _STEP * np.float64(values[i] - values[j]) / curvature))
+        set_sides(up, low, beta, lower, upper, i, out)
+        set_sides(up, low, beta, lower, upper, j, out)
         n_iter += 1
-
-
-@jit()
-def extremes(values, beta, lower, upper):
-    """Return the largest value that may go up, and the smallest that may go down; all are arrays (n,)."""
-    m, M = -np.inf, np.inf
-    for t in range(values.shape[0]):
-        if beta[t] < upper[t] and values[t] > m:
-            m = values[t]
-        if beta[t] > lower[t] and values[t] < M:
-            M = values[t]
-    return m, M
 
 
 @jit()
@@ -253,7 +218,7 @@ class _Problem:
     store: RowStore
 
     def take(self, index: np.ndarray) -> _Problem:
-        """Return the problem of some of the rows, which stores none of their kernel values."""
+        """Return the problem of a subset of the rows, without a cache of kernel rows."""
         rows = self.rows.take(index)
         lower, upper, beta, values = (array[index] for array in (self.lower, self.upper, self.beta, self.values))
         return _Problem(rows, lower, upper, beta, values, RowStore(rows, 0))
@@ -264,13 +229,15 @@ class _Problem:
 
 
 class _Optimiser:
-    """What the levels of one solve share: memory, limits and counts."""
+    """Memory, limits and counts that the levels of one solve share."""
 
-    def __init__(self, tol: float, shrinking: bool, cache_bytes: float, most_pairs: float, rows: KernelRows):
-        self.tol, self.shrinking, self.cache_bytes, self.most_pairs = tol, shrinking, cache_bytes, most_pairs
-        self.dtype = np.dtype(np.float32 if tol >= _SINGLE_TOLERANCE else np.float64)
+    def __init__(self, options: SolverOptions, most_pairs: float, rows: KernelRows):
+        self.tol, self.shrinking, self.most_pairs = options.tol, options.shrinking, most_pairs
+        # Half of the memory is for the working set, half for cached rows.
+        self.cache_bytes = 0.5e6 * options.cache_size
+        self.dtype = np.dtype(np.float32 if self.tol >= _SINGLE_TOLERANCE else np.float64)
         self.n_iter = 0
-        # Whether there are more free variables than a working set has room for; their steps, as long as there are.
+        # Crowded: more free variables than a working set has room for; their steps are stored as long as that holds.
         self.crowded, self.recent = False, RecentSteps()
         stored = worth_storing(rows)
         self.smallest_set = _STORED_SET if stored else max(64, int(_WORKING_SET / np.sqrt(rows.product_cost)))
@@ -287,7 +254,7 @@ class _Optimiser:
         return store.gram(chosen, rows, self._buffer)
 
     def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
-        """Choose variables: free ones, then those that violate optimality most on either side; with the gap."""
+        """Choose free variables, then those that violate optimality most on either side; return them, and the gap."""
         m, M = problem.extremes()
         values, self.crowded = problem.values, False
         if values.size <= self.small:
@@ -307,76 +274,77 @@ class _Optimiser:
     def optimise(self, problem: _Problem, tol: float) -> bool:
         """Solve in place; return whether the gap came down to `tol`."""
         active: np.ndarray | None = None
-        part = problem
+        reduced = problem
         self.recent.forget()
-        # Rows set aside together, with the variables of that moment.
+        # Shrinking: rows that were set aside in one step, with all variables at that time.
         aside: list[tuple[np.ndarray, np.ndarray]] = []
-        smallest, waited, spent = np.inf, 0, 0
-        # Gap of all variables when the last rows came back, and how often it has not become smaller since.
-        full_gap, returns = np.inf, 0
+        smallest, n_stalled, n_pairs = np.inf, 0, 0
+        # Gap of all variables when the last rows came back, and how often it has not shrunk since.
+        full_gap, n_returns = np.inf, 0
         while True:
-            chosen, gap = self.working_set(part)
-            smallest, waited, spent = (gap, 0, 0) if gap < 0.95 * smallest else (smallest, waited + 1, spent)
+            chosen, gap = self.working_set(reduced)
+            smallest, n_stalled, n_pairs = (gap, 0, 0) if gap < 0.95 * smallest else (smallest, n_stalled + 1, n_pairs)
             exhausted = self.n_iter >= self.most_pairs
-            stuck = waited > _PATIENCE * max(1.0, part.values.size / max(1, chosen.size)) or returns > _RETURNS
+            n_sets = max(1.0, reduced.values.size / max(1, chosen.size))
+            stuck = n_stalled > _MAX_STALLED_SETS * n_sets or n_returns > _MAX_RETURNS
             if self.dtype == np.float32 and gap <= _NEAR * tol:
-                stuck |= waited >= _SETS and spent > _PAIRS * chosen.size
+                stuck |= n_stalled >= _NEAR_SETS and n_pairs > _NEAR_PAIRS * chosen.size
             n_iter = 0
             if gap > tol and not exhausted and not stuck:
-                n_iter = self._improve(part, chosen, max(0.5 * tol, _INNER_SHARE * gap))
+                n_iter = self._improve(reduced, chosen, max(0.5 * tol, _INNER_SHARE * gap))
                 stuck = n_iter == 0
-                spent += n_iter
+                n_pairs += n_iter
             if gap <= tol or exhausted or stuck:
                 if active is None:
                     return bool(gap <= tol)
-                problem.beta[active], problem.values[active] = part.beta, part.values
+                problem.beta[active], problem.values[active] = reduced.beta, reduced.values
                 _bring_back(problem, aside)
-                if part is not problem:
-                    problem.store = part.store.emptied(problem.rows)
-                active, part, smallest = None, problem, np.inf
+                if reduced is not problem:
+                    problem.store = reduced.store.emptied(problem.rows)
+                active, reduced, smallest = None, problem, np.inf
                 self.recent.forget()
                 m, M = problem.extremes()
-                full_gap, returns = (m - M, 0) if m - M < 0.9 * full_gap else (full_gap, returns + 1)
+                full_gap, n_returns = (m - M, 0) if m - M < 0.9 * full_gap else (full_gap, n_returns + 1)
                 if exhausted or stuck:
                     return m - M <= tol
                 continue
-            if self.shrinking and part.values.size > self.small and not part.store.holds_all:
-                kept = _in_play(part.values, part.beta, part.lower, part.upper, *part.extremes())
-                if kept.size <= _SHRINK_SHARE * part.values.size:
+            if self.shrinking and reduced.values.size > self.small and not reduced.store.holds_all:
+                kept = _in_play(reduced.values, reduced.beta, reduced.lower, reduced.upper, *reduced.extremes())
+                if kept.size <= _SHRINK_SHARE * reduced.values.size:
                     if active is None:
-                        active = np.arange(part.values.size)
-                    problem.beta[active], problem.values[active] = part.beta, part.values
+                        active = np.arange(reduced.values.size)
+                    problem.beta[active], problem.values[active] = reduced.beta, reduced.values
                     aside.append((np.delete(active, kept), problem.beta.copy()))
-                    store = part.store
-                    active, part = active[kept], part.take(kept)
+                    store = reduced.store
+                    active, reduced = active[kept], reduced.take(kept)
                     self.recent.forget()
-                    part.store = store.narrowed(part.rows, kept)
+                    reduced.store = store.narrowed(reduced.rows, kept)
 
-    def _improve(self, part: _Problem, chosen: np.ndarray, tol: float) -> int:
-        """Solve one working set and bring the values of all rows in play up to date."""
-        work = part.take(chosen)
+    def _improve(self, problem: _Problem, chosen: np.ndarray, tol: float) -> int:
+        """Solve one working set and update the values of all active rows; return the number of pairs."""
+        work = problem.take(chosen)
         values = work.values.astype(self.dtype)
         before = work.beta.copy()
         diagonal = work.rows.diagonal().astype(self.dtype)
         limit = int(min(100 * chosen.size + 100_000, self.most_pairs - self.n_iter))
-        gram = self.gram(part.store, chosen, work.rows)
+        gram = self.gram(problem.store, chosen, work.rows)
         n_iter = _solve_working_set(gram, diagonal, work.beta, work.lower, work.upper, values, tol, limit)
         self.n_iter += n_iter
         change = work.beta - before
         moved = np.flatnonzero(change)
-        part.beta[chosen] = work.beta
+        problem.beta[chosen] = work.beta
         moved, change = chosen[moved], change[moved]
         if not self.crowded:
-            part.store.subtract_expansion(part.values, moved, change)
+            problem.store.subtract_expansion(problem.values, moved, change)
             return n_iter
-        step, values = np.zeros(part.values.size), part.values.copy()
+        step, values = np.zeros(problem.values.size), problem.values.copy()
         step[moved] = change
-        if part.store.holds_most:
-            part.store.subtract_expansion(part.values, moved, change)
+        if problem.store.holds_most:
+            problem.store.subtract_expansion(problem.values, moved, change)
         else:
-            part.rows.subtract_expansion(part.values, part.rows.take(moved), change)
-        self.recent.add(step, values - part.values)
-        self.recent.improve(part.rows, part.beta, part.values, part.lower, part.upper)
+            problem.rows.subtract_expansion(problem.values, problem.rows.take(moved), change)
+        self.recent.add(step, values - problem.values)
+        self.recent.improve(problem.rows, problem.beta, problem.values, problem.lower, problem.upper)
         return n_iter
 
 
@@ -400,7 +368,7 @@ def _furthest(
 
 
 def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Give the rows that were set aside the changes that they missed, and empty the list."""
+    """Apply to the rows that were set aside the changes that they missed, and empty the list."""
     for rows, beta in aside:
         moved = np.flatnonzero(problem.beta != beta)
         values = problem.values[rows]
@@ -411,7 +379,7 @@ def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -
 
 
 def _samples(y: np.ndarray, small: int) -> list[np.ndarray]:
-    """Nested samples of the rows, smallest first, each with the classes in proportion; the last is all rows."""
+    """Draw nested samples of the rows, smallest first, each with the classes in proportion; the last is all rows."""
     order = seeded_stream(0, "block_smo", "samples")
     by_class = [order.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
     samples = [np.arange(y.size)]
@@ -426,7 +394,7 @@ def _samples(y: np.ndarray, small: int) -> list[np.ndarray]:
 
 
 def _class_scale(y: np.ndarray, sample: np.ndarray) -> np.ndarray:
-    """By how much the bounds of a sample's rows are raised, (n_sample,)."""
+    """Return the factors by which the bounds of a sample's rows are raised, (n_sample,)."""
     scale = np.empty(sample.size)
     for label in (-1.0, 1.0):
         mask = y[sample] == label
@@ -434,31 +402,31 @@ def _class_scale(y: np.ndarray, sample: np.ndarray) -> np.ndarray:
     return scale
 
 
-def _start(problem: _Problem, y: np.ndarray, known: np.ndarray, known_share: np.ndarray, scores: np.ndarray) -> None:
+def _start(problem: _Problem, y: np.ndarray, sample: np.ndarray, shares: np.ndarray, scores: np.ndarray) -> None:
     """Fill in variables from a sample's solution, so that they sum to zero.
 
-    A row of the sample keeps its share of the bound; every other goes to 0 or to its bound by the side of the margin
-    it lies on. The offset is chosen to balance the classes.
+    A row of the sample keeps its share of the bound; every other starts at 0 or at its bound, depending on the side of
+    the margin it lies on. The offset is chosen to balance the classes.
     """
     bound = np.where(y > 0, problem.upper, problem.lower)
     beta = np.zeros(y.size)
-    beta[known] = known_share * bound[known]
+    beta[sample] = shares * bound[sample]
     other = np.ones(y.size, dtype=bool)
-    other[known] = False
-    rest, label, size = scores[other], y[other], bound[other]
+    other[sample] = False
+    other_scores, label, size = scores[other], y[other], bound[other]
     fixed = beta.sum()
 
     def assigned(offset: float) -> np.ndarray:
-        return size * np.clip(label * (rest - offset) / _MARGIN_WIDTH + 0.5, 0.0, 1.0)
+        return size * np.clip(label * (other_scores - offset) / _MARGIN_WIDTH + 0.5, 0.0, 1.0)
 
-    if rest.size:
-        left, right = rest.min() - 1.0, rest.max() + 1.0
+    if other_scores.size:
+        low, high = other_scores.min() - 1.0, other_scores.max() + 1.0
         for _ in range(20):
-            middle = 0.5 * (left + right)
-            left, right = (middle, right) if fixed + assigned(middle).sum() > 0 else (left, middle)
-        beta[other] = assigned(0.5 * (left + right))
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if fixed + assigned(middle).sum() > 0 else (low, middle)
+        beta[other] = assigned(0.5 * (low + high))
         excess = beta.sum()
-        for t in np.argsort(np.abs(scores - 0.5 * (left + right)), kind="stable"):
+        for t in np.argsort(np.abs(scores - 0.5 * (low + high)), kind="stable"):
             if excess == 0.0:
                 break
             moved = min(max(beta[t] - excess, problem.lower[t]), problem.upper[t])
@@ -471,16 +439,8 @@ def solve_block_smo(
     X,
     y: np.ndarray,
     upper: np.ndarray,
-    *,
-    kernel: str = "rbf",
-    gamma: float = 1.0,
-    degree: int = 3,
-    coef0: float = 0.0,
-    tol: float = 1e-3,
-    shrinking: bool = True,
-    cache_size: float = 200.0,
-    max_iter: int = -1,
-    n_threads: int = 1,
+    kernel: Kernel = Kernel(),
+    options: SolverOptions = SolverOptions(),
 ) -> CSVCSolution:
     """Solve the C-SVC dual.
 
@@ -492,48 +452,35 @@ def solve_block_smo(
         Labels +1 and -1, both present.
     upper : ndarray (n,)
         Upper bound C of each variable; positive.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}
-        Kernel; see `privsvm.solvers.kernel.kernels.kernel_matrix`.
-    gamma, degree, coef0 : float, int, float
-        Kernel parameters.
-    tol : float, default=1e-3
-        The solver stops where the largest violation of optimality is at most this.
-    shrinking : bool, default=True
-        Set settled variables aside.
-    cache_size : float, default=200
-        Megabytes for the kernel matrix of a working set.
-    max_iter : int, default=-1
-        Most pairs; -1 for no limit. With a limit the solver starts from zero, not from samples.
-    n_threads : int, default=1
-        Threads. The result does not depend on it.
+    kernel : Kernel
+        The kernel function.
+    options : SolverOptions
+        With a limit on pairs the solver starts from zero, not from samples.
 
     Returns
     -------
     CSVCSolution
     """
-    with one_blas_thread(), thread_pool(n_threads) as pool:
-        rows = KernelRows(X, kernel, gamma, degree, coef0, pool=pool, n_threads=n_threads)
-        return solve_prepared(rows, y, upper, tol=tol, shrinking=shrinking, cache_size=cache_size, max_iter=max_iter)
+    with one_blas_thread(), thread_pool(options.n_threads) as pool:
+        rows = KernelRows(X, kernel, pool=pool, n_threads=options.n_threads)
+        return solve_prepared(rows, y, upper, options)
 
 
 def solve_prepared(
     rows: KernelRows,
     y: np.ndarray,
     upper: np.ndarray,
+    options: SolverOptions,
     *,
-    tol: float,
-    shrinking: bool,
-    cache_size: float,
-    max_iter: int,
     start: np.ndarray | None = None,
-    patience: float = np.inf,
+    pair_budget: float = np.inf,
 ) -> CSVCSolution:
-    """Solve the C-SVC dual for float32 rows that are prepared already; see `solve_block_smo`.
+    """Solve the C-SVC dual for prepared float32 rows; see `solve_block_smo`.
 
-    Variables `start` (n,), within their bounds and with ``y'start = 0``, take the place of the samples. It ends after
-    `patience` pairs as it does after `max_iter`, but starts from samples all the same.
+    Variables `start` (n,), within their bounds and with ``y'start = 0``, are the warm start instead of samples. The
+    solver ends after `pair_budget` pairs as it does after ``options.max_iter``, but still starts from samples.
     """
-    n = y.size
+    n, tol, max_iter = y.size, options.tol, options.max_iter
     largest = float(np.max(upper))
     if start is not None:
         _check_start(start, y, upper)
@@ -544,9 +491,8 @@ def solve_prepared(
             "The dual coefficients or intercepts are not finite: kernel values overflow; scale the features, or choose "
             "a smaller C, gamma, degree or coef0"
         )
-    # Half for the working set, half for stored rows.
-    most_pairs = np.ceil(min(patience, max_iter if max_iter >= 0 else np.inf))
-    optimiser = _Optimiser(tol, shrinking, 0.5e6 * cache_size, most_pairs, rows)
+    most_pairs = np.ceil(min(pair_budget, max_iter if max_iter >= 0 else np.inf))
+    optimiser = _Optimiser(options, most_pairs, rows)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
     problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))
     if start is not None:
@@ -556,7 +502,7 @@ def solve_prepared(
         _start_from_samples(problem, y, optimiser)
     converged = optimiser.optimise(problem, tol)
     if not converged and optimiser.dtype == np.float32 and optimiser.n_iter < most_pairs:
-        # Out of float32's depth: once more from here, in float64.
+        # Round-off of float32 keeps the gap from closing: continue from here in float64.
         optimiser.use_double()
         problem.rows = rows.in_double()
         problem.store = RowStore(problem.rows, optimiser.cache_bytes)
@@ -586,10 +532,10 @@ def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
 
 
 def single_is_enough(rows: KernelRows, n_rows: int, largest_upper: float, tol: float) -> bool:
-    """Tell whether float32 products move the values of `n_rows` rows by a small share of the tolerance only.
+    """Tell whether float32 products change the values of `n_rows` rows by a small share of the tolerance only.
 
-    Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound); those
-    of one long row all have one sign.
+    Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound); all
+    errors of one long row have the same sign.
     """
     unit = np.finfo(np.float32).eps * largest_upper
     walk = unit * rows.typical_error * np.sqrt(n_rows)
@@ -624,10 +570,10 @@ def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser)
         if solved is not None:
             support = np.flatnonzero(solved.beta)
             scores = labels.copy()
-            known = np.searchsorted(sample, previous)
-            level.store.subtract_expansion(scores, known[support], solved.beta[support])
-            share = np.abs(solved.beta) / np.maximum(solved.upper, -solved.lower)
-            _start(level, labels, known, share, scores)
+            solved_rows = np.searchsorted(sample, previous)
+            level.store.subtract_expansion(scores, solved_rows[support], solved.beta[support])
+            shares = np.abs(solved.beta) / np.maximum(solved.upper, -solved.lower)
+            _start(level, labels, solved_rows, shares, scores)
             _refresh(level, labels)
         if sample.size == y.size:
             return
@@ -639,7 +585,8 @@ def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser)
 def warm_up() -> None:
     """Compile the inner level in single precision and in double, and the choice of sets."""
     for tol in (1e-3, 0.1 * _SINGLE_TOLERANCE):
-        solve_block_smo(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), np.ones(2), kernel="linear", tol=tol)
+        X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+        solve_block_smo(X, y, np.ones(2), Kernel("linear"), SolverOptions(tol=tol))
     zeros, ones = np.zeros(2), np.ones(2)
     _candidates(zeros, zeros, zeros, ones, 0.0, 0.0)
     _in_play(zeros, zeros, zeros, ones, 0.0, 0.0)

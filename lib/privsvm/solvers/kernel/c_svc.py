@@ -12,7 +12,32 @@ import dataclasses
 
 import numpy as np
 
-__all__ = ["CSVCSolution", "dual_objective", "optimality_gap", "rho_from_gradient"]
+__all__ = ["CSVCSolution", "SolverOptions", "dual_objective", "optimality_gap", "rho_from_gradient"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SolverOptions:
+    """When a solver stops, and which resources it may use.
+
+    Attributes
+    ----------
+    tol : float, default=1e-3
+        The solver stops where the largest violation of optimality is at most this.
+    max_iter : int, default=-1
+        Most pairs of variables to move; -1 for no limit but the solver's own.
+    shrinking : bool, default=True
+        Whether to set variables aside that look settled at a bound.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    n_threads : int, default=1
+        Threads of the solvers that use several. The result does not depend on it.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    shrinking: bool = True
+    cache_size: float = 200.0
+    n_threads: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,21 +72,21 @@ class CSVCSolution:
 
 
 def _sides(alpha: np.ndarray, y: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Masks of the variables that may move up, and down, in the direction of their label."""
+    """Return masks of the variables that may move up, and down, in the direction of their label."""
     below, above = alpha < upper, alpha > 0
     positive = y > 0
     return np.where(positive, below, above), np.where(positive, above, below)
 
 
 def optimality_gap(alpha: np.ndarray, gradient: np.ndarray, y: np.ndarray, upper: np.ndarray) -> float:
-    """Largest violation of optimality ``m - M``; minus infinity where no pair can move."""
+    """Return the largest violation of optimality ``m - M``; minus infinity where no pair can move."""
     up, low = _sides(alpha, y, upper)
     values = -y * gradient
     return float(np.max(values[up], initial=-np.inf) - np.min(values[low], initial=np.inf))
 
 
 def rho_from_gradient(alpha: np.ndarray, gradient: np.ndarray, y: np.ndarray, upper: np.ndarray) -> float:
-    """Offset rho: the mean of ``y_t G_t`` over the free variables, else the middle of its allowed interval.
+    """Compute the offset rho: the mean of ``y_t G_t`` over free variables, else the middle of its interval.
 
     Source: LIBSVM's implementation notes (Chang and Lin 2011), section 4.1.5.
     """
@@ -74,5 +99,5 @@ def rho_from_gradient(alpha: np.ndarray, gradient: np.ndarray, y: np.ndarray, up
 
 
 def dual_objective(alpha: np.ndarray, gradient: np.ndarray) -> float:
-    """``1/2 a'Qa - e'a`` from the gradient ``Qa - e``."""
+    """Compute ``1/2 a'Qa - e'a`` from the gradient ``Qa - e``."""
     return float(alpha @ (gradient - 1.0)) / 2.0

@@ -14,11 +14,11 @@ import scipy.sparse
 
 __all__ = ["EqualRows"]
 
-# Rows are merged where there are so many, and at most this share of them is left.
-_LEAST, _LEFT = 600, 0.7
+# Least number of rows for which merging pays, and the largest share of them that may stay distinct.
+_LEAST_ROWS, _DISTINCT_SHARE = 600, 0.7
 
-# Of fewer rows than this, which are solved soon, a sample tells whether to look.
-_LOOKED_AT, _SAMPLE = 4000, 256
+# Problems of fewer rows than this are solved quickly: a sample of so many rows tells whether merging pays.
+_SAMPLED_BELOW, _SAMPLE_ROWS = 4000, 256
 
 # Share of a sum of bounds that its rounding may be off by.
 _ROUNDING = 1e-12
@@ -43,27 +43,29 @@ class EqualRows:
     def find(cls, X: Any, codes: np.ndarray) -> Self | None:
         """Return the groups of rows (n, d) with class codes (n,); None where few rows are equal."""
         n_rows = X.shape[0]
-        if n_rows < _LEAST:
+        if n_rows < _LEAST_ROWS:
             return None
-        # Numbers in no simple ratio: sums of different rows are hardly equal, which is checked below.
+        # Hashing: a weighted sum of each row. Collisions are unlikely, and are checked below.
         weights = np.sin(1.0 + np.arange(X.shape[1]))
-        sample = slice(None, None, -(-n_rows // _SAMPLE))
-        if n_rows < _LOOKED_AT and _distinct(X[sample] @ weights, codes[sample]) > _LEFT * codes[sample].size:
-            return None
+        sample = slice(None, None, -(-n_rows // _SAMPLE_ROWS))
+        if n_rows < _SAMPLED_BELOW:
+            n_distinct = _count_distinct(X[sample] @ weights, codes[sample])
+            if n_distinct > _DISTINCT_SHARE * codes[sample].size:
+                return None
         sums = X @ weights
-        if _distinct(sums, codes) > _LEFT * n_rows:
+        if _count_distinct(sums, codes) > _DISTINCT_SHARE * n_rows:
             return None
         order = np.lexsort((sums, codes))
-        fresh = np.ones(n_rows, dtype=bool)
-        fresh[1:] = (np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)
-        # Sorting keeps the order of equal rows, so that each group begins with its first one.
-        first, group = order[fresh], np.empty(n_rows, dtype=np.int64)
-        group[order] = np.cumsum(fresh) - 1
+        begins = np.ones(n_rows, dtype=bool)
+        begins[1:] = (np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)
+        # The sort is stable, so that each group begins with its first row.
+        first, group = order[begins], np.empty(n_rows, dtype=np.int64)
+        group[order] = np.cumsum(begins) - 1
         # Groups in the order of their first rows.
         rank = np.argsort(first)
         first, group = first[rank], np.argsort(rank)[group]
-        apart = X - X[first[group]]
-        equal = apart.count_nonzero() == 0 if scipy.sparse.issparse(apart) else not apart.any()
+        difference = X - X[first[group]]
+        equal = difference.count_nonzero() == 0 if scipy.sparse.issparse(difference) else not difference.any()
         return cls(first, group) if equal else None
 
     def bounds(self, upper: np.ndarray) -> np.ndarray:
@@ -71,7 +73,7 @@ class EqualRows:
         return np.bincount(self.group, weights=upper, minlength=self.first.size)
 
     def spread(self, layout: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Share the groups' variables out to their rows: one row after the other is filled up to its bound.
+        """Distribute the groups' variables to their rows: one row after the other is filled up to its bound.
 
         Parameters
         ----------
@@ -91,14 +93,14 @@ class EqualRows:
         taken[order] = before - before[starts][self.group[order]]
         values = layout[:, self.group]
         filled = np.clip(np.abs(values) - taken, 0.0, upper)
-        # What rounding of the sums leaves is nothing, or all.
+        # Round-off of the sums: snap to 0 or to the bound.
         rounding = _ROUNDING * (taken + upper)
         filled[filled <= rounding] = 0.0
         filled = np.where(filled >= upper - rounding, upper, filled)
         return np.sign(values) * filled
 
 
-def _distinct(sums: np.ndarray, codes: np.ndarray) -> int:
-    """Count distinct sums of the classes."""
+def _count_distinct(sums: np.ndarray, codes: np.ndarray) -> int:
+    """Count the distinct pairs of a sum and a class."""
     order = np.lexsort((sums, codes))
     return 1 + int(np.count_nonzero((np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)))

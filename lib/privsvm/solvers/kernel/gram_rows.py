@@ -1,4 +1,4 @@
-"""Rows whose whole kernel matrix is in memory: for many solves of one small problem, and for kernels of one's own.
+"""Rows whose kernel matrix is in memory: for many solves of one small problem, and for precomputed kernels.
 
 The distances of the rows serve every gamma of the Gaussian kernel, and the kernel matrix of one gamma serves every C.
 """
@@ -17,16 +17,16 @@ from privsvm.solvers.kernel.kernels import LINEAR, RBF
 
 __all__ = ["GramRows", "PrecomputedRows", "gaussian_values", "row_distances", "subtract_whole"]
 
-# Cost of a stored kernel value, as `KernelRows.product_cost` counts it: it sets the size of working sets (measured).
+# Cost of a stored kernel value in the unit of `KernelRows.product_cost`: it sets the size of working sets (measured).
 _STORED_COST = 2.0
 
-# Values that are changed together, by one row of the matrix after the other: they stay in the nearest cache.
-_BLOCK, _WHOLE_BLOCK = 512, 2048
+# Blocking for the L1 cache: values that are updated by all rows of the matrix before the next block is begun.
+_BLOCK, _CONTIGUOUS_BLOCK = 512, 2048
 
 
 @jit(fastmath=FAST_MATH)
 def _gaussian(distances, factor, out):
-    """``out = 2^(-factor distances)``; `out` may have fewer digits."""
+    """Set ``out = 2^(-factor distances)``; `out` may have fewer digits."""
     value = out.dtype.type
     for t in range(distances.shape[0]):
         row, result = distances[t], out[t]
@@ -36,7 +36,7 @@ def _gaussian(distances, factor, out):
 
 @jit()
 def _gather(matrix, index, out):
-    """``out[t, i] = matrix[index_t, index_i]``."""
+    """Set ``out[t, i] = matrix[index_t, index_i]``."""
     for t in range(index.shape[0]):
         row, result = matrix[index[t]], out[t]
         for i in range(index.shape[0]):
@@ -45,7 +45,7 @@ def _gather(matrix, index, out):
 
 @jit(fastmath=FAST_MATH)
 def _subtract_columns(values, matrix, rows, columns, coef):
-    """``values_t -= sum_i coef_i matrix[columns_i, rows_t]`` of a symmetric matrix."""
+    """Set ``values_t -= sum_i coef_i matrix[columns_i, rows_t]`` of a symmetric matrix."""
     for start in range(0, rows.shape[0], _BLOCK):
         stop = min(start + _BLOCK, rows.shape[0])
         for k in range(columns.shape[0]):
@@ -55,18 +55,18 @@ def _subtract_columns(values, matrix, rows, columns, coef):
 
 
 @jit(fastmath=FAST_MATH)
-def subtract_whole(values, matrix, places, coef):
-    """``values -= sum_i coef_i matrix[places_i]``."""
-    for start in range(0, values.shape[0], _WHOLE_BLOCK):
-        part = values[start : start + _WHOLE_BLOCK]
-        for k in range(places.shape[0]):
-            row, weight = matrix[places[k], start : start + _WHOLE_BLOCK], coef[k]
-            for t in range(part.shape[0]):
-                part[t] -= weight * row[t]
+def subtract_whole(values, matrix, index, coef):
+    """Set ``values -= sum_i coef_i matrix[index_i]``."""
+    for start in range(0, values.shape[0], _CONTIGUOUS_BLOCK):
+        block = values[start : start + _CONTIGUOUS_BLOCK]
+        for k in range(index.shape[0]):
+            row, weight = matrix[index[k], start : start + _CONTIGUOUS_BLOCK], coef[k]
+            for t in range(block.shape[0]):
+                block[t] -= weight * row[t]
 
 
 def row_distances(X, Z=None) -> np.ndarray:
-    """Squared distances of rows, in float64.
+    """Compute squared distances of rows, in float64.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ def row_distances(X, Z=None) -> np.ndarray:
     -------
     ndarray (n, m)
     """
-    own = X if Z is None else Z
+    others = X if Z is None else Z
     if not hasattr(X, "toarray"):
-        # Distances do not change, and shorter rows lose less to cancellation.
-        origin = own.mean(axis=0)
-        X, own = X - origin, own - origin
-    distances = squared_distances(X, own)
+        # A shift leaves distances as they are, and shorter rows lose less to cancellation.
+        origin = others.mean(axis=0)
+        X, others = X - origin, others - origin
+    distances = squared_distances(X, others)
     if Z is None:
         np.fill_diagonal(distances, 0.0)
     return distances
@@ -98,29 +98,29 @@ def gaussian_values(distances: np.ndarray, gamma: float, dtype: Any = np.float64
 
 
 class _Matrices:
-    """The kernel matrix in the precisions that were asked for."""
+    """The Gaussian kernel matrix, computed once for each precision."""
 
     def __init__(self, distances: np.ndarray, gamma: float):
         self._distances, self._gamma = distances, gamma
-        self._known: dict[np.dtype, np.ndarray] = {}
+        self._by_precision: dict[np.dtype, np.ndarray] = {}
 
     def get(self, dtype: np.dtype) -> np.ndarray:
-        if dtype not in self._known:
-            self._known[dtype] = gaussian_values(self._distances, self._gamma, dtype)
-        return self._known[dtype]
+        if dtype not in self._by_precision:
+            self._by_precision[dtype] = gaussian_values(self._distances, self._gamma, dtype)
+        return self._by_precision[dtype]
 
 
-class _Given:
-    """A kernel matrix that was given, in the precisions that were asked for."""
+class _PrecomputedMatrices:
+    """A precomputed kernel matrix, converted once for each precision."""
 
     def __init__(self, matrix: np.ndarray):
-        self._known: dict[np.dtype, np.ndarray] = {np.dtype(np.float64): matrix}
+        self._by_precision: dict[np.dtype, np.ndarray] = {np.dtype(np.float64): matrix}
 
     def get(self, dtype: np.dtype) -> np.ndarray:
-        if dtype not in self._known:
+        if dtype not in self._by_precision:
             with np.errstate(over="ignore"):
-                self._known[dtype] = self._known[np.dtype(np.float64)].astype(dtype)
-        return self._known[dtype]
+                self._by_precision[dtype] = self._by_precision[np.dtype(np.float64)].astype(dtype)
+        return self._by_precision[dtype]
 
 
 class GramRows(KernelRows):
@@ -138,11 +138,11 @@ class GramRows(KernelRows):
         self.kind, self.dtype = RBF, np.dtype(np.float32)
         self.pool, self.n_threads = None, 1
         self.n_rows = distances.shape[0]
-        # The exponent is exact: no cancellation, so a value is off by one rounding or two.
+        # Round-off: the exponent is exact, without cancellation, so a value is off by one rounding or two.
         self.typical_error = self.largest_error = 2.0
         self.finite = bool(np.isfinite(distances).all())
         self.product_cost = _STORED_COST
-        self._matrices: _Matrices | _Given = _Matrices(distances, float(gamma))
+        self._matrices: _Matrices | _PrecomputedMatrices = _Matrices(distances, float(gamma))
         self._index = None
 
     @property
@@ -156,26 +156,26 @@ class GramRows(KernelRows):
 
     def take(self, index: np.ndarray) -> Self:
         """Return the rows of an index array (m,), in its order."""
-        part = self._copy()
-        part.n_rows = len(index)
+        subset = self._copy()
+        subset.n_rows = len(index)
         if self._index is not None:
-            part._index = self._index[index]
+            subset._index = self._index[index]
         elif len(index) < self.n_rows or not np.array_equal(index, np.arange(self.n_rows)):
-            part._index = index
-        return part
+            subset._index = index
+        return subset
 
     def in_double(self) -> Self:
         """Return the same rows in float64."""
-        part = self._copy()
-        part.dtype = np.dtype(np.float64)
-        return part
+        rows = self._copy()
+        rows.dtype = np.dtype(np.float64)
+        return rows
 
     def diagonal(self) -> np.ndarray:
         """Return ``K(x, x)`` of each row, (n,)."""
         return np.ones(self.n_rows)
 
     def gram(self, buffer: np.ndarray) -> np.ndarray:
-        """Kernel matrix of the rows with themselves, in the precision of `buffer`; see `KernelRows.gram`.
+        """Return the kernel matrix of the rows, in the precision of `buffer`; see `KernelRows.gram`.
 
         Returns
         -------
@@ -201,17 +201,17 @@ class GramRows(KernelRows):
     def fill(self, out: np.ndarray, slots: np.ndarray, index: np.ndarray) -> None:
         """Write whole rows of the kernel matrix; see `KernelRows.fill`."""
         matrix = self._matrices.get(self.dtype)
-        own = np.arange(self.n_rows) if self._index is None else self._index
-        out[slots] = matrix[np.ix_(own[index], own)]
+        columns = np.arange(self.n_rows) if self._index is None else self._index
+        out[slots] = matrix[np.ix_(columns[index], columns)]
 
     def _copy(self) -> Self:
-        part = object.__new__(type(self))
-        part.__dict__.update(self.__dict__)
-        return part
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
 
 
 class PrecomputedRows(GramRows):
-    """Rows of any kernel, of which the matrix was given.
+    """Rows of any kernel, by their precomputed kernel matrix.
 
     Parameters
     ----------
@@ -225,9 +225,9 @@ class PrecomputedRows(GramRows):
         self.n_rows = matrix.shape[0]
         self._values = np.diagonal(matrix)
         sizes = np.abs(self._values)
-        # Rounded once.
+        # Round-off: one rounding of the value, and one unit.
         self.typical_error, self.largest_error = float(1.0 + sizes.mean()), float(1.0 + sizes.max(initial=0.0))
-        self._matrices = _Given(matrix)
+        self._matrices = _PrecomputedMatrices(matrix)
         self._norms, self._factor, self.coef0, self.degree = sizes, 1.0, np.float32(0.0), 0
         self.finite = bool(np.abs(matrix).max(initial=0.0) <= np.finfo(np.float32).max)
         self.product_cost = _STORED_COST
@@ -235,9 +235,9 @@ class PrecomputedRows(GramRows):
 
     def in_double(self) -> Self:
         """Return the same rows in float64."""
-        part = super().in_double()
-        part.finite = True
-        return part
+        rows = super().in_double()
+        rows.finite = True
+        return rows
 
     def diagonal(self) -> np.ndarray:
         """Return ``K(x, x)`` of each row, (n,)."""
@@ -249,7 +249,7 @@ def warm_up() -> None:
     distances = row_distances(np.eye(3))
     index = np.array([2, 0])
     rows = GramRows(distances, 1.0)
-    part = rows.take(index)
-    part.gram(np.empty(4, np.float32))
-    rows.subtract_expansion(np.zeros(3), part, np.ones(2))
-    part.subtract_expansion(np.zeros(2), part, np.ones(2))
+    subset = rows.take(index)
+    subset.gram(np.empty(4, np.float32))
+    rows.subtract_expansion(np.zeros(3), subset, np.ones(2))
+    subset.subtract_expansion(np.zeros(2), subset, np.ones(2))

@@ -1,9 +1,9 @@
 """The C-SVC duals of pairs of classes with the linear kernel by an interior-point method: for many rows, few features.
 
-A step costs as much as the sum of all ``x x'`` with weights, whatever C and however alike the features are, and some
-ten to thirty steps reach the optimum, where pairs of variables may need millions. The end is exact: variables go to
-the bounds that they lean towards, those that their rows do not need go there too, and the violation of optimality is
-computed anew. A pair that does not come to an end is left for the other solvers.
+A step costs as much as a weighted sum of all ``x x'``, independently of C and of collinear features, and some ten to
+thirty steps reach the optimum, where pairs of variables may need millions. The final point is exact: variables move to
+the bounds that they approach, a crossover to a vertex bounds those whose rows depend on others, and the violation of
+optimality is computed anew. A pair that does not converge is handed over to the other solvers.
 
 With the rows ``y_i (x_i, 1)`` of a matrix A, the problem is ``min 1/2 ||w||^2 + u's`` subject to
 ``A (w, b) - z + s = 1`` and ``z, s >= 0``; the dual variables a are those of `privsvm.solvers.kernel.c_svc`. Sources:
@@ -29,35 +29,31 @@ from privsvm.solvers.kernel.vertex_crossover import subtract, to_vertex
 
 __all__ = ["solve_linear_pairs", "usual_operations"]
 
-# Steps until a pair is left to the other solvers, and the least that one may do.
+# Constant           unit        value and reason
+# _MOST_STEPS        steps       until a pair is handed over to the other solvers; _LEAST_STEP is the shortest one.
+# _STEP              share       of the way to the nearest bound that a step goes.
+# _END               share       of the mean bound times the squared tolerance: complementarity at which the final point
+#                                is tried, once margins are within _MARGIN_SHARE of the tolerance.
+# _SMALL_PIVOT       share       of a diagonal entry below which a pivot is round-off: its variable then stays, since
+#                                _NO_STEP replaces the pivot.
+# _BLOCK, _TILE      columns     whose products are summed together, by fours.
+# _TYPICAL_STEPS     steps       of a solution; _ROW_COST operations per row in each, besides those of its features;
+#                                _OPERATION_SECONDS per operation; measured.
+# _DISTINCT_SHARE    share       of distinct rows above which equal ones are not merged.
+# _ROUNDING          share       of a sum of bounds: its round-off.
+# _FEW_FEATURES      features    up to which sparse rows are made dense; of more, above _DENSE_SHARE of nonzeros.
 _MOST_STEPS, _LEAST_STEP = 80, 1e-7
-
-# Share of the way to the nearest bound that a step goes.
 _STEP = 0.995
-
-# Complementarity, as a share of the mean bound and of the squared tolerance, from where on the end is tried; and how
-# far margins may then be from their equation, as a share of the tolerance.
 _END, _MARGIN_SHARE = 0.1, 0.1
-
-# Pivots below this share of their diagonal entry are round-off: their variable stays where it is.
 _SMALL_PIVOT, _NO_STEP = 1e-14, 1e64
-
-# Columns of which products are summed together, by fours.
 _BLOCK, _TILE = 256, 4
-
-# What the solution usually takes: steps, operations for a row in each besides those of its features, and seconds for an
-# operation (measured).
 _TYPICAL_STEPS, _ROW_COST, _OPERATION_SECONDS = 15.0, 60.0, 4e-10
-
-# Where more than this share of the rows are distinct, equal ones are not merged. What sums of bounds may be off by.
 _DISTINCT_SHARE, _ROUNDING = 0.8, 1e-12
-
-# Sparse rows of at most so many features are spread out; of more, where they have more than this share of nonzeros.
 _FEW_FEATURES, _DENSE_SHARE = 16, 0.3
 
 
 class _Rows(NamedTuple):
-    """Rows sorted by class: dense ones by columns (d, n), or the parts of a CSR matrix."""
+    """Rows sorted by class: dense ones by columns (d, n), or the arrays of a CSR matrix."""
 
     sparse: bool
     n_features: int
@@ -84,7 +80,7 @@ class _Pairs(NamedTuple):
 
 
 class _Signed(NamedTuple):
-    """The matrix A of one pair: its columns, with columns of zeros to a multiple of four, or CSR parts."""
+    """The matrix A of one pair: its columns, padded with zeros to a multiple of four, or CSR arrays."""
 
     sparse: bool
     columns: np.ndarray
@@ -94,10 +90,10 @@ class _Signed(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Variables of one pair, and what a step makes of them; all are arrays (n,)."""
+    """Variables of one pair, and their changes in a step; all are arrays (n,)."""
 
     alpha: np.ndarray
-    # What is missing to the upper bound.
+    # Distance to the upper bound.
     room: np.ndarray
     surplus: np.ndarray
     slack: np.ndarray
@@ -106,8 +102,8 @@ class _Point(NamedTuple):
     change: np.ndarray
     theta: np.ndarray
     target: np.ndarray
-    # Changes that the predictor wants, and those that are made.
-    wanted: np.ndarray
+    # Changes of the predictor, and those of the corrected step.
+    predicted: np.ndarray
     d_alpha: np.ndarray
     d_surplus: np.ndarray
     d_slack: np.ndarray
@@ -117,7 +113,7 @@ class _Point(NamedTuple):
 
 
 class _Small(NamedTuple):
-    """Memory of one thread that only the number of features decides on."""
+    """Memory of one thread whose size depends on the number of features only."""
 
     weighted: np.ndarray
     gram: np.ndarray
@@ -174,10 +170,10 @@ def _times(A, weights, out):
     columns = A.columns
     for start in range(0, n, _BLOCK):
         stop = min(start + _BLOCK, n)
-        part = out[start:stop]
+        block = out[start:stop]
         for k in range(0, columns.shape[0], 4):
             _add_four(
-                part, columns[k, start:stop], columns[k + 1, start:stop], columns[k + 2, start:stop],
+                block, columns[k, start:stop], columns[k + 1, start:stop], columns[k + 2, start:stop],
                 columns[k + 3, start:stop], weights[k], weights[k + 1], weights[k + 2], weights[k + 3],
             )  # fmt: skip
 
@@ -196,11 +192,11 @@ def _add_sums(A, values, out):
     columns = A.columns
     for start in range(0, n, _BLOCK):
         stop = min(start + _BLOCK, n)
-        part = values[start:stop]
+        block = values[start:stop]
         for k in range(0, columns.shape[0], 4):
             a, b, c, d = _dot_four(
                 columns[k, start:stop], columns[k + 1, start:stop], columns[k + 2, start:stop],
-                columns[k + 3, start:stop], part,
+                columns[k + 3, start:stop], block,
             )  # fmt: skip
             out[k] += a
             out[k + 1] += b
@@ -258,7 +254,7 @@ def _multiply(out, one, two):
 
 @jit_step()
 def _set_gram(A, theta, weighted, gram):
-    """Write ``A' diag(theta) A`` into `gram`; its lower triangle counts."""
+    """Write ``A' diag(theta) A`` to the lower triangle of `gram`."""
     gram[:, :] = 0.0
     n = theta.shape[0]
     if A.sparse:
@@ -285,18 +281,18 @@ def _set_gram(A, theta, weighted, gram):
 
 @jit_step()
 def _factorise(gram, size):
-    """Cholesky factor of the leading part, in place of its lower triangle."""
+    """Replace the lower triangle of the leading submatrix by its Cholesky factor."""
     for i in range(size):
-        own = gram[i]
+        row = gram[i]
         for j in range(i):
-            own[j] = (own[j] - _dot(own[:j], gram[j, :j])) / gram[j, j]
-        pivot = own[i] - _dot(own[:i], own[:i])
-        own[i] = np.sqrt(pivot) if pivot > _SMALL_PIVOT * own[i] else _NO_STEP
+            row[j] = (row[j] - _dot(row[:j], gram[j, :j])) / gram[j, j]
+        pivot = row[i] - _dot(row[:i], row[:i])
+        row[i] = np.sqrt(pivot) if pivot > _SMALL_PIVOT * row[i] else _NO_STEP
 
 
 @jit_step()
 def _solve(factor, size, side, out):
-    """Solve for the right side with a Cholesky factor; `side` is used up."""
+    """Solve for the right side with a Cholesky factor; `side` is overwritten."""
     for i in range(size):
         side[i] = (side[i] - _dot(factor[i, :i], side[:i])) / factor[i, i]
     for i in range(size - 1, -1, -1):
@@ -306,19 +302,19 @@ def _solve(factor, size, side, out):
 
 @jit_step(fastmath=FAST_MATH)
 def _weigh(alpha, room, surplus, slack, margins, theta, out):
-    """Weights of the rows, and the right side's."""
+    """Set the weights of the rows, and those of the right side."""
     for t in range(alpha.shape[0]):
         theta[t] = alpha[t] * room[t] / (surplus[t] * room[t] + slack[t] * alpha[t])
         out[t] = theta[t] * (1.0 - margins[t]) + alpha[t]
 
 
 @jit_step(fastmath=FAST_MATH)
-def _predict(alpha, room, surplus, slack, margins, theta, change, wanted):
-    """Find changes that would end complementarity; return what bounds their length, and their second order."""
+def _predict(alpha, room, surplus, slack, margins, theta, change, predicted):
+    """Set changes that would end complementarity; return the bound on their length, and their second order term."""
     longest, second = 1.0, 0.0
     for t in range(alpha.shape[0]):
         step = theta[t] * (1.0 - margins[t] - change[t])
-        wanted[t] = step
+        predicted[t] = step
         share, other = step / alpha[t], step / room[t]
         longest = maximum(longest, maximum(maximum(-share, 1.0 + share), maximum(other, 1.0 - other)))
         second += step * (slack[t] * (1.0 - other) - surplus[t] * (1.0 + share))
@@ -326,10 +322,10 @@ def _predict(alpha, room, surplus, slack, margins, theta, change, wanted):
 
 
 @jit_step(fastmath=FAST_MATH)
-def _correct(alpha, room, surplus, slack, margins, theta, wanted, centre, d_surplus, d_slack, target, out):
-    """Set what the equations of second order leave, and the right side's weights."""
+def _correct(alpha, room, surplus, slack, margins, theta, predicted, centre, d_surplus, d_slack, target, out):
+    """Set the residuals of the equations of second order, and the weights of the right side."""
     for t in range(alpha.shape[0]):
-        step = wanted[t]
+        step = predicted[t]
         one, other = 1.0 / alpha[t], 1.0 / room[t]
         d_surplus[t] = (centre + step * surplus[t] * (1.0 + step * one)) * one
         d_slack[t] = (centre - step * slack[t] * (1.0 - step * other)) * other
@@ -339,7 +335,7 @@ def _correct(alpha, room, surplus, slack, margins, theta, wanted, centre, d_surp
 
 @jit_step(fastmath=FAST_MATH)
 def _find_step(alpha, room, surplus, slack, theta, target, change, d_alpha, d_surplus, d_slack):
-    """Find the changes of all variables; return what bounds their length."""
+    """Set the changes of all variables; return the bound on their length."""
     longest = 0.0
     for t in range(alpha.shape[0]):
         step = theta[t] * (target[t] - change[t])
@@ -355,8 +351,8 @@ def _find_step(alpha, room, surplus, slack, theta, target, change, d_alpha, d_su
 
 @jit_step(fastmath=FAST_MATH)
 def _move(alpha, room, surplus, slack, margins, d_alpha, d_surplus, d_slack, change, length):
-    """Make a step; return the complementarity, and how far margins are from their equation."""
-    total, apart = 0.0, 0.0
+    """Take a step; return the complementarity, and the largest residual of the margins' equation."""
+    total, residual = 0.0, 0.0
     for t in range(alpha.shape[0]):
         alpha[t] += length * d_alpha[t]
         room[t] -= length * d_alpha[t]
@@ -364,13 +360,13 @@ def _move(alpha, room, surplus, slack, margins, d_alpha, d_surplus, d_slack, cha
         slack[t] += length * d_slack[t]
         margins[t] += length * change[t]
         total += alpha[t] * surplus[t] + room[t] * slack[t]
-        apart = maximum(apart, abs(margins[t] - 1.0 - surplus[t] + slack[t]))
-    return total, apart
+        residual = maximum(residual, abs(margins[t] - 1.0 - surplus[t] + slack[t]))
+    return total, residual
 
 
 @jit_step()
 def _balance(alpha, upper, signs):
-    """Make the classes' sums equal by the free variables; return whether they could."""
+    """Balance the classes' sums by the free variables; return whether that was possible."""
     excess, total = 0.0, 0.0
     for t in range(alpha.shape[0]):
         excess += signs[t] * alpha[t]
@@ -385,7 +381,7 @@ def _balance(alpha, upper, signs):
 
 @jit_step()
 def _end(A, point, size, small):
-    """Move the variables to where they lean, into `sums`; return m and M of them, computed anew."""
+    """Set `sums` to the variables, moved to the bounds that they approach; return m and M, computed anew."""
     alpha, upper, signs = point.sums, point.upper, point.signs
     n, n_free = alpha.shape[0], 0
     for t in range(n):
@@ -417,7 +413,7 @@ def _end(A, point, size, small):
 
 @jit_step()
 def _find_direction(A, point, size, small):
-    """Change of the weights for the right side of `sums`, and of the margins."""
+    """Solve for the change of the weights with the right side of `sums`, and set that of the margins."""
     small.side[:] = 0.0
     _add_sums(A, point.sums, small.side)
     for k in range(size - 1):
@@ -446,12 +442,12 @@ def _optimise(A, point, size, small, tol):
             small.gram[k, k] += 1.0
         _factorise(small.gram, size)
         _find_direction(A, point, size, small)
-        longest, second = _predict(alpha, room, surplus, slack, point.margins, theta, point.change, point.wanted)
+        longest, second = _predict(alpha, room, surplus, slack, point.margins, theta, point.change, point.predicted)
         length = 1.0 / longest
-        left = 1.0 - length + length * length * second / (2.0 * n * mu)
-        centre = mu * max(left, 0.0) ** 3
+        reduction = 1.0 - length + length * length * second / (2.0 * n * mu)
+        centre = mu * max(reduction, 0.0) ** 3
         _correct(
-            alpha, room, surplus, slack, point.margins, theta, point.wanted, centre, point.d_surplus, point.d_slack,
+            alpha, room, surplus, slack, point.margins, theta, point.predicted, centre, point.d_surplus, point.d_slack,
             point.target, point.sums,
         )  # fmt: skip
         _find_direction(A, point, size, small)
@@ -464,14 +460,14 @@ def _optimise(A, point, size, small, tol):
             break
         for k in range(size):
             small.weights[k] += length * small.step[k]
-        total, apart = _move(
+        total, residual = _move(
             alpha, room, surplus, slack, point.margins, point.d_alpha, point.d_surplus, point.d_slack, point.change,
             length,
         )  # fmt: skip
         mu = total / (2.0 * n)
         if not mu > 0.0:
             break
-        if apart <= _MARGIN_SHARE * tol and mu <= _END * tol * tol * mean_upper:
+        if residual <= _MARGIN_SHARE * tol and mu <= _END * tol * tol * mean_upper:
             m, M = _end(A, point, size, small)
             if m - M <= tol:
                 return n_iter, m, M
@@ -480,7 +476,7 @@ def _optimise(A, point, size, small, tol):
 
 @jit_step()
 def _copy_dense(rows, signed, mean, signs, bounds_a, bounds_b):
-    """Rows of both classes by columns, moved to their mean, with their signs; return the mean square of their norm."""
+    """Copy rows of both classes by columns, centred, with their signs; return the mean square of their norm."""
     n_a = bounds_a[1] - bounds_a[0]
     n = signs.shape[0]
     total = 0.0
@@ -506,28 +502,28 @@ def _copy_dense(rows, signed, mean, signs, bounds_a, bounds_b):
 
 @jit_step()
 def _copy_sparse(rows, data, indices, indptr, mean, signs, bounds_a, bounds_b):
-    """Rows of both classes with their signs, and these after each; return the mean square of their norm."""
+    """Copy rows of both classes with their signs as a last feature; return the mean square of their norm."""
     n_a = bounds_a[1] - bounds_a[0]
-    n, place, total = signs.shape[0], 0, 0.0
+    n, entry, total = signs.shape[0], 0, 0.0
     mean[:] = 0.0
     indptr[0] = 0
     for t in range(n):
         row = bounds_a[0] + t if t < n_a else bounds_b[0] + t - n_a
         for e in range(rows.indptr[row], rows.indptr[row + 1]):
-            data[place], indices[place] = signs[t] * rows.data[e], rows.indices[e]
+            data[entry], indices[entry] = signs[t] * rows.data[e], rows.indices[e]
             total += rows.data[e] * rows.data[e]
-            place += 1
-        indices[place] = rows.n_features
-        place += 1
-        indptr[t + 1] = place
+            entry += 1
+        indices[entry] = rows.n_features
+        entry += 1
+        indptr[t + 1] = entry
     return total / n
 
 
 @jit_step()
 def _prepare(rows, memory, mean, signs, bounds_a, bounds_b):
-    """Make A of two classes; return it and what the squares of its features were divided by."""
+    """Build A of two classes; return it and the mean squared norm by which its rows were scaled."""
     n, size = signs.shape[0], rows.n_features + 1
-    # Of sparse rows there are none.
+    # Dense columns: none for sparse rows, whose memory has size zero.
     n_columns = min(mean.shape[0], memory[0].shape[0] // n)
     columns = memory[0][: n_columns * n].reshape(n_columns, n)
     data, indices, indptr = memory[1], memory[2], memory[3][: n + 1]
@@ -564,7 +560,7 @@ def _keep(pairs, p, alpha, upper, signs, bounds_a, bounds_b, square):
 
 @jit_step()
 def _solve_pair(pairs, p, rows, memory, vectors, small, tol):
-    """Solve one pair and keep what is found, if it is optimal."""
+    """Solve one pair and store the solution, if it is optimal."""
     starts = pairs.starts
     a, b = pairs.first[p], pairs.second[p]
     bounds_a, bounds_b = (starts[a], starts[a + 1]), (starts[b], starts[b + 1])
@@ -590,7 +586,7 @@ def _solve_pair(pairs, p, rows, memory, vectors, small, tol):
         if 0.0 < alpha[t] < upper[t]:
             total += point.signs[t] * (point.change[t] - 1.0)
             n_free += 1
-    # The offset: the mean of minus the values of the free variables, else the middle of its interval.
+    # Offset: minus the mean value of the free variables, else the middle of its interval.
     offset = total / n_free if n_free > 0 else -0.5 * (m + M)
     squared_norm = 0.0
     for k in range(size - 1):
@@ -604,24 +600,24 @@ def _solve_pair(pairs, p, rows, memory, vectors, small, tol):
 
 
 @jit()
-def _solve_some(which, pairs, rows, tol):
+def _solve_some(numbers, pairs, rows, tol):
     """Solve the pairs of these numbers."""
     starts = pairs.starts
-    longest, most = 0, 0
-    for p in which:
+    longest, most_stored = 0, 0
+    for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         longest = max(longest, starts[a + 1] - starts[a] + starts[b + 1] - starts[b])
         if rows.sparse:
             stored = rows.indptr[starts[a + 1]] - rows.indptr[starts[a]]
             stored += rows.indptr[starts[b + 1]] - rows.indptr[starts[b]]
-            most = max(most, stored)
+            most_stored = max(most_stored, stored)
     size = rows.n_features + 1
     padded = (size + _TILE - 1) // _TILE * _TILE
-    numbers = (longest + most) if rows.sparse else 0
+    n_entries = (longest + most_stored) if rows.sparse else 0
     memory = (
         np.empty(0 if rows.sparse else padded * longest),
-        np.empty(numbers),
-        np.empty(numbers, np.int32),
+        np.empty(n_entries),
+        np.empty(n_entries, np.int32),
         np.empty(longest + 1, np.int64),
     )
     vectors = np.empty((15, longest))
@@ -638,32 +634,32 @@ def _solve_some(which, pairs, rows, tol):
         factors=np.empty(padded),
         row=np.empty(padded),
     )
-    for p in which:
+    for p in numbers:
         _solve_pair(pairs, p, rows, memory, vectors, small, tol)
 
 
 def _stays_sparse(X: Any) -> bool:
-    """Whether these rows are not spread out."""
-    few = X.shape[1] <= _FEW_FEATURES
-    return scipy.sparse.issparse(X) and not few and bool(X.nnz <= _DENSE_SHARE * X.shape[0] * X.shape[1])
+    """Tell whether these rows are kept sparse."""
+    narrow = X.shape[1] <= _FEW_FEATURES
+    return scipy.sparse.issparse(X) and not narrow and bool(X.nnz <= _DENSE_SHARE * X.shape[0] * X.shape[1])
 
 
 def _as_rows(X: Any) -> _Rows:
-    """Bring rows to the one form that is compiled for."""
-    nothing = np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64)
+    """Convert rows to the single type that the compiled code takes."""
+    no_entries = np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64)
     if _stays_sparse(X):
         X = scipy.sparse.csr_array(X, copy=True)
         X.sum_duplicates()
-        parts = X.data.astype(np.float64), X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return _Rows(True, X.shape[1], np.empty((0, 0)), *parts)
+        entries = X.data.astype(np.float64), X.indices.astype(np.int32), X.indptr.astype(np.int64)
+        return _Rows(True, X.shape[1], np.empty((0, 0)), *entries)
     X = X.toarray() if scipy.sparse.issparse(X) else X
-    return _Rows(False, X.shape[1], np.ascontiguousarray(np.asarray(X, dtype=np.float64).T), *nothing)
+    return _Rows(False, X.shape[1], np.ascontiguousarray(np.asarray(X, dtype=np.float64).T), *no_entries)
 
 
-def _distinct(X: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Find rows that another one of their class equals: one of each kind, and the kind of each row.
+def _distinct_rows(X: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Group the equal rows of each class: return a row of each group, and the group of each row.
 
-    None where few are. Rows are sorted by class, and so are kinds.
+    None where few rows are equal. Rows are sorted by class, and so are groups.
     """
     factors = seeded_stream(0, "interior_point", "distinct").uniform(1.0, 2.0, X.shape[1])
     products = X @ factors if scipy.sparse.issparse(X) else np.einsum("ij,j->i", X, factors)
@@ -671,37 +667,37 @@ def _distinct(X: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] | Non
         return None
     codes = np.repeat(np.arange(starts.size - 1), np.diff(starts))
     order = np.lexsort((products, codes))
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = (np.diff(products[order]) != 0) | (np.diff(codes[order]) != 0)
-    kinds = np.empty(order.size, dtype=np.int64)
-    kinds[order] = np.cumsum(new) - 1
-    first = order[new]
-    apart = X - X[first][kinds]
-    # Products of different rows may be equal, though hardly ever.
-    return None if np.any(apart.data if scipy.sparse.issparse(apart) else apart) else (first, kinds)
+    begins = np.ones(order.size, dtype=bool)
+    begins[1:] = (np.diff(products[order]) != 0) | (np.diff(codes[order]) != 0)
+    groups = np.empty(order.size, dtype=np.int64)
+    groups[order] = np.cumsum(begins) - 1
+    first = order[begins]
+    difference = X - X[first][groups]
+    # Hash collision: products of different rows may be equal, though that is unlikely.
+    return None if np.any(difference.data if scipy.sparse.issparse(difference) else difference) else (first, groups)
 
 
-def _spread(merged: np.ndarray, upper: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Share out the variables of kinds (k,) among equal rows (n,), which are filled to their bounds in turn."""
-    order = np.argsort(kinds, kind="stable")
-    sizes, own = upper[order], kinds[order]
+def _spread(merged: np.ndarray, upper: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Distribute the variables of groups (k,) to equal rows (n,), which are filled to their bounds in turn."""
+    order = np.argsort(groups, kind="stable")
+    sizes, sorted_groups = upper[order], groups[order]
     before = np.cumsum(sizes) - sizes
-    before -= before[np.searchsorted(own, np.arange(merged.size))][own]
-    share = np.clip(np.abs(merged)[own] - before, 0.0, sizes)
-    # Sums of bounds are rounded: what that leaves is no free variable.
-    share[share <= _ROUNDING * sizes] = 0.0
-    share = np.where(share >= (1.0 - _ROUNDING) * sizes, sizes, share)
-    values = np.empty(kinds.size)
-    values[order] = np.sign(merged)[own] * share
+    before -= before[np.searchsorted(sorted_groups, np.arange(merged.size))][sorted_groups]
+    filled = np.clip(np.abs(merged)[sorted_groups] - before, 0.0, sizes)
+    # Round-off of the sums of bounds must not leave free variables.
+    filled[filled <= _ROUNDING * sizes] = 0.0
+    filled = np.where(filled >= (1.0 - _ROUNDING) * sizes, sizes, filled)
+    values = np.empty(groups.size)
+    values[order] = np.sign(merged)[sorted_groups] * filled
     return values
 
 
 def usual_operations(X: Any, n_rows: np.ndarray) -> np.ndarray:
-    """Return how many operations this method usually takes for pairs of so many rows."""
+    """Estimate the operations that this method takes for pairs of so many rows."""
     size = X.shape[1] + 1.0
     if _stays_sparse(X):
-        filled = 1.0 + X.nnz / max(X.shape[0], 1)
-        per_row = _ROW_COST + 6.0 * filled + filled * filled
+        stored = 1.0 + X.nnz / max(X.shape[0], 1)
+        per_row = _ROW_COST + 6.0 * stored + stored * stored
     else:
         per_row = _ROW_COST + 2.0 * size + size * size / 16.0
     small = size**3 / 6.0 + size * size * 0.5
@@ -713,13 +709,13 @@ def solve_linear_pairs(
     X: Any,
     upper: np.ndarray,
     solutions: ClassSolutions,
-    columns: np.ndarray,
+    numbers: np.ndarray,
     *,
     tol: float,
     pool: ThreadPoolExecutor | None = None,
     n_threads: int = 1,
 ) -> np.ndarray:
-    """Solve pairs of classes; write what is found into `solutions`.
+    """Solve pairs of classes; write the solutions to `solutions`.
 
     Parameters
     ----------
@@ -728,47 +724,49 @@ def solve_linear_pairs(
     upper : ndarray (n,)
         Upper bound of each row's variable; positive and finite.
     solutions : ClassSolutions
-        Gets the results.
-    columns : ndarray of int
+        Results; changed in place.
+    numbers : ndarray of int
         Numbers of the pairs to solve; both classes have rows.
     tol : float
         Largest violation of optimality.
     pool : ThreadPoolExecutor or None
         Threads.
     n_threads : int, default=1
-        How many of them. The result does not depend on it.
+        Their number. The result does not depend on it.
 
     Returns
     -------
     ndarray of int
-        The pairs that are left for another solver, as they were.
+        The pairs that remain for another solver, unchanged.
     """
-    if columns.size == 0:
-        return columns
-    found = _distinct(X, solutions.starts)
-    if found is None:
-        return _solve_all(X, upper, solutions, columns, tol, pool, n_threads)
-    first, kinds = found
+    if numbers.size == 0:
+        return numbers
+    distinct = _distinct_rows(X, solutions.starts)
+    if distinct is None:
+        return _solve_all(X, upper, solutions, numbers, tol, pool, n_threads)
+    first, groups = distinct
     starts = np.searchsorted(first, solutions.starts)
     merged = dataclasses.replace(solutions, layout=np.zeros((solutions.layout.shape[0], first.size)), starts=starts)
-    left = _solve_all(X[first], np.bincount(kinds, weights=upper), merged, columns, tol, pool, n_threads)
-    for a, b in zip(*(side[np.setdiff1d(columns, left)] for side in classes_of_pairs(starts.size - 1)), strict=True):
-        for own, other in ((a, b - 1), (b, a)):
-            rows, some = (slice(all_starts[own], all_starts[own + 1]) for all_starts in (solutions.starts, starts))
-            solutions.layout[other, rows] = _spread(merged.layout[other, some], upper[rows], kinds[rows] - starts[own])
-    return left
+    remaining = _solve_all(X[first], np.bincount(groups, weights=upper), merged, numbers, tol, pool, n_threads)
+    solved = np.setdiff1d(numbers, remaining)
+    for a, b in zip(*(side[solved] for side in classes_of_pairs(starts.size - 1)), strict=True):
+        for k, line in ((a, b - 1), (b, a)):
+            rows, class_groups = slice(*solutions.starts[k : k + 2]), slice(*starts[k : k + 2])
+            variables = merged.layout[line, class_groups]
+            solutions.layout[line, rows] = _spread(variables, upper[rows], groups[rows] - starts[k])
+    return remaining
 
 
 def _solve_all(
     X: Any,
     upper: np.ndarray,
     solutions: ClassSolutions,
-    columns: np.ndarray,
+    numbers: np.ndarray,
     tol: float,
     pool: ThreadPoolExecutor | None,
     n_threads: int,
 ) -> np.ndarray:
-    """Solve pairs of classes for rows as they are; see `solve_linear_pairs`."""
+    """Solve pairs of classes without merging equal rows; see `solve_linear_pairs`."""
     first, second = classes_of_pairs(solutions.starts.size - 1)
     pairs = _Pairs(
         starts=solutions.starts,
@@ -783,15 +781,15 @@ def _solve_all(
     )
     rows = _as_rows(X)
     sizes = np.diff(solutions.starts)
-    operations = usual_operations(X, sizes[first[columns]] + sizes[second[columns]])
-    n_threads = threads_worth(min(n_threads, columns.size), _OPERATION_SECONDS * float(operations.sum()))
+    operations = usual_operations(X, sizes[first[numbers]] + sizes[second[numbers]])
+    n_threads = threads_worth(min(n_threads, numbers.size), _OPERATION_SECONDS * float(operations.sum()))
     if pool is None or n_threads == 1:
-        _solve_some(columns, pairs, rows, tol)
+        _solve_some(numbers, pairs, rows, tol)
     else:
-        # Neighbours share a class, so each thread gets some of every class.
-        share_out(pool, _solve_some, [(columns[k::n_threads].copy(), pairs, rows, tol) for k in range(n_threads)])
-    solutions.converged[columns] |= pairs.solved[columns]
-    return columns[~pairs.solved[columns]]
+        # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair.
+        share_out(pool, _solve_some, [(numbers[k::n_threads].copy(), pairs, rows, tol) for k in range(n_threads)])
+    solutions.converged[numbers] |= pairs.solved[numbers]
+    return numbers[~pairs.solved[numbers]]
 
 
 def warm_up() -> None:

@@ -1,4 +1,4 @@
-"""Whole rows of a kernel matrix, kept in a budget of memory: the rows that are used again are computed once."""
+"""A least-recently-used cache of kernel rows within a memory budget."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit
 from privsvm.solvers.kernel.gram_rows import subtract_whole
 from privsvm.solvers.kernel.kernel_rows import KernelRows
-from privsvm.solvers.kernel.kernels import LINEAR
+from privsvm.solvers.kernel.kernels import LINEAR, Kernel
 
 __all__ = ["RowStore", "worth_storing"]
 
-# Computing a value that costs less than this many times one of one feature is as fast as reading it from memory.
+# Product cost below which computing a kernel value is as fast as reading it from memory; see `KernelRows.product_cost`.
 _STORED_COST = 3.0
 
 
 def worth_storing(rows: KernelRows) -> bool:
-    """Whether whole kernel rows are worth keeping."""
-    # Expansions of the linear kernel need no kernel value.
+    """Tell whether kernel rows are worth caching."""
+    # The linear kernel is left out: its expansions need no kernel value.
     return rows.storable and rows.product_cost >= _STORED_COST and rows.kind != LINEAR
 
 
 @jit()
-def _gather(stored, slots, columns, places, out):
-    """``out[places_t, i] = stored[slots_t, columns_i]``."""
+def _gather(stored, slots, columns, targets, out):
+    """Set ``out[targets_t, i] = stored[slots_t, columns_i]``."""
     for t in range(slots.shape[0]):
-        row, result = stored[slots[t]], out[places[t]]
+        row, result = stored[slots[t]], out[targets[t]]
         for i in range(columns.shape[0]):
             result[i] = row[columns[i]]
 
 
 @jit()
-def _mirror(out, places, missing):
-    """Copy the columns of `missing` in the rows of `places` to where the symmetric matrix has them as rows."""
+def _mirror(out, cached, missing):
+    """Fill in the columns of `missing` in the rows of `cached` by the symmetry of the matrix."""
     for k in range(missing.shape[0]):
         column = missing[k]
-        for t in range(places.shape[0]):
-            out[places[t], column] = out[column, places[t]]
+        for t in range(cached.shape[0]):
+            out[cached[t], column] = out[column, cached[t]]
 
 
 @jit()
@@ -53,7 +53,7 @@ def _narrow(memory, n_columns, slots, kept):
 
 
 class RowStore:
-    """Rows of the kernel matrix; where there is no room, the one whose last use is longest ago goes.
+    """A cache of kernel rows; the least recently used one is evicted where there is no room.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class RowStore:
     budget : float
         Bytes for kernel values.
     memory : ndarray or None
-        Memory of a former store, which may not be used any more; in place of a budget.
+        Memory of a former store, which must not be used any more; replaces the budget.
     """
 
     def __init__(self, rows: KernelRows, budget: float, memory: np.ndarray | None = None):
@@ -80,12 +80,12 @@ class RowStore:
 
     @property
     def holds_all(self) -> bool:
-        """Whether every row has a place, so that none is ever computed twice."""
+        """Whether all rows fit, so that none is ever computed twice."""
         return 0 < self._capacity == self._rows.n_rows
 
     @property
     def holds_most(self) -> bool:
-        """Whether at least half of the rows have places: of fewer, most go before they are used again."""
+        """Whether at least half of the rows fit: with fewer slots, most rows are evicted before their next use."""
         return 2 * self._capacity >= self._rows.n_rows
 
     def emptied(self, rows: KernelRows) -> RowStore:
@@ -93,26 +93,26 @@ class RowStore:
         return RowStore(rows, 0, self._memory)
 
     def narrowed(self, rows: KernelRows, kept: np.ndarray) -> RowStore:
-        """Return a store of the rows `kept` (ascending numbers), with what this one has of them, in its memory."""
-        part = self.emptied(rows)
+        """Return a store of the rows `kept` (ascending numbers) with their cached values, in this one's memory."""
+        narrowed = self.emptied(rows)
         if not self._capacity:
-            return part
-        place = np.full(self._rows.n_rows, -1)
-        place[kept] = np.arange(kept.size)
-        slots = np.flatnonzero((self._row_of >= 0) & (place[self._row_of] >= 0))
+            return narrowed
+        new_number = np.full(self._rows.n_rows, -1)
+        new_number[kept] = np.arange(kept.size)
+        slots = np.flatnonzero((self._row_of >= 0) & (new_number[self._row_of] >= 0))
         _narrow(self._memory, self._rows.n_rows, slots, kept)
-        part._row_of[: slots.size] = place[self._row_of[slots]]
-        part._slot_of[part._row_of[: slots.size]] = np.arange(slots.size)
-        part._last_use[: slots.size], part._clock = self._last_use[slots], self._clock
-        return part
+        narrowed._row_of[: slots.size] = new_number[self._row_of[slots]]
+        narrowed._slot_of[narrowed._row_of[: slots.size]] = np.arange(slots.size)
+        narrowed._last_use[: slots.size], narrowed._clock = self._last_use[slots], self._clock
+        return narrowed
 
     def gram(self, index: np.ndarray, rows: KernelRows, buffer: np.ndarray) -> np.ndarray:
-        """Kernel matrix of some rows with themselves, from what is stored as far as that goes.
+        """Return the kernel matrix of some rows with themselves, from cached rows where at least half are cached.
 
         Parameters
         ----------
         index : ndarray of int (m,)
-            Which rows.
+            Numbers of the rows.
         rows : KernelRows (m)
             These rows.
         buffer : ndarray
@@ -124,15 +124,15 @@ class RowStore:
             A view of `buffer`.
         """
         slots = self._slot_of[index] if self._capacity else np.empty(0, dtype=np.int64)
-        there = np.flatnonzero(slots >= 0)
-        if 2 * there.size < index.size:
+        cached = np.flatnonzero(slots >= 0)
+        if 2 * cached.size < index.size:
             return rows.gram(buffer)
         out = buffer[: index.size**2].reshape(index.size, index.size)
-        _gather(self._stored, slots[there], index, there, out)
+        _gather(self._stored, slots[cached], index, cached, out)
         missing = np.flatnonzero(slots < 0)
         if missing.size:
             rows.fill(out, missing, missing)
-            _mirror(out, there, missing)
+            _mirror(out, cached, missing)
         return out
 
     def subtract_expansion(self, values: np.ndarray, index: np.ndarray, coef: np.ndarray) -> None:
@@ -143,21 +143,21 @@ class RowStore:
         values : ndarray (n,) of float64
             Changed in place.
         index : ndarray of int (m,)
-            Which rows.
+            Numbers of the rows.
         coef : ndarray (m,)
             Their coefficients.
         """
         if self._capacity:
             self._store(index)
             slots = self._slot_of[index]
-            there = slots >= 0
-            subtract_whole(values, self._stored, slots[there], coef[there])
-            index, coef = index[~there], coef[~there]
+            cached = slots >= 0
+            subtract_whole(values, self._stored, slots[cached], coef[cached])
+            index, coef = index[~cached], coef[~cached]
         if index.size:
             self._rows.subtract_expansion(values, self._rows.take(index), coef)
 
     def _store(self, index: np.ndarray) -> None:
-        """Compute and keep the missing ones of these rows, as many as find room."""
+        """Compute and cache the missing ones of these rows, as many as fit."""
         self._clock += 1
         slots = self._slot_of[index]
         self._last_use[slots[slots >= 0]] = self._clock
@@ -174,7 +174,7 @@ class RowStore:
 
 def warm_up() -> None:
     """Compile what this module runs, for rows in single precision and in double."""
-    single = KernelRows(np.ones((8, 8)) + np.eye(8), "rbf")
+    single = KernelRows(np.ones((8, 8)) + np.eye(8), Kernel("rbf"))
     for rows in (single, single.in_double()):
         rows.product_cost = _STORED_COST
         store = RowStore(rows, 1e3)

@@ -1,4 +1,4 @@
-"""Rows prepared for kernel products: matrices by blocks that stay in the processor's cache, never as a whole.
+"""Rows prepared for kernel products, which are computed by blocks that stay in the processor's cache.
 
 One block is a product of a few rows with many others (BLAS for dense rows, a sparse one for CSR), turned into kernel
 values and summed in the same pass, so that a kernel value costs a fraction of a nanosecond and is not stored.
@@ -20,11 +20,11 @@ from privsvm.numerics.compiled.threads import one_blas_thread, share_out, thread
 from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
 from privsvm.numerics.rows.rows import squared_norms
 from privsvm.solvers.kernel.kernels import (
-    KERNELS,
     LINEAR,
     POLY,
     RBF,
     SIGMOID,
+    Kernel,
     set_kernel_values,
     set_other_values,
     turn_into_values,
@@ -32,53 +32,45 @@ from privsvm.solvers.kernel.kernels import (
 
 __all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse_products", "sum_pairs"]
 
-# Rows of a block, and columns of it: a float32 block of 256 KB, half of a usual second-level cache; of fewer rows the
-# product of wide ones is slower (measured: 13 ns a value for 32 rows of 300 features, 8.7 ns for 128). Threads get
-# whole blocks, so that results do not depend on how many there are. Expansions at new rows, in float64, keep to fewer:
-# with others the recorded predictions of the methods would change in their last digits.
+# Constant             unit     value and reason
+# _BLOCK_ROWS          rows     of a block of products: with _BLOCK_COLUMNS, 256 KB of float32, half of an L2 cache.
+#                               Measured: 13 ns a value for 32 rows of 300 features, 8.7 ns for 128. Threads get whole
+#                               blocks, so that results do not depend on their number.
+# _NEW_ROWS            rows     of a block of an expansion at new rows, in float64. Another size changes last digits.
+# _BLOCK_COLUMNS       columns  of a block.
+# _PLAIN_PRODUCT       n m k    up to which OpenBLAS does not copy the factors first, on AVX-512; a copy takes a fifth
+#                               longer where features are few. _FEWER_ROWS are the block heights to choose from.
+# _SPARSE_COST         ratio    of the time per nonzero of a sparse product to that per number of a dense one; measured.
+# _COST_FEATURES       features whose product takes as long as the rest of a kernel value; measured.
+# _TILE, _LINE_BYTES   numbers, bytes  of a cache line, in float32.
+# _FILLED_ROWS         rows     of kernel values computed together: half a megabyte of float32.
+# _SPARSE_BLOCK_BYTES  bytes    of the dense block that a sparse product multiplies with.
+# _SPARSE_WIDTH, _SPARSE_MOST  features  between which new CSR rows stay sparse where that product is cheaper; of more
+#                               features, a block of other rows would exceed 16 MB.
+# _EXPANDED_NUMBERS    numbers  of rows made dense at once: 64 MB.
+# _VALUE_SECONDS       s        for a kernel value at `KernelRows.product_cost` 1; _NEW_VALUE_SECONDS at new rows, in
+#                               float64; measured.
 _BLOCK_ROWS = 128
 _NEW_ROWS = 32
 _BLOCK_COLUMNS = 512
-
-# OpenBLAS multiplies matrices whose three sizes have at most this product as they lie, on processors with AVX-512;
-# larger ones it copies first, which takes a fifth longer where there are few features.
 _PLAIN_PRODUCT, _FEWER_ROWS = 1_000_000, (_BLOCK_ROWS, 64, 32)
-
-# A sparse product costs per nonzero about this many times what a dense one costs per number (measured).
 _SPARSE_COST = 3.0
-
-# A product of this many features costs what the rest of a kernel value does (measured).
 _COST_FEATURES = 24.0
-
-# Columns that are copied together: one cache line of float32; and its bytes.
 _TILE, _LINE_BYTES = 16, 64
-
-# Rows of kernel values that are computed together: a float32 block of half a megabyte.
 _FILLED_ROWS = 256
-
-# Bytes of the dense block that a sparse product multiplies with.
 _SPARSE_BLOCK_BYTES = 4_000_000
-
-# Sparse new rows of at least so many features, and of at most so many (a block of others then has 16 MB), are not
-# spread out where their product is cheaper.
 _SPARSE_WIDTH, _SPARSE_MOST = 48, 4096
-
-# Numbers of rows that are spread out at once: 64 MB.
 _EXPANDED_NUMBERS = 8_000_000
-
-# Seconds that a kernel value takes, of those that `KernelRows.product_cost` counts (measured).
 _VALUE_SECONDS = 5e-10
-
-# The same of expansions at new rows, in float64.
 _NEW_VALUE_SECONDS = 1e-9
 
 
 @jit_step(fastmath=FAST_MATH)
 def _subtract(values, products, kind, row_norms, other_norms, coef):
-    """``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` are turned into kernel values on the way."""
+    """Set ``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` become kernel values in the same pass."""
     for t in range(products.shape[0]):
         row = products[t]
-        # In float64 whatever the kernel values are: the sum's rounding would outweigh theirs.
+        # Sums are in float64 even of float32 values: their round-off would outweigh that of the values.
         total = 0.0
         if kind == RBF:
             norm = row_norms[t]
@@ -104,14 +96,14 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
 
 @jit()
 def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degree, first, last):
-    """Kernel values of a few scaled rows with the rows from `first` to `last`, into the rows `slots` of `out`."""
+    """Write kernel values of a few scaled rows with the rows ``first..last`` to the rows `slots` of `out`."""
     memory = np.empty(others.shape[0] * _BLOCK_COLUMNS, data.dtype)
     for start in range(first, last, _BLOCK_COLUMNS):
         stop = min(start + _BLOCK_COLUMNS, last)
         block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
         np.dot(others, data[start:stop].T, block)
         turn_into_values(block, kind, other_norms, norms[start:stop], coef0, degree)
-        # One by one: the error message that Numba prepares for an assignment of slices takes long to compile.
+        # Numbers are copied one by one: Numba's error message for an assignment of slices takes long to compile.
         for i in range(others.shape[0]):
             row, values = out[slots[i]], block[i]
             for t in range(start, stop):
@@ -129,7 +121,7 @@ def _mirror(out, start, stop):
 
 @jit()
 def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
-    """Kernel values of all dense rows with each other."""
+    """Write kernel values of all dense rows with each other."""
     n = data.shape[0]
     memory = np.empty(_BLOCK_ROWS * n, data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
@@ -140,18 +132,18 @@ def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
         _mirror(out, start, stop)
 
 
-# Parts of arrays are made in functions that do nothing else: elsewhere Numba counts references to them.
+# Reference counting: Numba counts references to array views except in small functions that make them.
 @jit_step(fastmath=SAME_ROUNDING)
-def _add_row(out, factors, place, value):
-    row = factors[place]
+def _add_row(out, factors, index, value):
+    row = factors[index]
     for i in range(out.shape[0]):
         out[i] += value * row[i]
 
 
 @jit_step(fastmath=SAME_ROUNDING)
-def _add_four_rows(out, factors, places, weights):
+def _add_four_rows(out, factors, indices, weights):
     """Do `_add_row` four times in one pass, with the same bits."""
-    one, two, three, four = factors[places[0]], factors[places[1]], factors[places[2]], factors[places[3]]
+    one, two, three, four = factors[indices[0]], factors[indices[1]], factors[indices[2]], factors[indices[3]]
     a, b, c, d = weights[0], weights[1], weights[2], weights[3]
     for i in range(out.shape[0]):
         total = out[i] + a * one[i]
@@ -162,8 +154,8 @@ def _add_four_rows(out, factors, places, weights):
 
 @jit_step()
 def sparse_products(data, indices, indptr, column_of, other, first, last, products):
-    """Rows of a CSR matrix times a dense matrix that has only the columns with ``column_of >= 0``."""
-    places, weights = np.empty(4, np.int64), np.empty(4, data.dtype)
+    """Multiply CSR rows with a dense matrix that has only the columns with ``column_of >= 0``."""
+    columns, weights = np.empty(4, np.int64), np.empty(4, data.dtype)
     for t in range(first, last):
         out, count = products[t - first], 0
         for i in range(out.shape[0]):
@@ -171,13 +163,13 @@ def sparse_products(data, indices, indptr, column_of, other, first, last, produc
         for k in range(indptr[t], indptr[t + 1]):
             column = column_of[indices[k]]
             if column >= 0:
-                places[count], weights[count] = column, data[k]
+                columns[count], weights[count] = column, data[k]
                 count += 1
                 if count == 4:
-                    _add_four_rows(out, other, places, weights)
+                    _add_four_rows(out, other, columns, weights)
                     count = 0
         for k in range(count):
-            _add_row(out, other, places[k], weights[k])
+            _add_row(out, other, columns[k], weights[k])
 
 
 @jit()
@@ -198,7 +190,7 @@ def _subtract_sparse(
 def _rows_sparse(
     data, indices, indptr, norms, column_of, other, other_norms, out, slots, kind, coef0, degree, first, last
 ):  # fmt: skip
-    """Kernel values of a few rows with the CSR rows from `first` to `last`, into the rows `slots` of `out`."""
+    """Write kernel values of a few rows with the CSR rows ``first..last`` to the rows `slots` of `out`."""
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(first, last, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, last)
@@ -214,7 +206,7 @@ def _rows_sparse(
 def _gram_sparse(
     data, indices, indptr, norms, column_of, other, other_norms, out, first_column, kind, coef0, degree
 ):  # fmt: skip
-    """Kernel values of all CSR rows with some of them, from `first_column` on."""
+    """Write kernel values of all CSR rows with a block of them, to the columns from `first_column` on."""
     n = norms.shape[0]
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
@@ -260,7 +252,7 @@ def _expand_sparse(
 
 @jit()
 def sum_pairs(sums, intercept, out):
-    """Values of the pairs of classes (n, p) from the sums over each class's rows (c, n, c - 1)."""
+    """Compute the values of the pairs of classes (n, p) from the sums over each class's rows (c, n, c - 1)."""
     n_classes = sums.shape[0]
     for t in range(out.shape[0]):
         column = 0
@@ -272,7 +264,7 @@ def sum_pairs(sums, intercept, out):
 
 @jit()
 def count_votes(values, votes, sums):
-    """LIBSVM's vote over the values of the pairs (n, p): votes and summed values of the classes, (n, c)."""
+    """Take LIBSVM's vote over the values of the pairs (n, p): votes and summed values of the classes, (n, c)."""
     n_classes = votes.shape[1]
     for t in range(values.shape[0]):
         column = 0
@@ -286,14 +278,8 @@ def count_votes(values, votes, sums):
                 column += 1
 
 
-def _subtract_new(rows, norms, other, other_norms, coef, kind, coef0, degree, out) -> None:
-    """Subtract one expansion at new rows from the only column of `out`."""
-    tail = (kind, coef0, degree, _NEW_ROWS, 0, rows.shape[0])
-    _subtract_dense(rows, norms, out[:, 0], other, other_norms, coef, *tail)
-
-
 class Expansion:
-    """Kernel expansions over some rows, prepared for many calls: ``K(X, Z) @ coef`` without the matrix, in float64.
+    """Kernel expansions ``K(X, Z) @ coef``, prepared for many calls; in float64, without storing the matrix.
 
     Parameters
     ----------
@@ -301,43 +287,41 @@ class Expansion:
         Rows of the expansions.
     coef : ndarray (m, k)
         Their coefficients.
-    kernel, gamma, degree, coef0
-        As in `privsvm.solvers.kernel.kernels.kernel_matrix`.
+    kernel : Kernel
+        The kernel function.
     """
 
-    def __init__(
-        self, Z: np.ndarray, coef: np.ndarray, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0
-    ):
+    def __init__(self, Z: np.ndarray, coef: np.ndarray, kernel: Kernel):
         self._rows, self._coef = Z, coef
-        self._kind = KERNELS.index(kernel)
-        self._exponent = float(gamma) * LOG2_E
-        self._factor = 2.0 * self._exponent if self._kind == RBF else float(gamma)
-        self._tail = (self._kind, float(coef0), int(degree))
+        self._kind = kernel.kind
+        self._exponent = float(kernel.gamma) * LOG2_E
+        self._factor = 2.0 * self._exponent if self._kind == RBF else float(kernel.gamma)
+        self._kernel_arguments = (self._kind, float(kernel.coef0), int(kernel.degree))
 
     @functools.cached_property
     def _weights(self) -> np.ndarray:
-        """What the linear kernel's expansions come to, (d, k)."""
+        """Weights of the features, (d, k), which are all that the linear kernel needs."""
         return self._rows.T @ self._coef
 
     @functools.cached_property
     def _origin(self) -> np.ndarray | None:
-        """What dense rows are moved by, if at all: distances do not change, and shorter rows lose less."""
+        """Shift of dense rows, if any: distances do not change, and shorter rows lose less to cancellation."""
         return self._rows.mean(axis=0) if self._kind == RBF else None
 
     @functools.cached_property
     def _blocks(self) -> list[tuple[np.ndarray, ...]]:
-        """Scaled columns, norms and coefficients of the moved rows, by blocks."""
+        """Scaled columns, norms and coefficients of the shifted rows, by blocks."""
         return list(self._block_of(self._origin))
 
     def _block_of(self, origin: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         single = self._coef.shape[1] == 1
         for start in range(0, self._rows.shape[0], _BLOCK_COLUMNS):
-            part = slice(start, start + _BLOCK_COLUMNS)
-            others = np.asarray(self._rows[part], dtype=np.float64)
+            block = slice(start, start + _BLOCK_COLUMNS)
+            others = np.asarray(self._rows[block], dtype=np.float64)
             others = others if origin is None else others - origin
             other, norms = np.ascontiguousarray(self._factor * others.T), self._exponent * squared_norms(others)
-            weights = np.ascontiguousarray(self._coef[part], dtype=np.float64)
-            # One sum needs no block of kernel values.
+            weights = np.ascontiguousarray(self._coef[block], dtype=np.float64)
+            # A single sum is subtracted without storing kernel values, hence the sign.
             yield other, norms, -weights[:, 0] if single else weights
 
     def at(self, X: Any, n_threads: int = 1) -> np.ndarray:
@@ -361,61 +345,56 @@ class Expansion:
         if self._rows.shape[0] == 0:
             return out
         sparse = scipy.sparse.issparse(X)
-        stays = sparse and _SPARSE_WIDTH <= d <= _SPARSE_MOST and X.nnz * _SPARSE_COST < n * d
-        cost = 1.0 + (_SPARSE_COST * X.nnz / max(n, 1) if stays else d) / _COST_FEATURES
+        stays_sparse = sparse and _SPARSE_WIDTH <= d <= _SPARSE_MOST and X.nnz * _SPARSE_COST < n * d
+        cost = 1.0 + (_SPARSE_COST * X.nnz / max(n, 1) if stays_sparse else d) / _COST_FEATURES
         n_threads = threads_worth(n_threads, _NEW_VALUE_SECONDS * cost * n * self._rows.shape[0])
-        # Whole blocks of rows, of which every thread has some.
+        # Threads get whole blocks of rows.
         share = -(-n // (n_threads * _NEW_ROWS)) * _NEW_ROWS
         bounds = [(first, min(first + share, n)) for first in range(0, n, share)]
         with one_blas_thread(), thread_pool(min(n_threads, len(bounds))) as pool:
-            if stays:
+            if stays_sparse:
                 self._add_at_sparse(scipy.sparse.csr_array(X), out, bounds, pool)
             elif pool is None:
                 self._add_at(self._blocks, X, out)
             else:
-                parts = [(self._blocks, X[first:last], out[first:last]) for first, last in bounds]
-                share_out(pool, self._add_at, parts)
+                share_out(
+                    pool, self._add_at, [(self._blocks, X[first:last], out[first:last]) for first, last in bounds]
+                )
         return out
 
     def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
-        """Add expansions at dense rows, or at sparse ones that are spread out, a few at a time."""
+        """Add expansions at dense rows, or at sparse ones that are made dense, a block at a time."""
         step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
-        add: Any = _subtract_new if out.shape[1] == 1 else _expand
         for first in range(0, X.shape[0], step):
             rows = X[first : first + step]
             rows = np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
             rows = rows if self._origin is None else rows - self._origin
-            own = self._exponent * squared_norms(rows)
+            norms, sums = self._exponent * squared_norms(rows), out[first : first + step]
             for block in blocks:
-                add(rows, own, *block, *self._tail, out[first : first + step])
+                if out.shape[1] == 1:
+                    kernel_and_bounds = (*self._kernel_arguments, _NEW_ROWS, 0, rows.shape[0])
+                    _subtract_dense(rows, norms, sums[:, 0], *block, *kernel_and_bounds)
+                else:
+                    _expand(rows, norms, *block, *self._kernel_arguments, sums)
 
     def _add_at_sparse(self, csr: Any, out: np.ndarray, bounds: list[tuple[int, int]], pool: Any) -> None:
-        """Add expansions at CSR rows, which are not moved to a mean: they would be sparse no more."""
-        parts = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
-        own, column_of = self._exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
+        """Add expansions at CSR rows, which are not shifted, since that would make them dense."""
+        arrays = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
+        row_norms, column_of = self._exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
         for other, norms, weights in self._block_of(None):
             weights = weights if weights.ndim == 2 else -weights[:, None]
-            block = (*parts, own, column_of, other, norms, weights, *self._tail, out)
+            block = (*arrays, row_norms, column_of, other, norms, weights, *self._kernel_arguments, out)
             share_out(pool, _expand_sparse, [(*block, *bound) for bound in bounds])
 
 
-def kernel_expansion(
-    X,
-    Z: np.ndarray,
-    coef: np.ndarray,
-    kernel: str,
-    gamma: float = 1.0,
-    degree: int = 3,
-    coef0: float = 0.0,
-    n_threads: int = 1,
-) -> np.ndarray:
-    """Kernel expansions at many rows, once: see `Expansion`.
+def kernel_expansion(X, Z: np.ndarray, coef: np.ndarray, kernel: Kernel, n_threads: int = 1) -> np.ndarray:
+    """Evaluate kernel expansions at many rows, once; see `Expansion`.
 
     Returns
     -------
     ndarray (n, k)
     """
-    return Expansion(Z, coef, kernel, gamma, degree, coef0).at(X, n_threads)
+    return Expansion(Z, coef, kernel).at(X, n_threads)
 
 
 class KernelRows:
@@ -425,63 +404,58 @@ class KernelRows:
     ----------
     X : ndarray or CSR matrix (n, d) of float64
         Rows; finite. Dense rows with many zeros are kept as sparse ones.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}
-        As in `privsvm.solvers.kernel.kernels.kernel_matrix`.
-    gamma, degree, coef0 : float, int, float
-        Kernel parameters.
+    kernel : Kernel
+        The kernel function.
     dtype : float32 or float64, default=float32
         Precision of products and kernel values. Sums over kernel values are in float64.
     pool : ThreadPoolExecutor or None
         Threads for large products.
     n_threads : int, default=1
-        How many of them.
+        Their number.
 
     Attributes
     ----------
     n_rows : int
         n.
     typical_error, largest_error : float
-        By how many roundings a kernel value of a typical row, and of the longest one, may be off.
+        Error of a kernel value of a typical row, and of the longest one, in units of the precision's rounding.
     finite : bool
         Whether kernel values stay within the range of the precision.
     product_cost : float
-        About how many times a kernel value costs what it would for one feature.
+        Time of a kernel value, in units of that for one feature.
     """
 
     def __init__(
         self,
         X,
-        kernel: str,
-        gamma: float = 1.0,
-        degree: int = 3,
-        coef0: float = 0.0,
+        kernel: Kernel,
         *,
         dtype: Any = np.float32,
         pool: ThreadPoolExecutor | None = None,
         n_threads: int = 1,
     ):
-        self._made_from = (X, kernel, gamma, degree, coef0, pool, n_threads)
+        self._arguments = (X, kernel, pool, n_threads)
         self._index: np.ndarray | None = None
-        self.kind = KERNELS.index(kernel)
+        self.kind = kernel.kind
         self.dtype = np.dtype(dtype)
         self.pool, self.n_threads = pool, n_threads
-        self.gamma, self.degree, self.coef0 = float(gamma), int(degree), self.dtype.type(coef0)
+        self.gamma, self.degree, self.coef0 = float(kernel.gamma), int(kernel.degree), self.dtype.type(kernel.coef0)
         sparse = scipy.sparse.issparse(X)
         if not sparse and _mostly_zeros(X):
             X, sparse = scipy.sparse.csr_array(X), True
         elif sparse and X.nnz * _SPARSE_COST > X.shape[0] * X.shape[1]:
             X, sparse = X.toarray(), False
         if self.kind == RBF and not sparse:
-            # Distances do not change, and shorter rows lose less to cancellation.
+            # A shift leaves distances as they are, and shorter rows lose less to cancellation.
             X = X - X.mean(axis=0)
         with np.errstate(over="ignore"):
             squared = squared_norms(X)
         self.typical_error = self._roundings(float(squared.mean()))
         self.largest_error = self._roundings(float(squared.max(initial=0.0)))
-        # For rbf the exponent of 2 is one product minus two norms.
+        # The kernel rbf is 2 to the power of one product minus two norms.
         exponent = self.gamma * LOG2_E
+        # Overflow of float32 is ignored here: `finite` reports it.
         with np.errstate(over="ignore"):
-            # Too large for float32: see `finite`.
             self._norms = (exponent * squared if self.kind == RBF else squared).astype(self.dtype)
         self._factor = {RBF: 2 * exponent, LINEAR: 1.0}.get(self.kind, self.gamma)
         self._exact: Any = X if self.kind == LINEAR else None
@@ -490,10 +464,10 @@ class KernelRows:
         with np.errstate(over="ignore"):
             if sparse:
                 X = scipy.sparse.csr_array(X)
-                # Short indices where they suffice: long ones would be compiled for anew.
+                # Specialisation: int32 indices where they suffice, since Numba compiles once for each type.
                 index = np.int32 if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max else np.int64
-                parts = X.data.astype(self.dtype), X.indices.astype(index), X.indptr.astype(index)
-                self._csr = scipy.sparse.csr_array(parts, shape=X.shape)
+                arrays = X.data.astype(self.dtype), X.indices.astype(index), X.indptr.astype(index)
+                self._csr = scipy.sparse.csr_array(arrays, shape=X.shape)
             else:
                 self._dense = np.ascontiguousarray(X, dtype=self.dtype)
         self.finite = bool(np.isfinite(self._norms).all() and np.isfinite(self.largest_error))
@@ -502,7 +476,7 @@ class KernelRows:
         self.product_cost = 1.0 + per_row / _COST_FEATURES
 
     def _roundings(self, squared: float) -> float:
-        """Error of the kernel value of two rows of this squared norm, in units of the precision's rounding."""
+        """Bound the error of the kernel value of two rows of this squared norm, in units of rounding."""
         with np.errstate(over="ignore"):
             argument = np.float64(self.gamma * squared + abs(float(self.coef0)))
             if self.kind == RBF:
@@ -512,28 +486,28 @@ class KernelRows:
             return float(1.0 + argument if self.kind == SIGMOID else squared)
 
     def seconds(self, n_values: float) -> float:
-        """Return about how long one thread takes for so many kernel values."""
+        """Estimate the time that one thread takes for so many kernel values."""
         return _VALUE_SECONDS * self.product_cost * n_values
 
     def take(self, index: np.ndarray) -> KernelRows:
         """Return the rows of an index array (m,), in its order."""
-        part = object.__new__(KernelRows)
-        part.__dict__.update(self.__dict__)
-        part.n_rows = len(index)
-        part._index = index if self._index is None else self._index[index]
-        part._norms = self._norms[index]
-        part._dense = None if self._dense is None else self._dense[index]
-        part._csr = None if self._csr is None else self._csr[index]
-        part._exact = None if self._exact is None else self._exact[index]
-        return part
+        subset = object.__new__(KernelRows)
+        subset.__dict__.update(self.__dict__)
+        subset.n_rows = len(index)
+        subset._index = index if self._index is None else self._index[index]
+        subset._norms = self._norms[index]
+        subset._dense = None if self._dense is None else self._dense[index]
+        subset._csr = None if self._csr is None else self._csr[index]
+        subset._exact = None if self._exact is None else self._exact[index]
+        return subset
 
     def in_double(self) -> KernelRows:
         """Return the same rows in float64."""
         if self.dtype == np.float64:
             return self
-        X, kernel, gamma, degree, coef0, pool, n_threads = self._made_from
+        X, kernel, pool, n_threads = self._arguments
         X = X if self._index is None else X[self._index]
-        return KernelRows(X, kernel, gamma, degree, coef0, dtype=np.float64, pool=pool, n_threads=n_threads)
+        return KernelRows(X, kernel, dtype=np.float64, pool=pool, n_threads=n_threads)
 
     def diagonal(self) -> np.ndarray:
         """Return ``K(x, x)`` of each row, (n,)."""
@@ -547,7 +521,7 @@ class KernelRows:
         return squared
 
     def gram(self, buffer: np.ndarray) -> np.ndarray:
-        """Kernel matrix of the rows with themselves.
+        """Compute the kernel matrix of the rows with themselves.
 
         Parameters
         ----------
@@ -617,7 +591,7 @@ class KernelRows:
 
     @property
     def factor(self) -> float:
-        """What products of two rows are multiplied by before they become kernel values."""
+        """Factor of the product of two rows before it becomes a kernel value."""
         return self._factor
 
     def fill(self, out: np.ndarray, slots: np.ndarray, index: np.ndarray) -> None:
@@ -626,21 +600,21 @@ class KernelRows:
         Parameters
         ----------
         out : ndarray (any, n)
-            Gets them.
+            Kernel rows; changed in place.
         slots : ndarray of int (m,)
-            Where in `out` each goes.
+            Row of `out` for each.
         index : ndarray of int (m,)
-            Which rows.
+            Numbers of the rows.
         """
         tail: tuple[Any, ...] = (self.kind, self.coef0, self.degree)
         head: tuple[Any, ...]
         if self._csr is None:
-            # A few rows at a time, so that their products stay in the processor's cache.
+            # Blocks of rows, so that their products stay in the processor's cache.
             for start in range(0, len(index), _FILLED_ROWS):
-                some = index[start : start + _FILLED_ROWS]
-                scaled = self.dtype.type(self._factor) * self._dense[some]
-                head = (self._dense, self._norms, scaled, self._norms[some], out, slots[start : start + _FILLED_ROWS])
-                self._run(_rows_dense, (*head, *tail), len(some), _BLOCK_COLUMNS)
+                block = index[start : start + _FILLED_ROWS]
+                scaled = self.dtype.type(self._factor) * self._dense[block]
+                head = (self._dense, self._norms, scaled, self._norms[block], out, slots[start : start + _FILLED_ROWS])
+                self._run(_rows_dense, (*head, *tail), len(block), _BLOCK_COLUMNS)
             return
         others, csr = self.take(index), self._csr
         for start, stop in others._column_blocks():
@@ -649,7 +623,7 @@ class KernelRows:
             self._run(_rows_sparse, (*head, out, slots[start:stop], *tail), stop - start)
 
     def _run(self, task, arguments: tuple, n_columns: int, granule: int = _BLOCK_ROWS) -> None:
-        """Run a block task over all rows, on several threads where that pays: whole blocks of `granule` rows each."""
+        """Run a block task over all rows, on several threads where that pays; each gets whole blocks of `granule`."""
         n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * n_columns))
         if self.pool is None or n_threads == 1:
             task(*arguments, 0, self.n_rows)
@@ -660,7 +634,7 @@ class KernelRows:
         share_out(self.pool, task, [(*arguments, *bounds[k : k + 2]) for k in range(n_threads)])
 
     def _column_blocks(self):
-        """Bounds of the blocks in which these rows serve as columns."""
+        """Yield the bounds of the blocks in which these rows serve as columns."""
         width = _BLOCK_COLUMNS
         if self._csr is not None:
             occurring = min(self._csr.nnz, self._csr.shape[1])
@@ -668,37 +642,37 @@ class KernelRows:
         for start in range(0, self.n_rows, width):
             yield start, min(start + width, self.n_rows)
 
-    def _scaled_columns(self, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows of a slice as scaled columns, and for sparse rows where each feature went (-1: it does not occur)."""
+    def _scaled_columns(self, block: slice) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the rows of a slice as scaled columns, and for sparse rows the column of each feature (or -1)."""
         factor = self.dtype.type(self._factor)
         if self._csr is None:
-            return np.ascontiguousarray((factor * self._dense[part]).T), None
-        rows = self._csr[part]
+            return np.ascontiguousarray((factor * self._dense[block]).T), None
+        rows = self._csr[block]
         column_of = np.full(rows.shape[1], -1, dtype=np.int32)
         column_of[rows.indices] = 0
         occurring = np.flatnonzero(column_of == 0)
         column_of[occurring] = np.arange(occurring.size, dtype=np.int32)
-        own = scipy.sparse.csr_array(
+        narrowed = scipy.sparse.csr_array(
             (factor * rows.data, column_of[rows.indices], rows.indptr), shape=(rows.shape[0], occurring.size)
         )
         other = _aligned(occurring.size, rows.shape[0], self.dtype)
-        own.toarray(out=other.T)
+        narrowed.toarray(out=other.T)
         return other, column_of
 
 
 def _rows_at_once(n_features: int, n_columns: int) -> int:
-    """Rows of dense blocks that are multiplied with so many columns at a time."""
+    """Return how many rows to multiply with so many columns at a time."""
     plain = (n for n in _FEWER_ROWS if n * n_features * n_columns <= _PLAIN_PRODUCT)
     return next(plain, _BLOCK_ROWS)
 
 
 def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """Memory of a matrix that begins with a line of the cache: a vector across two of them takes two reads."""
+    """Allocate a matrix at the start of a cache line: a vector across two lines takes two reads."""
     return aligned_bytes(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
 
 
 def _mostly_zeros(X: np.ndarray) -> bool:
-    """Whether a sparse product of these dense rows is cheaper, judged by a sample of them."""
+    """Tell from a sample whether a sparse product of these dense rows is cheaper."""
     sample = X[:: max(1, X.shape[0] // 1000)]
     return bool(np.count_nonzero(sample) * _SPARSE_COST < sample.size)
 
@@ -706,15 +680,15 @@ def _mostly_zeros(X: np.ndarray) -> bool:
 def warm_up() -> None:
     """Compile predictions, and kernel values of dense rows and of sparse ones, in single precision and in double."""
     for n_sums in (1, 2):
-        kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), "rbf")
+        kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), Kernel("rbf"))
     wide = np.eye(_SPARSE_WIDTH)
-    kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), "rbf")
+    kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), Kernel("rbf"))
     sum_pairs(np.zeros((3, 1, 2)), np.zeros(3), np.zeros((1, 3)))
     count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
     eye = np.eye(8)
-    single = [KernelRows(X, "poly") for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye))]
+    single = [KernelRows(X, Kernel("poly")) for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye))]
     for rows in (*single, *(rows.in_double() for rows in single)):
-        # Working sets have single precision even where the rows need double.
+        # Working sets are solved in single precision even where the rows need double.
         for kind in (np.float32, np.float64):
             rows.gram(np.empty(64, kind))
             rows.fill(np.empty((2, 8), kind), np.arange(2), np.arange(2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import scipy.sparse
 
@@ -10,10 +12,43 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 from privsvm.numerics.rows.rows import squared_norms
 
-__all__ = ["KERNELS", "kernel_matrix", "resolve_gamma", "set_kernel_values", "set_other_values", "turn_into_values"]
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "kernel_matrix",
+    "resolve_gamma",
+    "set_kernel_values",
+    "set_other_values",
+    "turn_into_values",
+]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel function.
+
+    Attributes
+    ----------
+    name : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
+        ``x.z``, ``exp(-gamma |x-z|^2)``, ``(gamma x.z + coef0)^degree``, ``tanh(gamma x.z + coef0)``.
+    gamma, degree, coef0 : float, int, float
+        Its parameters; `gamma` is a number, see `resolve_gamma`.
+    """
+
+    name: str = "rbf"
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 0.0
+
+    @property
+    def kind(self) -> int:
+        """Position of the name in `KERNELS`, as compiled code takes it; ValueError for an unknown name."""
+        if self.name not in KERNELS:
+            raise ValueError(f"kernel={self.name!r}: {nearest_name(self.name, KERNELS)}")
+        return KERNELS.index(self.name)
 
 
 @jit_step(fastmath=FAST_MATH)
@@ -22,13 +57,13 @@ def _set_powers(row, result, shifted, coef0, degree):
     for i in range(row.shape[0]):
         shifted[i] = row[i] + coef0
         result[i] = 1
-    rest = degree
-    while rest > 0:
-        if rest & 1:
+    exponent = degree
+    while exponent > 0:
+        if exponent & 1:
             for i in range(row.shape[0]):
                 result[i] *= shifted[i]
-        rest >>= 1
-        if rest > 0:
+        exponent >>= 1
+        if exponent > 0:
             for i in range(row.shape[0]):
                 shifted[i] *= shifted[i]
 
@@ -72,7 +107,8 @@ def set_kernel_values(products, out, first_row, first_column, kind, row_norms, o
 def turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
     """Do `set_kernel_values` in place, with the same bits.
 
-    One array is one name here: of two that overlap, compiled code takes one number at a time, three times as long.
+    A single argument for input and output: two that may alias keep the compiler from vectorising, and take three times
+    as long.
     """
     if kind != RBF:
         set_other_values(products, products, 0, 0, kind, coef0, degree)
@@ -120,8 +156,8 @@ def resolve_gamma(gamma: float | str, X) -> float:
     return float(gamma)
 
 
-def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> np.ndarray:
-    """Kernel values between two sets of rows.
+def kernel_matrix(X, Z, kernel: Kernel) -> np.ndarray:
+    """Compute the kernel values between two sets of rows.
 
     Parameters
     ----------
@@ -129,10 +165,8 @@ def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0:
         Rows.
     Z : ndarray or CSR matrix (m, d)
         Rows.
-    kernel : {"linear", "rbf", "poly", "sigmoid"}
-        ``x.z``, ``exp(-gamma |x-z|^2)``, ``(gamma x.z + coef0)^degree``, ``tanh(gamma x.z + coef0)``.
-    gamma, degree, coef0 : float, int, float
-        Kernel parameters.
+    kernel : Kernel
+        The kernel function.
 
     Returns
     -------
@@ -143,22 +177,20 @@ def kernel_matrix(X, Z, kernel: str, gamma: float = 1.0, degree: int = 3, coef0:
     ValueError
         If the kernel is unknown.
     """
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel={kernel!r}: {nearest_name(kernel, KERNELS)}")
-    kind = KERNELS.index(kernel)
+    kind = kernel.kind
     if kind == RBF and not scipy.sparse.issparse(X) and not scipy.sparse.issparse(Z):
-        # Distances do not change, and shorter rows lose less to cancellation.
+        # A shift leaves distances as they are, and shorter rows lose less to cancellation.
         origin = Z.mean(axis=0)
         X, Z = X - origin, Z - origin
-    exponent = float(gamma) * LOG2_E
-    factor = {LINEAR: 1.0, RBF: 2.0 * exponent}.get(kind, float(gamma))
+    exponent = float(kernel.gamma) * LOG2_E
+    factor = {LINEAR: 1.0, RBF: 2.0 * exponent}.get(kind, float(kernel.gamma))
     products = X @ (factor * Z).T
     if scipy.sparse.issparse(products):
         products = products.toarray()
     products = np.ascontiguousarray(products, dtype=np.float64)
     if kind != LINEAR:
         norms_x, norms_z = exponent * squared_norms(X), exponent * squared_norms(Z)
-        _turn_into_values(products, kind, norms_x, norms_z, float(coef0), int(degree))
+        _turn_into_values(products, kind, norms_x, norms_z, float(kernel.coef0), int(kernel.degree))
     return products
 
 
@@ -166,4 +198,4 @@ def warm_up() -> None:
     """Compile what this module runs."""
     X = np.eye(2)
     for kernel in KERNELS:
-        kernel_matrix(X, X, kernel)
+        kernel_matrix(X, X, Kernel(kernel))

@@ -1,9 +1,9 @@
-"""The last steps of a solver by working sets, summed up with the best weights to one more step.
+"""Momentum for a solver by working sets: the best step in the span of its last steps.
 
-A step by blocks of variables leaves what all blocks have in common: the large eigenvalues of a kernel matrix, for which
-each block alone corrects too little or too much. The steps' effects on the values are known, so that the best step in
-their span costs no kernel value. Source: for a quadratic problem these are the directions of conjugate gradients
-(Nocedal and Wright 2006, section 5.1), kept to the bounds.
+Block coordinate descent converges slowly along the eigenvectors of large eigenvalues of the kernel matrix, which all
+blocks share: each block alone corrects too little or too much. The effects of the last steps on the values are stored,
+so that the best step in their span costs no kernel value. Source: for a quadratic problem these are the directions of
+conjugate gradients (Nocedal and Wright 2006, section 5.1), kept to the bounds.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ import numpy as np
 
 __all__ = ["RecentSteps"]
 
-# Steps that are remembered.
-_REMEMBERED = 32
+# Steps that are stored.
+_MAX_STEPS = 32
 
-# Steps are taken anew so often where a variable reaches its bound on the way.
-_ROUNDS = 4
+# Rounds of a step that is shortened where a variable reaches its bound.
+_MAX_ROUNDS = 4
 
-# What a step moves into bounds costs kernel rows: at most this share of those of the steps.
-_CORRECTED = 0.1
+# Most kernel rows computed to remove bounded variables from the steps, as a share of the steps' nonzero entries.
+_CORRECTED_SHARE = 0.1
 
 # Kernel rows that are computed together.
-_FILLED = 256
+_BLOCK_ROWS = 256
 
-# Added to the diagonal of the steps' products, as a share of the largest.
+# Ridge on the diagonal of the steps' products, as a share of the largest entry.
 _RIDGE = 1e-10
 
 
 class RecentSteps:
-    """Steps of all variables of one problem, and what they took from its values."""
+    """Steps of all variables of one problem, and their effects on its values."""
 
     def __init__(self) -> None:
         self._steps: list[np.ndarray] = []
         self._effects: list[np.ndarray] = []
 
     def forget(self) -> None:
-        """Forget all steps: the variables are others now."""
+        """Drop all steps, since the set of variables has changed."""
         self._steps.clear()
         self._effects.clear()
 
     def add(self, step: np.ndarray, effect: np.ndarray) -> None:
-        """Remember a step (n,) and its effect (n,), the kernel matrix times the step; the oldest goes."""
-        if len(self._steps) == _REMEMBERED:
+        """Store a step (n,) and its effect (n,), the kernel matrix times the step, in place of the oldest."""
+        if len(self._steps) == _MAX_STEPS:
             del self._steps[0], self._effects[0]
         self._steps.append(step)
         self._effects.append(effect)
@@ -61,7 +61,7 @@ class RecentSteps:
         lower, upper : ndarray (n,)
             Bounds.
         """
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             if len(self._steps) < 2 or not self._leave_bounds(rows, (beta <= lower) | (beta >= upper)):
                 return
             step, effect = self._best(values)
@@ -69,7 +69,7 @@ class RecentSteps:
                 room = np.where(step > 0, (upper - beta) / step, (lower - beta) / step)
             room[step == 0] = np.inf
             share = min(1.0, float(room.min()))
-            # A variable that reaches its bound is set to it exactly.
+            # Round-off: a variable that reaches its bound is set to it exactly.
             target = np.where(room <= share, np.where(step > 0, upper, lower), beta + share * step)
             beta[:] = np.clip(target, lower, upper)
             values -= share * effect
@@ -77,18 +77,18 @@ class RecentSteps:
                 return
 
     def _leave_bounds(self, rows: Any, bounded: np.ndarray) -> bool:
-        """Take variables at their bounds out of the steps; forget these instead where that would cost too much."""
+        """Remove variables at their bounds from the steps; drop the steps instead where that would cost too much."""
         held = np.flatnonzero(bounded & np.any([step != 0 for step in self._steps], axis=0))
-        if held.size > _CORRECTED * sum(np.count_nonzero(step) for step in self._steps):
+        if held.size > _CORRECTED_SHARE * sum(np.count_nonzero(step) for step in self._steps):
             self.forget()
             return False
-        for start in range(0, held.size, _FILLED):
-            part = held[start : start + _FILLED]
-            matrix = np.empty((part.size, bounded.size), rows.dtype)
-            rows.fill(matrix, np.arange(part.size), part)
+        for start in range(0, held.size, _BLOCK_ROWS):
+            block = held[start : start + _BLOCK_ROWS]
+            matrix = np.empty((block.size, bounded.size), rows.dtype)
+            rows.fill(matrix, np.arange(block.size), block)
             for step, effect in zip(self._steps, self._effects, strict=True):
-                effect -= step[part] @ matrix
-                step[part] = 0.0
+                effect -= step[block] @ matrix
+                step[block] = 0.0
         return True
 
     def _best(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

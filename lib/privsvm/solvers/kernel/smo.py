@@ -1,8 +1,8 @@
 """The C-SVC dual by sequential minimal optimisation: LIBSVM's method, step by step, with other rules to choose a pair.
 
-One step moves two variables to their best values with the others held. What LIBSVM 3.24 does is kept in all that
-changes the path: float32 kernel rows and a float64 gradient, ties that go to the last variable, clipping, the rule and
-the times of shrinking, the order of the variables after it, and the stopping rule.
+One step moves two variables to their best values with the others held. The path is that of LIBSVM 3.24: float32 kernel
+rows and a float64 gradient, ties that go to the last variable, clipping, the rule and the times of shrinking, the order
+of the variables after it, and the stopping rule.
 
 Sources: Fan, Chen and Lin (2005), Working set selection using second order information (WSS 1-3); Chang and Lin (2011),
 LIBSVM, sections 4 and 5; dpwss-2021, sections 3.2 and 4 (WSS 4, DPWSS).
@@ -10,6 +10,7 @@ LIBSVM, sections 4 and 5; dpwss-2021, sections 3.2 and 4 (WSS 4, DPWSS).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,13 +18,14 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.solvers.kernel.c_svc import CSVCSolution, dual_objective, rho_from_gradient
-from privsvm.solvers.kernel.kernels import KERNELS
+from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions, dual_objective, rho_from_gradient
+from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo_steps import (
     BLOCK,
     SELECTIONS,
     Buffers,
     Cache,
+    End,
     Memory,
     Numbers,
     Progress,
@@ -36,16 +38,45 @@ from privsvm.solvers.kernel.smo_steps import (
     squares_and_diagonal,
 )
 
-__all__ = ["SELECTIONS", "UniformStreams", "solve_smo", "solve_smo_runs"]
+__all__ = ["SELECTIONS", "PairSelection", "UniformStreams", "solve_smo", "solve_smo_runs"]
 
-# Random numbers that are drawn together.
+# Random numbers drawn in one call.
 _DRAWN = 1024
 
-# Rows with more stored values than this share are faster as a dense matrix.
+# Share of nonzeros above which a dense matrix is faster.
 _DENSE_SHARE = 0.3
 
 
-def _prepare_rows(X, kernel: str, gamma: float, degree: int, coef0: float) -> tuple[Rows, np.ndarray]:
+@dataclasses.dataclass(frozen=True)
+class PairSelection:
+    """The rule that chooses a pair of variables (i, j), with m and M as in `privsvm.solvers.kernel.c_svc`.
+
+    Attributes
+    ----------
+    name : {"wss1", "wss2", "wss3", "wss4", "dpwss"}, default="wss2"
+        - ``wss1``: the maximal violating pair.
+        - ``wss2``: i of the maximal violating pair, j with the largest decrease to second order; LIBSVM's rule.
+        - ``wss3``: a constant-factor violating pair, of violation at least ``sigma (m - M)``: among those, the one with
+          j of the maximal violating pair and i with the largest decrease to second order.
+        - ``wss4``: the same with the roles changed: i of the maximal violating pair.
+        - ``dpwss``: i of the maximal violating pair, j drawn with probability proportional to
+          ``exp(sharpness q_j)``, where ``q_j >= sigma`` is the pair's share of the violation ``m - M``, among pairs of
+          violation above the tolerance that were not chosen before. The solver ends where no such pair is left.
+          Shrinking changes the positions of variables, and pairs are remembered by position: a change to LIBSVM made in
+          the plainest way does so, and it takes 0.98 of the steps that the paper prints for ``shrinking=1`` and sigma
+          0.1 (geometric mean of ten sets), a memory by row 0.91. Without shrinking the two are the same.
+    sigma : float, default=0.5
+        The constant factor of ``wss3``, ``wss4`` and ``dpwss``.
+    sharpness : float, or sequence of float (R), default=1.0
+        Of ``dpwss``; 0 draws evenly. Several runs may have one value each.
+    """
+
+    name: str = "wss2"
+    sigma: float = 0.5
+    sharpness: float | Sequence[float] = 1.0
+
+
+def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
     """Lay the rows out for the compiled loops; return them with the diagonal of the kernel matrix."""
     n, d = X.shape
     sparse = bool(scipy.sparse.issparse(X)) and X.nnz < _DENSE_SHARE * n * d
@@ -56,7 +87,7 @@ def _prepare_rows(X, kernel: str, gamma: float, degree: int, coef0: float) -> tu
         data, indices, indptr = stored.data, stored.indices.astype(np.int32), stored.indptr.astype(np.int64)
     else:
         dense = X.toarray() if scipy.sparse.issparse(X) else X
-        # A copy of its own: shrinking changes the order.
+        # Always a copy, since shrinking reorders it.
         columns = np.array(np.asarray(dense, dtype=np.float64).T, order="C", copy=True)
         data, indices, indptr = np.empty(0), np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
     rows = Rows(
@@ -68,12 +99,12 @@ def _prepare_rows(X, kernel: str, gamma: float, degree: int, coef0: float) -> tu
         squares=np.empty(n),
         order=np.arange(n),
         one_row=np.zeros(d),
-        places=np.empty(d, dtype=np.int64),
+        features=np.empty(d, dtype=np.int64),
         products=np.empty(n),
-        kernel=KERNELS.index(kernel),
-        gamma=float(gamma),
-        degree=int(degree),
-        coef0=float(coef0),
+        kernel=kernel.kind,
+        gamma=float(kernel.gamma),
+        degree=int(kernel.degree),
+        coef0=float(kernel.coef0),
     )
     diagonal = np.empty(n)
     squares_and_diagonal(rows, diagonal)
@@ -86,38 +117,38 @@ class UniformStreams:
     Parameters
     ----------
     rngs : sequence of numpy.random.Generator or None (R)
-        What each run draws from; None for runs that draw nothing. Runs may share a generator: they draw from it one
-        after the other.
+        Generator of each run; None for runs that draw nothing. Runs may share a generator: they draw from it one after
+        the other.
 
     Attributes
     ----------
     complete : bool
         Whether every run has a generator.
     of_run : ndarray of int (R,)
-        Which generator a run has.
+        Number of each run's generator.
     """
 
     def __init__(self, rngs: Sequence[np.random.Generator | None]) -> None:
         self.complete = all(rng is not None for rng in rngs)
-        places = {id(rng): place for place, rng in enumerate({id(rng): rng for rng in rngs}.values())}
-        self.of_run = np.array([places[id(rng)] for rng in rngs], dtype=np.int64)
-        self._generators = {places[id(rng)]: rng for rng in rngs if rng is not None}
-        # All of them have been used.
-        self.numbers = Numbers(np.empty((len(places), _DRAWN)), np.full(len(places), _DRAWN, dtype=np.int64))
+        numbers = {id(rng): number for number, rng in enumerate({id(rng): rng for rng in rngs}.values())}
+        self.of_run = np.array([numbers[id(rng)] for rng in rngs], dtype=np.int64)
+        self._generators = {numbers[id(rng)]: rng for rng in rngs if rng is not None}
+        # Every number counts as used: `refill` draws the first ones.
+        self.numbers = Numbers(np.empty((len(numbers), _DRAWN)), np.full(len(numbers), _DRAWN, dtype=np.int64))
         self._states: dict[int, Mapping[str, Any]] = {}
 
-    def refill(self, place: int) -> None:
-        """Draw numbers in place of those of one generator, which have all been used."""
-        generator = self._generators[place]
-        self._states[place] = generator.bit_generator.state
-        generator.random(out=self.numbers.values[place])
-        self.numbers.used[place] = 0
+    def refill(self, number: int) -> None:
+        """Draw new numbers from one generator, whose last ones have all been used."""
+        generator = self._generators[number]
+        self._states[number] = generator.bit_generator.state
+        generator.random(out=self.numbers.values[number])
+        self.numbers.used[number] = 0
 
     def give_back(self) -> None:
-        """Leave the generators as if only the numbers that have been used had been drawn."""
-        for place, state in self._states.items():
-            self._generators[place].bit_generator.state = state
-            self._generators[place].random(int(self.numbers.used[place]))
+        """Rewind the generators, as if only the numbers that have been used had been drawn."""
+        for number, state in self._states.items():
+            self._generators[number].bit_generator.state = state
+            self._generators[number].random(int(self.numbers.used[number]))
         self._states.clear()
         self.numbers.used[:] = _DRAWN
 
@@ -126,18 +157,9 @@ def solve_smo(
     X,
     y: np.ndarray,
     upper: np.ndarray,
-    *,
-    kernel: str = "rbf",
-    gamma: float = 1.0,
-    degree: int = 3,
-    coef0: float = 0.0,
-    tol: float = 1e-3,
-    selection: str = "wss2",
-    shrinking: bool = True,
-    cache_size: float = 200.0,
-    max_iter: int = -1,
-    sigma: float = 0.5,
-    sharpness: float = 1.0,
+    kernel: Kernel = Kernel(),
+    options: SolverOptions = SolverOptions(),
+    selection: PairSelection = PairSelection(),
     rng: np.random.Generator | None = None,
 ) -> CSVCSolution:
     """Solve the C-SVC dual.
@@ -150,36 +172,15 @@ def solve_smo(
         +1 or -1; both must occur.
     upper : ndarray (n,)
         Upper bounds of the dual variables, C for each row.
-    kernel, gamma, degree, coef0
-        See `privsvm.solvers.kernel.kernels.kernel_matrix`; `gamma` is a number.
-    tol : float, default=1e-3
-        Stop where the largest violation of optimality is below it.
-    selection : {"wss1", "wss2", "wss3", "wss4", "dpwss"}, default="wss2"
-        How a pair (i, j) is chosen, with m and M as in `privsvm.solvers.kernel.c_svc`:
-
-        - ``wss1``: the maximal violating pair.
-        - ``wss2``: i of the maximal violating pair, j with the largest decrease to second order; LIBSVM's rule.
-        - ``wss3``: a constant-factor violating pair, of violation at least ``sigma (m - M)``. Of those, the one with
-          j of the maximal violating pair and i with the largest decrease to second order.
-        - ``wss4``: the same with the roles changed: i of the maximal violating pair.
-        - ``dpwss``: i of the maximal violating pair, j drawn with probability proportional to
-          ``exp(sharpness q_j)``, where ``q_j >= sigma`` is the pair's share of the violation ``m - M``, among pairs of
-          violation above `tol` that were not chosen before. Ends where no such pair is left. Shrinking changes the
-          places of variables, and pairs are remembered by place: a change to LIBSVM made in the plainest way does so,
-          and it takes 0.98 of the steps that the paper prints for ``shrinking=1`` and sigma 0.1 (geometric mean of ten
-          sets), a memory by row 0.91. Without shrinking the two are the same.
-    shrinking : bool, default=True
-        Whether to set variables aside that look settled at a bound.
-    cache_size : float, default=200
-        Memory for kernel rows in MB; at least two rows are kept.
-    max_iter : int, default=-1
-        Most steps; -1 means LIBSVM's limit, ``max(10^7, 100 n)``.
-    sigma : float, default=0.5
-        The constant factor of ``wss3``, ``wss4`` and ``dpwss``.
-    sharpness : float, default=1.0
-        Of ``dpwss``: 0 draws evenly.
+    kernel : Kernel
+        The kernel function.
+    options : SolverOptions
+        Without a limit on pairs, LIBSVM's applies, ``max(10^7, 100 n)``. The cache has room for two kernel rows at
+        least.
+    selection : PairSelection
+        The rule that chooses pairs.
     rng : numpy.random.Generator or None
-        What ``dpwss`` draws from.
+        Generator that ``dpwss`` draws from.
 
     Returns
     -------
@@ -196,23 +197,7 @@ def solve_smo(
     number of steps takes the same order of rows.
     """
     streams = UniformStreams([rng])
-    solution = solve_smo_runs(
-        X,
-        y,
-        upper,
-        kernel=kernel,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        tol=tol,
-        selection=selection,
-        shrinking=shrinking,
-        cache_size=cache_size,
-        max_iter=max_iter,
-        sigma=sigma,
-        sharpness=[sharpness],
-        streams=streams,
-    )[0]
+    solution = solve_smo_runs(X, y, upper, kernel, options, selection, streams)[0]
     streams.give_back()
     return solution
 
@@ -221,30 +206,19 @@ def solve_smo_runs(
     X,
     y: np.ndarray,
     upper: np.ndarray,
-    *,
-    kernel: str = "rbf",
-    gamma: float = 1.0,
-    degree: int = 3,
-    coef0: float = 0.0,
-    tol: float = 1e-3,
-    selection: str = "wss2",
-    shrinking: bool = True,
-    cache_size: float = 200.0,
-    max_iter: int = -1,
-    sigma: float = 0.5,
-    sharpness: Sequence[float],
+    kernel: Kernel,
+    options: SolverOptions,
+    selection: PairSelection,
     streams: UniformStreams,
 ) -> list[CSVCSolution]:
-    """Solve one problem several times, which shares kernel rows and the cost of a call.
+    """Solve one problem several times; the runs share kernel rows and the cost of a call.
 
     Parameters
     ----------
-    X, y, upper, kernel, gamma, degree, coef0, tol, selection, shrinking, cache_size, max_iter, sigma
+    X, y, upper, kernel, options, selection
         As in `solve_smo`.
-    sharpness : sequence of float (R)
-        Of each run.
     streams : UniformStreams
-        What each run draws from.
+        Random numbers of the R runs.
 
     Returns
     -------
@@ -256,23 +230,21 @@ def solve_smo_runs(
     ValueError
         As `solve_smo`.
     """
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel={kernel!r}: {nearest_name(kernel, KERNELS)}")
-    if selection not in SELECTIONS:
-        raise ValueError(f"selection={selection!r}: {nearest_name(selection, SELECTIONS)}")
-    draws = selection == "dpwss"
+    if selection.name not in SELECTIONS:
+        raise ValueError(f"selection={selection.name!r}: {nearest_name(selection.name, SELECTIONS)}")
+    draws = selection.name == "dpwss"
     if draws and not streams.complete:
         raise ValueError("rng=None: selection='dpwss' draws; give a generator")
-    n, n_runs = X.shape[0], len(sharpness)
+    n, n_runs = X.shape[0], streams.of_run.size
     y = np.array(y, dtype=np.float64)
     upper = np.array(upper, dtype=np.float64)
     if not (np.any(y > 0) and np.any(y < 0)):
         raise ValueError("y has labels of one sign only; both +1 and -1 must occur")
-    rows, diagonal = _prepare_rows(X, kernel, gamma, degree, coef0)
+    rows, diagonal = _prepare_rows(X, kernel)
+    # Overflow: kernel rows are float32, as in LIBSVM.
     if not (np.isfinite(diagonal.astype(np.float32)).all() and np.isfinite(upper).all()):
-        # Kernel rows are kept in float32, as LIBSVM keeps them.
         raise ValueError("kernel values overflow: scale the features, or choose a smaller C, gamma, degree or coef0")
-    n_slots = int(min(max(cache_size * 2**20 // (4 * n), 2), n))
+    n_slots = int(min(max(options.cache_size * 2**20 // (4 * n), 2), n))
     cache = Cache(
         rows=np.empty((n_slots, n), dtype=np.float32),
         owner=np.full(n_slots, -1, dtype=np.int64),
@@ -296,8 +268,10 @@ def solve_smo_runs(
         above=np.empty(BLOCK),
         below=np.empty(BLOCK),
     )
-    limit = max(10_000_000, 100 * n) if max_iter < 0 else max_iter
-    rule = Rule(SELECTIONS.index(selection), float(tol), float(sigma), 0.0, bool(shrinking))
+    limit = max(10_000_000, 100 * n) if options.max_iter < 0 else options.max_iter
+    rule = Rule(
+        SELECTIONS.index(selection.name), float(options.tol), float(selection.sigma), 0.0, bool(options.shrinking)
+    )
     n_remembered = n if draws else 0
     memory = Memory(
         head=np.full(n_remembered, -1, dtype=np.int64),
@@ -309,7 +283,7 @@ def solve_smo_runs(
     buffers = Buffers(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.float32), np.empty(n))
     pairs = np.empty((1024 if draws else 0, 4), dtype=np.int64)
     runs = Runs(
-        sharpness=np.array(sharpness, dtype=np.float64),
+        sharpness=np.full(n_runs, selection.sharpness, dtype=np.float64),
         stream=streams.of_run,
         alpha=np.empty((n_runs, n)),
         F=np.empty((n_runs, n)),
@@ -334,7 +308,7 @@ def solve_smo_runs(
             gradient=gradient,
             objective=dual_objective(alpha, gradient),
             n_iter=int(n_iter),
-            converged=bool(ended == 0),
+            converged=bool(ended == End.OPTIMAL),
             n_selected=int(n_selected) if draws else None,
         )
         for alpha, gradient, n_iter, ended, n_selected in zip(
@@ -347,4 +321,4 @@ def warm_up() -> None:
     """Compile the solver."""
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     y = np.array([-1.0, 1.0, -1.0, 1.0])
-    solve_smo(X, y, np.ones(4), kernel="linear")
+    solve_smo(X, y, np.ones(4), Kernel("linear"))

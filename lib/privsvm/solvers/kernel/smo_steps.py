@@ -1,11 +1,12 @@
-"""The compiled loop of sequential minimal optimisation; `privsvm.solvers.kernel.smo` says what it does.
+"""The compiled loop of sequential minimal optimisation, described in `privsvm.solvers.kernel.smo`.
 
-Inside, the gradient is held as ``F = -y G``, which is to be large for the variable that goes up in the direction of its
-label and small for the one that goes down. The update of F and the search for its extremes are one pass, by blocks.
+The gradient is stored as ``F = -y G``, large for the variable that goes up in the direction of its label and small for
+the one that goes down. One pass, by blocks, updates F and searches for its extremes.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ __all__ = [
     "SELECTIONS",
     "Buffers",
     "Cache",
+    "Choice",
+    "End",
     "Memory",
     "Numbers",
     "Progress",
@@ -36,15 +39,33 @@ SELECTIONS = ("wss1", "wss2", "wss3", "wss4", "dpwss")
 _WSS1, _WSS2, _WSS3, _WSS4, _DPWSS = range(5)
 _LINEAR, _RBF, _POLY, _SIGMOID = range(4)
 
-# LIBSVM's curvature where two rows have none between them.
+# Curvature of a pair of equal rows, LIBSVM's constant.
 _TAU = 1e-12
 
-# Variables whose extremes are kept together, and rows whose products are summed together.
+# Variables with common extremes, and rows whose products are summed together.
 BLOCK = 256
 
 
+class End(enum.IntEnum):
+    """How a run ended."""
+
+    OPTIMAL = 0
+    NO_PAIR = 1
+    MAX_ITER = 2
+    # Random numbers have run out; the run can be continued.
+    NO_NUMBERS = 3
+
+
+class Choice(enum.IntEnum):
+    """Outcome of the choice of a pair, or of its second variable."""
+
+    CHOSEN = 0
+    NO_PAIR = 1
+    NO_NUMBERS = 2
+
+
 class Rows(NamedTuple):
-    """Training rows, in the order of the variables (dense) or in their own (sparse, found through `order`)."""
+    """Training rows, in the order of the variables (dense) or in the original order (sparse, indexed by `order`)."""
 
     sparse: bool
     columns: np.ndarray
@@ -54,9 +75,9 @@ class Rows(NamedTuple):
     squares: np.ndarray
     # Row of each variable.
     order: np.ndarray
-    # Work space: the row at hand (dense: what is not zero of it, and where), and its products.
+    # Work space: one row (dense: its nonzero values, and their features), and its products.
     one_row: np.ndarray
-    places: np.ndarray
+    features: np.ndarray
     products: np.ndarray
     kernel: int
     gamma: float
@@ -65,10 +86,10 @@ class Rows(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Kernel rows in the order of the variables, each up to some length; the least recently used makes room."""
+    """Kernel rows in the order of the variables, each up to some length; the least recently used one is evicted."""
 
     rows: np.ndarray
-    # Training row that a slot belongs to, and the slot of each training row; -1 for none.
+    # Training row in each slot, and the slot of each training row; -1 for none.
     owner: np.ndarray
     length: np.ndarray
     last_use: np.ndarray
@@ -77,7 +98,7 @@ class Cache(NamedTuple):
 
 
 class State(NamedTuple):
-    """Variables, in an order in which the active ones come first."""
+    """Variables, the active ones first."""
 
     y: np.ndarray
     alpha: np.ndarray
@@ -105,11 +126,11 @@ class Rule(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the random rule needs: pairs chosen so far, and work space."""
+    """Pairs that the random rule has chosen, and its work space."""
 
-    # Last pair of each first variable, by place; see `_remember`.
+    # Last pair of each first variable, by position; see `_remember`.
     head: np.ndarray
-    # Second variables that are marked with the present stamp have been used.
+    # Stamp of each second variable: the current stamp marks those used already.
     used: np.ndarray
     stamp: np.ndarray
     candidates: np.ndarray
@@ -117,14 +138,14 @@ class Memory(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Uniform random numbers: a row for each generator, and how many of it have been used."""
+    """Uniform random numbers: a row for each generator, and how many of its numbers have been used."""
 
     values: np.ndarray
     used: np.ndarray
 
 
 class Runs(NamedTuple):
-    """What differs between the runs on one problem, and their results by row."""
+    """Parameters that differ between the runs on one problem, and their results by row."""
 
     sharpness: np.ndarray
     # Row of `Numbers`.
@@ -132,13 +153,13 @@ class Runs(NamedTuple):
     alpha: np.ndarray
     F: np.ndarray
     n_iter: np.ndarray
-    # How it ended: 0 optimal, 1 no pair left, 2 limit.
+    # Members of `End`.
     ended: np.ndarray
     n_selected: np.ndarray
 
 
 class Start(NamedTuple):
-    """The problem as it is before a run, in the rows' order."""
+    """The problem before a run, in the rows' order."""
 
     y: np.ndarray
     upper: np.ndarray
@@ -147,11 +168,14 @@ class Start(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where a run is: active variables, steps, steps until variables are set aside again, and what has happened."""
+    """State of a run between two calls."""
 
+    # Active variables; -1 before the first step.
     active: int
     iteration: int
+    # Steps until the next shrinking.
     counter: int
+    # Whether all variables were brought back near the optimum, and whether the extremes of F are current.
     unshrunk: bool
     scanned: bool
     largest: float
@@ -159,7 +183,7 @@ class Progress(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Work space of shrinking: where each variable was, and one row in either precision."""
+    """Work space of shrinking: the former position of each variable, and one row in either precision."""
 
     source: np.ndarray
     single: np.ndarray
@@ -208,26 +232,26 @@ def _sparse_products(i, start, stop, rows):
 @jit_step()
 def _dense_products(i, start, stop, rows):
     """Set the products of variable `i` with the variables ``start..stop-1``, for dense rows."""
-    x, places, products, columns = rows.one_row, rows.places, rows.products, rows.columns
+    x, features, products, columns = rows.one_row, rows.features, rows.products, rows.columns
     count = 0
     for k in range(columns.shape[0]):
         if columns[k, i] != 0.0:
-            x[count], places[count] = columns[k, i], k
+            x[count], features[count] = columns[k, i], k
             count += 1
     single = count - count % 4
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         for p in range(begin, end):
             products[p] = 0.0
-        # Four features at a time, still one after the other: a product is read and written once for all of them.
+        # Memory traffic: four features at a time, still added in order, read and write each product once.
         for q in range(0, single, 4):
             x_a, x_b, x_c, x_d = x[q], x[q + 1], x[q + 2], x[q + 3]
-            a, b, c, d = places[q], places[q + 1], places[q + 2], places[q + 3]
+            a, b, c, d = features[q], features[q + 1], features[q + 2], features[q + 3]
             for p in range(begin, end):
                 total = (products[p] + x_a * columns[a, p]) + x_b * columns[b, p]
                 products[p] = (total + x_c * columns[c, p]) + x_d * columns[d, p]
         for q in range(single, count):
-            value, k = x[q], places[q]
+            value, k = x[q], features[q]
             for p in range(begin, end):
                 products[p] += value * columns[k, p]
 
@@ -255,7 +279,7 @@ def _fill_row(target, i, start, stop, rows):
 
 @jit_step()
 def _fetch(i, stop, rows, cache):
-    """Slot of the cache that holds the kernel row of variable `i` up to variable ``stop - 1``."""
+    """Return the cache slot of the kernel row of variable `i`, computed up to variable ``stop - 1``."""
     index = rows.order[i]
     slot = cache.slot[index]
     if slot < 0:
@@ -278,7 +302,7 @@ def _fetch(i, stop, rows, cache):
 
 @jit_step()
 def _fold(values, count):
-    """Largest of ``values[:count]``, which is overwritten: by halves, since one running maximum is not vectorised."""
+    """Return the largest of ``values[:count]``, which is overwritten: halving is vectorised, one maximum is not."""
     if count == BLOCK:
         while count > 8:
             count //= 2
@@ -293,7 +317,7 @@ def _fold(values, count):
 
 @jit_step()
 def _scan(active, state):
-    """Find the largest F that may rise and the smallest that may fall, of each block and of all active variables."""
+    """Find the largest F of variables that may rise and the smallest of those that may fall, by block and in all."""
     F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
     largest, smallest = -np.inf, np.inf
     for begin in range(0, active, BLOCK):
@@ -331,7 +355,7 @@ def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
 
 @jit_step()
 def _last_equal(values, offsets, blocks, target, active):
-    """Last active variable where ``values + offsets`` is `target`, the extreme of its block."""
+    """Return the last active variable where ``values + offsets`` is `target`, the extreme of its block."""
     for b in range((active - 1) // BLOCK, -1, -1):
         if blocks[b] == target:
             for k in range(min((b + 1) * BLOCK, active) - 1, b * BLOCK - 1, -1):
@@ -342,19 +366,19 @@ def _last_equal(values, offsets, blocks, target, active):
 
 @jit_step()
 def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
-    """Variable that, moved together with `fixed`, lowers the objective most to second order; -1 for none.
+    """Return the variable that lowers the objective most to second order when paired with `fixed`; -1 for none.
 
     Admissible are those with ``sign * (extreme - F_t)`` positive and at least `least`.
     """
     F, diagonal, gains, scratch = state.F, state.diagonal, state.above, state.below
-    own = diagonal[fixed]
+    fixed_diagonal = diagonal[fixed]
     best, chosen = 0.0, -1
     for begin in range(0, active, BLOCK):
         count = min(BLOCK, active - begin)
         for k in range(count):
             t = begin + k
             violation = sign * (extreme - (F[t] + offsets[t]))
-            curvature = own + diagonal[t] - 2.0 * row[t]
+            curvature = fixed_diagonal + diagonal[t] - 2.0 * row[t]
             curvature = curvature if curvature > 0.0 else _TAU
             gain = violation * violation / curvature
             gain = gain if violation > 0.0 else 0.0
@@ -376,7 +400,7 @@ def draw(extreme, gap, rule, active, low, F, memory, numbers, stream):
     """Draw variable t with probability proportional to ``exp(sharpness q_t)``.
 
     Candidates have ``extreme - F_t`` above the tolerance and a share ``q_t`` of the gap of at least sigma, and are not
-    stamped as used. Returns -1 where no candidate is left, -2 where no random number is.
+    stamped as used. Returns a `Choice`, and the variable or -1.
     """
     candidates, weights, stamp = memory.candidates, memory.weights, memory.stamp[0]
     count, best = 0, 0.0
@@ -390,14 +414,14 @@ def draw(extreme, gap, rule, active, low, F, memory, numbers, stream):
                 best = max(best, share)
                 count += 1
     if count == 0:
-        return -1
+        return Choice.NO_PAIR, -1
     if numbers.used[stream] == numbers.values.shape[1]:
-        return -2
+        return Choice.NO_NUMBERS, -1
     total = 0.0
     for c in range(count):
         total += math.exp(rule.sharpness * (weights[c] - best))
         weights[c] = total
-    # Of the cumulative weights, the first above the drawn level.
+    # Inverse transform sampling: the first cumulative weight above the drawn level, by bisection.
     level = numbers.values[stream, numbers.used[stream]] * total
     numbers.used[stream] += 1
     first, last = 0, count - 1
@@ -407,7 +431,7 @@ def draw(extreme, gap, rule, active, low, F, memory, numbers, stream):
             last = middle
         else:
             first = middle + 1
-    return candidates[first]
+    return Choice.CHOSEN, candidates[first]
 
 
 @jit_step()
@@ -480,7 +504,7 @@ def _move_pair(i, j, curvature, state):
 
 @jit_step()
 def _keep_bounded(i, was_bounded, n, state, rows, cache):
-    """Keep up the part of F that variables at their upper bound make."""
+    """Update the share of F from variables at their upper bound after variable `i` has moved."""
     is_bounded = state.alpha[i] >= state.upper[i]
     if is_bounded != was_bounded:
         row = cache.rows[_fetch(i, n, rows, cache)]
@@ -520,7 +544,7 @@ def _reconstruct(active, n, state, rows, cache):
 
 @jit_step()
 def _may_leave(k, largest, smallest, state):
-    """Whether a bounded variable is further on its side than any that can still move."""
+    """Tell whether a bounded variable may be set aside: its F lies beyond those of all that can still move."""
     if state.up[k] == 0.0:
         return state.low[k] != 0.0 and state.F[k] < smallest
     return state.F[k] > largest
@@ -531,7 +555,7 @@ def _swap(values, i, j):
     values[i], values[j] = values[j], values[i]
 
 
-# Slice assignment would compile a second's worth of broadcasting rules.
+# Compile time: slice assignment would add a second for broadcasting rules.
 @jit_step()
 def _copy(source, target, count):
     for p in range(count):
@@ -540,7 +564,7 @@ def _copy(source, target, count):
 
 @jit_step()
 def _swap_variables(i, k, state, rows, source):
-    """Let two variables change places."""
+    """Swap the positions of two variables."""
     _swap(state.y, i, k)
     _swap(state.alpha, i, k)
     _swap(state.upper, i, k)
@@ -562,13 +586,13 @@ def _reorder_rows(before, rows, cache, buffers):
         if cache.owner[slot] < 0:
             continue
         row, length = cache.rows[slot], cache.length[slot]
-        known = 0
-        while known < min(before, length) and source[known] < length:
-            buffers.single[known] = row[source[known]]
-            known += 1
-        _copy(buffers.single, row, known)
-        if known < before:
-            cache.length[slot] = known
+        n_valid = 0
+        while n_valid < min(before, length) and source[n_valid] < length:
+            buffers.single[n_valid] = row[source[n_valid]]
+            n_valid += 1
+        _copy(buffers.single, row, n_valid)
+        if n_valid < before:
+            cache.length[slot] = n_valid
     if not rows.sparse:
         for k in range(rows.columns.shape[0]):
             column = rows.columns[k]
@@ -612,31 +636,34 @@ def _stamp_used(i, pairs, memory):
 
 @jit_step()
 def _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream):
-    """Choose two variables by the rule; -1 in place of one that cannot be found, -2 where numbers have run out."""
+    """Choose two variables by the rule; return a `Choice`, and both variables."""
     gap = largest - smallest
+    if rule.selection == _DPWSS:
+        i = _last_equal(state.F, state.up, state.block_max, largest, active)
+        _stamp_used(i, pairs, memory)
+        choice, j = draw(largest, gap, rule, active, state.low, state.F, memory, numbers, stream)
+        return choice, i, j
     if rule.selection == _WSS3:
         j = _last_equal(state.F, state.low, state.block_min, smallest, active)
         row = cache.rows[_fetch(j, active, rows, cache)]
-        return _second_order(row, j, smallest, -1.0, rule.sigma * gap, state.up, active, state), j
-    i = _last_equal(state.F, state.up, state.block_max, largest, active)
-    if rule.selection == _WSS1:
-        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
-    elif rule.selection == _DPWSS:
-        _stamp_used(i, pairs, memory)
-        j = draw(largest, gap, rule, active, state.low, state.F, memory, numbers, stream)
+        i = _second_order(row, j, smallest, -1.0, rule.sigma * gap, state.up, active, state)
     else:
-        row = cache.rows[_fetch(i, active, rows, cache)]
-        least = rule.sigma * gap if rule.selection == _WSS4 else 0.0
-        j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
-    return i, j
+        i = _last_equal(state.F, state.up, state.block_max, largest, active)
+        if rule.selection == _WSS1:
+            j = _last_equal(state.F, state.low, state.block_min, smallest, active)
+        else:
+            row = cache.rows[_fetch(i, active, rows, cache)]
+            least = rule.sigma * gap if rule.selection == _WSS4 else 0.0
+            j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
+    return Choice.CHOSEN if i >= 0 and j >= 0 else Choice.NO_PAIR, i, j
 
 
 @jit_step()
 def _remember(iteration, i, j, rows, memory, pairs):
-    """Note a pair; return the list of pairs, which may have been made longer.
+    """Append a pair; return the list of pairs, which may have been reallocated.
 
-    Each entry holds the pair before with the same first variable, the second variable, and the rows of both. Variables
-    are known by their places.
+    Each entry holds the previous pair with the same first variable, the second variable, and the rows of both.
+    Variables are identified by position.
     """
     if iteration > pairs.shape[0]:
         longer = np.empty((2 * pairs.shape[0], 4), dtype=np.int64)
@@ -673,14 +700,14 @@ def _take_step(i, j, active, shrinking, state, rows, cache):
 
 @jit_step()
 def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, numbers, stream):
-    """Iterate; return where the run is, how it ended (0 optimal, 1 no pair left, 2 limit, 3 out of random numbers).
+    """Iterate; return the run's `Progress`, its `End`, and the pairs so far.
 
-    The third result are the pairs. A run that is out of random numbers can be continued with more of them.
+    A run that is out of random numbers can be continued with more of them.
     """
     n = state.y.shape[0]
     active, iteration, counter, unshrunk, scanned, largest, smallest = progress
-    ended = 2
-    # Steps until variables are set aside again.
+    ended = End.MAX_ITER
+    # Steps from one shrinking to the next.
     period = min(n, 1000)
     while iteration < max_iter:
         counter -= 1
@@ -696,23 +723,25 @@ def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, n
                 active = _shrink(active, largest, smallest, state, rows, cache, buffers)
                 scanned = False
         while True:
-            i, j = -1, -1
+            choice, i, j = Choice.NO_PAIR, -1, -1
             if not scanned:
                 largest, smallest = _scan(active, state)
                 scanned = True
             if largest - smallest >= rule.tol:
-                i, j = _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream)
-            if (i >= 0 and j >= 0) or j == -2 or active == n:
+                choice, i, j = _choose_pair(
+                    largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream
+                )
+            if choice != Choice.NO_PAIR or active == n:
                 break
-            # Nothing to do among the active variables: look at all of them.
+            # Unshrink: no active pair violates optimality, so look at all variables.
             _reconstruct(active, n, state, rows, cache)
             active, counter, scanned = n, 1, False
-        if j == -2:
+        if choice == Choice.NO_NUMBERS:
             # The next call counts this step again.
-            return Progress(active, iteration, counter + 1, unshrunk, scanned, largest, smallest), 3, pairs
-        if i < 0 or j < 0:
-            # Written so that NaN does not count as optimal.
-            ended = 0 if largest - smallest < rule.tol else 1
+            return Progress(active, iteration, counter + 1, unshrunk, scanned, largest, smallest), End.NO_NUMBERS, pairs
+        if choice == Choice.NO_PAIR:
+            # NaN compares false, so that it does not count as optimal.
+            ended = End.OPTIMAL if largest - smallest < rule.tol else End.NO_PAIR
             break
         iteration += 1
         if rule.selection == _DPWSS:
@@ -724,7 +753,7 @@ def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, n
 
 @jit_step()
 def _restore_order(rows, cache, buffers):
-    """Bring dense rows and kernel rows back into the rows' order; kernel rows that are not complete are dropped."""
+    """Bring dense rows and kernel rows back into the rows' order; drop incomplete kernel rows."""
     n, order = rows.order.shape[0], rows.order
     in_order = True
     for p in range(n):
@@ -783,10 +812,10 @@ def _count_distinct(n_iter, memory, pairs):
 
 @jit()
 def run_all(first, progress, start, runs, state, rows, cache, rule, memory, buffers, pairs, max_iter, numbers):
-    """Run from run `first` on, which is at `progress`; its active variables are -1 where it has not begun.
+    """Run all runs from `first` on, which is at `progress`.
 
-    Returns which run is out of random numbers (the number of runs where none is), where it is, and the pairs so far.
-    Kernel rows are kept from one run to the next.
+    Returns the run that is out of random numbers (the number of runs where none is), its `Progress`, and the pairs so
+    far. Kernel rows are kept from one run to the next.
     """
     n, n_runs = start.y.shape[0], runs.n_iter.shape[0]
     for run in range(first, n_runs):
@@ -794,11 +823,11 @@ def run_all(first, progress, start, runs, state, rows, cache, rule, memory, buff
             _restore_order(rows, cache, buffers)
             _reset(start, state, rows, memory)
             progress = Progress(n, 0, min(n, 1000) + 1, False, False, 0.0, 0.0)
-        own = Rule(rule.selection, rule.tol, rule.sigma, runs.sharpness[run], rule.shrinking)
+        run_rule = Rule(rule.selection, rule.tol, rule.sigma, runs.sharpness[run], rule.shrinking)
         progress, ended, pairs = _run(
-            progress, state, rows, cache, own, memory, buffers, pairs, max_iter, numbers, runs.stream[run]
+            progress, state, rows, cache, run_rule, memory, buffers, pairs, max_iter, numbers, runs.stream[run]
         )
-        if ended == 3:
+        if ended == End.NO_NUMBERS:
             return run, progress, pairs
         for p in range(n):
             runs.alpha[run, rows.order[p]] = state.alpha[p]

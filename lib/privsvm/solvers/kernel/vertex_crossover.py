@@ -1,8 +1,8 @@
-"""From an optimal point to an optimal vertex: variables whose rows others can make up for go to their bounds.
+"""Crossover from an optimal point to an optimal vertex, where few variables are free.
 
-Rows are those of the matrix A of `privsvm.solvers.kernel.interior_point`, whose memory this uses. Of the free
-variables, those farthest from their bounds form a basis; each other one moves to a bound, and the basis against it, so
-that all sums ``A' alpha`` stay what they are. At an optimum the objective stays what it is too.
+Rows are those of the matrix A of `privsvm.solvers.kernel.interior_point`, whose memory this uses. The free variables
+farthest from their bounds form a basis; each other one moves to a bound, and the basis moves against it, so that the
+sums ``A' alpha`` do not change. At an optimum the objective does not change either.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from privsvm.numerics.compiled.vector_math import FAST_MATH
 
 __all__ = ["subtract", "to_vertex"]
 
-# A row is a sum of others to within this error; smaller factors are taken for zeros.
+# Largest residual of a row that depends on the basis, and factors below which it does not depend on a basis row.
 _DEPENDENT, _NO_FACTOR = 1e-10, 1e-9
 
 
@@ -27,7 +27,7 @@ def subtract(out, factor, row):
 
 @jit_step()
 def _set_row(A, t, out):
-    """Row t of A into `out`."""
+    """Write row t of A to `out`."""
     if A.sparse:
         out[:] = 0.0
         for e in range(A.indptr[t], A.indptr[t + 1]):
@@ -39,7 +39,7 @@ def _set_row(A, t, out):
 
 @jit_step()
 def _express(A, t, n_basis, size, small):
-    """Factors that make row t of the basis; return the feature, and its error, where that fails most."""
+    """Set the factors of the basis rows that sum up to row t; return the feature of the largest residual, and it."""
     row, factors = small.row, small.factors
     _set_row(A, t, row)
     for i in range(n_basis):
@@ -49,47 +49,47 @@ def _express(A, t, n_basis, size, small):
         factors[i] = total
     if n_basis == size:
         return 0, 0.0
-    rest = small.side
-    rest[:] = row
+    residual = small.side
+    residual[:] = row
     for i in range(n_basis):
         if factors[i] != 0.0:
             _set_row(A, small.basis[i], row)
-            subtract(rest, factors[i], row)
+            subtract(residual, factors[i], row)
     for k in range(n_basis):
-        rest[small.pivots[k]] = 0.0
-    where = 0
+        residual[small.pivots[k]] = 0.0
+    feature = 0
     for k in range(size):
-        if abs(rest[k]) > abs(rest[where]):
-            where = k
-    return where, rest[where]
+        if abs(residual[k]) > abs(residual[feature]):
+            feature = k
+    return feature, residual[feature]
 
 
 @jit_step()
-def _extend(A, t, where, rest, n_basis, small):
+def _extend(A, t, feature, residual, n_basis, small):
     """Add row t to the basis, with this feature as its pivot."""
     inverse, factors = small.inverse, small.factors
-    # The new feature's row of the basis, times the inverse.
+    # Bordered inverse: the new feature's row of the basis, times the inverse.
     for k in range(n_basis):
         small.step[k] = 0.0
     for i in range(n_basis):
         _set_row(A, small.basis[i], small.row)
-        value = small.row[where]
+        value = small.row[feature]
         for k in range(n_basis):
             small.step[k] += value * inverse[i, k]
     for i in range(n_basis):
-        share = factors[i] / rest
+        share = factors[i] / residual
         for k in range(n_basis):
             inverse[i, k] += share * small.step[k]
         inverse[i, n_basis] = -share
     for k in range(n_basis):
-        inverse[n_basis, k] = -small.step[k] / rest
-    inverse[n_basis, n_basis] = 1.0 / rest
-    small.basis[n_basis], small.pivots[n_basis] = t, where
+        inverse[n_basis, k] = -small.step[k] / residual
+    inverse[n_basis, n_basis] = 1.0 / residual
+    small.basis[n_basis], small.pivots[n_basis] = t, feature
 
 
 @jit_step()
 def _push(alpha, upper, t, n_basis, small):
-    """Move variable t, and the basis against it, to the first bound; a row of the basis at its bound makes way."""
+    """Move variable t, and the basis against it, to the first bound; t replaces a basis row that reaches its bound."""
     inverse, factors, basis = small.inverse, small.factors, small.basis
     down = alpha[t] <= 0.5 * upper[t]
     length, sign = (alpha[t], -1.0) if down else (upper[t] - alpha[t], 1.0)
@@ -120,19 +120,19 @@ def _push(alpha, upper, t, n_basis, small):
 
 @jit_step()
 def to_vertex(A, alpha, upper, size, small):
-    """Move free variables whose rows are sums of other free ones to their bounds; ``A' alpha`` stays what it is."""
+    """Move free variables whose rows depend on other free ones to their bounds; ``A' alpha`` does not change."""
     n = alpha.shape[0]
     depth = np.empty(n)
     for t in range(n):
-        # The freest form the basis.
+        # The variables farthest from their bounds come first.
         depth[t] = -min(alpha[t], upper[t] - alpha[t]) / upper[t]
     n_basis = 0
     for t in np.argsort(depth, kind="mergesort"):
         if depth[t] == 0.0:
             break
-        where, rest = _express(A, t, n_basis, size, small)
-        if abs(rest) > _DEPENDENT:
-            _extend(A, t, where, rest, n_basis, small)
+        feature, residual = _express(A, t, n_basis, size, small)
+        if abs(residual) > _DEPENDENT:
+            _extend(A, t, feature, residual, n_basis, small)
             n_basis += 1
         else:
             _push(alpha, upper, t, n_basis, small)
