@@ -1,4 +1,4 @@
-"""Equal arithmetic on all machines: one thread for each library, and the code of one kind of processor."""
+"""Reproducible arithmetic on all machines: one thread for each library, and code for one kind of processor."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 __all__ = ["pin_arithmetic"]
 
-# Libraries that would take all cores for themselves.
+# Libraries that use all cores by default.
 _ONE_THREAD = dict.fromkeys(("MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-# Libraries that choose their code by processor: a sum has other last bits with registers of another width. NumPy takes
-# names that the processor lacks without a warning. Numba would add the processor's own features to a name alone.
+# Libraries that choose code by processor: registers of another width change the last bits of a sum. NumPy ignores names
+# that the processor lacks. Numba would add the processor's own features to a name alone.
 _ONE_PROCESSOR = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
     "NUMBA_CPU_FEATURES": "+avx2,+fma",
@@ -21,7 +21,7 @@ _ONE_PROCESSOR = {
 
 
 def pin_arithmetic() -> None:
-    """Give BLAS, OpenMP and Numba one thread, and NumPy, OpenBLAS and Numba the code of one kind of processor.
+    """Restrict BLAS, OpenMP and Numba to one thread, and NumPy, OpenBLAS and Numba to one kind of processor.
 
     Equal inputs then have equal results, bit for bit, on every x86-64 processor with AVX2 under Linux. Call this before
     NumPy or Numba is imported; processes started later inherit it. A rule that may have more threads sets their number
@@ -30,7 +30,7 @@ def pin_arithmetic() -> None:
     os.environ.update(_ONE_THREAD)
     if _has_avx2():
         os.environ.update(_ONE_PROCESSOR)
-        # NumPy refuses to start with both.
+        # NumPy refuses to start with both variables.
         os.environ.pop("NPY_ENABLE_CPU_FEATURES", None)
 
 

@@ -53,14 +53,14 @@ def warm_up(*modules: str) -> None:
 def _compile(names: list[str], folder: Path) -> None:
     """Compile modules into the cache, in a process of its own.
 
-    A process that compiles a function runs other copies of the steps inside it than one that loads it, and a reordered
-    sum (``reassoc``) of such a copy may have other last bits. What is compiled here is therefore only ever loaded.
+    A process that compiles a function inlines other copies of its steps than one that loads it from the cache, and a
+    reordered sum (``reassoc``) of such a copy may have other last bits. Other processes therefore only load.
     """
     # Imported late: evaluating a linear model compiles nothing.
     import filelock
 
     folder.mkdir(parents=True, exist_ok=True)
-    # One process compiles while the others wait.
+    # Lock: one process compiles while the others wait.
     with filelock.FileLock(folder / "warm_up.lock"):
         if missing := [name for name in names if not _marker(folder, name).exists()]:
             # If this fails, the caller compiles in its own process and reports the error.
@@ -96,7 +96,7 @@ def cache_folder(package: str | os.PathLike[str] = Path(__file__).parent) -> Pat
 
 if __name__ == "__main__":
     if "NUMBA_CACHE_DIR" not in os.environ:
-        # As in the jobs of a workflow.
+        # Same settings as in the jobs of a workflow.
         pin_arithmetic()
         os.environ["NUMBA_CACHE_DIR"] = str(cache_folder())
     for module in sys.argv[1:] or MODULES:

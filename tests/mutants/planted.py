@@ -544,7 +544,7 @@ MUTANTS = (
     ),
     _bug(
         "shares of rows that changed sides are not added up", "solvers/out_of_core/active_rows.py",
-        "own = np.where(was_known, np.maximum(beyond, 0.0), 0.0)", "own = np.zeros_like(beyond)",
+        "shares_now = np.where(was_far, np.maximum(beyond, 0.0), 0.0)", "shares_now = np.zeros_like(beyond)",
         "tests/solvers/test_active_rows.py::test_shares_are_those_of_rows_that_changed_sides", says="assert",
     ),
     # --- tables of no row, and what schemas declare

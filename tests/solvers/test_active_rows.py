@@ -33,7 +33,7 @@ def solve(X, codes, k, C, gap, norm, most, block_rows=None, kind=Blocks):
     rows = mapped(RowsByBlock.of(kind(X, block_rows)), grid_rows, norm)
     few = mock.patch.multiple(active_rows, _HELD_NUMBERS=most * X.shape[1] * k, _HELD_ROWS=1)
     with few:
-        return solve_hinge_by_block(rows, codes, k, C, gap, norm, grid_spacing(norm))
+        return solve_hinge_by_block(rows, codes, k, C, gap, norm)
 
 
 def near_optimum(X, codes, k, C, gap, norm):

@@ -30,7 +30,7 @@ def by_block(X, norm, block_rows=None, kind=Blocks):
 
 def solve(X, codes, C, smoothing, tol, linear, norm, block_rows=None, kind=Blocks):
     rows = by_block(X, norm, block_rows, kind)
-    return solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, linear, norm, grid_spacing(norm))
+    return solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, linear, norm)
 
 
 def exact_gradient(rows, signs, coef, linear, C, smoothing):

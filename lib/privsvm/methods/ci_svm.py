@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin
 from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
 from privsvm.base.validation import check_training_data, common_tags
 from privsvm.constraints import one_of
-from privsvm.families.condensed.condensation import SCALES, Condensed, condense_rows
+from privsvm.families.condensed.condensation import SCALES, Condensed, TripleOptions, condense_rows
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.families.condensed.resampled import labels_like, plain_labels, rows_like, sampler_tags
 from privsvm.numerics.compiled.threads import count_threads
@@ -100,9 +100,8 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
         n_threads = count_threads(self.n_jobs)
         labels, columns = plain_labels(y)
         rows, codes, self.classes_ = check_training_data(self, X, labels, None)
-        condensed = condense_rows(
-            "ci", rows, codes, len(self.classes_), n_threads=n_threads, scale=self.scale, engine=self.engine
-        )
+        options = TripleOptions(self.scale, self.engine, n_threads)
+        condensed = condense_rows("ci", rows, codes, len(self.classes_), triples=options)
         self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
         counts = np.bincount(condensed.codes, minlength=len(self.classes_))
@@ -197,9 +196,8 @@ class CISVMClassifier(CondensedClassifier):
     condense = "ci"
 
     def _condense(self, X, codes: np.ndarray, n_threads: int, rng: Any) -> Condensed:
-        condensed = condense_rows(
-            "ci", X, codes, len(self.classes_), n_threads=n_threads, scale=self.scale, engine=self.engine
-        )
+        options = TripleOptions(self.scale, self.engine, n_threads)
+        condensed = condense_rows("ci", X, codes, len(self.classes_), triples=options)
         self.weights_ = condensed.weights
         return condensed
 

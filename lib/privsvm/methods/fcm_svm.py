@@ -7,7 +7,7 @@ import numpy as np
 from privsvm.base.estimators import NoiseStreams, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.constraints import COUNT, POSITIVE, optional, real
-from privsvm.families.condensed.condensation import Condensed, condense_rows
+from privsvm.families.condensed.condensation import ClusterOptions, Condensed, condense_rows
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.privacy.guarantee import Guarantee
 
@@ -90,17 +90,9 @@ class FCMSVMClassifier(CondensedClassifier):
     def _condense(
         self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
     ) -> Condensed:
-        condensed = condense_rows(
-            "fcm",
-            X,
-            codes,
-            len(self.classes_),
-            rng=noise_generators(rng, self)(0.0, 0),
-            q=self.q,
-            n_centres=self.n_centres,
-            tol=self.clustering_tol,
-            max_iter=self.clustering_max_iter,
-        )
+        options = ClusterOptions(self.q, self.n_centres, self.clustering_tol, self.clustering_max_iter)
+        generator = noise_generators(rng, self)(0.0, 0)
+        condensed = condense_rows("fcm", X, codes, len(self.classes_), rng=generator, clusters=options)
         self.n_clustering_iter_ = condensed.n_iter
         return condensed
 

@@ -37,7 +37,6 @@ from privsvm.families.output_perturbation.perturbation import (
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import is_by_block
-from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
@@ -236,8 +235,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         terms = mechanism.linear_terms(stream)
         C, norm = float(self.C), float(self.data_norm)
         if is_by_block(rows):
-            spacing = grid_spacing(norm)
-            minima = solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, terms, norm, spacing)
+            minima = solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, terms, norm)
         else:
             signs = one_vs_rest_signs(codes, len(self.classes_))
             problems = zip(signs, terms, strict=True)

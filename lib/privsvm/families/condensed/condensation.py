@@ -24,7 +24,7 @@ from privsvm.solvers.condensing.condense import (
 )
 from privsvm.solvers.condensing.fuzzy_means import fuzzy_means
 
-__all__ = ["KINDS", "SCALES", "Condensed", "condense_rows"]
+__all__ = ["KINDS", "SCALES", "ClusterOptions", "Condensed", "TripleOptions", "condense_rows"]
 
 # Condensed information (CI-SVM), and fuzzy c-means (FCM-SVM).
 KINDS = ("ci", "fcm")
@@ -69,6 +69,45 @@ class Condensed:
     n_iter: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class TripleOptions:
+    """Options of "ci".
+
+    Attributes
+    ----------
+    scale : {"min_max", "none"}, default="min_max"
+        Similarities are those of features scaled to [0, 1], or of the rows themselves. Coefficients of variation mean
+        nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
+        absolute value instead. Condensed rows are means of unscaled rows.
+    engine : {"auto", "tree", "blocks"}, default="auto"
+        See `privsvm.solvers.condensing.condense.greedy_triples`.
+    n_threads : int, default=1
+        Threads. The result does not depend on it.
+    """
+
+    scale: str = "min_max"
+    engine: str = "auto"
+    n_threads: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterOptions:
+    """Options of "fcm".
+
+    Attributes
+    ----------
+    q, tol, max_iter
+        See `privsvm.solvers.condensing.fuzzy_means.fuzzy_means`.
+    n_centres : float or int, optional
+        Centres, as a share of the rows (rounded up) or a number; a third of the rows by default.
+    """
+
+    q: float = 2.0
+    n_centres: float | int | None = None
+    tol: float = 1e-5
+    max_iter: int = 100
+
+
 def condense_rows(
     kind: str,
     X: Any,
@@ -76,26 +115,21 @@ def condense_rows(
     n_classes: int,
     *,
     rng: np.random.Generator | None = None,
-    n_threads: int = 1,
-    scale: str = "min_max",
-    engine: str = "auto",
-    q: float = 2.0,
-    n_centres: float | int | None = None,
-    tol: float = 1e-5,
-    max_iter: int = 100,
+    triples: TripleOptions = TripleOptions(),
+    clusters: ClusterOptions = ClusterOptions(),
 ) -> Condensed:
     """Replace training rows by about a third as many.
 
     "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
     three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means: a centre
     has the class of most of the rows that belong to it most; among equally frequent classes, that of the nearest of
-    these rows; and where no row belongs to it most, that of the nearest row there is. Of equals the smallest row number
-    decides.
+    these rows; and where no row belongs to it most, that of the nearest row of all. Among equals the smallest row
+    number decides.
 
     Parameters
     ----------
     kind : {"ci", "fcm"}
-        How.
+        Method of condensing.
     X : ndarray or CSR matrix (n, d)
         Rows, finite.
     codes : ndarray of int (n,)
@@ -103,19 +137,11 @@ def condense_rows(
     n_classes : int
         c.
     rng : numpy.random.Generator, optional
-        "fcm" needs it: draws the first centres.
-    n_threads : int, default=1
-        "ci": threads. The result does not depend on it.
-    scale : {"min_max", "none"}, default="min_max"
-        "ci": similarities are those of features scaled to [0, 1], or of the rows as they are. Coefficients of variation
-        mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
-        absolute value instead. Condensed rows are means of the rows as they are.
-    engine : {"auto", "tree", "blocks"}, default="auto"
-        "ci": see `privsvm.solvers.condensing.condense.greedy_triples`.
-    q, tol, max_iter
-        "fcm": see `privsvm.solvers.condensing.fuzzy_means.fuzzy_means`.
-    n_centres : float or int, optional
-        "fcm": centres, as a share of the rows (rounded up) or a number; a third of the rows by default.
+        "fcm" needs it to draw the first centres.
+    triples : TripleOptions
+        Options of "ci".
+    clusters : ClusterOptions
+        Options of "fcm".
 
     Returns
     -------
@@ -130,18 +156,18 @@ def condense_rows(
     if X.shape[0] == 0:
         raise ValueError("X has 0 rows: nothing to condense; give at least one")
     if kind == "ci":
-        return _by_similarity(X, codes, scale, engine, n_threads)
+        return _by_similarity(X, codes, triples)
     if rng is None:
         raise ValueError("rng=None: fuzzy c-means draws its first centres; give a numpy Generator")
-    return _by_fuzzy_means(X, codes, n_classes, rng, q, n_centres, tol, max_iter)
+    return _by_fuzzy_means(X, codes, n_classes, rng, clusters)
 
 
-def _by_similarity(X: Any, codes: np.ndarray, scale: str, engine: str, n_threads: int) -> Condensed:
-    check_choice("scale", scale, SCALES)
-    check_choice("engine", engine, ("auto", *ENGINES))
-    scaled = _scaled(X) if scale == "min_max" else X
+def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condensed:
+    check_choice("scale", options.scale, SCALES)
+    check_choice("engine", options.engine, ("auto", *ENGINES))
+    scaled = _scaled(X) if options.scale == "min_max" else X
     weights = feature_weights(scaled)
-    groups = greedy_triples(weighted_unit_rows(scaled, weights), engine, n_threads)
+    groups = greedy_triples(weighted_unit_rows(scaled, weights), options.engine, options.n_threads)
     rows, condensed_codes = condensed_rows(X, codes, groups)
     group_of = np.empty(codes.size, dtype=np.int64)
     held = groups >= 0
@@ -158,36 +184,30 @@ def _by_similarity(X: Any, codes: np.ndarray, scale: str, engine: str, n_threads
 
 
 def _scaled(X: Any) -> Any:
-    """Features in [0, 1]; those of sparse rows in [-1, 1], with their zeros. Constant dense ones become 0."""
+    """Scale features to [0, 1], those of sparse rows to [-1, 1]; constant dense features become 0."""
     if scipy.sparse.issparse(X):
         largest = abs(X).max(axis=0).toarray().ravel()
         scaled = scipy.sparse.csr_array(X, copy=True)
         scaled.data /= largest[scaled.indices] + (largest[scaled.indices] == 0.0)
         return scaled
-    # Halves: a range may be larger than the largest number.
+    # Overflow: halves, since a range may exceed the largest number.
     low, high = 0.5 * X.min(axis=0), 0.5 * X.max(axis=0)
     return (0.5 * X - low) / np.where(high > low, high - low, 1.0)
 
 
 def _by_fuzzy_means(
-    X: Any,
-    codes: np.ndarray,
-    n_classes: int,
-    rng: np.random.Generator,
-    q: float,
-    n_centres: float | int | None,
-    tol: float,
-    max_iter: int,
+    X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator, options: ClusterOptions
 ) -> Condensed:
+    q, tol, max_iter = options.q, options.tol, options.max_iter
     if check_positive("q", q) <= 1.0:
         raise ValueError(f"q={q!r}: must be above 1")
     check_positive("tol", tol)
     check_count("max_iter", max_iter)
-    count = _count_centres(n_centres, codes.size)
-    found = fuzzy_means(X, count, rng, q=q, tol=tol, max_iter=max_iter)
-    labels = _labels_of_centres(X, codes, n_classes, found.centres, found.nearest)
-    purity = float(np.mean(codes == labels[found.nearest]))
-    return Condensed(found.centres, labels, found.nearest, count / codes.size, purity, n_iter=found.n_iter)
+    count = _count_centres(options.n_centres, codes.size)
+    means = fuzzy_means(X, count, rng, q=q, tol=tol, max_iter=max_iter)
+    labels = _labels_of_centres(X, codes, n_classes, means.centres, means.nearest)
+    purity = float(np.mean(codes == labels[means.nearest]))
+    return Condensed(means.centres, labels, means.nearest, count / codes.size, purity, n_iter=means.n_iter)
 
 
 def _count_centres(n_centres: float | int | None, n: int) -> int:
@@ -205,17 +225,17 @@ def _count_centres(n_centres: float | int | None, n: int) -> int:
 def _labels_of_centres(
     X: Any, codes: np.ndarray, n_classes: int, centres: np.ndarray, nearest: np.ndarray
 ) -> np.ndarray:
-    """Class codes of fuzzy centres (M,)."""
+    """Return the class codes of fuzzy centres (M,)."""
     votes = np.bincount(nearest * n_classes + codes, minlength=len(centres) * n_classes).reshape(-1, n_classes)
     first = votes == votes.max(axis=1, keepdims=True)
     labels: np.ndarray = np.argmax(votes, axis=1)
-    # Equal votes: rows of one of these classes only. No votes: all rows.
+    # Ties are decided among rows of the tied classes; no votes, among all rows.
     undecided = np.flatnonzero(first.sum(axis=1) > 1)
     step = max(1, _BLOCK_NUMBERS // codes.size)
     for start in range(0, undecided.size, step):
-        some = undecided[start : start + step]
-        distances = squared_distances(centres[some], X)
-        eligible = (nearest[None] == some[:, None]) & first[some][:, codes]
-        eligible |= votes[some].sum(axis=1, keepdims=True) == 0
-        labels[some] = codes[np.argmin(np.where(eligible, distances, np.inf), axis=1)]
+        block = undecided[start : start + step]
+        distances = squared_distances(centres[block], X)
+        eligible = (nearest[None] == block[:, None]) & first[block][:, codes]
+        eligible |= votes[block].sum(axis=1, keepdims=True) == 0
+        labels[block] = codes[np.argmin(np.where(eligible, distances, np.inf), axis=1)]
     return labels

@@ -61,25 +61,25 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
         self.condensed_rows_, self.condensed_codes_ = condensed.rows, condensed.codes
         self.group_of_ = condensed.group_of
         self.guarantee_ = self._guarantee()
-        left = np.unique(condensed.codes)
-        if left.size == 1:
-            only = str(self.classes_[left[0]])
+        present = np.unique(condensed.codes)
+        if present.size == 1:
+            only = str(self.classes_[present[0]])
             warnings.warn(
                 f"all condensed rows are of class {only!r}, so the model predicts no other; give it more rows of the "
                 "other classes",
                 UserWarning,
                 stacklevel=3,
             )
-            path = self._constant(int(left[0]))
+            path = self._constant(int(present[0]))
             self.support_ = np.zeros(0, dtype=np.int64)
         else:
             if isinstance(self.class_weight, dict):
-                # Classes without a condensed row have no weight to be told.
-                known = set(self.classes_[left].tolist())
+                # Classes without a condensed row are left out: SVMClassifier refuses weights of absent classes.
+                labels = set(self.classes_[present].tolist())
                 weights = {
                     label: weight
                     for label, weight in self.class_weight.items()
-                    if label in known or label not in self.classes_
+                    if label in labels or label not in self.classes_
                 }
                 svm.set_params(class_weight=weights)
             svm.set_params(classes=self.classes_).fit(condensed.rows, self.classes_[condensed.codes])

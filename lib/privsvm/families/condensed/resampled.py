@@ -1,4 +1,4 @@
-"""Rows and labels of a sampler, handed back in what they came in, as imbalanced-learn's users expect."""
+"""Rows and labels of a sampler in the container types of the input, as imbalanced-learn's users expect."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def plain_labels(y: Any) -> tuple[Any, np.ndarray | None]:
 
 
 def rows_like(given: Any, rows: Any) -> Any:
-    """Hand rows back in what they came in.
+    """Return rows in the container type of the input.
 
     Parameters
     ----------
     given : array-like, sparse matrix or table (n, d)
         The rows that were resampled.
     rows : ndarray or CSR matrix (M, d)
-        What was made of them.
+        The result.
 
     Returns
     -------
@@ -67,14 +67,14 @@ def rows_like(given: Any, rows: Any) -> Any:
 
 
 def labels_like(given: Any, labels: np.ndarray, columns: np.ndarray | None) -> Any:
-    """Hand labels back in what they came in.
+    """Return labels in the container type of the input.
 
     Parameters
     ----------
     given : array-like (n,), (n, 1) or (n, c)
         The labels that were resampled.
     labels : ndarray (M,)
-        What was made of them.
+        The result.
     columns : ndarray (c,) or None
         As `plain_labels` returned it.
 
@@ -97,8 +97,8 @@ def labels_like(given: Any, labels: np.ndarray, columns: np.ndarray | None) -> A
 
 
 def sampler_tags(tags: Any) -> Any:
-    """Add to scikit-learn's tags of an estimator what imbalanced-learn asks of a sampler: it reads tables."""
-    # Made here, since scikit-learn's own classes of tags take no further fields, and are imported late.
+    """Add imbalanced-learn's tags of a sampler, which reads tables, to scikit-learn's tags of an estimator."""
+    # Defined here, since scikit-learn's classes of tags are imported late and have no further fields.
     from dataclasses import dataclass, field, fields
 
     from sklearn.utils import InputTags, Tags
@@ -116,5 +116,5 @@ def sampler_tags(tags: Any) -> Any:
         sampler_tags: SamplerTags = field(default_factory=SamplerTags)
 
     values = {each.name: getattr(tags, each.name) for each in fields(tags)}
-    known = {each.name: getattr(tags.input_tags, each.name) for each in fields(tags.input_tags)}
-    return TagsOfSampler(**{**values, "estimator_type": "sampler", "input_tags": SamplerInputTags(**known)})
+    inputs = {each.name: getattr(tags.input_tags, each.name) for each in fields(tags.input_tags)}
+    return TagsOfSampler(**{**values, "estimator_type": "sampler", "input_tags": SamplerInputTags(**inputs)})

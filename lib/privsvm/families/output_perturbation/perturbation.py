@@ -21,7 +21,7 @@ from privsvm.base.released import LinearPath
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, is_by_block, mapped
-from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
+from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
@@ -278,8 +278,7 @@ def solve_one_vs_rest(
     reserve = growth(n_classes + 3) if centred else 0.0
     if is_by_block(X):
         n_vectors = 1 if n_classes == 2 else n_classes
-        spacing = grid_spacing(data_norm)
-        weights = solve_hinge_by_block(X, codes, n_vectors, C, gap, data_norm, spacing, reserve)
+        weights = solve_hinge_by_block(X, codes, n_vectors, C, gap, data_norm, reserve)
     else:
         weights = np.stack(
             [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]

@@ -1,7 +1,7 @@
-"""Arrays whose memory somebody else keeps, for loops that cut many parts out of them.
+"""Arrays without reference counting, for loops that make many views of them.
 
-For each part of an array that owns its memory, Numba counts one owner more and, at its end, one less: two locked
-operations, which take longer than the work on a part of some numbers.
+For each view of an array that owns its memory, Numba increments a reference count and decrements it at the end: two
+atomic operations, which take longer than the work on a short view.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["borrowed"]
 
 def _without_owner(typingctx, array):
     def generate(context, builder, signature, arguments):
-        found = context.make_array(signature.args[0])(context, builder, arguments[0])
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
         for name in ("meminfo", "parent"):
-            setattr(found, name, cgutils.get_null_value(getattr(found, name).type))
-        return found._getvalue()
+            setattr(view, name, cgutils.get_null_value(getattr(view, name).type))
+        return view._getvalue()
 
     return array(array), generate
 

@@ -1,7 +1,7 @@
-"""Threads that work in one compiled loop together and wait for each other many times a millisecond.
+"""A spin barrier for threads that share one compiled loop and wait for each other many times a millisecond.
 
-Handing a piece of work to a pool takes longer than a step of a small model. So each thread of a team runs the whole
-loop, on its own part of the data, and where one needs what the others have made, all of them meet. Who waits, spins.
+Handing work to a pool takes longer than a step of a small model. So each thread of a team runs the entire loop on its
+share of the data, and all threads meet at a barrier before one reads what others have written. A waiting thread spins.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from privsvm.numerics.compiled.jit import jit_step
 
 __all__ = ["meet", "run_team"]
 
-# Places in the memory of a team, in cache lines of their own: how often anybody has arrived, and whether one gave up.
-_ARRIVALS, _GIVEN_UP, _PLACES = 0, 16, 32
-# Looks at the counter, some tens of nanoseconds each, before the processor is offered to others.
+# Positions in the memory of a team, on separate cache lines: the number of arrivals, and whether a member gave up.
+_ARRIVALS, _GIVEN_UP, _MEMORY_SIZE = 0, 16, 32
+# Spins on the counter, some tens of nanoseconds each, before the thread yields the processor.
 _PATIENCE = 500
 
 _COUNTER = ir.IntType(64)
 _NOTHING = ir.FunctionType(ir.VoidType(), [])
 
 
-def _place(context, builder, signature, arguments):
+def _address(context, builder, signature, arguments):
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(array.data, [arguments[1]])
 
 
-def _add_one(typingctx, meetings, place):
+def _add_one(typingctx, meetings, position):
     def generate(context, builder, signature, arguments):
-        return builder.atomic_rmw("add", _place(context, builder, signature, arguments), _COUNTER(1), "acq_rel")
+        return builder.atomic_rmw("add", _address(context, builder, signature, arguments), _COUNTER(1), "acq_rel")
 
     return types.int64(meetings, types.int64), generate
 
 
-def _look(typingctx, meetings, place):
+def _load_counter(typingctx, meetings, position):
     def generate(context, builder, signature, arguments):
-        return builder.load_atomic(_place(context, builder, signature, arguments), "acquire", 8)
+        return builder.load_atomic(_address(context, builder, signature, arguments), "acquire", 8)
 
     return types.int64(meetings, types.int64), generate
 
@@ -68,14 +68,14 @@ def _give_way(typingctx):
 
 
 _arrive: Any = intrinsic(_add_one)
-_looked: Any = intrinsic(_look)
+_load: Any = intrinsic(_load_counter)
 _rest: Any = intrinsic(_pause)
 _yield: Any = intrinsic(_give_way)
 
 
 @jit_step()
 def meet(meetings, n_members):
-    """Wait until all members have come here as often as this one.
+    """Wait at the barrier until all members have reached it as often as this one.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ def meet(meetings, n_members):
     """
     if n_members == 1:
         return True
-    everybody = (_arrive(meetings, _ARRIVALS) // n_members + 1) * n_members
-    looks = 0
-    while _looked(meetings, _ARRIVALS) < everybody:
-        looks += 1
-        if looks % _PATIENCE == 0:
-            if _looked(meetings, _GIVEN_UP) != 0:
+    target = (_arrive(meetings, _ARRIVALS) // n_members + 1) * n_members
+    n_spins = 0
+    while _load(meetings, _ARRIVALS) < target:
+        n_spins += 1
+        if n_spins % _PATIENCE == 0:
+            if _load(meetings, _GIVEN_UP) != 0:
                 return False
             _yield()
         _rest()
@@ -119,7 +119,7 @@ def run_team(work: Callable[[int, np.ndarray], None], n_members: int) -> None:
     Exception
         What `work` raised; the other members give up at their next meeting.
     """
-    meetings = np.zeros(_PLACES, dtype=np.int64)
+    meetings = np.zeros(_MEMORY_SIZE, dtype=np.int64)
 
     def member(number: int) -> None:
         try:

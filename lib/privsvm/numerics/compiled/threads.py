@@ -16,8 +16,8 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["count_threads", "one_blas_thread", "share_out", "thread_pool", "threads_worth"]
 
-# Work of fewer seconds is done by one thread: to hand parts of it over takes some tens of microseconds where cores are
-# idle, some hundred where they are not (measured).
+# Seconds of work below which one thread does it: handing over work takes tens of microseconds where cores are idle,
+# hundreds where they are not (measured).
 _LEAST_SECONDS = 4e-4
 
 
@@ -60,7 +60,7 @@ def threads_worth(n_threads: int, seconds: float) -> int:
     return n_threads if seconds >= _LEAST_SECONDS else 1
 
 
-# Pools that nobody uses, by number of threads, one of each: to start threads takes ten times as long as to wake them.
+# Idle pools, at most one for each number of threads: starting threads takes ten times as long as waking them.
 _idle: dict[int, ThreadPoolExecutor] = {}
 
 
@@ -87,24 +87,24 @@ def thread_pool(n_threads: int) -> Iterator[ThreadPoolExecutor | None]:
     try:
         yield pool
     except BaseException:
-        # Some of its jobs may be at work.
+        # The pool may still be running jobs.
         pool.shutdown()
         raise
     if _idle.setdefault(n_threads, pool) is not pool:
         pool.shutdown()
 
 
-def share_out(pool: ThreadPoolExecutor | None, task: Callable[..., None], parts: Sequence[tuple[Any, ...]]) -> None:
+def share_out(pool: ThreadPoolExecutor | None, task: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
     """Call a task once for each tuple of arguments: the first here, the others by a pool, if there is one.
 
     Two threads that are woken at the same time may get one core, while this one waits on the other (measured).
     """
     if pool is None:
-        for part in parts:
-            task(*part)
+        for arguments in tasks:
+            task(*arguments)
         return
-    jobs = [pool.submit(task, *part) for part in parts[1:]]
-    task(*parts[0])
+    jobs = [pool.submit(task, *arguments) for arguments in tasks[1:]]
+    task(*tasks[0])
     for job in jobs:
         job.result()
 

@@ -10,9 +10,9 @@ from numba.extending import intrinsic
 
 __all__ = ["BLOCK", "INDEX", "VECTOR", "WIDTH", "ZEROS", "VectorCode", "lane_numbers", "lowest_bit"]
 
-# Numbers of a machine vector.
+# Lanes of a vector register.
 WIDTH = 8
-# Numbers that are compared at a time: one for each bit of a word.
+# Numbers compared at a time: one for each bit of a word.
 BLOCK = 64
 
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -26,24 +26,24 @@ def lane_numbers(*positions: int) -> ir.Constant:
 
 
 class VectorCode:
-    """What an intrinsic writes its instructions with.
+    """Builder of the instructions of an intrinsic.
 
     Parameters
     ----------
     context, builder, signature, arguments
-        As Numba hands them to the code generator of an intrinsic. Arrays are known by their place in the arguments.
+        Arguments of the code generator of a Numba intrinsic. Arrays are numbered by their position in the arguments.
     """
 
     def __init__(self, context, builder, signature, arguments) -> None:
         self.builder = builder
         self.pointers = {}
-        for place, kind in enumerate(signature.args):
+        for position, kind in enumerate(signature.args):
             if isinstance(kind, types.Array):
-                self.pointers[place] = context.make_array(kind)(context, builder, arguments[place]).data
+                self.pointers[position] = context.make_array(kind)(context, builder, arguments[position]).data
 
-    def address(self, array: int, place):
+    def address(self, array: int, position):
         """Address of a number of an array."""
-        return self.builder.gep(self.pointers[array], [place])
+        return self.builder.gep(self.pointers[array], [position])
 
     def load(self, pointer, kind: ir.Type = VECTOR, align: int = 8):
         """Read a vector that is aligned as its numbers are, of so many bytes."""
@@ -71,5 +71,5 @@ def _count_zeros(typingctx, bits):
     return types.int64(types.uint64), generate
 
 
-# ``function(bits)``: place of the lowest bit that is set.
+# ``function(bits)``: position of the lowest set bit.
 lowest_bit: Any = intrinsic(_count_zeros)

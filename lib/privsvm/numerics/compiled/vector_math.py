@@ -31,7 +31,7 @@ LOG2_E = float(np.log2(np.e))
 _SHIFTER_32 = np.float32(1.5 * 2**23)
 _SHIFTER_64 = np.float64(1.5 * 2**52)
 
-# Below these, results are set to the smallest normal numbers instead of running into subnormal ones.
+# Below these arguments, results are the smallest normal numbers instead of subnormal ones.
 _LOWEST_32 = np.float32(-126.0)
 _LOWEST_64 = np.float64(-1022.0)
 

@@ -27,7 +27,7 @@ __all__ = [
     "random_bits",
 ]
 
-# Numbers made at a time: two buffers of them stay in the fastest cache.
+# Numbers made at a time: two buffers of them stay in the L1 cache.
 BUFFER = 1024
 
 ROUNDS = 20
@@ -54,8 +54,8 @@ def _chacha_blocks(rounds: int):
             return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(vector, [0] * _LANES))
 
         def rotated(value, count):
-            left = builder.shl(value, ir.Constant(vector, [count] * _LANES))
-            return builder.or_(left, builder.lshr(value, ir.Constant(vector, [32 - count] * _LANES)))
+            high_bits = builder.shl(value, ir.Constant(vector, [count] * _LANES))
+            return builder.or_(high_bits, builder.lshr(value, ir.Constant(vector, [32 - count] * _LANES)))
 
         lanes = ir.Constant(wide, list(range(_LANES)))
         counters = builder.add(spread(arguments[1], wide), lanes)
@@ -72,18 +72,18 @@ def _chacha_blocks(rounds: int):
                 state[first] = builder.add(state[first], state[second])
                 state[third] = rotated(builder.xor(state[third], state[first]), count)
 
-        # A loop: written out, the rounds would be most of what there is to compile.
+        # A loop, since the unrolled rounds would dominate the compile time.
         with cgutils.for_range(builder, ir.IntType(64)(rounds // 2)):
             state = [builder.load(value) for value in kept]
             for i in range(4):
                 quarter(state, i, 4 + i, 8 + i, 12 + i)
             for i in range(4):
                 quarter(state, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
-            for value, place in zip(state, kept, strict=True):
-                builder.store(value, place)
+            for value, position in zip(state, kept, strict=True):
+                builder.store(value, position)
         for i in range(16):
-            place = builder.add(arguments[4], arguments[4].type(i * _LANES // 2))
-            target = builder.bitcast(builder.gep(out, [place]), vector.as_pointer())
+            position = builder.add(arguments[4], arguments[4].type(i * _LANES // 2))
+            target = builder.bitcast(builder.gep(out, [position]), vector.as_pointer())
             builder.store(builder.add(builder.load(kept[i]), start[i]), target, align=8)
         return context.get_dummy_value()
 
@@ -145,7 +145,7 @@ def _log(value):
     mantissa = _as_float(bits - (exponent << 52))
     s = (mantissa - 1.0) / (mantissa + 1.0)
     z = s * s
-    # 2 artanh(s), |s| < 0.172: what is left out is below 1e-17 of it.
+    # 2 artanh(s), |s| < 0.172: the truncation error is below 1e-17 of it.
     value = 1.0 / 21.0
     value = value * z + 1.0 / 19.0
     value = value * z + 1.0 / 17.0
@@ -184,7 +184,7 @@ def normal_pair(radius_bits, angle_bits):
     # An angle within a quarter turn of 0, and one bit for the sign of the cosine.
     angle = np.float64(turn << np.int64(1)) * _ANGLE_UNIT
     z = angle * angle
-    # Taylor series: what is left out is below 2e-17.
+    # Taylor series: the truncation error is below 2e-17.
     sine, cosine = _S[10], _C[10]
     sine, cosine = sine * z + _S[9], cosine * z + _C[9]
     sine, cosine = sine * z + _S[8], cosine * z + _C[8]

@@ -40,9 +40,9 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 class WordStream(NamedTuple):
     """The key stream of a key, word by word."""
 
-    # 8 uint32.
+    # ChaCha20 key, 8 uint32.
     key: np.ndarray
-    # The next block, and the next word of the buffer.
+    # Next block, and next word of the buffer.
     position: np.ndarray
     bits: np.ndarray
 
@@ -88,7 +88,7 @@ def _happens(stream, numerator, denominator):
     The first trial to fail of trials with probabilities ``fraction / k``, k = 1, 2, ..., is an odd one.
     """
     k = _ONE
-    # What is certain takes no words.
+    # A certain event consumes no random words.
     while (numerator >= denominator or _below(stream, denominator) < numerator) and (
         k == _ONE or _below(stream, k) == _ZERO
     ):
@@ -108,7 +108,7 @@ def _fill_discrete_laplace(stream, scale, out):
             while _happens(stream, _ONE, _ONE):
                 size += scale
             negative = _next_word(stream) & _ONE
-            # Zero is drawn with one sign only, or it would be twice as likely.
+            # Zero is drawn with one sign only: with two it would be twice as likely.
             if negative == _ZERO or size != _ZERO:
                 break
         out[i] = np.int64(_ZERO - size if negative else size)
@@ -118,16 +118,16 @@ def _fill_discrete_laplace(stream, scale, out):
 def _fill_choices(stream, scores, scale, out):
     """Draw a candidate, accept it with probability ``exp((score - best) / scale)``, or draw again with replacement."""
     for i in range(out.shape[0]):
-        own = scores[i]
-        best = own.max()
+        row_scores = scores[i]
+        best = row_scores.max()
         while True:
-            candidate = np.int64(_below(stream, np.uint64(own.shape[0])))
-            missing = np.uint64(best) - np.uint64(own[candidate])
-            whole = missing // scale
-            accepted = _happens(stream, missing - whole * scale, scale)
-            while accepted and whole > _ZERO:
+            candidate = np.int64(_below(stream, np.uint64(row_scores.shape[0])))
+            missing = np.uint64(best) - np.uint64(row_scores[candidate])
+            quotient = missing // scale
+            accepted = _happens(stream, missing - quotient * scale, scale)
+            while accepted and quotient > _ZERO:
                 accepted = _happens(stream, _ONE, _ONE)
-                whole -= _ONE
+                quotient -= _ONE
             if accepted:
                 break
         out[i] = candidate
@@ -233,7 +233,7 @@ def sample_block(key, step, last, first, n_rows, bits, batch):
         for i in range(0, min(BUFFER, n_rows - start), BLOCK):
             drawn = _at_most(bits, i, last)
             if n_rows - start - i < BLOCK:
-                # Words of no row.
+                # Words beyond the last row.
                 drawn &= (_ONE << np.uint64(n_rows - start - i)) - _ONE
             while drawn != _ZERO:
                 batch[count] = start + i + lowest_bit(drawn)
@@ -266,7 +266,7 @@ def sample_rows(key, step, last, n_rows, bits, batch):
     int
         How many there are.
     """
-    # A constant would have its own compiled variant.
+    # Specialisation: a constant would compile a variant of its own.
     return sample_block(key, step, last, np.int64(0), n_rows, bits, batch)
 
 

@@ -1,8 +1,8 @@
 """Fixed-point numbers of any length inside Numba code, with error bounds: logarithm and cosine.
 
 A number is a row of a table of registers, whose entries (uint64) hold 32 bits each, the least significant ones first.
-Of a fixed-point number, the first `places` entries are the fraction and the next one is the integer part. An *ulp* is
-``2^(-32 places)``. Nothing is negative. Products and quotients are truncated, by less than one ulp; sums are exact.
+Of a fixed-point number, the first `n_limbs` entries are the fraction and the next one is the integer part. An *ulp* is
+``2^(-32 n_limbs)``. Nothing is negative. Products and quotients are truncated, by less than one ulp; sums are exact.
 `docs/proofs/exact-noise.md` derives the error bounds.
 
 Registers rather than arrays keep what Numba compiles small.
@@ -30,28 +30,28 @@ __all__ = [
     "subtract",
 ]
 
-# Bits of an entry.
+# Bits of a limb.
 LIMB, MASK = np.uint64(32), np.uint64(2**32 - 1)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 
-# The first registers are work space of the functions below, which may overwrite them.
+# Scratch: the functions below may overwrite the first registers.
 _PRODUCT, _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = range(6)
-# The first register that they leave alone.
+# The first register that they do not overwrite.
 FREE = 6
 
 
 @jit_step()
-def registers(count, places):
+def registers(count, n_limbs):
     """Make a table of zeros for `count` registers of the caller, which are `FREE`, ``FREE + 1``, ..."""
-    return np.zeros((FREE + count, 2 * places + 16), np.uint64)
+    return np.zeros((FREE + count, 2 * n_limbs + 16), np.uint64)
 
 
 @jit_step()
-def set_limbs(x, out, place, low, high):
-    """Set a register to zero but for two entries, from `place` on."""
+def set_limbs(x, out, position, low, high):
+    """Set a register to zero except for two entries, from `position` on."""
     for i in range(x.shape[1]):
         x[out, i] = _ZERO
-    x[out, place], x[out, place + 1] = low, high
+    x[out, position], x[out, position + 1] = low, high
 
 
 @jit_step()
@@ -114,12 +114,12 @@ def multiply(x, a, b, out):
 
 
 @jit_step()
-def multiply_fixed(x, a, b, out, places):
+def multiply_fixed(x, a, b, out, n_limbs):
     """Set ``out = a b`` for fixed-point numbers, truncated; any of them may be the same."""
     multiply(x, a, b, _PRODUCT)
     size = x.shape[1]
     for i in range(size):
-        x[out, i] = x[_PRODUCT, i + places] if i + places < size else _ZERO
+        x[out, i] = x[_PRODUCT, i + n_limbs] if i + n_limbs < size else _ZERO
 
 
 @jit_step()
@@ -148,10 +148,10 @@ def shift_left(x, a, count):
 
 
 @jit_step()
-def _ratio(x, a, b, out, places):
+def _ratio(x, a, b, out, n_limbs):
     """Set ``out = a / b`` for fixed-point numbers, a smaller than b, truncated; `a` is lost."""
     set_limbs(x, out, 0, _ZERO, _ZERO)
-    for i in range(places - 1, -1, -1):
+    for i in range(n_limbs - 1, -1, -1):
         for bit in range(31, -1, -1):
             shift_left(x, a, 1)
             if compare(x, a, b) >= 0:
@@ -160,36 +160,36 @@ def _ratio(x, a, b, out, places):
 
 
 @jit_step()
-def _area_tangent(x, a, out, places):
-    """Set ``out = artanh(a)``, a at most 1/3 and known within 2 ulp; off by at most ``64 places`` ulp.
+def _area_tangent(x, a, out, n_limbs):
+    """Set ``out = artanh(a)``, a at most 1/3 and known within 2 ulp; off by at most ``64 n_limbs`` ulp.
 
     Uses the first, second and third register; `a` may be the first.
     """
     _copy(x, a, _FIRST)
-    multiply_fixed(x, _FIRST, _FIRST, _SECOND, places)
+    multiply_fixed(x, _FIRST, _FIRST, _SECOND, n_limbs)
     _copy(x, _FIRST, out)
     k, done = _ONE, False
     while not done:
-        multiply_fixed(x, _FIRST, _SECOND, _FIRST, places)
+        multiply_fixed(x, _FIRST, _SECOND, _FIRST, n_limbs)
         k += _TWO
         done = _divide(x, _FIRST, k, _THIRD)
         add(x, out, _THIRD, out)
 
 
 @jit_step()
-def minus_logarithm(x, a, exponent, out, places):
+def minus_logarithm(x, a, exponent, out, n_limbs):
     """Set ``out = -ln(a 2^-exponent)`` for a in [1/2, 1), known within 1 ulp, and an integer exponent below ``2^32``.
 
-    Off by at most ``128 places (exponent + 1)`` ulp.
+    Off by at most ``128 n_limbs (exponent + 1)`` ulp.
     """
-    set_limbs(x, _FIFTH, places, _ONE, _ZERO)
+    set_limbs(x, _FIFTH, n_limbs, _ONE, _ZERO)
     add(x, _FIFTH, a, _SECOND)
     subtract(x, _FIFTH, a, _FIRST)
-    _ratio(x, _FIRST, _SECOND, _THIRD, places)
-    _area_tangent(x, _THIRD, out, places)
+    _ratio(x, _FIRST, _SECOND, _THIRD, n_limbs)
+    _area_tangent(x, _THIRD, out, n_limbs)
     # ln 2 = 2 artanh(1 / 3).
     _divide(x, _FIFTH, np.uint64(3), _FIRST)
-    _area_tangent(x, _FIRST, _FOURTH, places)
+    _area_tangent(x, _FIRST, _FOURTH, n_limbs)
     set_limbs(x, _FIRST, 0, np.uint64(exponent), _ZERO)
     multiply(x, _FIRST, _FOURTH, _SECOND)
     add(x, out, _SECOND, out)
@@ -197,12 +197,12 @@ def minus_logarithm(x, a, exponent, out, places):
 
 
 @jit_step()
-def _arc_tangent(x, inverse, out, places):
-    """Set ``out = arctan(1 / inverse)`` for an integer from 5 to 2^15; off by at most ``16 places + 8`` ulp.
+def _arc_tangent(x, inverse, out, n_limbs):
+    """Set ``out = arctan(1 / inverse)`` for an integer from 5 to 2^15; off by at most ``16 n_limbs + 8`` ulp.
 
     Uses the first and second register.
     """
-    set_limbs(x, _FIRST, places, _ONE, _ZERO)
+    set_limbs(x, _FIRST, n_limbs, _ONE, _ZERO)
     _divide(x, _FIRST, inverse, _FIRST)
     _copy(x, _FIRST, out)
     k, done = _ONE, False
@@ -217,26 +217,26 @@ def _arc_tangent(x, inverse, out, places):
 
 
 @jit_step()
-def cosine_parts(x, a, plus, minus, places):
+def cosine_parts(x, a, plus, minus, n_limbs):
     """Set ``plus - minus`` to the cosine of `a` full turns, from 0 to 1/2 and known within 1 ulp.
 
-    Off by at most ``700 places`` ulp.
+    Off by at most ``700 n_limbs`` ulp.
     """
     # Machin: pi / 4 = 4 arctan(1 / 5) - arctan(1 / 239).
-    _arc_tangent(x, np.uint64(5), _THIRD, places)
-    _arc_tangent(x, np.uint64(239), _FOURTH, places)
+    _arc_tangent(x, np.uint64(5), _THIRD, n_limbs)
+    _arc_tangent(x, np.uint64(239), _FOURTH, n_limbs)
     shift_left(x, _THIRD, 2)
     subtract(x, _THIRD, _FOURTH, _THIRD)
-    multiply_fixed(x, _THIRD, a, _THIRD, places)
+    multiply_fixed(x, _THIRD, a, _THIRD, n_limbs)
     shift_left(x, _THIRD, 3)
-    multiply_fixed(x, _THIRD, _THIRD, _THIRD, places)
-    set_limbs(x, _FIRST, places, _ONE, _ZERO)
+    multiply_fixed(x, _THIRD, _THIRD, _THIRD, n_limbs)
+    set_limbs(x, _FIRST, n_limbs, _ONE, _ZERO)
     set_limbs(x, minus, 0, _ZERO, _ZERO)
     _copy(x, _FIRST, plus)
     k, done = _ZERO, False
     while not done:
         k += _TWO
-        multiply_fixed(x, _FIRST, _THIRD, _FIRST, places)
+        multiply_fixed(x, _FIRST, _THIRD, _FIRST, n_limbs)
         done = _divide(x, _FIRST, k * (k - _ONE), _FIRST)
         if k & _TWO:
             add(x, minus, _FIRST, minus)

@@ -18,7 +18,7 @@ from privsvm.digests import canonical_json
 
 __all__ = ["NO_TAPE", "ROUND_UP", "NoiseSource", "Stated", "StepTape", "as_source", "seeded_source", "system_source"]
 
-# A bound or a standard deviation that takes a few operations is off by less.
+# Round-off, with margin, of a bound or a standard deviation that takes a few operations.
 ROUND_UP = 1.0 + 2.0**-50
 
 
@@ -65,7 +65,7 @@ class StepTape(NamedTuple):
 NO_TAPE = StepTape(0, *(np.empty((0, 0), dtype=kind) for kind in (np.int64, np.int64, np.uint8)))
 
 
-# Typed: 1, 1.0 and True are equal, and their texts differ.
+# Typed keys: 1, 1.0 and True are equal, and their texts differ.
 @lru_cache(maxsize=256, typed=True)
 def _text_of(*purpose: str | int) -> bytes:
     """Write what a key is for as JSON. The same few parts are asked for again in every release."""
@@ -101,7 +101,8 @@ class NoiseSource:
     def next_key(self) -> bytes:
         """Return 32 bytes that no other draw uses."""
         self._draws += 1
-        # `_key_of` the draw's number, with its JSON written directly: some methods draw tens of thousands of times.
+        # Fast path of `_key_of` for the draw's number, with its JSON written directly: some methods draw tens of
+        # thousands of times.
         return hmac.digest(self._key, b'["draw",%d]' % self._draws, "sha256")
 
     def rounded_normals(self, sigma: float, size: int) -> np.ndarray:

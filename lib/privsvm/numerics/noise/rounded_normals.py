@@ -46,18 +46,18 @@ __all__ = [
     "rounded_normals",
 ]
 
-# Below the largest, sums with the shifter below are exact; larger noise would be made of slow draws alone.
+# Largest sigma: below it, sums with the shifter are exact; larger noise would need a slow draw each time.
 SMALLEST_SIGMA, LARGEST_SIGMA = 2.0**-20, 2.0**46
 
 _HALF = BUFFER // 2
 _UNIT_ROUND_OFF = 2.0**-53
-# Error of float64, over sigma: shares of the radius, and of what divides by it.
+# Error of float64, relative to sigma: shares of the radius, and of its divisor.
 _BY_RADIUS, _BY_INVERSE, _UNREAD = 24.0 * _UNIT_ROUND_OFF, 3.0 * _UNIT_ROUND_OFF, 2.0**-64
 _SMALLEST_UNIFORM, _SMALLEST_RADIUS = 2.0**-40, 2.0**-20
-# Adding it rounds to an integer.
+# Shifter: adding it rounds to an integer.
 _SHIFTER = 1.5 * 2.0**52
 
-# Places of the long numbers of a first try.
+# Limbs of the long numbers of a first attempt.
 _PLACES = 6
 # Registers.
 _MANTISSA, _TURNS, _LOGARITHM, _PLUS, _MINUS, _SQUARE, _SLACK, _WEIGHT, _LEFT, _RIGHT = range(FREE, FREE + 10)
@@ -67,9 +67,9 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 class RoundedStream(NamedTuple):
     """A stream of rounded normal numbers: its key, the numbers of one buffer, and work space."""
 
-    # 8 uint32.
+    # ChaCha20 key, 8 uint32.
     key: np.ndarray
-    # Which buffer is there; -1 for none. And for which sigma.
+    # Number of the current buffer, -1 for none, and its sigma.
     buffer: np.ndarray
     sigma: np.ndarray
     # The integers, int64.
@@ -125,24 +125,24 @@ def _round(sigma, numbers, errors, cells):
 
 @jit_step()
 def _digits(key, pair, first_word, half, block, out):
-    """Fill `out` with binary digits of a uniform number, 32 at a place, the most significant ones first.
+    """Fill `out` with binary digits of a uniform number, 32 to a limb, the most significant ones first.
 
     They start with those of `first_word`. Those of a refinement follow, 256 bits each: `half` (0 or 1) of the block
     whose counter is the pair's number and whose nonce is that of the refinement, from 1.
     """
     out[0], out[1] = first_word >> LIMB, first_word & MASK
     for i in range(2, out.shape[0]):
-        refinement, place = divmod(i - 2, 8)
-        if place == 0:
+        refinement, position = divmod(i - 2, 8)
+        if position == 0:
             random_bits(key, np.uint64(pair), np.uint64(refinement + 1), block)
         # The first of 16 blocks side by side.
-        out[i] = block[8 * (8 * half + place)] & MASK
+        out[i] = block[8 * (8 * half + position)] & MASK
 
 
 @jit_step()
-def _set_mantissa(x, key, pair, first_word, block, places):
+def _set_mantissa(x, key, pair, first_word, block, n_limbs):
     """Set a register to the mantissa, in [1/2, 1) and truncated, of the radius's number; return minus its exponent."""
-    count, zeros = places + 1, 0
+    count, zeros = n_limbs + 1, 0
     while True:
         digits = np.empty(zeros + count, np.uint64)
         _digits(key, pair, first_word, 0, block, digits)
@@ -154,35 +154,35 @@ def _set_mantissa(x, key, pair, first_word, block, places):
     shift = 0
     while (digits[zeros] << np.uint64(shift)) & np.uint64(2**31) == _ZERO:
         shift += 1
-    # One place more than needed, so that the shift brings in digits.
+    # One limb more than needed, so that the shift brings in digits.
     set_limbs(x, _RIGHT, 0, _ZERO, _ZERO)
     for i in range(count):
-        x[_RIGHT, places - i] = digits[zeros + i]
-    _move_fraction(x, shift, _MANTISSA, places)
+        x[_RIGHT, n_limbs - i] = digits[zeros + i]
+    _move_fraction(x, shift, _MANTISSA, n_limbs)
     return 32 * zeros + shift
 
 
 @jit_step()
-def _move_fraction(x, shift, out, places):
-    """Shift the right register, of one place more than `out`, and truncate it."""
+def _move_fraction(x, shift, out, n_limbs):
+    """Shift the right register, of one limb more than `out`, and truncate it."""
     shift_left(x, _RIGHT, shift)
     set_limbs(x, out, 0, _ZERO, _ZERO)
-    for i in range(places):
+    for i in range(n_limbs):
         x[out, i] = x[_RIGHT, i + 1]
 
 
 @jit_step()
-def _set_turns(x, key, pair, first_word, block, places):
+def _set_turns(x, key, pair, first_word, block, n_limbs):
     """Set a register to twice the angle as a share of a full turn, folded to [0, 1/2] and truncated."""
-    digits = np.empty(places + 1, np.uint64)
+    digits = np.empty(n_limbs + 1, np.uint64)
     _digits(key, pair, first_word, 1, block, digits)
     set_limbs(x, _RIGHT, 0, _ZERO, _ZERO)
-    for i in range(places + 1):
-        x[_RIGHT, places - i] = digits[i]
-    # The first digit, which this drops, is the sign of the cosine.
-    _move_fraction(x, 1, _TURNS, places)
-    if x[_TURNS, places - 1] >= np.uint64(2**31):
-        set_limbs(x, _LEFT, places, _ONE, _ZERO)
+    for i in range(n_limbs + 1):
+        x[_RIGHT, n_limbs - i] = digits[i]
+    # The first digit is dropped: it is the sign of the cosine.
+    _move_fraction(x, 1, _TURNS, n_limbs)
+    if x[_TURNS, n_limbs - 1] >= np.uint64(2**31):
+        set_limbs(x, _LEFT, n_limbs, _ONE, _ZERO)
         subtract(x, _LEFT, _TURNS, _TURNS)
 
 
@@ -223,32 +223,32 @@ def _settled(x, shift, nearest):
 
 
 @jit_step()
-def _set_square(x, key, pair, radius_word, angle_word, second, places):
+def _set_square(x, key, pair, radius_word, angle_word, second, n_limbs):
     """Set registers to the squared normal number and its error bound; return the number, roughly."""
     block = np.empty(128, np.uint64)
-    exponent = _set_mantissa(x, key, pair, radius_word, block, places)
-    _set_turns(x, key, pair, angle_word, block, places)
-    minus_logarithm(x, _MANTISSA, exponent, _LOGARITHM, places)
-    cosine_parts(x, _TURNS, _PLUS, _MINUS, places)
+    exponent = _set_mantissa(x, key, pair, radius_word, block, n_limbs)
+    _set_turns(x, key, pair, angle_word, block, n_limbs)
+    minus_logarithm(x, _MANTISSA, exponent, _LOGARITHM, n_limbs)
+    cosine_parts(x, _TURNS, _PLUS, _MINUS, n_limbs)
     # Twice the squared sine or cosine: 1 -+ the cosine of twice the angle.
-    set_limbs(x, _LEFT, places, _ONE, _ZERO)
+    set_limbs(x, _LEFT, n_limbs, _ONE, _ZERO)
     if second:
         add(x, _LEFT, _MINUS, _LEFT)
         subtract(x, _LEFT, _PLUS, _RIGHT)
     else:
         add(x, _LEFT, _PLUS, _LEFT)
         subtract(x, _LEFT, _MINUS, _RIGHT)
-    multiply_fixed(x, _LOGARITHM, _RIGHT, _SQUARE, places)
-    error = np.uint64(1024 * places) * np.uint64(exponent + 1)
+    multiply_fixed(x, _LOGARITHM, _RIGHT, _SQUARE, n_limbs)
+    error = np.uint64(1024 * n_limbs) * np.uint64(exponent + 1)
     set_limbs(x, _SLACK, 0, error & MASK, error >> LIMB)
     size = 0.0
     for i in range(3):
-        size += np.float64(x[_SQUARE, places - i]) * 2.0 ** (-32.0 * i)
+        size += np.float64(x[_SQUARE, n_limbs - i]) * 2.0 ** (-32.0 * i)
     return np.sqrt(size)
 
 
 @jit()
-def certain_integer(key, pair, radius_word, angle_word, second, sigma, places):
+def certain_integer(key, pair, radius_word, angle_word, second, sigma, n_limbs):
     """Round `sigma` times one number of a pair, with as many digits as it takes.
 
     Parameters
@@ -262,7 +262,7 @@ def certain_integer(key, pair, radius_word, angle_word, second, sigma, places):
         Which number of the pair.
     sigma : float
         From 2^-20 to 2^46.
-    places : int
+    n_limbs : int
         Length of the long numbers to start with, at least 2.
 
     Returns
@@ -272,16 +272,16 @@ def certain_integer(key, pair, radius_word, angle_word, second, sigma, places):
     fraction, exponent = math.frexp(sigma)
     factor = np.uint64(fraction * 2.0**53)
     while True:
-        x = registers(10, places)
-        nearest = np.int64(np.rint(sigma * _set_square(x, key, pair, radius_word, angle_word, second, places)))
+        x = registers(10, n_limbs)
+        nearest = np.int64(np.rint(sigma * _set_square(x, key, pair, radius_word, angle_word, second, n_limbs)))
         set_limbs(x, _LEFT, 0, factor & MASK, factor >> LIMB)
         multiply(x, _LEFT, _LEFT, _WEIGHT)
-        shift = 32 * places - 2 * (exponent - 53) - 2
+        shift = 32 * n_limbs - 2 * (exponent - 53) - 2
         nearest = _settled(x, shift, nearest)
         if nearest >= 0:
             negative = (angle_word >> np.uint64(62 if second else 63)) & _ONE
             return -nearest if negative else nearest
-        places *= 2
+        n_limbs *= 2
 
 
 @jit()
@@ -317,7 +317,7 @@ def fill_rounded_normals(key, first_pair, bits, sigma, numbers, errors, cells):
             pair = i % half
             value = sigma * numbers[i]
             if not abs(value - (value + _SHIFTER - _SHIFTER)) + sigma * errors[pair] < 0.5:
-                # A constant number of places would have its own compiled variant.
+                # Specialisation: a constant number of limbs would compile a variant of its own.
                 cells[i] = certain_integer(
                     key, first_pair + pair, bits[pair], bits[half + pair], i >= half, sigma, np.int64(_PLACES)
                 )  # fmt: skip
@@ -342,7 +342,7 @@ def load_rounded_normals(stream, index, sigma):
     int
         Where in the buffer the integer is.
     """
-    buffer, place = divmod(index, BUFFER)
+    buffer, position = divmod(index, BUFFER)
     if stream.buffer[0] != buffer or stream.sigma[0] != sigma:
         # Eight words a block.
         random_bits(stream.key, np.uint64(buffer * (BUFFER // 8)), np.uint64(0), stream.bits)
@@ -350,12 +350,12 @@ def load_rounded_normals(stream, index, sigma):
             stream.key, buffer * _HALF, stream.bits, sigma, stream.numbers, stream.errors, stream.cells
         )  # fmt: skip
         stream.buffer[0], stream.sigma[0] = buffer, sigma
-    return place
+    return position
 
 
 @jit()
 def _set_rounded_normals(words, sigma, out):
-    # Memory of a compiled function takes less time to get than NumPy's.
+    # Allocation in a compiled function is faster than NumPy's.
     stream = _open_stream(words)
     for start in range(0, out.shape[0], BUFFER):
         load_rounded_normals(stream, start, sigma)

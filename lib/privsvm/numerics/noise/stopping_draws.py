@@ -32,11 +32,11 @@ def _words(key: bytes) -> Callable[[int], int]:
         length = max(1, -(-(bound - 1).bit_length() // 64))
         surplus = 64 * length - (bound - 1).bit_length()
         while True:
-            found = 0
+            number = 0
             for _ in range(length):
-                found = found << 64 | word()
-            if (found := found >> surplus) < bound:
-                return found
+                number = number << 64 | word()
+            if (number := number >> surplus) < bound:
+                return number
 
     return below
 
@@ -103,10 +103,10 @@ def poisson_runs(key: bytes, parameter: float) -> int:
     if not 0.0 < parameter <= 1e6:
         raise ValueError(f"parameter={parameter!r}: must lie above 0 and be at most a million")
     below = _words(key)
-    parts = math.ceil(2.0 * parameter)
-    share = Fraction(parameter) / parts
+    n_terms = math.ceil(2.0 * parameter)
+    share = Fraction(parameter) / n_terms
 
-    def part() -> int:
+    def term() -> int:
         while True:
             number = 0
             while _happens(below, share):
@@ -115,7 +115,7 @@ def poisson_runs(key: bytes, parameter: float) -> int:
                 return number
 
     while True:
-        if runs := sum(part() for _ in range(parts)):
+        if runs := sum(term() for _ in range(n_terms)):
             return runs
 
 

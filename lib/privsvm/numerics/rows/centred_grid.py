@@ -25,7 +25,8 @@ def _set_dense(data, indices, indptr, centre, factors, n_columns, out):
     for i in range(out.shape[0]):
         row = out[i]
         once, again, factor = factors[0, i, 0], factors[0, i, 1], factors[0, i, 2]
-        # Adding 0 makes 0 of -0, as whole numbers have it. 1 / CELLS is a power of two: to multiply is to divide.
+        # Negative zero: adding 0 turns -0 into 0, as in whole numbers. 1 / CELLS is a power of two, so that multiplying
+        # equals dividing.
         for j in range(centre.shape[0]):
             row[j] = np.trunc((0.0 - centre[j]) * once * again * factor) + 0.0
         for e in range(indptr[i], indptr[i + 1]):
@@ -82,15 +83,15 @@ class CentredCells:
     def nbytes(self) -> int:
         """Bytes of what belongs to the rows."""
         sparse = (self.cells.data, self.cells.indices, self.cells.indptr)
-        return sum(part.nbytes for part in (*sparse, *self.factors, *self.columns) if part is not None)
+        return sum(array.nbytes for array in (*sparse, *self.factors, *self.columns) if array is not None)
 
     def __getitem__(self, rows: np.ndarray) -> CentredCells:
         """Rows by their numbers."""
         return dataclasses.replace(
             self,
             cells=self.cells[rows],
-            factors=tuple(part[rows] for part in self.factors),
-            columns=tuple(None if part is None else part[rows] for part in self.columns),
+            factors=tuple(array[rows] for array in self.factors),
+            columns=tuple(None if array is None else array[rows] for array in self.columns),
         )
 
     def toarray(self) -> np.ndarray:

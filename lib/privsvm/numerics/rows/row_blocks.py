@@ -1,4 +1,4 @@
-"""Rows that are read block by block, from files or from memory: what is done with them needs no more than a block.
+"""Rows that are read block by block, from files or from memory, so that memory holds only a few blocks.
 
 A source reads rows between two row numbers. `RowsByBlock` are the rows of a source after steps that map each row by
 itself, and sums over them in whole numbers. Such sums are the same bits for any size of blocks, any number of threads
@@ -43,15 +43,15 @@ __all__ = [
     "open_rows",
 ]
 
-# Numbers of a block as it is read, and of the pieces of it that are worked on, in their widest form.
+# Numbers of a block that is read, and of the pieces of it that are worked on, in their widest form.
 _READ_NUMBERS, _WORK_NUMBERS = 2**20, 2**19
-# Files of more than this share of the machine's memory are read past Linux's cache.
+# Direct I/O: files of more than this share of the machine's memory bypass the page cache.
 _CACHED_SHARE = 0.5
-# Blocks that are read ahead, and threads that read: with one, the disk waits for the processor.
+# Blocks read ahead, and reading threads: with one, the disk waits for the processor.
 _AHEAD, _READERS = 2, 2
-# Memory for what steps make of rows in memory; whole numbers of up to 24 bits are held in single precision.
+# Memory for the results of steps on rows in memory; whole numbers of up to 24 bits are stored in single precision.
 _KEPT_BYTES = 2**30
-# Work space of words for sampling has so many numbers: blocks begin at multiples of it.
+# Alignment of blocks: the sampling's work space has so many words.
 _MULTIPLE = 1024
 
 
@@ -123,8 +123,8 @@ class ArrayBlocks(RowBlocks):
         self._X = X
 
     def read(self, start: int, stop: int) -> Any:
-        part = self._X[start:stop]
-        return np.ascontiguousarray(part, dtype=np.float64) if isinstance(part, np.ndarray) else part
+        rows = self._X[start:stop]
+        return np.ascontiguousarray(rows, dtype=np.float64) if isinstance(rows, np.ndarray) else rows
 
 
 class NpyBlocks(RowBlocks):
@@ -142,11 +142,11 @@ class NpyBlocks(RowBlocks):
 
     def __init__(self, path: Any, labels: Any = None, block_rows: int | None = None) -> None:
         self._path = str(path)
-        found = _mapped_npy(path, "bfiu")
-        if found.ndim != 2 or not found.flags.c_contiguous:
-            raise PrivSVMError(f"{path}: holds an array of shape {found.shape}; must be rows (n, d) in C order")
-        super().__init__(found.shape, block_rows)
-        self._offset, self._kind = int(found.offset), found.dtype
+        array = _mapped_npy(path, "bfiu")
+        if array.ndim != 2 or not array.flags.c_contiguous:
+            raise PrivSVMError(f"{path}: holds an array of shape {array.shape}; must be rows (n, d) in C order")
+        super().__init__(array.shape, block_rows)
+        self._offset, self._kind = int(array.offset), array.dtype
         if labels is not None:
             self.labels = _mapped_npy(labels, "bfiuUS")
             if self.labels.shape != self.shape[:1]:
@@ -156,27 +156,27 @@ class NpyBlocks(RowBlocks):
 
     def read(self, start: int, stop: int) -> np.ndarray:
         row_bytes = self.shape[1] * self._kind.itemsize
-        place, size = self._offset + start * row_bytes, (stop - start) * row_bytes
+        offset, size = self._offset + start * row_bytes, (stop - start) * row_bytes
         view = None
         if self._offset + self.shape[0] * row_bytes > _memory() * _CACHED_SHARE:
-            # Not every file system can.
+            # Not every file system supports direct I/O.
             with contextlib.suppress(OSError):
-                view = _bytes_at(self._path, place, size, past_cache=True)
+                view = _bytes_at(self._path, offset, size, past_cache=True)
         if view is None:
-            view = _bytes_at(self._path, place, size)
+            view = _bytes_at(self._path, offset, size)
         if len(view) < size:
             raise PrivSVMError(f"{self._path}: ends within row {start + len(view) // max(row_bytes, 1)}")
         return np.ndarray((stop - start, self.shape[1]), dtype=self._kind, buffer=view).astype(np.float64)
 
 
 class _Buffer(threading.local):
-    """Memory that a thread reads into, again and again: fresh memory costs as much as reading."""
+    """A read buffer that each thread reuses: allocating fresh memory costs as much as reading."""
 
     def __init__(self) -> None:
         self.held = memoryview(b"")
 
     def of(self, size: int) -> memoryview:
-        """Return the thread's memory of so many bytes, which begins at a page. A copy of this process has its own."""
+        """Return the thread's page-aligned memory of so many bytes. A forked process has its own."""
         if len(self.held) < size:
             self.held = aligned_bytes(size, mmap.PAGESIZE).data
         return self.held[:size]
@@ -187,7 +187,7 @@ _BUFFER = _Buffer()
 
 @functools.cache
 def _memory() -> float:
-    """Bytes of memory of this machine; infinitely many where it does not say."""
+    """Return the bytes of memory of this machine; infinity where that is unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -195,37 +195,37 @@ def _memory() -> float:
 
 
 def _past_cache(path: str, flags: int) -> int:
-    """Open a file to read it past the cache of Linux, which costs processor time and gives nothing if it is small."""
+    """Open a file for direct I/O: the page cache costs processor time, and does not help files larger than it."""
     return os.open(path, flags | getattr(os, "O_DIRECT", 0))
 
 
-def _bytes_at(path: str, place: int, size: int, past_cache: bool = False) -> memoryview:
+def _bytes_at(path: str, offset: int, size: int, past_cache: bool = False) -> memoryview:
     """Read so many bytes of a file, fewer at its end, into this thread's memory; the next call overwrites them."""
-    # Past the cache, places, lengths and memory begin and end at pages.
+    # Direct I/O: offsets, lengths and memory must be multiples of a page.
     unit = mmap.PAGESIZE if past_cache else 1
-    skipped = place % unit
+    skipped = offset % unit
     view, done = _BUFFER.of(-(-(skipped + size) // unit) * unit), 0
     with open(path, "rb", buffering=0, opener=_past_cache if past_cache else None) as file:
-        file.seek(place - skipped)
+        file.seek(offset - skipped)
         while done < skipped + size and (count := file.readinto(view[done:])):
             done += count
     return view[skipped : max(skipped, min(done, skipped + size))]
 
 
 def _line(error: Exception) -> str:
-    """Return what a library says of a file, in one line."""
+    """Return a library's error message in one line."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _mapped_npy(path: Any, kinds: str) -> Any:
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    # NumPy hands the file's head to Python's own parser.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    # NumPy parses the file's header with Python's own parser.
     except (OSError, ValueError, EOFError, TypeError, OverflowError, SyntaxError, tokenize.TokenError) as error:
         raise PrivSVMError(f"{path}: cannot be read as .npy ({_line(error)}); write it with numpy.save") from None
-    if not isinstance(found, np.memmap) or found.dtype.kind not in kinds:
-        raise PrivSVMError(f"{path}: holds {getattr(found, 'dtype', 'no array')}; must be one array of plain values")
-    return found
+    if not isinstance(array, np.memmap) or array.dtype.kind not in kinds:
+        raise PrivSVMError(f"{path}: holds {getattr(array, 'dtype', 'no array')}; must be one array of plain values")
+    return array
 
 
 class ParquetBlocks(RowBlocks):
@@ -252,19 +252,19 @@ class ParquetBlocks(RowBlocks):
         n_rows = 0
         for file in files:
             with _readable(file):
-                found = parquet.ParquetFile(file)
-            if names and found.schema_arrow.names != names:
+                parquet_file = parquet.ParquetFile(file)
+            if names and parquet_file.schema_arrow.names != names:
                 raise PrivSVMError(f"{file}: its columns are not those of {files[0]}")
-            names = found.schema_arrow.names
-            _check_columns(file, found.schema_arrow, label)
+            names = parquet_file.schema_arrow.names
+            _check_columns(file, parquet_file.schema_arrow, label)
             with _readable(file):
-                for number in range(found.metadata.num_row_groups):
+                for number in range(parquet_file.metadata.num_row_groups):
                     self._groups.append((n_rows, str(file), number))
-                    n_rows += found.metadata.row_group(number).num_rows
-            found.close()
+                    n_rows += parquet_file.metadata.row_group(number).num_rows
+            parquet_file.close()
         self._names = [name for name in names if name != label]
         super().__init__((n_rows, len(self._names)), block_rows)
-        # The group that was read last: blocks and groups need not have the same ends.
+        # Last row group that was read: blocks and groups need not have the same ends.
         self._last: tuple[int, np.ndarray] | None = None
         if label is not None:
             if not self._groups:
@@ -291,10 +291,10 @@ class ParquetBlocks(RowBlocks):
             if group[0] >= stop:
                 break
             last = self._last
-            part = last[1] if last is not None and last[0] == index else self._columns(group, self._names)
-            self._last = (index, part)
+            group_rows = last[1] if last is not None and last[0] == index else self._columns(group, self._names)
+            self._last = (index, group_rows)
             low, high = max(start, group[0]), min(stop, ends[index])
-            rows[low - start : high - start] = part[low - group[0] : high - group[0]]
+            rows[low - start : high - start] = group_rows[low - group[0] : high - group[0]]
         return rows
 
 
@@ -374,12 +374,12 @@ class Table:
     codes: np.ndarray
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        found: np.ndarray = self.table[self.codes[rows]]
-        return found
+        values: np.ndarray = self.table[self.codes[rows]]
+        return values
 
 
 def _widened(values: np.ndarray) -> np.ndarray:
-    """Codes, which may be held in one byte each, as int64; others stay."""
+    """Return codes, which may be stored in one byte each, as int64; other values unchanged."""
     return values.astype(np.int64) if values.dtype.kind in "iu" else values
 
 
@@ -390,13 +390,13 @@ def _checked(rows: Any) -> Any:
     return rows
 
 
-def _added(total: Any, part: Any) -> Any:
+def _added(total: Any, addend: Any) -> Any:
     """Add up sums: arrays of int64, or tuples of those."""
     if total is None:
-        return part
-    if isinstance(part, tuple):
-        return tuple(_added(one, other) for one, other in zip(total, part, strict=True))
-    return total + part
+        return addend
+    if isinstance(addend, tuple):
+        return tuple(_added(one, other) for one, other in zip(total, addend, strict=True))
+    return total + addend
 
 
 def _taken(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
@@ -406,7 +406,7 @@ def _taken(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
 
 
 def _ready(rows: Any) -> Any:
-    """Rows as functions take them: dense. What steps make of rows and more than rows stays."""
+    """Return rows as functions take them: dense arrays; tuples, which some steps return, unchanged."""
     return rows if isinstance(rows, tuple) else dense_rows(rows)
 
 
@@ -416,28 +416,37 @@ def _pieces(start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
         yield low, min(low + size, stop)
 
 
-def _sum_of_block(
-    rows: Any, start: int, aligned: tuple[Any, ...], steps: Any, width: int, function: Any, arguments: tuple[Any, ...]
-) -> Any:
-    """Sum over the rows of a block, piece by piece; `aligned` belongs to the block."""
-    total = None
-    for low, high in _pieces(0, rows.shape[0], width):
-        made = _ready(_taken(_checked(rows[low:high]), steps))
-        total = _added(total, function(made, *(_widened(own[low:high]) for own in aligned), *arguments, start + low))
-    return total
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Summand:
+    """A function that is summed over rows after steps; see `RowsByBlock.total`. Workers get a pickled copy."""
+
+    steps: tuple[Callable[[Any], Any], ...]
+    width: int
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def of(self, rows: Any, aligned: tuple[Any, ...], first: int) -> Any:
+        """Evaluate at rows after the steps, with the values `aligned` to them; `first` is the first row's number."""
+        return self.function(_ready(rows), *map(_widened, aligned), *self.arguments, first)
+
+    def of_block(self, rows: Any, start: int, aligned: tuple[Any, ...]) -> Any:
+        """Sum over the rows of a block, piece by piece; `aligned` belongs to the block."""
+        total = None
+        for low, high in _pieces(0, rows.shape[0], self.width):
+            piece = _taken(_checked(rows[low:high]), self.steps)
+            total = _added(total, self.of(piece, tuple(values[low:high] for values in aligned), start + low))
+        return total
 
 
-def _sum_of_source(
-    source: RowBlocks, start: int, stop: int, aligned: Any, steps: Any, width: int, function: Any, arguments: Any
-) -> Any:
-    """Read a block and sum over it: what a worker does."""
-    return _sum_of_block(source.read(start, stop), start, aligned, steps, width, function, arguments)
+def _sum_of_source(source: RowBlocks, start: int, stop: int, aligned: tuple[Any, ...], summand: _Summand) -> Any:
+    """Read a block and sum over it, on a worker."""
+    return summand.of_block(source.read(start, stop), start, aligned)
 
 
 def _single(array: Any) -> Any:
-    """Whole numbers of rows in single precision, where they are the same; other arrays as they are."""
+    """Convert rows to single precision where that is exact; return other arrays unchanged."""
     if isinstance(array, tuple):
-        return tuple(_single(part) for part in array)
+        return tuple(_single(item) for item in array)
     if not isinstance(array, np.ndarray) or array.ndim != 2:
         return array
     single = array.astype(np.float32)
@@ -446,12 +455,12 @@ def _single(array: Any) -> Any:
 
 def _double(array: Any) -> Any:
     if isinstance(array, tuple):
-        return tuple(_double(part) for part in array)
+        return tuple(_double(item) for item in array)
     return array.astype(np.float64, copy=False) if isinstance(array, np.ndarray) else array
 
 
 def _bytes(array: Any) -> int:
-    return sum(_bytes(part) for part in array) if isinstance(array, tuple) else int(array.nbytes)
+    return sum(_bytes(item) for item in array) if isinstance(array, tuple) else int(array.nbytes)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -502,7 +511,7 @@ class RowsByBlock:
         return dataclasses.replace(self, n_threads=n_threads)
 
     def keep(self) -> RowsByBlock:
-        """Hold what the steps make of rows in memory, of as many rows as have room, so that they are made once."""
+        """Cache the results of the steps, for as many rows as fit into memory, so that they are computed once."""
         if not self.source.in_memory or self.source.client is not None:
             return self
         kept: list[tuple[int, int, Any]] = []
@@ -526,8 +535,8 @@ class RowsByBlock:
         """Sum of whole numbers over the rows (d,), as int64; as NumPy's method."""
         if axis != 0 or dtype is not np.int64:
             raise ValueError(f"axis={axis!r}, dtype={dtype!r}: sums go over rows, in int64")
-        found: np.ndarray = self.total(_sum_of_rows)
-        return found
+        sums: np.ndarray = self.total(_sum_of_rows)
+        return sums
 
     def total(self, function: Callable[..., Any], *aligned: Any, arguments: tuple[Any, ...] = ()) -> Any:
         """Sum a function of rows over all of them.
@@ -547,26 +556,27 @@ class RowsByBlock:
         ndarray or tuple of ndarray
             Sums that do not fit into int64 wrap around.
         """
+        summand = _Summand(self.steps, self.width, function, arguments)
         if self.shape[0] == 0:
-            empty = _ready(_taken(np.empty((0, self.source.shape[1])), self.steps))
-            return function(empty, *(_widened(own[0:0]) for own in aligned), *arguments, 0)
+            empty = _taken(np.empty((0, self.source.shape[1])), self.steps)
+            return summand.of(empty, tuple(values[0:0] for values in aligned), 0)
         if self.source.client is not None:
-            return self._by_workers(function, aligned, arguments)
+            return self._by_workers(summand, aligned)
         if self.source.in_memory:
-            return self._from_memory(function, aligned, arguments)
-        return self._read_ahead(function, aligned, arguments)
+            return self._from_memory(summand, aligned)
+        return self._read_ahead(summand, aligned)
 
-    def _from_memory(self, function: Any, aligned: Any, arguments: Any) -> Any:
-        places = {(first, end): made for first, end, made in self.kept}
+    def _from_memory(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
+        kept = {(first, end): made for first, end, made in self.kept}
 
         def work(piece: tuple[int, int]) -> Any:
             low, high = piece
-            made = places.get(piece)
+            made = kept.get(piece)
             if made is None:
                 made = _taken(_checked(self.source.read(low, high)), self.steps)
             else:
                 made = _taken(_double(made), self.steps[self.kept_steps :])
-            return function(_ready(made), *(_widened(own[low:high]) for own in aligned), *arguments, low)
+            return summand.of(made, tuple(values[low:high] for values in aligned), low)
 
         pieces = list(_pieces(0, self.shape[0], self.width))
         if self.n_threads == 1 or len(pieces) == 1:
@@ -574,18 +584,17 @@ class RowsByBlock:
         with ThreadPoolExecutor(self.n_threads) as pool:
             return functools.reduce(_added, pool.map(work, pieces))
 
-    def _read_ahead(self, function: Any, aligned: Any, arguments: Any) -> Any:
-        """Blocks are read by some threads while others work on those before."""
+    def _read_ahead(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
+        """Sum over a file: some threads read blocks while others work on the blocks before."""
         total = None
         waiting: collections.deque[Future[Any]] = collections.deque()
         with ThreadPoolExecutor(_READERS) as reader, ThreadPoolExecutor(self.n_threads) as workers:
-            # Blocks that are in memory: those read ahead, and those that are worked on.
+            # Limit on blocks in memory: those read ahead, and those that are worked on.
             room = threading.Semaphore(_AHEAD + self.n_threads)
 
             def work(read: Future[Any], start: int, stop: int) -> Any:
                 try:
-                    own = tuple(one[start:stop] for one in aligned)
-                    return _sum_of_block(read.result(), start, own, self.steps, self.width, function, arguments)
+                    return summand.of_block(read.result(), start, tuple(values[start:stop] for values in aligned))
                 finally:
                     room.release()
 
@@ -604,7 +613,7 @@ class RowsByBlock:
                     future.cancel()
         return total
 
-    def _by_workers(self, function: Any, aligned: Any, arguments: Any) -> Any:
+    def _by_workers(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
         client = self.source.client
         source = _copy_of(self.source)
         source.client, source.labels = None, None
@@ -614,11 +623,8 @@ class RowsByBlock:
                 source,
                 start,
                 stop,
-                tuple(own[start:stop] for own in aligned),
-                self.steps,
-                self.width,
-                function,
-                arguments,
+                tuple(values[start:stop] for values in aligned),
+                summand,
                 pure=False,
             )
             for start, stop in self.source.blocks()
@@ -637,29 +643,29 @@ def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], no
     """
     if source.shape[0] == 0:
         return none
-    found = np.empty((source.shape[0], *none.shape[1:]), dtype=none.dtype)
+    results = np.empty((source.shape[0], *none.shape[1:]), dtype=none.dtype)
     blocks = list(source.blocks())
     if source.client is not None:
         alone = _copy_of(source)
         alone.client, alone.labels = None, None
         jobs = [source.client.submit(_of_block, alone, *block, function, pure=False) for block in blocks]
         for (start, stop), job in zip(blocks, jobs, strict=True):
-            found[start:stop] = job.result()
+            results[start:stop] = job.result()
             job.release()
-        return found
+        return results
     with ThreadPoolExecutor(1) as reader:
         ahead = reader.submit(source.read, *blocks[0])
         for (start, stop), following in zip(blocks, [*blocks[1:], None], strict=True):
             rows = _checked(ahead.result())
             if following is not None:
                 ahead = reader.submit(source.read, *following)
-            found[start:stop] = function(rows)
-    return found
+            results[start:stop] = function(rows)
+    return results
 
 
 def _of_block(source: RowBlocks, start: int, stop: int, function: Any) -> np.ndarray:
-    found: np.ndarray = function(_checked(source.read(start, stop)))
-    return found
+    result: np.ndarray = function(_checked(source.read(start, stop)))
+    return result
 
 
 def _sum_of_rows(rows: np.ndarray, first: int) -> np.ndarray:
@@ -669,8 +675,8 @@ def _sum_of_rows(rows: np.ndarray, first: int) -> np.ndarray:
 
 def dense_rows(rows: Any) -> np.ndarray:
     """Return rows as an array: sparse ones, and those that are held in a form of their own."""
-    found: np.ndarray = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    return found
+    array: np.ndarray = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    return array
 
 
 def is_by_block(rows: Any) -> bool:
@@ -690,5 +696,5 @@ def _step(step: Callable[..., Any], arguments: tuple[Any, ...], rows: Any) -> An
 
 
 def dense_bytes(X: Any, n_features: int | None = None) -> int:
-    """Bytes of rows as a dense table of float64."""
+    """Return the bytes of rows as a dense table of float64."""
     return math.prod((X.shape[0], X.shape[1] if n_features is None else n_features)) * 8

@@ -22,7 +22,7 @@ from privsvm.numerics.compiled.vector_math import maximum
 __all__ = ["BITS", "LARGEST_BITS", "grid_rows", "grid_spacing", "squared_bound"]
 
 # The spacing is the power of two at or below the norm, divided by 2^BITS: a row loses less than sqrt(d) 2^-26 of the
-# norm, and single numbers of it can be squared and summed in 64 bits.
+# norm, and its numbers can be squared and summed in 64 bits.
 BITS = 26
 # Halves of whole numbers below 2^41 fit into 21 bits, and their squares into 42: sums of squares are held in two words,
 # the lower one of 42 bits.
@@ -30,7 +30,7 @@ LARGEST_BITS = 40
 _HALF = 21
 # For numbers below 2^27, one word holds the sum of so many squares; and the sums of so many halves' products.
 _SHORT, _SHORT_BLOCK, _LONG_BLOCK = 27, 256, 2**16
-# A row that is too long, by round-off, is shrunk by this much at a time.
+# Round-off: a row that is too long is shrunk by this factor at a time.
 _SHRINK = 1.0 - 2.0**-30
 
 
@@ -102,11 +102,11 @@ def _set_grid_rows(values, starts, ratio, norm_exponent, spacing_exponent, bound
         for j in range(first, end):
             largest = maximum(largest, abs(values[j]))
         exponent = math.frexp(largest)[1]
-        # All numbers are below the spacing.
+        # All numbers of the row are below the spacing.
         if largest == 0.0 or exponent <= spacing_exponent:
             out[first:end] = 0.0
             continue
-        # Exact, but for numbers that are too small to leave anything on the grid: the largest becomes 1/2 to 1.
+        # Exact, except for numbers too small to leave anything on the grid: the largest becomes 1/2 to 1.
         scale = math.ldexp(1.0, -exponent)
         factor = np.inf
         if exponent <= norm_exponent:

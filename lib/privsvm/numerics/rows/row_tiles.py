@@ -33,7 +33,7 @@ class _Tile(VectorCode):
     """Instructions for tiles of eight rows."""
 
     def numbers(self, row, j):
-        """Eight numbers of a row from place `j` on, in double precision."""
+        """Eight numbers of a row from position `j` on, in double precision."""
         pointer = self.builder.gep(row, [j])
         if row.type.pointee == VECTOR.element:
             return self.load(pointer)
@@ -44,7 +44,7 @@ class _Tile(VectorCode):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
-        # To read data, into the second fastest cache.
+        # Arguments of the prefetch: read, L2 cache, data.
         self.builder.call(function, [self.builder.bitcast(pointer, byte), word(0), word(2), word(1)])
 
     def row_sums(self, vectors):
@@ -69,21 +69,21 @@ class _Tile(VectorCode):
         full = builder.and_(builder.sub(high, low), INDEX(-WIDTH))
         with cgutils.for_range_slice(builder, low, builder.add(low, full), INDEX(WIDTH), intp=INDEX) as (j, _):
             body(j, None)
-        left = builder.sub(builder.sub(high, low), full)
-        with builder.if_then(builder.icmp_signed("!=", left, INDEX(0))):
+        remaining = builder.sub(builder.sub(high, low), full)
+        with builder.if_then(builder.icmp_signed("!=", remaining, INDEX(0))):
             lanes = ir.VectorType(INDEX, WIDTH)
-            known = self.spread(builder.sub(INDEX(WIDTH), left), lanes)
-            fresh = builder.icmp_signed(">=", ir.Constant(lanes, list(range(WIDTH))), known)
+            n_old = self.spread(builder.sub(INDEX(WIDTH), remaining), lanes)
+            fresh = builder.icmp_signed(">=", ir.Constant(lanes, list(range(WIDTH))), n_old)
             body(builder.sub(high, INDEX(WIDTH)), fresh)
 
 
 def _score_tile(n_vectors: int):
-    """Build ``function(X, starts, W, start, stride, low, high, z, place)``: z += X W' for eight rows."""
+    """Build ``function(X, starts, W, start, stride, low, high, z, position)``: z += X W' for eight rows."""
 
     def generate(context, builder, signature, arguments):
         tile = _Tile(context, builder, signature, arguments)
         X, starts, W, z = 0, 1, 2, 7
-        start, stride, low, high, place = (arguments[i] for i in (3, 4, 5, 6, 8))
+        start, stride, low, high, position = (arguments[i] for i in (3, 4, 5, 6, 8))
         rows = [tile.address(X, builder.load(tile.address(starts, INDEX(r)))) for r in range(ROWS)]
         vectors = [tile.address(W, builder.add(start, builder.mul(stride, INDEX(k)))) for k in range(n_vectors)]
         sums = [[cgutils.alloca_once(builder, VECTOR) for _ in range(ROWS)] for _ in vectors]
@@ -102,16 +102,16 @@ def _score_tile(n_vectors: int):
 
         tile.blocks(low, high, body)
         for k, column in enumerate(sums):
-            target = tile.address(z, builder.add(place, INDEX(k * ROWS)))
-            found = tile.row_sums([builder.load(total) for total in column])
-            tile.store(builder.fadd(tile.load(target), found), target)
+            target = tile.address(z, builder.add(position, INDEX(k * ROWS)))
+            sums_of_rows = tile.row_sums([builder.load(total) for total in column])
+            tile.store(builder.fadd(tile.load(target), sums_of_rows), target)
         return context.get_dummy_value()
 
     return generate
 
 
 def _add_tile(n_vectors: int, fetches: bool = False):
-    """Build ``function(X, starts, G, start, stride, low, high, h, place)``: G += h' X for eight rows.
+    """Build ``function(X, starts, G, start, stride, low, high, h, position)``: G += h' X for eight rows.
 
     If it fetches, the same features of the rows that start at ``starts[8:]`` are brought near meanwhile.
     """
@@ -119,11 +119,14 @@ def _add_tile(n_vectors: int, fetches: bool = False):
     def generate(context, builder, signature, arguments):
         tile = _Tile(context, builder, signature, arguments)
         X, starts, G, h = 0, 1, 2, 7
-        start, stride, low, high, place = (arguments[i] for i in (3, 4, 5, 6, 8))
+        start, stride, low, high, position = (arguments[i] for i in (3, 4, 5, 6, 8))
         rows = [tile.address(X, builder.load(tile.address(starts, INDEX(r)))) for r in range(ROWS)]
         vectors = [tile.address(G, builder.add(start, builder.mul(stride, INDEX(k)))) for k in range(n_vectors)]
         slopes = [
-            [tile.spread(builder.load(tile.address(h, builder.add(place, INDEX(k * ROWS + r))))) for r in range(ROWS)]
+            [
+                tile.spread(builder.load(tile.address(h, builder.add(position, INDEX(k * ROWS + r)))))
+                for r in range(ROWS)
+            ]
             for k in range(n_vectors)
         ]
 
@@ -150,8 +153,8 @@ def _add_tile(n_vectors: int, fetches: bool = False):
 
 
 def _tile(generate) -> Any:
-    def typed(typingctx, rows, starts, vectors, start, stride, low, high, numbers, place):
-        return types.void(rows, starts, vectors, start, stride, low, high, numbers, place), generate
+    def typed(typingctx, rows, starts, vectors, start, stride, low, high, numbers, position):
+        return types.void(rows, starts, vectors, start, stride, low, high, numbers, position), generate
 
     return intrinsic(typed)
 
@@ -160,7 +163,7 @@ _score_1, _score_2, _score_3 = (_tile(_score_tile(count)) for count in (1, 2, 3)
 _add_1, _add_2, _add_3 = (_tile(_add_tile(count)) for count in (1, 2, 3))
 _fetch_1, _fetch_2, _fetch_3 = (_tile(_add_tile(count, fetches=True)) for count in (1, 2, 3))
 
-# Columns at a time: eight rows of them, and the vectors, stay in the fastest cache.
+# Columns at a time: eight rows of them, and the vectors, stay in the L1 cache.
 _COLUMNS = 256
 
 
@@ -192,11 +195,11 @@ def score_tiles(X, starts, W, n_vectors, n_features, z):
         high = min(low + _COLUMNS, n_features)
         k = 0
         while k < n_vectors:
-            left = n_vectors - k
-            if left == 3 or left > 4:
+            remaining = n_vectors - k
+            if remaining == 3 or remaining > 4:
                 _score_3(X, starts, W, k * n_features, n_features, low, high, z, k * ROWS)
                 k += 3
-            elif left == 1:
+            elif remaining == 1:
                 _score_1(X, starts, W, k * n_features, n_features, low, high, z, k * ROWS)
                 k += 1
             else:
@@ -232,14 +235,14 @@ def add_tiles(X, starts, h, n_vectors, n_features, low, high, G):
         end = min(low + _COLUMNS, high)
         k = 0
         while k < n_vectors:
-            left = n_vectors - k
-            if left == 3 or left > 4:
+            remaining = n_vectors - k
+            if remaining == 3 or remaining > 4:
                 if k == 0:
                     _fetch_3(X, starts, G, 0, n_features, low, end, h, 0)
                 else:
                     _add_3(X, starts, G, k * n_features, n_features, low, end, h, k * ROWS)
                 k += 3
-            elif left == 1:
+            elif remaining == 1:
                 if k == 0:
                     _fetch_1(X, starts, G, 0, n_features, low, end, h, 0)
                 else:

@@ -38,7 +38,7 @@ def unit_rows(X: Any) -> Any:
 
     No norm exceeds 1, in floating point neither.
     """
-    # In two steps, so that no square overflows.
+    # Overflow: in two steps, so that no square overflows.
     if is_sparse(X):
         largest = abs(X).max(axis=1).toarray().ravel() if X.shape[0] else np.zeros(0)
     else:

@@ -34,9 +34,9 @@ __all__ = [
     "sum_rows",
 ]
 
-# Numbers of memory that must follow weights that are not padded, since whole machine vectors are read.
+# Numbers of memory after weights that are not padded, since whole machine vectors are read.
 PADDING = WIDTH
-# Independent sums hide how long one addition takes.
+# Latency hiding: independent sums.
 _SUMS = 2
 
 
@@ -51,8 +51,8 @@ def _entries(generate) -> Any:
             def entry(e):
                 """Value of a number in all lanes, and where the weights of its feature are."""
                 j = builder.sext(builder.load(code.address(1, e)), INDEX)
-                place = builder.add(start, builder.mul(stride, j))
-                return code.spread(builder.load(code.address(0, e))), code.address(4, place)
+                position = builder.add(start, builder.mul(stride, j))
+                return code.spread(builder.load(code.address(0, e))), code.address(4, position)
 
             generate(code, first, end, entry, code.address(7, start))
             return context.get_dummy_value()
@@ -70,11 +70,11 @@ def _score(code, first, end, entry, lanes) -> None:
         value, weights = entry(e)
         builder.store(code.multiply_add(value, code.load(weights), builder.load(total)), total)
 
-    whole = builder.add(first, builder.and_(builder.sub(end, first), INDEX(-_SUMS)))
-    with cgutils.for_range_slice(builder, first, whole, INDEX(_SUMS), intp=INDEX) as (e, _):
+    unrolled_end = builder.add(first, builder.and_(builder.sub(end, first), INDEX(-_SUMS)))
+    with cgutils.for_range_slice(builder, first, unrolled_end, INDEX(_SUMS), intp=INDEX) as (e, _):
         for k, total in enumerate(sums):
             add(builder.add(e, INDEX(k)), total)
-    with cgutils.for_range_slice(builder, whole, end, INDEX(1), intp=INDEX) as (e, _):
+    with cgutils.for_range_slice(builder, unrolled_end, end, INDEX(1), intp=INDEX) as (e, _):
         add(e, sums[0])
     result = builder.load(sums[0])
     for total in sums[1:]:
@@ -136,15 +136,15 @@ def compact(X):
             more_data[:count], more_indices[:count] = data[:count], indices[:count]
             data, indices = more_data, more_indices
         start = i * n_features
-        whole = n_features - n_features % BLOCK
-        for first in range(0, whole, BLOCK):
+        blocks_end = n_features - n_features % BLOCK
+        for first in range(0, blocks_end, BLOCK):
             bits = _not_zero(numbers, start + first)
             while bits != np.uint64(0):
                 j = first + lowest_bit(bits)
                 data[count], indices[count] = numbers[start + j], j
                 count += 1
                 bits &= bits - np.uint64(1)
-        for j in range(whole, n_features):
+        for j in range(blocks_end, n_features):
             if numbers[start + j] != 0.0:
                 data[count], indices[count] = numbers[start + j], j
                 count += 1
@@ -276,9 +276,9 @@ def add_entries(data, indices, first, end, h, n_vectors, high, lanes, G, row):
         Numbers of the vectors for the first feature, then for the second, and so on.
     """
     for k in range(lanes.shape[0]):
-        # Nothing is added to the numbers of the next feature.
+        # Padding: lanes beyond the vectors add zero to the next feature.
         lanes[k] = h[k * ROWS + row] if k < n_vectors else 0.0
-    # A whole machine vector of these would reach into the numbers of feature `high`.
+    # Race: a whole machine vector of these would reach into the numbers of feature `high`.
     inside = end
     while inside > first and (high - indices[inside - 1]) * n_vectors < lanes.shape[0]:
         inside -= 1

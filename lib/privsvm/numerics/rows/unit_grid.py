@@ -16,17 +16,17 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 
 __all__ = ["CELLS", "LONGEST", "unit_cells", "unit_cells_and_factors", "unit_rows_on_grid"]
 
-# Of a length of 1.
+# Grid cells of a unit length.
 CELLS = 2.0**20
-# Norms above this are given as this.
+# Largest norm that is reported.
 LONGEST = 2.0**500
-# A row that is too long, by round-off, is shrunk by this much at a time.
+# Round-off: a row that is too long is shrunk by this factor at a time.
 _SHRINK = 1.0 - 2.0**-30
 _LARGEST_SQUARE = 2**40
-# Bits of a number but for its sign, and those of infinity.
+# Bit masks: all bits except the sign, and the bits of infinity.
 _NO_SIGN, _INFINITE = 2**63 - 1, 0x7FF << 52
-# Rows whose squares are added up at a time.
-_TOGETHER = 4
+# Rows whose squares are summed side by side.
+_SIDE_BY_SIDE = 4
 
 
 @jit_step()
@@ -61,22 +61,22 @@ def _add_squares(values, starts, first, n_rows, once, again, totals):
 
     Four sums side by side take little longer than one, as each addition waits for the one before.
     """
-    together = 0
-    if n_rows == _TOGETHER:
-        together = starts[first + 1] - starts[first]
+    common_length = 0
+    if n_rows == _SIDE_BY_SIDE:
+        common_length = starts[first + 1] - starts[first]
         for r in range(1, n_rows):
-            together = min(together, starts[first + r + 1] - starts[first + r])
+            common_length = min(common_length, starts[first + r + 1] - starts[first + r])
         row_0, row_1 = values[starts[first] :], values[starts[first + 1] :]
         row_2, row_3 = values[starts[first + 2] :], values[starts[first + 3] :]
         total_0, total_1, total_2, total_3 = totals[0], totals[1], totals[2], totals[3]
-        for j in range(together):
+        for j in range(common_length):
             total_0 += _square(row_0[j], once[0], again[0])
             total_1 += _square(row_1[j], once[1], again[1])
             total_2 += _square(row_2[j], once[2], again[2])
             total_3 += _square(row_3[j], once[3], again[3])
         totals[0], totals[1], totals[2], totals[3] = total_0, total_1, total_2, total_3
     for r in range(n_rows):
-        row = values[starts[first + r] + together : starts[first + r + 1]]
+        row = values[starts[first + r] + common_length : starts[first + r + 1]]
         total = totals[r]
         for j in range(row.shape[0]):
             total += _square(row[j], once[r], again[r])
@@ -104,19 +104,19 @@ def _set_row(values, constant, factors, cells):
 def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
     """Set cells, those of the constant feature, norms and factors of rows ``values[starts[i]:starts[i + 1]]``."""
     bits = values.view(np.int64)
-    once, again, totals = np.empty(_TOGETHER), np.empty(_TOGETHER), np.empty(_TOGETHER)
-    exponents = np.empty(_TOGETHER, np.int64)
-    for first in range(0, norms.shape[0], _TOGETHER):
-        n_rows = min(_TOGETHER, norms.shape[0] - first)
+    once, again, totals = np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE)
+    exponents = np.empty(_SIDE_BY_SIDE, np.int64)
+    for first in range(0, norms.shape[0], _SIDE_BY_SIDE):
+        n_rows = min(_SIDE_BY_SIDE, norms.shape[0] - first)
         for r in range(n_rows):
-            own = bits[starts[first + r] : starts[first + r + 1]]
-            once[r], again[r], exponents[r] = _powers(own, constant)
+            row_bits = bits[starts[first + r] : starts[first + r + 1]]
+            once[r], again[r], exponents[r] = _powers(row_bits, constant)
             totals[r] = _square(constant, once[r], again[r])
         _add_squares(values, starts, first, n_rows, once, again, totals)
         for r in range(n_rows):
             i = first + r
             start, end = starts[i], starts[i + 1]
-            # No row, whatever made it: a number that is none has no whole number either.
+            # Zeros, infinities and NaN: such a row becomes a row of zeros.
             if not 0.0 < totals[r] < np.inf:
                 constants[i], norms[i] = 0.0, 0.0
                 factors[i, :] = 0.0

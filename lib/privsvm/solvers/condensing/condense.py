@@ -1,15 +1,15 @@
 """Condensed information: the greedy triples of CI-SVM, exactly and without the matrix of similarities.
 
-The paper's procedure takes, again and again, the most similar pair of the rows that are left, then the row that is most
-similar to both. Followed literally, that is a search through a matrix of n^2 numbers for each of n / 3 triples. Here
-every row keeps a short list of the rows most similar to it, and, where scans are long, the numbers of more rows that
-are near to it; see `privsvm.solvers.condensing.triples` for how they are used.
+The paper's procedure repeatedly takes the most similar pair of the remaining rows, then the row most similar to both.
+Implemented literally, that is a search through a matrix of n^2 numbers for each of n / 3 triples. Here every row has a
+short list of the rows most similar to it, and, where scans are long, the numbers of more rows near it;
+`privsvm.solvers.condensing.triples` describes how they are used.
 
 Two engines make the lists: a k-d tree for few features, and blocks of matrix products for many features or sparse
 rows. Both give the same triples, those of the printed steps; see `privsvm.solvers.condensing.kd_tree` and
 `privsvm.solvers.condensing.similar_rows`.
 
-Equal rows are searched for, and kept in the heap, as one. The one with the smallest number always leaves first.
+Equal rows are searched for, and stored in the heap, as one. The one with the smallest number is removed first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from privsvm.solvers.condensing.similar_rows import (
     candidate_lists,
     meet,
 )
-from privsvm.solvers.condensing.triples import Lists, form_triples
+from privsvm.solvers.condensing.triples import Lists, Search, form_triples
 
 __all__ = [
     "ENGINES",
@@ -52,33 +52,42 @@ __all__ = [
 
 ENGINES = ("tree", "blocks")
 
-# Rows in a list.
+# Constant            unit          value and reason
+# Lists
+# _LIST               rows          of a list.
+# _NEAR_READ          numbers       that a scan reads for each row that the blocks keep as near: most third rows are then
+#                                   certain without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
+# _TILE               rows          and columns of a tile of products.
+# _ROOM               ratio         of the candidates that a row has room for to those that it needs.
+# _SAMPLED            rows          at most of the sample that gives the initial bounds, each _SURE standard deviations
+#                                   lower than expected.
+# Dense or sparse, single or double precision
+# _DENSE_SHARE        share         of nonzeros above which products are of dense rows; so are those of all rows with at
+#                                   most _DENSE_NUMBERS numbers.
+# _BLOCK_NUMBERS      numbers       of a block of products.
+# _COMPUTED_SHARE     share         of similarities computed exactly above which products are in double precision.
+# _FULL_SHARE         share         of nonzeros above which rows store their zeros, too.
+# Costs on one thread, fitted to 60 random shapes
+# _TREE_FEATURES      features      up to which "auto" considers the tree, by searches for _SAMPLE rows.
+# _MET, _MET_FEATURE  ns            for a row or box that the tree visits, and in addition for each feature.
+# _PAIR, _ROW         ns            for a pair of rows in the blocks, and for each row more than in the tree.
+# _LISTED_PAIR, _LISTED_ROW  ns     for a pair of rows and for a row when all lists are made again, which happens once
+#                                   scans have taken as long.
+# _SCANNED, _SCANNED_NUMBER  ns     for a row that a scan reads, and in addition for each of its numbers.
 _LIST = 12
-# Rows that the blocks keep as near to a row, so that most third rows are certain without a scan: one for so many
-# numbers that a scan reads, but none where these are few; at most so many, and so many of all rows together.
 _NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
-# "auto" takes the tree up to so many features, where the searches for a sample of rows promise that it is faster.
-_TREE_FEATURES = 64
-_SAMPLE = 32
-# Nanoseconds on one thread: of each row or box that the tree meets, and more for each feature; of each pair of rows in
-# the blocks, and what these take for each row besides, more than the tree does. Fitted to 60 random shapes.
-_MET, _MET_FEATURE = 3.3, 0.16
-_PAIR, _ROW = 2.5, 2500.0
-# All lists are made anew when that takes less than the scans since they were made, as fitted to the least total:
-# nanoseconds of a pair of rows and of a row; of each row that a scan looks at, and more for each of its numbers.
-_LISTED_PAIR, _LISTED_ROW = 0.25, 10_000.0
-_SCANNED, _SCANNED_NUMBER = 3.0, 0.3
-# Products are made from dense rows above this share of numbers that are not 0, or where all rows have no more numbers;
-# a block of products has about so many. In single precision, unless more than a share of all similarities must then
-# be computed exactly. Above another share rows hold their zeros, too.
+_TILE, _ROOM = 512, 2
+_SAMPLED, _SURE = 1024, 1.5
 _DENSE_SHARE = 0.02
 _DENSE_NUMBERS = 50_000_000
 _BLOCK_NUMBERS = 4_000_000
-# Rows and columns of a tile of products, and candidates that a row has room for, over those that it wants.
-_TILE, _ROOM = 512, 2
-# Rows that tell what will do, at most, and standard deviations by which such a guess is lower than expected.
-_SAMPLED, _SURE = 1024, 1.5
 _COMPUTED_SHARE, _FULL_SHARE = 0.1, 0.25
+_TREE_FEATURES = 64
+_SAMPLE = 32
+_MET, _MET_FEATURE = 3.3, 0.16
+_PAIR, _ROW = 2.5, 2500.0
+_LISTED_PAIR, _LISTED_ROW = 0.25, 10_000.0
+_SCANNED, _SCANNED_NUMBER = 3.0, 0.3
 
 
 # --- equal rows -----------------------------------------------------------------------------------------------------
@@ -90,15 +99,15 @@ def _hash_rows(indptr, indices, bits, hashes):
     for i in range(hashes.shape[0]):
         value = np.uint64(14695981039346656037)
         for position in range(indptr[i], indptr[i + 1]):
-            for part in (np.uint64(indices[position]), bits[position]):
-                value = (value ^ part) * np.uint64(1099511628211)
+            for word in (np.uint64(indices[position]), bits[position]):
+                value = (value ^ word) * np.uint64(1099511628211)
                 value ^= value >> np.uint64(29)
         hashes[i] = value
 
 
 @jit()
 def _tell_apart(indptr, indices, bits, first):
-    """Make rows their own first copy if they differ from the one they were given."""
+    """Make a row its own first copy if it differs from the assigned one: a hash collision."""
     for i in range(first.shape[0]):
         length = indptr[i + 1] - indptr[i]
         same = length == indptr[first[i] + 1] - indptr[first[i]]
@@ -162,7 +171,7 @@ def feature_weights(X) -> np.ndarray:
         return np.full(d, 1.0 / max(d, 1))
     if scipy.sparse.issparse(X):
         rows = _sorted_rows(X)
-        largest, low, high = (part.toarray().ravel() for part in (abs(rows).max(0), rows.min(0), rows.max(0)))
+        largest, low, high = (extreme.toarray().ravel() for extreme in (abs(rows).max(0), rows.min(0), rows.max(0)))
         stored = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
         held = np.bincount(rows.indices, minlength=d)
     else:
@@ -171,7 +180,7 @@ def feature_weights(X) -> np.ndarray:
         largest = np.maximum(-low, high)
         stored = np.arange(n + 1) * d, np.tile(np.arange(d, dtype=np.int32), n), rows.reshape(-1)
         held = np.count_nonzero(rows, axis=0)
-    # Divided by the largest entry of each feature, so that no square over- or underflows.
+    # Overflow: divided by the largest entry of each feature, so that no square over- or underflows.
     unit = np.where(largest > 0, largest, 1.0)
     missing, varies = n - held, low != high
     mean = _sums_of_powers(*stored, unit, np.zeros(d), 1) / n
@@ -190,10 +199,10 @@ def _sums_of_powers(indptr, indices, data, unit, centre, power):
     """Sum the numbers of each feature that are not 0, or their squares, in the order of the rows."""
     total = np.zeros(unit.shape[0])
     for i in range(indptr.shape[0] - 1):
-        for place in range(indptr[i], indptr[i + 1]):
-            if data[place] != 0.0:
-                k = indices[place]
-                value = data[place] / unit[k] - centre[k]
+        for entry in range(indptr[i], indptr[i + 1]):
+            if data[entry] != 0.0:
+                k = indices[entry]
+                value = data[entry] / unit[k] - centre[k]
                 total[k] += value if power == 1 else value * value
     return total
 
@@ -249,7 +258,7 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
     -------
     ndarray of int (M, 3)
         Row numbers of every group, in the order in which groups are formed: the pair, the smaller number first, then
-        the third row. The last group has the one or two rows that are left, if any, and -1 in place of those it lacks.
+        the third row. The last group has the one or two remaining rows, if any, and -1 for missing members.
 
     Raises
     ------
@@ -274,11 +283,11 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
     m = first.size
     empty = np.diff(rows_of.indptr) == 0
     if distinct.nnz > _FULL_SHARE * m * d and not empty.any():
-        # Sums over rows that hold their zeros are the same, and vectors make them.
+        # Vectorisation: rows that store their zeros have the same sums, by vector instructions.
         indices = np.tile(np.arange(d, dtype=np.int32), m)
         rows_of = SparseRows(d, d * np.arange(m + 1), indices, distinct.toarray().ravel())
     by_tree = engine == "tree" or (engine == "auto" and d <= _TREE_FEATURES and m > 0)
-    tree, places = plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
+    tree, positions = plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
     if by_tree and engine == "auto":
         sample = np.linspace(0, m - 1, _SAMPLE).astype(np.int64)
         met = rows_met(tree, copies, sample, np.empty(_LIST, np.int64), np.empty(_LIST, np.int32))
@@ -289,64 +298,68 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
     n_near = int(min(m * (entries + 10.0) / _NEAR_READ, _NEAR, _NEAR_NUMBERS / max(m, 1)))
     shape = m, n_near if not by_tree and n_near > 2 * length else 0
     near = Near(np.zeros(shape, np.int64), np.zeros(shape, np.int32), np.full(m, -1), np.zeros(m, np.int64))
+    search = Search(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near)
     with one_blas_thread(), thread_pool(n_threads) as pool:
-        spread: Any = pool.map if pool else map
+        map_jobs: Any = pool.map if pool else map
 
-        def do(jobs: Any) -> None:
-            for _ in spread(lambda job: job[0](*job[1:]), jobs):
+        def run_jobs(jobs: Any) -> None:
+            for _ in map_jobs(lambda job: job[0](*job[1:]), jobs):
                 pass
 
-        def renew(left: np.ndarray) -> None:
-            _make_lists(do, distinct, left, rows_of, copies, lists, near)
+        def renew(remaining: np.ndarray) -> None:
+            _make_lists(run_jobs, distinct, remaining, rows_of, copies, lists, near)
 
-        def scanned(n_left: int) -> float:
-            made = n_left * (_LISTED_PAIR * n_left + _LISTED_ROW) / n_threads
-            return made / (_SCANNED + _SCANNED_NUMBER * entries)
+        def scan_budget(n_remaining: int) -> float:
+            renewal = n_remaining * (_LISTED_PAIR * n_remaining + _LISTED_ROW) / n_threads
+            return renewal / (_SCANNED + _SCANNED_NUMBER * entries)
 
         if by_tree:
-            parts = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
-            do((tree_lists, tree, copies, empty, *part, *lists) for part in itertools.pairwise(parts))
-            return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, near)
+            bounds = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
+            run_jobs((tree_lists, tree, copies, empty, *limits, *lists) for limits in itertools.pairwise(bounds))
+            return form_triples(search)
         renew(np.arange(m))
-        return form_triples(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, renew, scanned)
+        return form_triples(search, renew, scan_budget)
 
 
-def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_of, copies, lists, near) -> None:
-    """Make the lists of some of the rows that are left each, from products with all of them.
+def _make_lists(
+    run_jobs: Callable[[Any], None], all_distinct, remaining: np.ndarray, rows_of, copies, lists, near
+) -> None:
+    """Make the lists of the remaining rows from products with all of them.
 
-    A product of two rows serves both. Rows that have too many candidates, or too few, are done once more, alone.
+    A product of two rows serves both. Rows that have too many candidates, or too few, are repeated separately.
     """
-    distinct = all_distinct if left.size == all_distinct.shape[0] else all_distinct[left]
+    distinct = all_distinct if remaining.size == all_distinct.shape[0] else all_distinct[remaining]
     m, d = distinct.shape
     dense = distinct.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
     longest = np.diff(distinct.indptr).max(initial=0)
-    # One of the best may be the row itself.
+    # The row itself may be among the best.
     wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
-    near.counts[left] = -1
+    near.counts[remaining] = -1
 
     def settings(precision: type) -> tuple[Any, float]:
         rows = distinct.astype(precision)
-        # Of products of rows of norm 1, and of rounding them to whole units.
+        # Error of products of rows of norm 1, and of rounding them to whole units.
         return (rows.toarray() if dense else rows), np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE
 
     rows, error = settings(np.float32)
 
-    def product(some: Any, others: Any) -> np.ndarray:
-        found: np.ndarray = (some @ others.T) if dense else (some @ others.T).toarray()
-        return found
+    def product(first: Any, second: Any) -> np.ndarray:
+        products: np.ndarray = (first @ second.T) if dense else (first @ second.T).toarray()
+        return products
 
-    def alone(places: np.ndarray) -> int:
-        return block_lists(product(rows[places], rows), left[places], left, error, rows_of, copies, *lists)
+    def list_separately(positions: np.ndarray) -> int:
+        products = product(rows[positions], rows)
+        return block_lists(products, remaining[positions], remaining, error, rows_of, copies, *lists)
 
-    # Half the digits are enough unless they leave most rows to choose from, as rows of nearly one direction do.
+    # Single precision suffices unless it leaves most rows to choose from, as for nearly parallel rows.
     sample = np.arange(min(_SAMPLE, math.ceil(m / 16)))
-    if alone(sample) > _COMPUTED_SHARE * sample.size * m:
+    if list_separately(sample) > _COMPUTED_SHARE * sample.size * m:
         rows, error = settings(np.float64)
-    # Two products whose order is wrong differ by twice the error, and round-off.
+    # Products in wrong order differ by at most twice the error, plus round-off.
     apart = 2.0 * error + 1e-6
     starts = range(0, m, _TILE)
-    # Most rows need not be looked at if the largest products with a few of them tell what will do. Where they tell
-    # too much, which is rare, the list is made once more.
+    # Initial bounds from the largest products with a sample of rows skip most rows. Where a bound is too high, which is
+    # rare, the list is made once more.
     guesses = np.full(m, -np.inf, rows.dtype)
     sampled = np.linspace(0, m - 1, min(_SAMPLED, m // 4, 8 * math.isqrt(m))).astype(np.int64)
     expected = wanted * sampled.size / max(m, 1)
@@ -357,25 +370,25 @@ def _make_lists(do: Callable[[Any], None], all_distinct, left: np.ndarray, rows_
         guesses[start : start + _TILE] = np.partition(products, -rank, axis=1)[:, -rank]
 
     if rank <= sampled.size // 4:
-        do((guess, start) for start in starts)
+        run_jobs((guess, start) for start in starts)
     room = _ROOM * wanted
     candidates = Candidates(
         np.empty((m, room), rows.dtype), np.empty((m, room), np.int32), np.zeros(m, np.int64), guesses
     )
-    # Two tiles that are searched at the same time have no rows in common.
-    held = [threading.Lock() for _ in starts]
+    # Locks: tiles that are searched at the same time have no rows in common.
+    locks = [threading.Lock() for _ in starts]
 
     def tile(first: int, second: int) -> None:
         products = product(rows[first : first + _TILE], rows[second : second + _TILE])
-        with held[first // _TILE], held[second // _TILE] if second > first else contextlib.nullcontext():
+        with locks[first // _TILE], locks[second // _TILE] if second > first else contextlib.nullcontext():
             meet(products, first, second, wanted, apart, candidates)
 
-    do((tile, first, first + away) for away in starts for first in range(0, m - away, _TILE))
-    given = apart, error, candidates, left, rows_of, copies, *lists, near
-    do((candidate_lists, start, min(start + _TILE, m), *given) for start in starts)
+    run_jobs((tile, first, first + offset) for offset in starts for first in range(0, m - offset, _TILE))
+    arguments = apart, error, candidates, remaining, rows_of, copies, *lists, near
+    run_jobs((candidate_lists, start, min(start + _TILE, m), *arguments) for start in starts)
     crowded = np.flatnonzero(candidates.counts < 0)
     step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(m, 1))))
-    do((alone, crowded[start : start + step]) for start in range(0, crowded.size, step))
+    run_jobs((list_separately, crowded[start : start + step]) for start in range(0, crowded.size, step))
 
 
 def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -414,18 +427,18 @@ def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.nd
         centres.data /= np.repeat(sizes, np.diff(centres.indptr))
     else:
         centres = sums / sizes[:, None]
-    # The two members of a pair come with the smaller number first.
+    # The members of a pair are ordered by number.
     a, b, c = np.where(held, codes[groups], -1).T
     labels = np.where((b == c) & held[:, 2], b, a)
     undecided = np.flatnonzero(held[:, 2] & (a != b) & (a != c) & (b != c))
     if undecided.size:
         members = np.sort(groups[undecided], axis=1)
-        # Nearest to the mean is the corner opposite to the longest side.
+        # The corner nearest to the mean is opposite to the longest side.
         corners = [X[members[:, k]] for k in range(3)]
         largest = max(abs(corner).max() for corner in corners) or 1.0
         corners = [corner / largest for corner in corners]
         sides = np.stack([squared_norms(corners[(k + 1) % 3] - corners[(k + 2) % 3]) for k in range(3)], axis=1)
-        # Round-off must not choose.
+        # Round-off must not decide between equal sides.
         nearest = np.argmax(sides >= sides.max(axis=1, keepdims=True) * (1.0 - 1e-9), axis=1)
         labels[undecided] = codes[members[np.arange(undecided.size), nearest]]
     return centres, labels

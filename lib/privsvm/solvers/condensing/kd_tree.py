@@ -1,7 +1,6 @@
-"""Lists of the rows most similar to a row, exactly, by a k-d tree that rows can be taken out of.
+"""Exact lists of the rows most similar to a row, by a k-d tree that rows can be removed from.
 
-Similarities are those of `privsvm.solvers.condensing.similar_rows`, to the last bit. Eight rows of a leaf are looked at
-together.
+Similarities have the bits of `privsvm.solvers.condensing.similar_rows`. Eight rows of a leaf are compared together.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_code import INDEX, VECTOR, WIDTH, ZEROS, VectorCode
 from privsvm.solvers.condensing.similar_rows import SCALE, UNKNOWN, insert_copies
 
-__all__ = ["Places", "Tree", "plant", "rows_met", "tree_list", "tree_lists", "tree_third"]
+__all__ = ["RowPositions", "Tree", "plant", "rows_met", "tree_list", "tree_lists", "tree_third"]
 
 # Rows in a leaf.
 _LEAF = 48
-# Boxes that wait on the stack of a search, at most.
+# Depth of the stack of a search.
 _DEPTH = 128
 
 
 class Tree(NamedTuple):
-    """A k-d tree that rows can be taken out of."""
+    """A k-d tree that rows can be removed from."""
 
-    # Rows in the tree's order, zeros after them up to a multiple of eight numbers, and their numbers.
+    # Rows in the tree's order, padded with zeros to a multiple of eight numbers, and their numbers.
     rows: np.ndarray
     order: np.ndarray
-    # The rows of the leaves by eight: for each feature, the numbers of eight rows.
+    # Rows of the leaves in tiles of eight: for each feature, the numbers of eight rows.
     tiles: np.ndarray
-    # Of each node: corners of its box, with zeros as rows have; places of its rows, a leaf's first tile, first child
-    # (the second comes next) or -1, number of rows with copies left, and whether a row of zeros is among them.
+    # Nodes: corners of the box, padded like rows; range of rows; a leaf's first tile; first child (the second follows)
+    # or -1; number of rows with copies left; whether a row of zeros is among them.
     low: np.ndarray
     high: np.ndarray
     first: np.ndarray
@@ -47,8 +46,8 @@ class Tree(NamedTuple):
     zeros: np.ndarray
 
 
-class Places(NamedTuple):
-    """Each row's place in the tree's order, and its leaf; each node's parent."""
+class RowPositions(NamedTuple):
+    """Position of each row in the tree's order, and its leaf; parent of each node."""
 
     place_of: np.ndarray
     leaf_of: np.ndarray
@@ -68,11 +67,11 @@ def _products(context, builder, signature, arguments):
     with cgutils.for_range(builder, n_features, intp=INDEX) as loop:
         value = code.spread(builder.load(code.address(q, loop.index)))
         column = code.load(builder.gep(start, [builder.mul(loop.index, INDEX(WIDTH))]))
-        # Rounded after each step, as the product of two rows elsewhere.
+        # Round-off: rounded after each step, as elsewhere, so that similarities have equal bits.
         builder.store(builder.fadd(builder.load(total), builder.fmul(value, column)), total)
-    found = builder.load(total)
-    code.store(found, code.address(out, INDEX(0)))
-    reached = builder.fcmp_ordered(">=", found, code.spread(bound))
+    products = builder.load(total)
+    code.store(products, code.address(out, INDEX(0)))
+    reached = builder.fcmp_ordered(">=", products, code.spread(bound))
     return builder.zext(builder.bitcast(reached, ir.IntType(WIDTH)), INDEX)
 
 
@@ -80,7 +79,8 @@ def _typed_products(typingctx, tiles, tile, q, n_features, bound, out):
     return types.int64(tiles, tile, q, n_features, bound, out), _products
 
 
-# Sets `out` to the products of q with the rows of a tile; returns which are at least `bound`, as bits.
+# ``function(tiles, tile, q, n_features, bound, out)``: sets `out` to the products of q with the rows of a tile; returns
+# as bits which are at least `bound`.
 _products_of_eight: Any = intrinsic(_typed_products)
 
 
@@ -138,10 +138,10 @@ def _set_box(U, order, start, stop, low, high):
 def _split_at_median(U, order, start, stop, feature):
     """Reorder ``order[start:stop]`` so that no row of the first half has a larger value than one of the second."""
     middle = (start + stop) // 2
-    left, right = start, stop - 1
-    while left < right:
-        pivot = U[order[(left + right) // 2], feature]
-        i, j = left, right
+    low, high = start, stop - 1
+    while low < high:
+        pivot = U[order[(low + high) // 2], feature]
+        i, j = low, high
         while i <= j:
             while U[order[i], feature] < pivot:
                 i += 1
@@ -152,9 +152,9 @@ def _split_at_median(U, order, start, stop, feature):
                 i += 1
                 j -= 1
         if middle <= j:
-            right = j
+            high = j
         elif middle >= i:
-            left = i
+            low = i
         else:
             break
     return middle
@@ -186,11 +186,11 @@ def build_tree(U, order, low, high, first, last, parent, child, leaf_of):
     return nodes
 
 
-def plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, Places]:
+def plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, RowPositions]:
     """Build the tree over rows U (m, d), some of which are zeros."""
     m, d = U.shape
     width = WIDTH * math.ceil(d / WIDTH)
-    # No leaf has fewer than half of the rows it might have.
+    # A leaf has at least half of its largest number of rows.
     size = 4 * (m // _LEAF) + 8
     order, place_of, leaf_of = np.arange(m), np.empty(m, np.int64), np.zeros(m, np.int64)
     low, high = np.zeros((size, width)), np.zeros((size, width))
@@ -211,7 +211,7 @@ def plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, Places]:
     inside = np.arange(m) - first[leaf_of[order]]
     tiles[tile[leaf_of[order]] + inside // WIDTH, :, inside % WIDTH] = rows[:, :d]
     tree = Tree(rows, order, tiles, low, high, first, last, tile, child, alive, zeros)
-    return tree, Places(place_of, leaf_of, parent)
+    return tree, RowPositions(place_of, leaf_of, parent)
 
 
 # --- searching ------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _reach(tree, node, q, square, norm):
 
 @jit_step()
 def _push(tree, near, q, square, norm, stack, reaches, depth):
-    """Put the two halves of a box on the stack, the one of the nearer rows on top; return the stack's new depth."""
+    """Push the two halves of a box to the stack, the nearer one on top; return the stack's new depth."""
     far = near + 1
     reach = _reach(tree, near, q, square, norm) if tree.alive[near] > 0 else UNKNOWN
     far_reach = _reach(tree, far, q, square, norm) if tree.alive[far] > 0 else UNKNOWN
@@ -254,19 +254,19 @@ def _dot(first, second):
 
 
 @jit_step()
-def _least(found):
-    """Return a product below which no similarity, a whole number of units, is `found` or more."""
-    return (found - 0.5) / SCALE
+def _least(similarity):
+    """Return a product below which no similarity, a whole number of units, reaches `similarity`."""
+    return (similarity - 0.5) / SCALE
 
 
 @jit_step()
 def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
-    """Find the rows most similar to q, the first copy of i, best first; return their number, and how much was met."""
+    """Find the rows most similar to q, the first copy of i, best first; return their number, and the visits."""
     left_out = copies.members[copies.head[i]]
     square = _dot(q, q)
     length, n_features = rows.shape[0], tree.tiles.shape[1]
     count, met, depth = 0, 0, 1
-    # What a row must reach to be listed.
+    # Least similarity of a listed row.
     worst = np.int64(UNKNOWN)
     stack[0], reaches[0] = 0, -UNKNOWN
     products = np.empty(WIDTH)
@@ -284,12 +284,12 @@ def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
             reached = _products_of_eight(tree.tiles, tile, q, n_features, _least(worst), products)
             tile += 1
             for lane in range(min(WIDTH, last - start) if reached else 0):
-                found = np.int64(np.rint(products[lane] * SCALE))
-                # Most rows are not near enough: only of others it is looked up whether any copy is left.
-                if (reached >> lane) & 1 and found >= worst:
+                similarity = np.int64(np.rint(products[lane] * SCALE))
+                # Most rows are too far: only for others it is looked up whether any copy is left.
+                if (reached >> lane) & 1 and similarity >= worst:
                     j = tree.order[start + lane]
                     if copies.head[j] < copies.tail[j]:
-                        count = insert_copies(sims, rows, count, found, copies, j, left_out)
+                        count = insert_copies(sims, rows, count, similarity, copies, j, left_out)
                         if count == length:
                             worst = sims[count - 1]
         met += last - tree.first[node]
@@ -306,7 +306,7 @@ def _set_direction(one, other, q):
     norm = math.sqrt(norm)
     square = 0.0
     for k in range(q.shape[0]):
-        # Of opposite rows, a product with zero is all that is bounded.
+        # Opposite rows: only the product with zero is bounded.
         q[k] = q[k] / norm if norm > 0.0 else 0.0
         square += q[k] * q[k]
     return norm, square
@@ -314,7 +314,7 @@ def _set_direction(one, other, q):
 
 @jit_step()
 def tree_third(tree, copies, one, other, q, stack, reaches, best, third):
-    """Find the row most similar to two rows, where one is known already or is -1; `q` is overwritten."""
+    """Find the row most similar to two rows, starting from `third`, which may be -1; `q` is overwritten."""
     norm, square = _set_direction(one, other, q)
     n_features, depth = tree.tiles.shape[1], 1
     stack[0], reaches[0] = 0, -UNKNOWN
@@ -345,10 +345,10 @@ def tree_third(tree, copies, one, other, q, stack, reaches, best, third):
 
 @jit()
 def tree_lists(tree, copies, empty, start, stop, all_sims, all_rows, counts):
-    """Make the lists of the rows between two places of the tree's order."""
+    """Make the lists of the rows ``start..stop`` of the tree's order."""
     stack, reaches = np.empty(_DEPTH, np.int64), np.empty(_DEPTH, np.int64)
     for position in range(start, stop):
-        # Neighbours one after the other: what the search reads is still in the cache.
+        # Cache locality: neighbours are searched one after the other.
         i = tree.order[position]
         if not empty[i]:
             counts[i], _met = tree_list(tree, copies, i, tree.rows[position], stack, reaches, all_sims[i], all_rows[i])
@@ -356,7 +356,7 @@ def tree_lists(tree, copies, empty, start, stop, all_sims, all_rows, counts):
 
 @jit()
 def rows_met(tree, copies, sample, sims, rows):
-    """Boxes and rows that the searches for the rows at some places of the tree's order look at, on average."""
+    """Return the mean number of boxes and rows that the searches for a sample of the tree's rows visit."""
     stack, reaches = np.empty(_DEPTH, np.int64), np.empty(_DEPTH, np.int64)
     total = 0
     for position in sample:

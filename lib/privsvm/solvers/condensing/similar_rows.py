@@ -36,12 +36,12 @@ SCALE = 2.0**46
 # Less than any similarity, in units of ``1 / SCALE``.
 UNKNOWN = -(2**62)
 
-# Products that are looked at together.
+# Products that are compared with a bound together.
 _STRIDE = 32
 
 
 class Copies(NamedTuple):
-    """Row numbers by distinct row, each one's ascending; where those that are left start, and where they end."""
+    """Row numbers by distinct row, ascending for each; first and end of those that remain."""
 
     members: np.ndarray
     head: np.ndarray
@@ -58,24 +58,24 @@ class SparseRows(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Of each row, by its place: the largest products so far, with which places, how many; what others must reach."""
+    """Candidates of each row: the largest products so far, their columns, their number, and a bound for others."""
 
-    found: np.ndarray
+    products: np.ndarray
     columns: np.ndarray
-    # -1 where more come near than there is room for, or too few.
+    # -1 where candidates exceed the room, or are too few.
     counts: np.ndarray
     bounds: np.ndarray
 
 
 class Near(NamedTuple):
-    """Of each distinct row: rows that are near to it, and what their similarity and that of all others is at most.
+    """Rows near each distinct row, with bounds on their similarity and on that of all others.
 
-    They are as many as serve to tell a third row. The similarities themselves are known of those in the list only.
+    There are enough of them to identify a third row. Exact similarities are computed for rows in the list only.
     """
 
     most: np.ndarray
     rows: np.ndarray
-    # -1 where only the list is known.
+    # -1 where there is only the list.
     counts: np.ndarray
     bounds: np.ndarray
 
@@ -103,24 +103,26 @@ def similarity(rows_of, a, b):
 
 
 @jit_step()
-def insert_copies(sims, rows, count, found, copies, distinct, left_out):
-    """Put a row's copies into a list ordered by similarity, then number, except one; return the list's new length."""
+def insert_copies(sims, rows, count, value, copies, distinct, left_out):
+    """Insert a row's copies, except one, into a list ordered by similarity and number; return its new length."""
     length = rows.shape[0]
     for position in range(copies.head[distinct], copies.tail[distinct]):
         row = copies.members[position]
         if row == left_out:
             continue
-        place = count
+        position = count
         if count == length:
-            place -= 1
-            if found < sims[place] or (found == sims[place] and row > rows[place]):
+            position -= 1
+            if value < sims[position] or (value == sims[position] and row > rows[position]):
                 break
         else:
             count += 1
-        while place > 0 and (found > sims[place - 1] or (found == sims[place - 1] and row < rows[place - 1])):
-            sims[place], rows[place] = sims[place - 1], rows[place - 1]
-            place -= 1
-        sims[place], rows[place] = found, row
+        while position > 0 and (
+            value > sims[position - 1] or (value == sims[position - 1] and row < rows[position - 1])
+        ):
+            sims[position], rows[position] = sims[position - 1], rows[position - 1]
+            position -= 1
+        sims[position], rows[position] = value, row
     return count
 
 
@@ -155,7 +157,7 @@ def _clear(rows_of, i, dense):
 
 @jit_step()
 def _similarity_with(rows_of, dense, j):
-    """As `similarity`, of a dense row with another: products with zeros change no sum."""
+    """Return `similarity` of a dense row with another; products with zeros change no sum."""
     total = 0.0
     for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
         total += dense[rows_of.indices[position]] * rows_of.data[position]
@@ -164,7 +166,7 @@ def _similarity_with(rows_of, dense, j):
 
 @jit_step()
 def _four_similarities(rows_of, one, columns, others, out):
-    """As `similarity`, of a dense row with four rows, none of which has a zero: four sums at a time."""
+    """Set `similarity` of a dense row with four rows without zeros: four sums at a time hide latency."""
     n_features, indptr, _, data = rows_of
     a, b, c, d = others[columns[0]], others[columns[1]], others[columns[2]], others[columns[3]]
     first, second = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
@@ -199,10 +201,10 @@ def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, row
 
 
 @jit_step()
-def _number_at(numbers, place):
-    """Return the number at a place of the sorted numbers, whose order changes.
+def _number_at(numbers, position):
+    """Return the number at a position of the sorted numbers, by quickselect; reorders them.
 
-    As ``numpy.partition``, which takes longer to compile than all else here.
+    Compile time: ``numpy.partition`` would take longer than the rest of this module.
     """
     low, high = 0, numbers.shape[0] - 1
     while low < high:
@@ -215,59 +217,59 @@ def _number_at(numbers, place):
             if i <= j:
                 numbers[i], numbers[j] = numbers[j], numbers[i]
                 i, j = i + 1, j - 1
-        if place <= j:
+        if position <= j:
             high = j
-        elif place >= i:
+        elif position >= i:
             low = i
         else:
             break
-    return numbers[place]
+    return numbers[position]
 
 
 @jit_step()
-def _compress(found, columns, count, wanted, error):
-    """Keep the candidates that may be among the `wanted` best; return how many, and what others must reach."""
+def _compress(products, columns, count, wanted, error):
+    """Keep the candidates that may be among the `wanted` best; return their number, and the bound for others."""
     if count <= wanted:
         return count, np.float32(-np.inf)
-    bound = np.float32(_number_at(found[:count].copy(), count - wanted) - error)
+    bound = np.float32(_number_at(products[:count].copy(), count - wanted) - error)
     kept = 0
     for k in range(count):
-        if found[k] >= bound:
-            found[kept], columns[kept] = found[k], columns[k]
+        if products[k] >= bound:
+            products[kept], columns[kept] = products[k], columns[k]
             kept += 1
     return kept, bound
 
 
 @jit_step()
 def _keep(candidates, i, value, j, wanted, apart):
-    """Keep a row's product with the row at place j, where it is large enough."""
+    """Add the product of rows i and j to the candidates of i, if it is large enough."""
     count = candidates.counts[i]
-    found, columns = candidates.found[i], candidates.columns[i]
-    if count == found.shape[0]:
-        count, bound = _compress(found, columns, count, wanted, apart)
+    products, columns = candidates.products[i], candidates.columns[i]
+    if count == products.shape[0]:
+        count, bound = _compress(products, columns, count, wanted, apart)
         candidates.bounds[i] = max(bound, candidates.bounds[i])
-        if count == found.shape[0]:
-            # All of them are as good as equal. No product is so large.
+        if count == products.shape[0]:
+            # All candidates are equal up to round-off: an infinite bound stops the search.
             candidates.counts[i], candidates.bounds[i] = -1, np.inf
             return
     if value >= candidates.bounds[i]:
-        found[count], columns[count] = value, j
+        products[count], columns[count] = value, j
         count += 1
     candidates.counts[i] = count
 
 
 @jit()
 def meet(products, first, second, wanted, apart, candidates):
-    """Keep the largest products of the rows from place `first` on with those from `second` on, for both of them.
+    """Keep the largest products of the rows from `first` on with those from `second` on, as candidates of both.
 
-    From one place on they are the products of some rows with themselves. For `wanted` and `apart` see `block_lists`.
+    Where `first` is `second`, these are products of rows with themselves. For `wanted` and `apart` see `block_lists`.
     """
     n_others = products.shape[1]
     bounds = candidates.bounds[second : second + n_others]
     hits = np.empty(n_others + 1, np.int64)
     for r in range(products.shape[0]):
         i, row = first + r, products[r]
-        # So many are hits that branches, which no processor would foresee, take longer.
+        # Branch-free: hits are so frequent that branches would be mispredicted.
         n_hits, bound = np.int64(0), candidates.bounds[i]
         for j in range(r if first == second else 0, n_others):
             hits[n_hits] = j
@@ -281,14 +283,14 @@ def meet(products, first, second, wanted, apart, candidates):
 
 
 @jit_step()
-def _set_near(found, columns, count, bound, error, others, near, i):
-    """Set the rows that are near to a row: as many of its candidates as there is room for."""
+def _set_near(products, columns, count, bound, error, others, near, i):
+    """Set the rows near a row: as many of its candidates as fit."""
     room, kept = near.rows.shape[1], 0
     if count > room:
-        bound = max(bound, _number_at(found[:count].copy(), count - room - 1))
+        bound = max(bound, _number_at(products[:count].copy(), count - room - 1))
     for k in range(count):
-        if found[k] > bound:
-            near.most[i, kept] = np.int64(math.ceil((np.float64(found[k]) + error) * SCALE))
+        if products[k] > bound:
+            near.most[i, kept] = np.int64(math.ceil((np.float64(products[k]) + error) * SCALE))
             near.rows[i, kept] = others[columns[k]]
             kept += 1
     near.counts[i] = kept
@@ -297,41 +299,45 @@ def _set_near(found, columns, count, bound, error, others, near, i):
 
 @jit()
 def candidate_lists(start, stop, apart, error, candidates, others, rows_of, copies, sims, rows, counts, near):
-    """Make lists of the rows at some places from candidates; `others` are the distinct rows of all places.
+    """Make the lists of rows ``start..stop`` from candidates; `others` are the distinct rows by position.
 
-    Where fewer rows than a list wants reached what candidates had to, the count becomes -1.
+    The count becomes -1 where fewer rows than a list needs reached the bound for candidates.
     """
     full, dense, wanted = _is_full(rows_of), np.zeros(rows_of.n_features), rows.shape[1] + 1
-    for place in range(start, stop):
-        i, count = others[place], candidates.counts[place]
+    for position in range(start, stop):
+        i, count = others[position], candidates.counts[position]
         if count < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
             continue
-        found, columns, least = candidates.found[place], candidates.columns[place], candidates.bounds[place]
+        products, columns, least = (
+            candidates.products[position],
+            candidates.columns[position],
+            candidates.bounds[position],
+        )
         if near.rows.shape[1]:
-            _set_near(found, columns, count, least, error, others, near, i)
-        kept, bound = _compress(found, columns, count, wanted, apart)
+            _set_near(products, columns, count, least, error, others, near, i)
+        kept, bound = _compress(products, columns, count, wanted, apart)
         if bound < least:
-            candidates.counts[place] = -1
+            candidates.counts[position] = -1
             continue
         counts[i] = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims[i], rows[i])
 
 
 @jit()
-def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_rows, counts):
-    """Make lists from approximate products of the distinct rows `mine` with `others`; similarities are exact.
+def block_lists(products, listed, others, error, rows_of, copies, all_sims, all_rows, counts):
+    """Make lists from approximate products of the distinct rows `listed` with `others`; similarities are exact.
 
     A product is off by `error` at most. Only rows whose product comes near to those of the list's last are candidates,
-    for which the similarity is computed. Returns how many there were beyond those that any list needs.
+    for which the similarity is computed. Returns the number of candidates beyond those that any list needs.
     """
-    length, n_others, beyond = all_rows.shape[1], products.shape[1], 0
-    # One of the best may be the row itself. Two products whose order is wrong differ by twice the error, and round-off.
+    length, n_others, surplus = all_rows.shape[1], products.shape[1], 0
+    # The row itself may be among the best. Products in wrong order differ by at most twice the error, plus round-off.
     wanted, apart = length + 1, 2.0 * error + 1e-6
-    # Where so many come near, the others are looked at one by one.
+    # Fallback: where more rows than this are candidates, all rows are compared one by one.
     room = 4 * wanted
-    found, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
+    best, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
     full, dense = _is_full(rows_of), np.zeros(rows_of.n_features)
     for r in range(products.shape[0]):
-        i = mine[r]
+        i = listed[r]
         if rows_of.indptr[i + 1] == rows_of.indptr[i]:
             continue
         row, kept, bound, near = products[r], 0, np.float32(-np.inf), True
@@ -342,33 +348,33 @@ def block_lists(products, mine, others, error, rows_of, copies, all_sims, all_ro
             for j in range(start, stop):
                 if row[j] >= bound:
                     if kept == room:
-                        kept, bound = _compress(found, columns, kept, wanted, apart)
+                        kept, bound = _compress(best, columns, kept, wanted, apart)
                         if kept == room:
                             near = False
                             break
                     if row[j] >= bound:
-                        found[kept], columns[kept] = row[j], j
+                        best[kept], columns[kept] = row[j], j
                         kept += 1
             if not near:
                 break
         sims, rows, count = all_sims[i], all_rows[i], 0
         if near:
-            kept, bound = _compress(found, columns, kept, wanted, apart)
+            kept, bound = _compress(best, columns, kept, wanted, apart)
             count = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims, rows)
-            beyond += max(0, kept - 2 * wanted)
+            surplus += max(0, kept - 2 * wanted)
         else:
             least, left_out = -np.inf, copies.members[copies.head[i]]
             _add(rows_of, i, dense)
             for k in range(n_others):
                 if row[k] >= least:
-                    beyond += 1
+                    surplus += 1
                     j = others[k]
                     count = insert_copies(sims, rows, count, _similarity_with(rows_of, dense, j), copies, j, left_out)
                     if count == length:
                         least = sims[count - 1] / SCALE - error
             _clear(rows_of, i, dense)
         counts[i] = count
-    return beyond
+    return surplus
 
 
 @jit_step(fastmath=FAST_MATH)
@@ -386,13 +392,13 @@ def _product(rows_of, i, dense):
 
 
 @jit_step()
-def _least_product(rows_of, found):
+def _least_product(rows_of, value):
     """Return what the product with a row, or with the sum of two, is at least if similarities reach `found` units.
 
     The product of rows of norm 1 is off by half of d 2^-52 at most, that with a sum by twice that, and similarities are
     rounded to units of 2^-46.
     """
-    return (found - 4 - rows_of.n_features // 8) / SCALE
+    return (value - 4 - rows_of.n_features // 8) / SCALE
 
 
 @jit_step()
@@ -407,12 +413,12 @@ def similarity_from(rows_of, a, b, least):
 
 @jit_step()
 def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
-    """Find the rows most similar to the first copy of i, best first, among all that are left; return their number."""
+    """Find the rows most similar to the first copy of i, best first, among all that remain; return their number."""
     left_out = copies.members[copies.head[i]]
     _add(rows_of, i, dense)
     count, least = 0, _least_product(rows_of, UNKNOWN)
-    for place in range(n_remaining):
-        j = remaining[place]
+    for position in range(n_remaining):
+        j = remaining[position]
         if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
             count = insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
             if count == rows.shape[0]:
@@ -423,12 +429,12 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
 
 @jit_step()
 def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, best, third):
-    """Find the row most similar to both a and b among all that are left, where one is known already or is -1."""
+    """Find the row most similar to both a and b among all that remain, starting from `third`, which may be -1."""
     _add(rows_of, a, dense)
     _add(rows_of, b, dense)
     least = _least_product(rows_of, best)
-    for place in range(n_remaining):
-        j = remaining[place]
+    for position in range(n_remaining):
+        j = remaining[position]
         if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
             both, row = similarity(rows_of, a, j) + similarity(rows_of, b, j), copies.members[copies.head[j]]
             if third < 0 or both > best or (both == best and row < third):

@@ -1,9 +1,9 @@
 """The greedy loop of condensed information: the most similar pair of rows, then the row most similar to both.
 
-Every row has a list of the rows most similar to it, and a heap holds the best pair that each row can offer. Rows only
-ever leave. So the first row of a list that is still there is the most similar one there is, until the list runs out
-and is made anew. The third row is in the lists of a pair, or near to one of its rows, unless bounds leave room for a
-better one: then all rows that are left are searched.
+Every row has a list of the rows most similar to it, and a heap holds the best pair of each row. Rows are only ever
+removed. So the first remaining row of a list is the most similar one, until the list is exhausted and made again. The
+third row is in the lists of a pair, or near one of its rows, unless the bounds allow a better one: then all remaining
+rows are searched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.solvers.condensing.kd_tree import Places, Tree, tree_list, tree_third
+from privsvm.solvers.condensing.kd_tree import RowPositions, Tree, tree_list, tree_third
 from privsvm.solvers.condensing.similar_rows import (
     UNKNOWN,
     Copies,
@@ -26,35 +26,68 @@ from privsvm.solvers.condensing.similar_rows import (
     similarity_from,
 )
 
-__all__ = ["Lists", "form_triples"]
+__all__ = ["Lists", "Search", "form_triples"]
 
 
 class Lists(NamedTuple):
-    """Of each distinct row: similarities and numbers of the rows most similar to it, and how many there are."""
+    """Rows most similar to each distinct row: similarities, numbers, and lengths of the lists."""
 
     sims: np.ndarray
     rows: np.ndarray
     counts: np.ndarray
 
 
-class _State(NamedTuple):
-    """What the loop keeps up."""
+class Search(NamedTuple):
+    """Data of the searches, which the loop overwrites.
 
-    # By row number: whether it has left.
+    Attributes
+    ----------
+    by_tree : bool
+        Whether searches go through the tree, or scan all remaining rows.
+    tree : Tree
+        Over the distinct rows; may be empty without `by_tree`.
+    positions : RowPositions
+        Of the distinct rows in the tree.
+    rows_of : SparseRows
+        The distinct rows.
+    copies : Copies
+        Of each distinct row.
+    distinct_of : ndarray of int (n,)
+        Distinct row of every row.
+    lists : Lists
+        Of every distinct row except those of zeros.
+    near : Near
+        Of every distinct row.
+    """
+
+    by_tree: bool
+    tree: Tree
+    positions: RowPositions
+    rows_of: SparseRows
+    copies: Copies
+    distinct_of: np.ndarray
+    lists: Lists
+    near: Near
+
+
+class _State(NamedTuple):
+    """State of the loop."""
+
+    # By row number: whether the row has left.
     visited: np.ndarray
-    # By distinct row: work space for its place among those near to another, -1 in between; place in its list; what no
-    # row outside of the list exceeds; what no pair of its first copy exceeds, and that copy's number, when they were
-    # last looked at.
+    # By distinct row: work space for its position among those near another, -1 in between; position in its list; bound
+    # on the similarity of rows outside the list; bound on the pairs of its first copy, and that copy's number, when
+    # last examined.
     place_of: np.ndarray
     pointers: np.ndarray
     bounds: np.ndarray
     keys: np.ndarray
     fronts: np.ndarray
-    # Distinct rows, the most similar pair first.
+    # Heap of distinct rows, the most similar pair first.
     heap: np.ndarray
-    # Distinct rows that the scans look at.
+    # Distinct rows that the scans read.
     remaining: np.ndarray
-    # See the constants below.
+    # Indexed by the constants below.
     counters: np.ndarray
     # Work space of the searches.
     stack: np.ndarray
@@ -63,32 +96,33 @@ class _State(NamedTuple):
     dense: np.ndarray
 
 
-# Places in `_State.counters`: rows of the heap, of `remaining`, distinct rows that are left, a row number below which
-# all have been visited, groups that are made, rows that are left, and rows that scans have looked at since all lists
-# were made.
+# Positions in `_State.counters`: rows of the heap, rows of `remaining`, distinct rows that remain, a row number below
+# which all have left, groups made, rows that remain, and rows that scans have read since all lists were made.
 _SIZE, _N_REMAINING, _N_DISTINCT, _SMALLEST, _MADE, _N_LEFT, _N_SCANNED = range(7)
 
 
 @jit_step()
-def _sift_down(state, place):
-    """Restore the heap below a place: the most similar first, of equals the one with the smallest row number."""
+def _sift_down(state, position):
+    """Restore the heap below a position: the most similar first, and among equals the smallest row number."""
     keys, fronts, heap, size = state.keys, state.fronts, state.heap, state.counters[_SIZE]
-    i = heap[place]
+    i = heap[position]
     while True:
-        child = 2 * place + 1
+        child = 2 * position + 1
         if child >= size:
             break
         if child + 1 < size:
-            left, right = heap[child], heap[child + 1]
-            if keys[right] > keys[left] or (keys[right] == keys[left] and fronts[right] < fronts[left]):
+            first_child, second_child = heap[child], heap[child + 1]
+            if keys[second_child] > keys[first_child] or (
+                keys[second_child] == keys[first_child] and fronts[second_child] < fronts[first_child]
+            ):
                 child += 1
         below = heap[child]
         if keys[below] > keys[i] or (keys[below] == keys[i] and fronts[below] < fronts[i]):
-            heap[place] = below
-            place = child
+            heap[position] = below
+            position = child
         else:
             break
-    heap[place] = i
+    heap[position] = i
 
 
 @jit_step()
@@ -99,14 +133,14 @@ def _is_empty(rows_of, i):
 
 @jit_step()
 def _bound(lists, i):
-    """Return what no row outside of a list exceeds: a list that is not full holds all rows there were."""
+    """Bound the similarity of rows outside a list: a list that is not full has all rows."""
     length = lists.rows.shape[1]
     return lists.sims[i, length - 1] if lists.counts[i] == length else UNKNOWN
 
 
 @jit()
 def _fill_heap(copies, lists, state):
-    """Set what each row can offer, and order the heap."""
+    """Set the best pair of each row, and order the heap."""
     m = lists.counts.shape[0]
     for i in range(m):
         state.fronts[i] = copies.members[copies.head[i]]
@@ -114,15 +148,15 @@ def _fill_heap(copies, lists, state):
             state.keys[i] = lists.sims[i, 0]
             state.bounds[i] = _bound(lists, i)
         else:
-            # A row of zeros is as similar to any row as to any other.
+            # A row of zeros has similarity 0 with every row.
             state.keys[i], state.bounds[i] = 0, 0
-    for place in range(m // 2 - 1, -1, -1):
-        _sift_down(state, place)
+    for position in range(m // 2 - 1, -1, -1):
+        _sift_down(state, position)
 
 
 @jit_step()
 def _smallest_row(state):
-    """Smallest row number that is left."""
+    """Return the smallest remaining row number."""
     row = state.counters[_SMALLEST]
     while state.visited[row]:
         row += 1
@@ -131,11 +165,11 @@ def _smallest_row(state):
 
 
 @jit_step()
-def _renew_list(by_tree, tree, places, rows_of, copies, lists, near, state, i):
-    """Make the list of a row anew from the rows that are left."""
+def _renew_list(by_tree, tree, positions, rows_of, copies, lists, near, state, i):
+    """Make the list of a row again from the remaining rows."""
     if by_tree:
         lists.counts[i], _met = tree_list(
-            tree, copies, i, tree.rows[places.place_of[i]], state.stack, state.reaches, lists.sims[i], lists.rows[i]
+            tree, copies, i, tree.rows[positions.place_of[i]], state.stack, state.reaches, lists.sims[i], lists.rows[i]
         )
     else:
         n_remaining = state.counters[_N_REMAINING]
@@ -149,10 +183,10 @@ def _renew_list(by_tree, tree, places, rows_of, copies, lists, near, state, i):
 
 
 @jit_step()
-def _best_partner(by_tree, tree, places, rows_of, copies, lists, near, state, i):
+def _best_partner(by_tree, tree, positions, rows_of, copies, lists, near, state, i):
     """Return the row most similar to the first copy of i, and the similarity.
 
-    Where a list has run out but another pair may be better, the row is -1, and the similarity is the list's bound.
+    Where a list is exhausted but another pair may be better, the row is -1, and the similarity is the list's bound.
     """
     front = state.fronts[i]
     if _is_empty(rows_of, i):
@@ -162,16 +196,16 @@ def _best_partner(by_tree, tree, places, rows_of, copies, lists, near, state, i)
             while state.visited[partner]:
                 partner += 1
         return partner, np.int64(0)
-    place = state.pointers[i]
-    while place < lists.counts[i] and (state.visited[lists.rows[i, place]] or lists.rows[i, place] == front):
-        place += 1
-    state.pointers[i] = place
-    if place == lists.counts[i]:
+    position = state.pointers[i]
+    while position < lists.counts[i] and (state.visited[lists.rows[i, position]] or lists.rows[i, position] == front):
+        position += 1
+    state.pointers[i] = position
+    if position == lists.counts[i]:
         if state.keys[i] > state.bounds[i]:
             return np.int64(-1), state.bounds[i]
-        _renew_list(by_tree, tree, places, rows_of, copies, lists, near, state, i)
-        place = state.pointers[i]
-    return np.int64(lists.rows[i, place]), lists.sims[i, place]
+        _renew_list(by_tree, tree, positions, rows_of, copies, lists, near, state, i)
+        position = state.pointers[i]
+    return np.int64(lists.rows[i, position]), lists.sims[i, position]
 
 
 @jit_step()
@@ -180,10 +214,10 @@ def _listed_third(rows_of, distinct_of, lists, state, a, b):
     third, best = np.int64(-1), np.int64(UNKNOWN)
     for turn in range(2):
         one, mate = (a, b) if turn == 0 else (b, a)
-        for place in range(state.pointers[one], lists.counts[one]):
-            found, row = lists.sims[one, place], lists.rows[one, place]
+        for position in range(state.pointers[one], lists.counts[one]):
+            similarity, row = lists.sims[one, position], lists.rows[one, position]
             if not state.visited[row]:
-                both = found + similarity_from(rows_of, mate, distinct_of[row], best - found)
+                both = similarity + similarity_from(rows_of, mate, distinct_of[row], best - similarity)
                 if both > best or (both == best and row < third):
                     best, third = both, np.int64(row)
     return third, best
@@ -191,36 +225,40 @@ def _listed_third(rows_of, distinct_of, lists, state, a, b):
 
 @jit_step()
 def _bound_beyond(near, state, i):
-    """Return what no row exceeds that is neither in a row's list nor near."""
+    """Bound the similarity of rows that are neither in a row's list nor near it."""
     return near.bounds[i] if near.counts[i] >= 0 else state.bounds[i]
 
 
 @jit_step()
 def _near_third(rows_of, copies, near, state, a, b, third, best):
-    """Return the row most similar to both a and b of one that is known and those near to either, and that sum."""
+    """Return the row most similar to both a and b among `third` and those near either, and that sum."""
     place_of = state.place_of
-    for place in range(near.counts[b]):
-        place_of[near.rows[b, place]] = place
+    for position in range(near.counts[b]):
+        place_of[near.rows[b, position]] = position
     for turn in range(2):
         one, mate = (a, b) if turn == 0 else (b, a)
         beyond = _bound_beyond(near, state, mate)
-        for place in range(near.counts[one]):
-            j, most = near.rows[one, place], beyond
+        for position in range(near.counts[one]):
+            j, most = near.rows[one, position], beyond
             if turn == 0 and place_of[j] >= 0:
                 most = near.most[b, place_of[j]]
-            if near.most[one, place] + most >= best and copies.head[j] < copies.tail[j]:
-                found, row = similarity_from(rows_of, one, j, best - most), copies.members[copies.head[j]]
-                both = found + similarity_from(rows_of, mate, j, best - found) if found != UNKNOWN else found
+            if near.most[one, position] + most >= best and copies.head[j] < copies.tail[j]:
+                similarity, row = similarity_from(rows_of, one, j, best - most), copies.members[copies.head[j]]
+                both = (
+                    similarity + similarity_from(rows_of, mate, j, best - similarity)
+                    if similarity != UNKNOWN
+                    else similarity
+                )
                 if both > best or (both == best and row < third):
                     best, third = both, row
-    for place in range(near.counts[b]):
-        place_of[near.rows[b, place]] = -1
+    for position in range(near.counts[b]):
+        place_of[near.rows[b, position]] = -1
     return third, best
 
 
 @jit_step()
-def _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, a, b):
-    """Return the row most similar to a pair that has just left."""
+def _find_third(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, state, a, b):
+    """Return the row most similar to a pair that was just removed."""
     third, best = np.int64(-1), np.int64(UNKNOWN)
     empty_a, empty_b = _is_empty(rows_of, a), _is_empty(rows_of, b)
     if empty_a and empty_b:
@@ -233,7 +271,7 @@ def _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, near
         if bound_a == UNKNOWN or bound_b == UNKNOWN or best > bound_a + bound_b:
             return third
     if by_tree:
-        one, other = tree.rows[places.place_of[a]], tree.rows[places.place_of[b]]
+        one, other = tree.rows[positions.place_of[a]], tree.rows[positions.place_of[b]]
         return tree_third(tree, copies, one, other, state.direction, state.stack, state.reaches, best, third)
     n_remaining = state.counters[_N_REMAINING]
     state.counters[_N_SCANNED] += n_remaining
@@ -241,37 +279,37 @@ def _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, near
 
 
 @jit_step()
-def _take_out(by_tree, tree, places, copies, state, distinct):
-    """Take a distinct row without copies out of the tree or of the scans' count."""
+def _take_out(by_tree, tree, positions, copies, state, distinct):
+    """Remove a distinct row without copies from the tree or from the scans' count."""
     state.counters[_N_DISTINCT] -= 1
     if by_tree:
-        node = places.leaf_of[distinct]
+        node = positions.leaf_of[distinct]
         while node >= 0:
             tree.alive[node] -= 1
-            node = places.parent[node]
+            node = positions.parent[node]
 
 
 @jit_step()
 def _drop_exhausted(copies, state):
-    """Close the gaps among the rows that the scans look at."""
+    """Close the gaps among the rows that the scans read."""
     kept = 0
-    for place in range(state.counters[_N_REMAINING]):
-        if copies.head[state.remaining[place]] < copies.tail[state.remaining[place]]:
-            state.remaining[kept] = state.remaining[place]
+    for position in range(state.counters[_N_REMAINING]):
+        if copies.head[state.remaining[position]] < copies.tail[state.remaining[position]]:
+            state.remaining[kept] = state.remaining[position]
             kept += 1
     state.counters[_N_REMAINING] = kept
 
 
 @jit_step()
 def _leave(copies, state, distinct):
-    """Let the first copy of a distinct row leave."""
+    """Remove the first copy of a distinct row."""
     state.visited[copies.members[copies.head[distinct]]] = True
     copies.head[distinct] += 1
 
 
 @jit()
-def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, groups, most):
-    """Fill in the groups, one after the other, until scans have looked at `most` rows; return whether all are made."""
+def _run(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, state, groups, most):
+    """Form groups until scans have read `most` rows; return whether all are formed."""
     head, tail, heap = copies.head, copies.tail, state.heap
     made, n_alive = state.counters[_MADE], state.counters[_N_LEFT]
     while n_alive >= 3:
@@ -287,27 +325,27 @@ def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state
             state.fronts[i] = copies.members[head[i]]
             _sift_down(state, 0)
             continue
-        partner, found = _best_partner(by_tree, tree, places, rows_of, copies, lists, near, state, i)
-        if found < state.keys[i]:
-            state.keys[i] = found
+        partner, similarity = _best_partner(by_tree, tree, positions, rows_of, copies, lists, near, state, i)
+        if similarity < state.keys[i]:
+            state.keys[i] = similarity
             _sift_down(state, 0)
             continue
         groups[made, 0], groups[made, 1] = min(state.fronts[i], partner), max(state.fronts[i], partner)
         a, b = distinct_of[groups[made, 0]], distinct_of[groups[made, 1]]
         _leave(copies, state, a)
         _leave(copies, state, b)
-        groups[made, 2] = _find_third(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, a, b)
+        groups[made, 2] = _find_third(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, state, a, b)
         c = distinct_of[groups[made, 2]]
         _leave(copies, state, c)
         made += 1
         n_alive -= 3
-        # Each of them once.
+        # Each distinct row is removed once.
         if head[a] == tail[a]:
-            _take_out(by_tree, tree, places, copies, state, a)
+            _take_out(by_tree, tree, positions, copies, state, a)
         if b != a and head[b] == tail[b]:
-            _take_out(by_tree, tree, places, copies, state, b)
+            _take_out(by_tree, tree, positions, copies, state, b)
         if c != a and c != b and head[c] == tail[c]:
-            _take_out(by_tree, tree, places, copies, state, c)
+            _take_out(by_tree, tree, positions, copies, state, c)
         if not by_tree and 2 * state.counters[_N_DISTINCT] < state.counters[_N_REMAINING]:
             _drop_exhausted(copies, state)
     state.counters[_MADE], state.counters[_N_LEFT] = made, n_alive
@@ -315,61 +353,42 @@ def _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state
 
 
 def _renew_all(copies: Copies, lists: Lists, state: _State, renew: Any) -> None:
-    """Make the lists of all rows that are left anew."""
-    left = np.flatnonzero(copies.head < copies.tail)
-    state.remaining[: left.size] = left
-    state.counters[_N_REMAINING] = left.size
+    """Make the lists of all remaining rows again."""
+    remaining = np.flatnonzero(copies.head < copies.tail)
+    state.remaining[: remaining.size] = remaining
+    state.counters[_N_REMAINING] = remaining.size
     state.counters[_N_SCANNED] = 0
-    renew(left)
+    renew(remaining)
     # Rows of zeros have no list.
-    listed = left[lists.counts[left] > 0]
+    listed = remaining[lists.counts[remaining] > 0]
     state.pointers[listed] = 0
     length = lists.rows.shape[1]
     state.bounds[listed] = np.where(lists.counts[listed] == length, lists.sims[listed, length - 1], UNKNOWN)
 
 
 def form_triples(
-    by_tree: bool,
-    tree: Tree,
-    places: Places,
-    rows_of: SparseRows,
-    copies: Copies,
-    distinct_of: np.ndarray,
-    lists: Lists,
-    near: Near,
+    search: Search,
     renew: Callable[[np.ndarray], None] | None = None,
-    scanned: Callable[[int], float] = lambda _: math.inf,
+    scan_budget: Callable[[int], float] = lambda _: math.inf,
 ) -> np.ndarray:
     """Form the triples.
 
     Parameters
     ----------
-    by_tree : bool
-        Whether searches go through the tree, or scan all rows that are left.
-    tree : Tree
-        Over the distinct rows; may be empty without `by_tree`. Its counts are overwritten.
-    places : Places
-        Of the distinct rows in the tree.
-    rows_of : SparseRows
-        The distinct rows.
-    copies : Copies
-        Of each distinct row. Where they start is overwritten.
-    distinct_of : ndarray of int (n,)
-        Distinct row of every row.
-    lists : Lists
-        Of every distinct row but those of zeros. Are overwritten.
-    near : Near
-        Of every distinct row; overwritten.
+    search : Search
+        Rows, tree and lists; overwritten.
     renew : callable or None, default=None
-        Makes the lists of some distinct rows anew, from these rows alone. None: lists are made anew one by one.
-    scanned : callable, default=no limit
-        Rows that scans may look at until all lists are made anew, from the number of distinct rows that are left.
+        Makes the lists of the remaining distinct rows again. None: lists are made again one by one.
+    scan_budget : callable, default=no limit
+        From the number of remaining distinct rows to the number of rows that scans may read before all lists are made
+        again.
 
     Returns
     -------
     ndarray of int (M, 3)
-        Groups; -1 in place of the members that the last one lacks.
+        Groups; -1 for missing members of the last one.
     """
+    by_tree, tree, _, rows_of, copies, distinct_of, lists, _ = search
     n, m = distinct_of.size, lists.counts.size
     state = _State(
         visited=np.zeros(n, dtype=np.bool_),
@@ -388,10 +407,10 @@ def form_triples(
     )
     groups = np.full(((n + 2) // 3, 3), -1)
     _fill_heap(copies, lists, state)
-    most = scanned(m)
-    while not _run(by_tree, tree, places, rows_of, copies, distinct_of, lists, near, state, groups, most):
+    budget = scan_budget(m)
+    while not _run(*search, state, groups, budget):
         _renew_all(copies, lists, state, renew)
-        most = scanned(int(state.counters[_N_DISTINCT]))
+        budget = scan_budget(int(state.counters[_N_DISTINCT]))
     made = int(state.counters[_MADE])
     rest = np.flatnonzero(~state.visited)
     if rest.size:

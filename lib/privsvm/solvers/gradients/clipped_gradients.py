@@ -55,23 +55,23 @@ LOSSES = ("hinge", "softmax", "one_vs_rest_hinge")
 _HINGE, _SOFTMAX, _ONE_VS_REST_HINGE = range(3)
 
 _EPS = float(np.finfo(float).eps)
-# Larger scores are cut to this, so that their squares stay finite.
+# Overflow: larger scores are cut to this, so that their squares stay finite.
 _LARGEST_SCORE = 1e150
-# The square of a slope below this may underflow to 0.
+# Underflow: the square of a slope below this may become 0.
 _LOST_SLOPE = 2e-154
-# Adding it rounds a number to a whole one.
+# Shifter: adding it rounds a number to a whole one.
 _SHIFTER = 1.5 * 2.0**52
 
-# The bound on a gradient is 2^18 whole numbers of slopes; those of rows are of 2^-20, so sums count in 2^-38.
+# Fixed point: the bound on a gradient is 2^18 units of a slope; rows count in units of 2^-20, so sums count in 2^-38.
 SLOPE_BITS, PRODUCT_BITS = 18, 38
 _BOUND = 2.0**SLOPE_BITS
-# Rows whose products, below 2^39, are summed up in float64.
+# Exact sums: rows whose products, below 2^39, are summed in float64.
 _EXACT_ROWS = 2**14
 # Rounded weights have a norm between 2^30 and 2^31, so that differences of two vectors are below 2^33. Norms outside
-# of the range count as zero: training has diverged, or not begun.
+# the range count as zero: training has diverged, or not begun.
 _WEIGHT_BITS = 31
 _LEAST_WEIGHTS, _LARGEST_WEIGHTS = 2.0**-400, 2.0**100
-# The regulariser's part in a row's gradient, at most 6, is in whole numbers of 2^-20.
+# The regulariser's share of a row's gradient, at most 6, counts in units of 2^-20.
 SHARE_BITS = 20
 
 
@@ -83,7 +83,7 @@ class StoredRows(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     sparse: bool
-    # Whole numbers of the constant feature, and norms of the rows with that feature before they became unit rows.
+    # Constant feature in whole units, and norms of the rows with that feature before normalisation.
     constants: np.ndarray
     norms: np.ndarray
     codes: np.ndarray
@@ -106,7 +106,7 @@ class Objective(NamedTuple):
     loss_weight: float
     margin_weight: float
     ridge: float
-    # Whether the regulariser is a part of each row's gradient.
+    # Whether each row's gradient includes the regulariser's.
     inside: bool
     has_intercept: bool
     max_grad_norm: float
@@ -118,12 +118,12 @@ class Objective(NamedTuple):
 class View(NamedTuple):
     """Public numbers that go with rounded weights: what one of a score is, and the inside regulariser's size."""
 
-    # Of a weight times 2^20: what a whole number of a score is, for a row of norm 1.
+    # Unit of a score for a row of norm 1: a rounded weight times 2^20.
     score: float
-    # Norm of the regulariser's gradient, and a bound on it that ignores cancellation, as slopes are counted.
+    # Norm of the regulariser's gradient, and a bound on it that ignores cancellation, in units of slopes.
     norm: float
     size: float
-    # What a factor of 1 is in whole numbers of the regulariser's part, and one of its gradients in those of sums.
+    # Scales: units of the regulariser's share for a factor of 1, and units of sums for one unit of its gradient.
     share: float
     cells: float
 
@@ -267,13 +267,13 @@ def _slopes(scores, labels, objective, top, total, h):
 
 
 @jit_step()
-def _inside_norm(r, scratch, constants, intercept, objective, view, own, h):
-    """Norm of the gradient of row r, `own` without the regulariser, with it; overestimated by more than round-off."""
+def _inside_norm(r, scratch, constants, intercept, objective, view, slope_norm, h):
+    """Bound the norm of row r's gradient with the regulariser; `slope_norm` is that without it. Covers round-off."""
     z, size = scratch.z, scratch.sizes[r]
     n_vectors = h.shape[0] // ROWS
-    # Of float64's round-off in the sums below; z is exact.
+    # Round-off of float64 in the sums below; z is exact.
     slack = (n_vectors + 16) * (1.0 + np.sqrt(n_vectors)) * _EPS
-    norm = own + view.norm
+    norm = slope_norm + view.norm
     if norm < _LARGEST_SCORE:
         sum_h, sum_z, product, ridge_product = 0.0, 0.0, 0.0, 0.0
         for k in range(n_vectors):
@@ -284,9 +284,9 @@ def _inside_norm(r, scratch, constants, intercept, objective, view, own, h):
             ridge_product += slope * (score + intercept[k] * constants[r])
         product = objective.margin_weight * (n_vectors * product - sum_h * sum_z) + objective.ridge * ridge_product
         unit = _BOUND / objective.max_grad_norm
-        square = own * own + 4.0 * product * (size * view.score * unit) + view.norm * view.norm
-        error = 4.0 * slack * (own + view.size) ** 2
-        # A product that overflowed on the way, or is no number, says nothing.
+        square = slope_norm * slope_norm + 4.0 * product * (size * view.score * unit) + view.norm * view.norm
+        error = 4.0 * slack * (slope_norm + view.size) ** 2
+        # Overflow or NaN: such a product gives no bound.
         if abs(square) < _LARGEST_SCORE * _LARGEST_SCORE:
             norm = min(norm, np.sqrt(max(square, 0.0) + error))
     return norm * (1.0 + slack)
@@ -310,11 +310,11 @@ def _clip_slopes(scratch, constants, intercept, objective, view, shares, h):
         length[r] = np.sqrt(length[r]) + n_vectors * _LOST_SLOPE
     if objective.inside:
         for r in range(ROWS):
-            own = length[r] * sizes[r]
-            norm = _inside_norm(r, scratch, constants, intercept, objective, view, own, h)
+            slope_norm = length[r] * sizes[r]
+            norm = _inside_norm(r, scratch, constants, intercept, objective, view, slope_norm, h)
             factor = 1.0 if norm <= bound else bound / norm
-            # Both parts might be long and cancel each other: sums of such rows would not be exact.
-            factor = factor if factor * own <= 2.0 * bound else 2.0 * bound / own
+            # Cancellation: two long terms might cancel each other, and sums of such rows would not be exact.
+            factor = factor if factor * slope_norm <= 2.0 * bound else 2.0 * bound / slope_norm
             shares[r] = np.floor(factor * view.share)
             sizes[r] *= factor
     else:
@@ -331,8 +331,8 @@ def _clip_slopes(scratch, constants, intercept, objective, view, shares, h):
     for k in range(n_vectors):
         for r in range(ROWS):
             length[r] += h[k * ROWS + r] * h[k * ROWS + r]
-    # Whole numbers: this is exact. A row beyond the bound, or with slopes that are no numbers, does not count. No other
-    # row has a say in this, so the bound holds.
+    # Integer arithmetic, hence exact. A row beyond the bound, or with NaN slopes, is dropped. The test depends on no
+    # other row, so the sensitivity bound holds.
     for r in range(ROWS):
         shares[r] = shares[r] if length[r] <= objective.largest_square else 0.0
     for k in range(n_vectors):
@@ -347,15 +347,15 @@ def _clip_slopes(scratch, constants, intercept, objective, view, shares, h):
 def weight_scale(weights):
     """Power of two that brings the norm of weights to between 2^30 and 2^31; 0 for weights that count as zero."""
     sums = np.zeros(ROWS)
-    whole = weights.shape[0] // ROWS * ROWS
-    for i in range(0, whole, ROWS):
+    by_rows = weights.shape[0] // ROWS * ROWS
+    for i in range(0, by_rows, ROWS):
         for r in range(ROWS):
             sums[r] += weights[i + r] * weights[i + r]
-    for i in range(whole, weights.shape[0]):
+    for i in range(by_rows, weights.shape[0]):
         sums[0] += weights[i] * weights[i]
     norm = np.sqrt(sums.sum())
     if not _LEAST_WEIGHTS <= norm <= _LARGEST_WEIGHTS:
-        # The smallest weights have squares that are lost; all are as good as zero.
+        # Underflow: squares of the smallest weights vanish; all count as zero.
         return 0.0
     return math.ldexp(1.0, _WEIGHT_BITS - math.frexp(norm)[1])
 
@@ -408,7 +408,7 @@ def _set_regulariser(weights, rounds, scale, layout, objective, low, high, out):
     n_vectors, n_features, _, feature_stride = layout
     by_margin, by_size = 2.0 * objective.margin_weight, 2.0 * objective.ridge
     if feature_stride == 1:
-        # Sums over the vectors, where the last one's gradient will be.
+        # The sums over the vectors are stored where the last vector's gradient belongs.
         totals = out[(n_vectors - 1) * n_features + low : (n_vectors - 1) * n_features + high]
         for j in range(totals.shape[0]):
             totals[j] = 0.0
@@ -438,7 +438,7 @@ def _set_regulariser(weights, rounds, scale, layout, objective, low, high, out):
 def set_regulariser(weights, layout, objective, low, high, out):
     """Set `out` to the regulariser's gradient by the weights of features [low, high), and by the intercepts."""
     if objective.margin_weight == 0.0 and layout.feature_stride == 1:
-        # As is what weights of any size give: of larger ones, the sums below may be no numbers.
+        # Overflow: for larger weights, the sums below may be NaN.
         for k in range(layout.n_vectors):
             first = k * layout.n_features
             source, target = weights[first + low : first + high], out[first + low :]
@@ -467,15 +467,16 @@ def view_weights(weights, scale, layout, objective, regulariser):
         square += regulariser[i] * regulariser[i]
         weight = _rounded(weights[i], scale)
         weight_square += weight * weight
-    # Both sums may be off.
+    # Round-off of both sums.
     slack = 1.0 + (weights.shape[0] + 16) * _EPS
     unit = _BOUND / (objective.max_grad_norm * scale)
     norm = np.sqrt(square) * unit * slack
     size = 2.0 * (objective.margin_weight * layout.n_vectors + objective.ridge) * np.sqrt(weight_square) * unit * slack
     if not norm < _LARGEST_SCORE:
-        # No row has a part of it.
+        # The regulariser is zero: no row includes it.
         return View(score, norm, size, 0.0, 0.0)
-    # The regulariser is shortened to the bound by a power of two, and its part in a row's gradient multiplied by it.
+    # The regulariser is scaled down to the bound by a power of two, and its share of a row's gradient is scaled up by
+    # it.
     shorter = math.ldexp(1.0, -max(0, math.frexp(norm / _BOUND)[1]))
     share = math.ldexp(1.0, SHARE_BITS) / shorter
     return View(score, norm, size, share, unit * shorter * math.ldexp(1.0, PRODUCT_BITS - SLOPE_BITS))
@@ -500,7 +501,7 @@ def _gather_block(rows, batch, upcoming, n_features, scratch, constants, starts)
     stride = 1 if rows.sparse else n_features
     n_rows = min(ROWS, batch.shape[0])
     for r in range(ROWS):
-        # A short block is filled up with its last row, whose slopes are set to 0 later.
+        # Padding: a short block repeats its last row, whose slopes are set to 0 later.
         i = batch[min(r, n_rows - 1)]
         starts[r] = i * stride
         starts[ROWS + r] = starts[r] if upcoming.shape[0] == 0 else upcoming[min(r, upcoming.shape[0] - 1)] * stride
@@ -538,7 +539,7 @@ def _block_slopes(rows, batch, upcoming, worked, layout, objective, view, scratc
     for k in range(n_vectors):
         offset = intercept[k]
         for r in range(ROWS):
-            # A whole number below 2^53, whether or not the last vector has been subtracted before.
+            # Exact: a whole number below 2^53, whether or not the last vector has been subtracted before.
             value = (z[k * ROWS + r] + offset * constants[r] - last[r]) * by_score[r]
             value = value if value < _LARGEST_SCORE else _LARGEST_SCORE
             scores[k * ROWS + r] = value if value > -_LARGEST_SCORE else -_LARGEST_SCORE
@@ -590,24 +591,24 @@ def _move_range(out, totals, low, high):
 
 
 @jit_step()
-def _move_sums(layout, part, out, totals):
+def _move_sums(layout, features, out, totals):
     """Move the sums by the weights of features [low, high), and by the intercepts, to the totals."""
     n_vectors, n_features, _, feature_stride = layout
     if feature_stride == 1:
         for k in range(n_vectors):
-            _move_range(out, totals, k * n_features + part[0], k * n_features + part[1])
+            _move_range(out, totals, k * n_features + features[0], k * n_features + features[1])
     else:
-        _move_range(out, totals, part[0] * n_vectors, part[1] * n_vectors)
-    if part[0] == 0:
+        _move_range(out, totals, features[0] * n_vectors, features[1] * n_vectors)
+    if features[0] == 0:
         _move_range(out, totals, n_vectors * n_features, out.shape[0])
 
 
 @jit()
 def add_batch(
-    member, team, rows, batch, upcoming, worked, layout, objective, view, scratch, blocks, part, out, total_share,
+    member, team, rows, batch, upcoming, worked, layout, objective, view, scratch, blocks, features, out, total_share,
     totals,
 ):  # fmt: skip
-    """Add the clipped gradients of the rows `batch`, by the weights of a part of the features, to `totals`.
+    """Add the clipped gradients of the rows `batch`, for the weights of a range of features, to `totals`.
 
     All members of a team compute the slopes together. Member 0 adds what belongs to the intercepts. The rows
     `upcoming` are fetched into the cache meanwhile.
@@ -615,7 +616,7 @@ def add_batch(
     Parameters
     ----------
     member : int
-        Who calls.
+        Number of the calling thread.
     team : tuple of int and ndarray
         Number of members, and their counter for `privsvm.numerics.compiled.spin_barrier.meet`.
     rows : StoredRows
@@ -628,7 +629,7 @@ def add_batch(
     view : View
     scratch : Scratch
     blocks : Blocks
-    part : tuple of int
+    features : tuple of int
         First feature, and the one behind the last.
     out : ndarray
         Laid out like weights; zeros, before and after.
@@ -640,7 +641,7 @@ def add_batch(
     Returns
     -------
     bool
-        False if a member has given up.
+        False if a thread has given up.
     """
     n_members, meetings = team
     rows, scratch, blocks = _borrowed(rows, scratch, blocks)
@@ -657,14 +658,14 @@ def add_batch(
                 rows, batch[b * ROWS :], upcoming[b * ROWS :], worked, layout, objective, view, scratch,
                 starts[half, b - begin], slopes[half, b - begin], shares[half, b - begin], constants[half, b - begin],
             )  # fmt: skip
-        # The first ones go on with the other half of the memory, and no further.
+        # Double buffering: fast threads may fill the other half, then wait.
         if not meet(meetings, n_members):
             return False
         for b in range(begin, end):
             h = slopes[half, b - begin]
             n_rows = min(ROWS, batch.shape[0] - b * ROWS)
-            places = starts[half, b - begin]
-            _add_block(rows, n_rows, layout, objective, scratch.lanes, places, h, part[0], part[1], out)
+            row_starts = starts[half, b - begin]
+            _add_block(rows, n_rows, layout, objective, scratch.lanes, row_starts, h, features[0], features[1], out)
             if objective.inside:
                 for r in range(ROWS):
                     share += np.int64(shares[half, b - begin, r])
@@ -676,8 +677,8 @@ def add_batch(
                     by_intercept[k] += total
             n_summed += ROWS
             if n_summed == _EXACT_ROWS or b + 1 == n_blocks:
-                _move_sums(layout, part, out, totals)
-                # Each is at most 6 * 2^20.
+                _move_sums(layout, features, out, totals)
+                # Each share is at most 6 * 2^20.
                 total_share[1] += share
                 total_share[0] += total_share[1] >> SHARE_BITS
                 total_share[1] &= (1 << SHARE_BITS) - 1
@@ -687,23 +688,23 @@ def add_batch(
 
 
 @jit()
-def finish_sum(rows, layout, objective, part, total_share, view, regulariser, totals):
-    """Add the last vector's gradient, and the regulariser that is inside, to a part of the totals."""
+def finish_sum(rows, layout, objective, features, total_share, view, regulariser, totals):
+    """Add the last vector's gradient, and the regulariser inside, to a range of the totals."""
     n_vectors, n_features, vector_stride, feature_stride = layout
     if is_reduced(rows, objective):
-        last = totals[(n_vectors - 1) * n_features + part[0] : (n_vectors - 1) * n_features + part[1]]
+        last = totals[(n_vectors - 1) * n_features + features[0] : (n_vectors - 1) * n_features + features[1]]
         for k in range(n_vectors - 1):
-            source = totals[k * n_features + part[0] :]
+            source = totals[k * n_features + features[0] :]
             for j in range(last.shape[0]):
                 last[j] -= source[j]
     if view.cells > 0.0:
         high, low = total_share[0], total_share[1]
-        for j in range(part[0], part[1]):
+        for j in range(features[0], features[1]):
             for k in range(n_vectors):
-                place = k * vector_stride + j * feature_stride
-                cell = np.int64(regulariser[place] * view.cells)
-                totals[place] += high * cell + ((low * cell) >> SHARE_BITS)
-        if part[0] == 0:
+                index = k * vector_stride + j * feature_stride
+                cell = np.int64(regulariser[index] * view.cells)
+                totals[index] += high * cell + ((low * cell) >> SHARE_BITS)
+        if features[0] == 0:
             for i in range(n_vectors * n_features, totals.shape[0]):
                 cell = np.int64(regulariser[i] * view.cells)
                 totals[i] += high * cell + ((low * cell) >> SHARE_BITS)

@@ -43,18 +43,19 @@ _CORNER, _WIDTH = 1.0, 1.0
 _ROOT = math.sqrt(2.0)
 _SLOPE_BITS = 18
 _BOUND = 2.0**_SLOPE_BITS
-# Sums count in 2^-38; noise is on a grid so fine that rounding a sum costs a row 2^-20 of its bound, or a little more.
+# Fixed point: sums count in 2^-38; noise is on a grid so fine that rounding a sum costs a row 2^-20 of its bound, or a
+# little more.
 GRADIENT_BITS = 38
 _NOISE_BITS = 20
-# Rows whose products, below 2^38, are summed up in float64: at most 2^14. Fewer are kept in the cache.
+# Exact sums: rows whose products, below 2^38, are summed in float64: at most 2^14. Fewer stay in the cache.
 _EXACT_ROWS = 2**14
 _CACHED = 2**17
 # Weights are rounded to a norm of about this.
 _WEIGHT_BITS = 31
 _LEAST_WEIGHTS, _LARGEST_WEIGHTS = 2.0**-400, 2.0**100
-# Standard deviations of more cells take long to draw.
+# Cells per standard deviation: more take long to draw.
 _MANY_CELLS = 2.0**40
-# A quotient is off by less.
+# Round-off of a quotient, with margin.
 _ROUND_OFF = 1.0 - 2.0**-40
 
 
@@ -101,7 +102,7 @@ def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
     with np.errstate(over="ignore", invalid="ignore"):
         norm = math.sqrt(numbers.dot(numbers))
     if not _LEAST_WEIGHTS <= norm <= _LARGEST_WEIGHTS:
-        # As good as zero, or training has diverged.
+        # Weights are negligible, or training has diverged.
         return np.zeros_like(weights), 0.0
     scale = math.ldexp(1.0, _WEIGHT_BITS - math.frexp(norm)[1])
     return np.rint(weights * scale), 1.0 / scale
@@ -124,8 +125,8 @@ def exact_product(cells: Any, matrix: np.ndarray) -> Any:
     """
     if is_by_block(cells):
         return mapped(cells, exact_product, matrix, n_features=matrix.shape[1])
-    whole, unit = _rounded(matrix)
-    product: np.ndarray = dense_rows(cells) @ whole
+    rounded, unit = _rounded(matrix)
+    product: np.ndarray = dense_rows(cells) @ rounded
     product *= unit / CELLS
     return product
 
@@ -143,22 +144,22 @@ def _slope_bits(n_classes: int) -> int:
     return min(_SLOPE_BITS, 26 - math.ceil(math.log2(n_classes)))
 
 
-class _Part(NamedTuple):
+class _RowBlock(NamedTuple):
     """Some rows, and what their slopes depend on that is the same in all steps."""
 
     cells: np.ndarray
     codes: np.ndarray
-    # The longest that a row's slopes may be.
+    # Bound on the norm of each row's slopes.
     bounds: np.ndarray
 
 
-def _parts(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> list[_Part]:
+def _row_blocks(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weights: np.ndarray) -> list[_RowBlock]:
     """Rows in parts whose sums are exact, and which stay in the cache."""
     codes = codes.astype(np.int64)
     bounds = class_weights[codes] * (_BOUND if n_classes == 2 else _BOUND * _ROUND_OFF)
     size = max(64, min(_EXACT_ROWS, _CACHED // max(cells.shape[1], 1)))
     return [
-        _Part(*(array[start : start + size] for array in (cells, codes, bounds)))
+        _RowBlock(*(array[start : start + size] for array in (cells, codes, bounds)))
         for start in range(0, cells.shape[0], size)
     ]
 
@@ -190,11 +191,11 @@ def _set_slopes(scores, unit, codes, bounds, steepest):
             scores[i, 0] = -sign * min(np.trunc(min(max(slope, 0.0), 1.0) * bounds[i]), _BOUND)
         return
     for i in range(n_rows):
-        row, own = scores[i], codes[i]
-        start = row[own] * unit - _CORNER
-        row[own] = total = squares = 0.0
+        row, label = scores[i], codes[i]
+        start = row[label] * unit - _CORNER
+        row[label] = total = squares = 0.0
         for k in range(n_vectors):
-            if k != own:
+            if k != label:
                 slope = np.trunc(min(max((row[k] * unit - start) * (steepest / _WIDTH), 0.0), steepest))
                 row[k] = slope
                 total += slope
@@ -206,21 +207,21 @@ def _set_slopes(scores, unit, codes, bounds, steepest):
             row[k] = slope
             total += slope
             squares += slope * slope
-        row[own] = -total
-        # No row is longer than the bound, and if one were, it would not count.
+        row[label] = -total
+        # Safety net: a row beyond the bound, which cannot occur, would be dropped.
         if squares + total * total > _BOUND * _BOUND:
             row[:] = 0.0
 
 
-def _sum_of_parts(parts: list[_Part], n_classes: int, weights: np.ndarray) -> np.ndarray:
+def _sum_of_blocks(row_blocks: list[_RowBlock], n_classes: int, weights: np.ndarray) -> np.ndarray:
     """Do what `gradient_cells` says, for rows in parts."""
     total = np.zeros(weights.shape, dtype=np.int64)
-    whole, unit = _rounded(weights)
+    rounded, unit = _rounded(weights)
     steepest = math.ldexp(1.0, _slope_bits(n_classes))
-    for part in parts:
-        slopes = part.cells @ whole.T
-        _set_slopes(slopes, unit / CELLS, part.codes, part.bounds, steepest)
-        total += (slopes.T @ part.cells).astype(np.int64)
+    for block in row_blocks:
+        slopes = block.cells @ rounded.T
+        _set_slopes(slopes, unit / CELLS, block.codes, block.bounds, steepest)
+        total += (slopes.T @ block.cells).astype(np.int64)
     return total
 
 
@@ -248,9 +249,9 @@ def gradient_cells(
         Whole numbers of 2^-38. One row adds at most 2^38 to its norm. A sum beyond int64 wraps around.
     """
     if is_by_block(cells):
-        found: np.ndarray = cells.total(_gradient_of_block, codes, arguments=(n_classes, class_weights, weights))
-        return found
-    return _sum_of_parts(_parts(cells, codes, n_classes, class_weights), n_classes, weights)
+        total: np.ndarray = cells.total(_gradient_of_block, codes, arguments=(n_classes, class_weights, weights))
+        return total
+    return _sum_of_blocks(_row_blocks(cells, codes, n_classes, class_weights), n_classes, weights)
 
 
 def _gradient_of_block(
@@ -269,20 +270,20 @@ class _StepNoise:
     """The noise of one descent's steps, and where it comes from."""
 
     def __init__(self, descent: HuberDescent, size: int, source: NoiseSource) -> None:
-        multiplier, whole = descent.noise_multiplier, descent.whole_multiplier
+        multiplier, whole_multiplier = descent.noise_multiplier, descent.whole_multiplier
         self.source, self.is_none = source, multiplier == 0.0
         if self.is_none:
             return
         self.shift = _noise_shift(multiplier, size)
         self.half = (np.int64(1) << self.shift) >> 1
         self.grid = 2.0 ** (self.shift - GRADIENT_BITS)
-        # Rounding moves two sums apart by at most one step in each number.
+        # Sensitivity: rounding adds at most one step in each number.
         one_row = (2.0 ** (GRADIENT_BITS - self.shift) + math.sqrt(size)) * ROUND_UP
         self.sigma = multiplier * one_row * ROUND_UP
-        # Of the last step, and of those before it.
+        # Budgets stated for the last step, and for the steps before it.
         self.stated = self.stated_before = Stated(one_row, per_row=True, grid=self.grid)
-        if whole is not None:
-            share = one_row * multiplier / whole
+        if whole_multiplier is not None:
+            share = one_row * multiplier / whole_multiplier
             self.stated = Stated(share, per_row=True, grid=self.grid)
             self.stated_before = Stated(share, per_row=True, grid=self.grid, more=True)
 
@@ -292,7 +293,7 @@ class _StepNoise:
             return total * 2.0**-GRADIENT_BITS
         rounded = (total + self.half) >> self.shift
         noisy = self.source.add_rounded_normals(rounded, self.sigma, self.stated if last else self.stated_before)
-        # What is released is reduced by the modulus of the sums: a function of the exact one.
+        # Post-processing: the release is reduced by the modulus of the sums.
         released: np.ndarray = ((noisy << self.shift) >> self.shift) * self.grid
         return released
 
@@ -329,12 +330,12 @@ def descend(
     weights, mean = np.zeros(shape), np.zeros(shape)
     first = descent.n_steps - math.ceil(descent.averaged * descent.n_steps)
     noise = _StepNoise(descent, weights.size, source)
-    parts = None if is_by_block(cells) else _parts(cells, codes, n_classes, class_weights)
+    row_blocks = None if is_by_block(cells) else _row_blocks(cells, codes, n_classes, class_weights)
     for step, length in enumerate(step_lengths(descent)):
-        if parts is None:
+        if row_blocks is None:
             total = gradient_cells(cells, codes, n_classes, class_weights, weights)
         else:
-            total = _sum_of_parts(parts, n_classes, weights)
+            total = _sum_of_blocks(row_blocks, n_classes, weights)
         gradient = noise.release(total, step == descent.n_steps - 1)
         if n_vectors > 1:
             gradient -= gradient.sum(axis=0) / n_vectors

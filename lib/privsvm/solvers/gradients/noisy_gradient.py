@@ -92,27 +92,27 @@ SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt")
 AVERAGES = ("none", "all", "last_half")
 REGULARISERS = ("outside", "inside")
 
-# Precision of dense rows: whole numbers of a million fit, and half as much is read in every step.
+# Precision of dense rows: float32 holds whole numbers up to a million, and halves the memory traffic of a step.
 DENSE = np.float32
-# So many numbers of them stay in the cache while they are prepared.
+# Cache: numbers of a block of rows that is prepared at a time.
 _PREPARED_TOGETHER = 2**18
 
-# Rounding a sum costs this share of the bound on a row's gradient at most.
+# Rounding of a sum costs at most this share of the bound on a row's gradient.
 _GRID_BITS = 20
-# Standard deviations of more cells take long to draw.
+# Cells per standard deviation: more take long to draw.
 _MANY_CELLS = 2.0**40
-# Clipping keeps away from the bound by more than round-off.
+# Round-off: clipping stays below the bound by more than this.
 _ROUND_OFF = 2.0**-40
 
-# Above this, products of settings and rows might overflow.
+# Overflow: above this, products of settings and rows might overflow.
 _LARGEST_SETTING = 1e100
 
-# Settings whose converted form is kept: many short runs with the same ones follow each other.
+# Size of the cache of converted settings: short runs often repeat the same ones.
 _KEPT_SETTINGS = 16
 
-# Blocks of eight rows between two meetings of a team.
+# Blocks of eight rows between two barriers of a team.
 _STORED_BLOCKS = 64
-# Multiplications of a step that are worth another thread, and what a random number costs in them.
+# Multiplications of a step that pay for another thread, and those that a random number costs.
 _MEMBER_WORK = 200_000
 _NORMAL_WORK = 20.0
 
@@ -207,9 +207,9 @@ class GradientSteps:
             "schedule": SCHEDULES,
             "average": AVERAGES,
         }
-        for name, known in names.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r}: {nearest_name(getattr(self, name), known)}")
+        for name, choices in names.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r}: {nearest_name(getattr(self, name), choices)}")
         if isinstance(self.n_steps, bool) or not isinstance(self.n_steps, (int, np.integer)) or self.n_steps < 0:
             raise ValueError(f"n_steps={self.n_steps!r}: must be a whole number, at least 0")
         tests = {
@@ -329,7 +329,7 @@ def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objec
         has_intercept=bool(steps.fit_intercept),
         max_grad_norm=float(steps.max_grad_norm),
         longest=float(longest) * (1.0 - _ROUND_OFF),
-        # With the regulariser inside, it keeps sums exact, and the bound on both parts together is another one.
+        # With the regulariser inside, clipping keeps sums exact, and the bound applies to the sum of both terms.
         largest_square=float(math.floor((2 * longest if inside else longest) ** 2)),
     )
 
@@ -365,10 +365,10 @@ def sampling_of(threshold: int, key: bytes, n_rows: int) -> Sampling:
     """Convert the sampling rate."""
     return Sampling(
         key=np.frombuffer(key, dtype="<u4").astype(np.uint32),
-        some=threshold > 0,
-        all=threshold == 2**64,
+        any_drawn=threshold > 0,
+        all_drawn=threshold == 2**64,
         last=np.uint64(max(threshold, 1) - 1),
-        # Of the words of a row, no more are made than there are rows.
+        # Memory: no more words than rows are drawn at a time.
         bits=np.empty(min(BUFFER, -(-max(n_rows, 1) // 128) * 128), dtype=np.uint64),
     )
 
@@ -435,7 +435,7 @@ def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
             raise ValueError(f"X was prepared for a constant feature of {X.scale!r}, not {scale!r}")
         return X
     if scipy.sparse.issparse(X):
-        # A number stored in two parts has a larger norm than they.
+        # Duplicate entries: a number stored in two entries has a larger norm than they.
         return PreparedRows(*unit_cells(canonical_rows(X), scale), scale)
     return PreparedRows(*dense_unit_cells(X, scale), scale)
 
@@ -444,22 +444,22 @@ def dense_unit_cells(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarra
     """Compute `privsvm.numerics.rows.unit_grid.unit_cells` of dense rows, in the precision that the loops read."""
     n_rows, n_features = X.shape
     cells, constants, norms = np.empty(X.shape, dtype=DENSE), np.empty(n_rows), np.empty(n_rows)
-    n_together = max(1, _PREPARED_TOGETHER // max(n_features, 1))
-    for start in range(0, n_rows, n_together):
-        part = slice(start, start + n_together)
-        cells[part], constants[part], norms[part] = unit_cells(X[part], scale)
+    n_block_rows = max(1, _PREPARED_TOGETHER // max(n_features, 1))
+    for start in range(0, n_rows, n_block_rows):
+        block = slice(start, start + n_block_rows)
+        cells[block], constants[block], norms[block] = unit_cells(X[block], scale)
     return cells, constants, norms
 
 
 def stored_rows(cells: Any, constants: np.ndarray, norms: np.ndarray, codes: np.ndarray) -> StoredRows:
     """Lay prepared rows out for the compiled loops."""
-    # A copy of what is read-only: Numba would compile everything once more for it.
+    # Specialisation: Numba compiles once more for read-only arrays, so copy them.
     codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
-    no_cells, no_data, no_places = np.empty(0, dtype=DENSE), np.empty(0), np.empty(0, dtype=np.int64)
+    no_cells, no_data, no_indices = np.empty(0, dtype=DENSE), np.empty(0), np.empty(0, dtype=np.int64)
     if scipy.sparse.issparse(cells):
         indices, indptr = cells.indices.astype(np.int64), cells.indptr.astype(np.int64)
         return StoredRows(no_cells, cells.data, indices, indptr, True, constants, norms, codes)
-    return StoredRows(cells.reshape(-1), no_data, no_places, no_places, False, constants, norms, codes)
+    return StoredRows(cells.reshape(-1), no_data, no_indices, no_indices, False, constants, norms, codes)
 
 
 def _layout(X: PreparedRows, n_vectors: int) -> Layout:
@@ -529,26 +529,26 @@ def _clipped_cells(
     _check(X, codes, coef.shape[0], steps)
     layout, objective = _layout(X, coef.shape[0]), objective_of(steps, *coef.shape)
     rows = stored_rows(X.cells, X.constants, X.norms, codes)
-    size, part = coef.shape[0] * (coef.shape[1] + 1), (0, X.shape[1])
+    size, features = coef.shape[0] * (coef.shape[1] + 1), (0, X.shape[1])
     weights, worked, out = np.zeros(size), np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     weights[: coef.size] = (coef.T if layout.vector_stride == 1 else coef).ravel()
     if steps.fit_intercept:
         weights[coef.size :] = intercept
     scale, reduced, regulariser = weight_scale(weights), is_reduced(rows, objective), np.zeros(size)
     if objective.inside:
-        set_inside_regulariser(weights, scale, layout, objective, *part, regulariser)
+        set_inside_regulariser(weights, scale, layout, objective, *features, regulariser)
     view = view_weights(weights, scale, layout, objective, regulariser)
     end = X.shape[1] if X.sparse else coef.shape[0] - int(reduced)
     round_weights(weights, layout, scale, X.sparse, reduced, 0, end, worked)
-    # A team of one, which meets nobody.
+    # A team of one thread needs no barrier.
     team = (1, np.empty(0, dtype=np.int64))
     batch, total_share, totals = np.arange(X.shape[0]), np.zeros(2, dtype=np.int64), np.zeros(size, dtype=np.int64)
     scratch, blocks = scratch_memory(coef.shape[0]), blocks_of(1, X.shape[0], coef.shape[0])
     add_batch(
-        0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch, blocks, part, out, total_share,
+        0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch, blocks, features, out, total_share,
         totals,
     )  # fmt: skip
-    finish_sum(rows, layout, objective, part, total_share, view, regulariser, totals)
+    finish_sum(rows, layout, objective, features, total_share, view, regulariser, totals)
     return totals, layout
 
 
@@ -571,22 +571,28 @@ def blocks_of(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
     )
 
 
-def _feature_parts(X: PreparedRows, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
+def _feature_bounds(X: PreparedRows, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
     """Boundaries of the features that each member of a team has; a single part where more do not pay."""
     n_rows, n_features = X.shape
     per_row = X.cells.nnz / max(n_rows, 1) if X.sparse else n_features
     work = n_vectors * (2.0 * steps.sample_rate * n_rows * per_row + _NORMAL_WORK * n_features)
     n_members = max(1, min(n_threads, int(work / _MEMBER_WORK), n_features // ROWS))
-    # Tiles work on eight features at least.
-    parts = np.arange(n_members + 1) * (n_features // ROWS) // n_members * ROWS
-    parts[-1] = n_features
-    return parts
+    # Tiles take eight features at least.
+    bounds = np.arange(n_members + 1) * (n_features // ROWS) // n_members * ROWS
+    bounds[-1] = n_features
+    return bounds
 
 
-def _run(
-    X, codes, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int,
-    record_every: int, n_threads: int = 1,
-):  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class _Runs:
+    """How often to train, how often to record a model, and by how many threads."""
+
+    n_runs: int = 1
+    record_every: int = 0
+    n_threads: int = 1
+
+
+def _run(X, codes, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, runs: _Runs):
     X = prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
     n_features = X.shape[1]
@@ -594,10 +600,10 @@ def _run(
     rows = stored_rows(X.cells, X.constants, X.norms, codes)
     schedule = schedule_of(steps, n_classes * (n_features + int(steps.fit_intercept)))
     optimizer, size = optimizer_of(steps), n_classes * (n_features + 1)
-    models = np.empty((n_runs, size))
-    history = np.empty((steps.n_steps // record_every if record_every else 0, size))
-    parts = _feature_parts(X, n_classes, steps, n_threads)
-    n_members = parts.size - 1
+    models = np.empty((runs.n_runs, size))
+    history = np.empty((steps.n_steps // runs.record_every if runs.record_every else 0, size))
+    feature_bounds = _feature_bounds(X, n_classes, steps, runs.n_threads)
+    n_members = feature_bounds.size - 1
     gradient, worked = (np.empty(size + PADDING)[:size] for _ in range(2))
     memory = Memory(
         weights=np.empty(size),
@@ -613,24 +619,24 @@ def _run(
     given, threshold, tape = as_source(rng), threshold_of(steps), NO_TAPE
     if schedule.sigma > 0.0:
         tape = given.step_tape(
-            n_steps=n_runs * steps.n_steps,
+            n_steps=runs.n_runs * steps.n_steps,
             size=n_classes * (n_features + int(steps.fit_intercept)),
             n_rows=X.shape[0],
             threshold=threshold,
             sigma=schedule.sigma,
             stated=Stated(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
         )
-    # The next call with the same source has other keys.
+    # A later call with the same source gets other keys.
     source = NoiseSource(given.next_key())
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
 
     def work(member: int, meetings: np.ndarray) -> None:
-        # All members have the same streams.
+        # Determinism: all threads have the same streams.
         sampling, noise = sampling_of(threshold, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
-        own = np.zeros(size + PADDING)[:size]
+        own_gradient = np.zeros(size + PADDING)[:size]
         run_steps(
-            member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn,
-            noise, models, memory, blocks, scratch_memory(n_classes), own, history, tape,
+            member, meetings, feature_bounds, rows, layout, objective, schedule, optimizer, runs.record_every, sampling,
+            drawn, noise, models, memory, blocks, scratch_memory(n_classes), own_gradient, history, tape,
         )  # fmt: skip
 
     run_team(work, n_members)
@@ -662,10 +668,9 @@ def noisy_gradient_steps(
         Keys the two streams of the run, one for sampling and one for noise. A generator is asked for 32 bytes. Noise
         goes to other places for dense than for CSR rows.
     record_every : int, default=0
-        Keep the model after every so many steps; 0: never.
+        Record the model after every so many steps; 0: never.
     n_threads : int, default=1
-        Threads at most, at least 1; few work on small problems. The result does not depend on them. Each keeps a core
-        busy all the time.
+        Most threads; small problems use fewer. The result does not depend on them. Each keeps a core busy.
 
     Returns
     -------
@@ -677,7 +682,7 @@ def noisy_gradient_steps(
         If class codes are out of range, or there are too few vectors for the loss.
     """
     (coef, intercept), (history_coef, history_intercept) = _run(
-        X, codes, n_classes, steps, rng, 1, int(record_every), int(n_threads)
+        X, codes, n_classes, steps, rng, _Runs(1, int(record_every), int(n_threads))
     )
     return GradientStepsResult(
         coef=coef[0], intercept=intercept[0], history_coef=history_coef, history_intercept=history_intercept
@@ -702,7 +707,7 @@ def repeated_noisy_gradient_steps(
     intercept : ndarray (n_runs, c)
         What is added to the scores, the constant feature's value included.
     """
-    return _run(X, codes, n_classes, steps, rng, int(n_runs), 0)[0]
+    return _run(X, codes, n_classes, steps, rng, _Runs(int(n_runs)))[0]
 
 
 def warm_up() -> None:

@@ -38,40 +38,40 @@ class Schedule(NamedTuple):
     """What happens in which step."""
 
     rates: np.ndarray
-    # First step whose iterate is a part of the average.
+    # First step whose iterate is averaged.
     average_from: int
     # Sums are rounded to multiples of 2^shift, the cells of the noise.
     shift: int
     # Standard deviation of the noise in cells; 0 for none.
     sigma: float
-    # What a cell is as a number, or without noise what a whole number of the sum is.
+    # Value of a cell, or without noise that of a unit of the sum.
     cell: float
-    # One by the expected number of rows.
+    # Reciprocal of the expected number of rows.
     portion: float
     # Whether the regulariser's gradient is added after the noise.
     outside: bool
 
 
 class Sampling(NamedTuple):
-    """How rows are drawn: each by a word of its own, which draws it if it is at most `last`."""
+    """How rows are drawn: each row has a random word, and is drawn if that is at most `last`."""
 
-    # 8 uint32.
+    # ChaCha20 key, 8 uint32.
     key: np.ndarray
-    # Whether there is such a word.
-    some: bool
-    # Whether every word draws.
-    all: bool
+    # Whether any word draws a row.
+    any_drawn: bool
+    # Whether every word draws its row.
+    all_drawn: bool
     last: np.uint64
     # Work space.
     bits: np.ndarray
 
 
 class DrawnRows(NamedTuple):
-    """What the members of a team have drawn, which they share: each its part of the rows, for two steps."""
+    """Rows that the threads of a team have drawn, for two steps: each thread draws a range of the rows."""
 
-    # Row numbers (2, n_rows): those of a member begin where its part does, and count from there.
+    # Row numbers (2, n_rows); those of a member begin at its first row, and count from there.
     rows: np.ndarray
-    # How many each has (2, n_members).
+    # Number of drawn rows of each member, (2, n_members).
     counts: np.ndarray
 
 
@@ -108,8 +108,8 @@ def _first_row(member, n_members, n_rows):
 
 @jit_step()
 def _draw(sampling, step, n_rows, member, drawn):
-    """Draw a member's part of the rows of a step; those of the step before the last are overwritten."""
-    if sampling.some and not sampling.all:
+    """Draw a member's range of the rows of a step; those of the step before the last are overwritten."""
+    if sampling.any_drawn and not sampling.all_drawn:
         half, n_members = step % 2, drawn.counts.shape[1]
         first, end = _first_row(member, n_members, n_rows), _first_row(member + 1, n_members, n_rows)
         rows = drawn.rows[half, first:end]
@@ -121,11 +121,11 @@ def _draw(sampling, step, n_rows, member, drawn):
 @jit_step()
 def _list(sampling, step, n_rows, drawn, batch):
     """List the rows that all members have drawn for a step; return how many."""
-    if sampling.all:
+    if sampling.all_drawn:
         for i in range(n_rows):
             batch[i] = i
         return n_rows
-    if not sampling.some:
+    if not sampling.any_drawn:
         return 0
     half, n_members, total = step % 2, drawn.counts.shape[1], 0
     for member in range(n_members):
@@ -137,8 +137,8 @@ def _list(sampling, step, n_rows, drawn, batch):
 
 
 @jit_step()
-def _tell_rows(tape, step, n_rows, count, batch):
-    """Write down the `count` rows of a step, or read others instead; return how many they are."""
+def _record_rows(tape, step, n_rows, count, batch):
+    """Record the `count` rows of a step, or replay others instead; return their number."""
     drawn = tape.drawn[step]
     if tape.mode == 1:
         drawn[:] = 0
@@ -153,8 +153,8 @@ def _tell_rows(tape, step, n_rows, count, batch):
 
 
 @jit_step()
-def _tell_sums(tape, step, low, totals, half, shift, numbers):
-    """Write down sums and noisy sums of a step from place `low` on, or read the latter and change the noise to fit."""
+def _record_sums(tape, step, low, totals, half, shift, numbers):
+    """Record sums and noisy sums of a step from number `low` on, or replay the latter by changing the noise."""
     for i in range(totals.shape[0]):
         exact = (totals[i] + half) >> shift
         tape.sums[step, low + i] = exact
@@ -185,30 +185,31 @@ def _update(t, rate, gradient, weights, first, second, optimizer):
 
 
 @jit_step()
-def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average, tape, step):
+def _take_step(t, schedule, optimizer, low, high, noise, first_number, memory, average, tape, step):
     """Turn the sum of gradients into the step's direction and take it, for the numbers [low, high) of the model.
 
-    Random number `place` belongs to the model's first number. The sum is cleared for the next step. For the tape, it is
-    step number `step`.
+    Random number `first_number` belongs to the model's first number. The sum is cleared for the next step. The tape
+    records this as step `step`.
     """
     sigma, cell, portion, shift = schedule.sigma, schedule.cell, schedule.portion, np.int64(schedule.shift)
     half = (np.int64(1) << shift) >> np.int64(1)
     share = 1.0 / (t - schedule.average_from + 1.0)
     while low < high:
-        # As many at a time as stay in the fastest cache.
+        # L1 cache: as many numbers as a buffer holds.
         end = min(low + BUFFER, high)
         begin = 0
         if sigma > 0.0:
-            begin = load_rounded_normals(noise, place + low, sigma)
+            begin = load_rounded_normals(noise, first_number + low, sigma)
             end = min(low + BUFFER - begin, high)
         weights, gradient, mean = memory.weights[low:end], memory.gradient[low:end], average[low:end]
         totals = memory.totals[low:end]
         if sigma > 0.0:
             numbers = noise.cells[begin : begin + end - low]
             if tape.mode > 0:
-                _tell_sums(tape, step, low, totals, half, shift, numbers)
+                _record_sums(tape, step, low, totals, half, shift, numbers)
             for i in range(gradient.shape[0]):
-                # Sums wrap around at 2^64, in 2^shift of which there are 2^(64 - shift): so does what is released.
+                # Modular arithmetic: sums wrap around at 2^64, that is at 2^(64 - shift) units of 2^shift, and so does
+                # the release.
                 noisy = ((totals[i] + half) >> shift) + numbers[i]
                 gradient[i] = np.float64((noisy << shift) >> shift) * cell
                 totals[i] = 0
@@ -233,15 +234,15 @@ def _take_step(t, schedule, optimizer, low, high, noise, place, memory, average,
 
 
 @jit_step(forceinline=True)
-def _cut(place, size, member, n_members):
-    """First of the `size` numbers of a model that a member updates; random number `place` belongs to the model's first.
+def _cut(first_number, size, member, n_members):
+    """Return the first of the `size` numbers of a model that a member updates; see `_take_step` for `first_number`.
 
     Members of a larger team get whole buffers of random numbers, but for the ends.
     """
     if member == 0 or member == n_members:
         return size if member > 0 else 0
-    buffer = (place + size * member // n_members + BUFFER // 2) // BUFFER
-    return min(max(0, buffer * BUFFER - place), size)
+    buffer = (first_number + size * member // n_members + BUFFER // 2) // BUFFER
+    return min(max(0, buffer * BUFFER - first_number), size)
 
 
 @jit_step()
@@ -256,19 +257,32 @@ def _reset(memory, average):
 
 @njit(inline="always")
 def _sum_gradients(
-    member, team, part, rows, batch, upcoming, layout, objective, outside, memory, scratch, blocks, own, total_share
+    member,
+    team,
+    features,
+    rows,
+    batch,
+    upcoming,
+    layout,
+    objective,
+    outside,
+    memory,
+    scratch,
+    blocks,
+    own_gradient,
+    total_share,
 ):
     """Add up the step's clipped gradients; return False if a member has given up."""
     n_members, meetings = team
     weights, regulariser = memory.weights, memory.regulariser
-    # All members find the same.
+    # Determinism: all threads compute the same scale.
     scale = weight_scale(weights)
     if objective.inside:
-        set_inside_regulariser(weights, scale, layout, objective, part[0], part[1], regulariser)
+        set_inside_regulariser(weights, scale, layout, objective, features[0], features[1], regulariser)
     elif outside:
-        set_regulariser(weights, layout, objective, part[0], part[1], regulariser)
+        set_regulariser(weights, layout, objective, features[0], features[1], regulariser)
     if rows.sparse:
-        first, end = part
+        first, end = features
     else:
         n_worked = layout.n_vectors - 1 if is_reduced(rows, objective) else layout.n_vectors
         first, end = n_worked * member // n_members, n_worked * (member + 1) // n_members
@@ -278,49 +292,49 @@ def _sum_gradients(
     view = view_weights(weights, scale, layout, objective, regulariser)
     total_share[:] = 0
     if not add_batch(
-        member, team, rows, batch, upcoming, memory.worked, layout, objective, view, scratch, blocks, part, own,
-        total_share, memory.totals,
+        member, team, rows, batch, upcoming, memory.worked, layout, objective, view, scratch, blocks, features,
+        own_gradient, total_share, memory.totals,
     ):  # fmt: skip
         return False
-    finish_sum(rows, layout, objective, part, total_share, view, regulariser, memory.totals)
+    finish_sum(rows, layout, objective, features, total_share, view, regulariser, memory.totals)
     return meet(meetings, n_members)
 
 
 @jit()
 def finish_step(
-    t, rows, layout, objective, schedule, optimizer, total_share, noise, place, memory, average, tape, step
+    t, rows, layout, objective, schedule, optimizer, total_share, noise, first_number, memory, average, tape, step
 ):  # fmt: skip
     """Take a step along a sum of gradients that was made elsewhere, block by block; see `run_steps`.
 
     `rows` say only whether they are sparse. The sums are in `memory.totals`, and are cleared.
     """
-    # Numba would compile all that is called here once more for a constant.
-    part, regulariser = (np.int64(0), layout.n_features), memory.regulariser
+    # Specialisation: pass int64, not a literal, since Numba compiles once more for a constant.
+    features, regulariser = (np.int64(0), layout.n_features), memory.regulariser
     scale = weight_scale(memory.weights)
     if objective.inside:
-        set_inside_regulariser(memory.weights, scale, layout, objective, part[0], part[1], regulariser)
+        set_inside_regulariser(memory.weights, scale, layout, objective, features[0], features[1], regulariser)
     elif schedule.outside:
-        set_regulariser(memory.weights, layout, objective, part[0], part[1], regulariser)
+        set_regulariser(memory.weights, layout, objective, features[0], features[1], regulariser)
     view = view_weights(memory.weights, scale, layout, objective, regulariser)
-    finish_sum(rows, layout, objective, part, total_share, view, regulariser, memory.totals)
+    finish_sum(rows, layout, objective, features, total_share, view, regulariser, memory.totals)
     used = average.shape[0] if objective.has_intercept else average.shape[0] - layout.n_vectors
-    _take_step(t, schedule, optimizer, part[0], used, noise, place, memory, average, tape, step)
+    _take_step(t, schedule, optimizer, features[0], used, noise, first_number, memory, average, tape, step)
 
 
 @jit()
 def run_steps(
-    member, meetings, parts, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn, noise,
-    models, memory, blocks, scratch, own, history, tape,
+    member, meetings, feature_bounds, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn,
+    noise, models, memory, blocks, scratch, own_gradient, history, tape,
 ):  # fmt: skip
     """Run all steps for every model of `models` (n_runs, size), one run after the other.
 
     Parameters
     ----------
     member : int
-        Who calls.
+        Number of the calling thread.
     meetings : ndarray
         The team's; see `privsvm.numerics.compiled.spin_barrier.run_team`.
-    parts : ndarray of int
+    feature_bounds : ndarray of int
         Boundaries of the members' features.
     rows : privsvm.solvers.gradients.clipped_gradients.StoredRows
     layout : privsvm.solvers.gradients.clipped_gradients.Layout
@@ -339,26 +353,26 @@ def run_steps(
     blocks : privsvm.solvers.gradients.clipped_gradients.Blocks
     scratch : privsvm.solvers.gradients.clipped_gradients.Scratch
         The member's.
-    own : ndarray
-        Zeros. The member's memory for gradients, used where the parts of dense rows lie too close together.
+    own_gradient : ndarray
+        Zeros. The member's memory for gradients, which keeps threads from sharing cache lines of dense rows.
     history : ndarray (n_records, size)
-        Models on the way.
+        Recorded models.
     tape : privsvm.numerics.noise.noise_source.StepTape
         Has one entry for each step of each run, or none.
     """
-    n_vectors, n_members = layout.n_vectors, parts.shape[0] - 1
+    n_vectors, n_members = layout.n_vectors, feature_bounds.shape[0] - 1
     n_rows, size, n_steps = rows.norms.shape[0], models.shape[1], schedule.rates.shape[0]
-    part, team = (parts[member], parts[member + 1]), (n_members, meetings)
+    features, team = (feature_bounds[member], feature_bounds[member + 1]), (n_members, meetings)
     batch, upcoming = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-    own = own if n_members > 1 and not rows.sparse else memory.gradient
-    # Without intercepts, their part stays 0.
+    own_gradient = own_gradient if n_members > 1 and not rows.sparse else memory.gradient
+    # Without intercepts, their numbers stay 0.
     used = size if objective.has_intercept else size - n_vectors
     total_share = np.zeros(2, np.int64)
     for run in range(models.shape[0]):
         average = models[run]
         if member == 0:
             _reset(memory, average)
-        # Rows are known one step ahead, so that they can be fetched in time, and drawn another step before.
+        # Prefetching: rows are listed one step ahead, and drawn another step before.
         for step in range(run * n_steps, run * n_steps + min(2, n_steps)):
             _draw(sampling, step, n_rows, member, drawn)
         if not meet(meetings, n_members):
@@ -369,20 +383,20 @@ def run_steps(
             if t + 1 < n_steps:
                 n_upcoming = _list(sampling, step + 1, n_rows, drawn, upcoming)
                 if tape.mode > 0:
-                    n_upcoming = _tell_rows(tape, step + 1, n_rows, n_upcoming, upcoming)
+                    n_upcoming = _record_rows(tape, step + 1, n_rows, n_upcoming, upcoming)
             if t < 0:
                 continue
             if not _sum_gradients(
-                member, team, part, rows, batch[:count], upcoming[:n_upcoming], layout, objective, schedule.outside,
-                memory, scratch, blocks, own, total_share,
+                member, team, features, rows, batch[:count], upcoming[:n_upcoming], layout, objective, schedule.outside,
+                memory, scratch, blocks, own_gradient, total_share,
             ):  # fmt: skip
                 return
-            # All have listed what this takes the place of.
+            # Safe to overwrite: every thread has listed its rows for step t + 1.
             if t + 2 < n_steps:
                 _draw(sampling, step + 2, n_rows, member, drawn)
-            place = (run * n_steps + t) * used
-            low, high = _cut(place, used, member, n_members), _cut(place, used, member + 1, n_members)
-            _take_step(t, schedule, optimizer, low, high, noise, place, memory, average, tape, step)
+            first_number = (run * n_steps + t) * used
+            low, high = _cut(first_number, used, member, n_members), _cut(first_number, used, member + 1, n_members)
+            _take_step(t, schedule, optimizer, low, high, noise, first_number, memory, average, tape, step)
             if not meet(meetings, n_members):
                 return
             if member == 0 and record_every > 0 and (t + 1) % record_every == 0:

@@ -37,20 +37,20 @@ __all__ = [
     "weston_watkins_problem",
 ]
 
-# The smoothing starts here (or at what is asked for, if that is more) and falls by this factor: each optimum is a good
-# start for the next, sharper problem.
+# Continuation: the smoothing starts here (or at its final value, if larger) and falls by this factor: each optimum is a
+# warm start for the next, sharper problem.
 _FIRST_SMOOTHING, _SMOOTHING_FACTOR = 1.0, 0.25
 
-# A problem on the way is solved to this share of the gradient it starts with.
+# Share of its initial gradient to which an intermediate problem is solved.
 _WAY_SHARE = 0.05
 
-# Newton's equations are solved to a share of the gradient, at most this one.
+# Largest share of the gradient to which Newton's equations are solved.
 _STEP_RESIDUAL = 0.1
 
-# A step ends where this share of its slope is left, or a little beyond the lowest point.
+# Line search: a step ends where this share of the initial slope remains, or a little beyond the lowest point.
 _SLOPE_SHARE, _OVERSHOOT = 0.5, 0.1
 
-# Relative round-off of an objective: a step may seem to go up by that much.
+# Relative round-off of an objective: by this much it may seem to increase.
 _ROUND_OFF = 1e-12
 
 
@@ -128,8 +128,8 @@ class AllInOneProblem:
     def loss_parts(self, leads: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Sum of the losses, and slopes and curvatures (n, c) in the leads; zero in a row's own class."""
         value, slope, curvature = smoothed_positive_part(1.0 + leads, self.smoothing)
-        own = np.arange(self.y.size), self.y
-        value[own] = slope[own] = curvature[own] = 0.0
+        own_entries = np.arange(self.y.size), self.y
+        value[own_entries] = slope[own_entries] = curvature[own_entries] = 0.0
         return float(value.sum()), slope, curvature
 
     def pull_back(self, slopes: np.ndarray) -> np.ndarray:
@@ -159,12 +159,12 @@ class AllInOneProblem:
         return product
 
     def _hessian_diagonal(self, squares, curvature: np.ndarray) -> np.ndarray:
-        own = np.arange(self.y.size), self.y
+        own_entries = np.arange(self.y.size), self.y
         curvature = curvature.copy()
-        curvature[own] = curvature.sum(axis=1)
+        curvature[own_entries] = curvature.sum(axis=1)
         diagonal = self.C * np.asarray(squares.T @ curvature).T + 2.0 * self.ridge
         n_weights = diagonal.shape[1] - self.fit_intercept
-        # Of directions that add up to zero over the classes.
+        # Projection to directions that sum to zero over the classes.
         diagonal[:, :n_weights] += self.norm_weight + self.margin_weight * self.n_classes
         return diagonal
 
@@ -268,7 +268,7 @@ def _newton_step(product, diagonal: np.ndarray, gradient: np.ndarray, share: flo
     """Solve Newton's equations by conjugate gradients with a diagonal preconditioner, to a share of the gradient."""
 
     def prepare(residual: np.ndarray) -> np.ndarray:
-        # Weights add up to zero over the classes, and so must steps: in M3 the sum is all but free.
+        # Weights sum to zero over the classes, and so must steps: in M3 the sum is nearly unconstrained.
         ready = residual / diagonal
         return ready - ready.mean(axis=0)
 
@@ -277,7 +277,7 @@ def _newton_step(product, diagonal: np.ndarray, gradient: np.ndarray, share: flo
     direction = ready.copy()
     inner = float(np.vdot(residual, ready))
     target = share * float(np.linalg.norm(gradient))
-    # In exact arithmetic there are no more steps than weights; any of them goes down.
+    # Conjugate gradients end after as many steps as weights in exact arithmetic; any iterate is a descent direction.
     for _ in range(gradient.size):
         image = product(direction)
         bend = float(np.vdot(direction, image))
@@ -313,9 +313,9 @@ def _step_size(problem: AllInOneProblem, V, step, leads, value: float) -> float:
         return 0.0
     low, high, size = 0.0, math.inf, 1.0
     while True:
-        found, slope = along(size)
+        objective, slope = along(size)
         small = -_SLOPE_SHARE * steepest <= slope <= _OVERSHOOT * steepest
-        if small and found <= value + _ROUND_OFF * abs(value):
+        if small and objective <= value + _ROUND_OFF * abs(value):
             return size
         low, high = (size, high) if slope < 0 else (low, size)
         size = 2.0 * size if math.isinf(high) else 0.5 * (low + high)
@@ -364,7 +364,7 @@ def solve_all_in_one(problem: AllInOneProblem, tol: float, max_steps: int | None
                 break
             share = min(_STEP_RESIDUAL, math.sqrt(norm / first))
             diagonal = stage._hessian_diagonal(squares, curvature)
-            # A weight that nothing bends is left alone.
+            # Zero curvature: such a weight stays as it is.
             diagonal[diagonal <= 0.0] = 1.0
             step = _newton_step(stage._product(curvature), diagonal, gradient, share)
             size = _step_size(stage, V, step, leads, value)
@@ -377,7 +377,7 @@ def solve_all_in_one(problem: AllInOneProblem, tol: float, max_steps: int | None
             break
         smoothing = max(problem.smoothing, _SMOOTHING_FACTOR * smoothing)
     if not last:
-        # Out of steps on the way: the objective and its gradient are those of the problem that was asked for.
+        # Step limit during continuation: report the objective and gradient of the original problem.
         value, norm = problem.objective(V), float(np.linalg.norm(problem.gradient(V)))
     n_features = V.shape[1] - problem.fit_intercept
     return AllInOneSolution(

@@ -23,16 +23,16 @@ __all__ = ["BLOCK", "UNIT", "Progress", "certified", "dot_error", "growth", "row
 # Round-off of one operation.
 UNIT = 2.0**-53
 
-# Weights are summed in blocks of so many rows, so that round-off grows with their number and not with that of the rows.
+# Blocked summation of weights: round-off grows with the number of blocks of so many rows, not with that of rows.
 BLOCK = 65_536
 
-# Without a gap smaller by this factor in so many passes, or as many as there were so far, a solver is stuck.
+# Stagnation: no gap smaller by this factor in so many passes, or in as many as there were so far.
 _IMPROVEMENT = 0.99
 _PATIENCE = 2_000
 
-# What the arithmetic of the certificate itself may add.
+# Round-off of the certificate's own arithmetic.
 _SLACK = 1e-9
-# Products of small numbers may underflow: far below anything that counts. So may squares.
+# Underflow of products and squares: far below anything that matters.
 _UNDERFLOW = 1e-280
 _SHORTEST = 1e-150
 

@@ -66,30 +66,30 @@ __all__ = [
     "stored_rows",
 ]
 
-# Passes between two face steps, for the first rounds and for all others; face steps begin with the round _FIRST_FACE.
+# Passes between two face steps, for the first rounds and for all others. Face steps begin with round _FIRST_FACE.
 _PASSES = (1, 1, 2, 2, 4)
 _FIRST_FACE = 2
-# Without a face step, up to this many times as many passes go by before the gap is checked, until they make up this
-# share of the work so far: a check looks at all rows again.
+# Without a face step, up to this many times as many passes precede the next check of the gap, until they make up this
+# share of the work: a check reads all rows.
 _PASSES_PER_CHECK = 3
 _CHECK_SHARE = 0.15
-# A row whose block stays the same is visited again after twice as many passes as before, up to this many.
+# Back-off: a row whose block does not change is visited after twice as many passes as before, up to this many.
 _LONGEST_PAUSE = 8
-# W is rebuilt from the dual variables after so many checks, so that round-off does not build up in it.
+# Round-off: W is rebuilt from the dual variables after so many checks, before errors build up.
 _REBUILD_CHECKS = 8
-# A gap this much below its target that is still not certified has more round-off than float64 can bound.
+# Stop here: further progress cannot be certified in float64.
 _SURE_SHARE = 0.25
 
-# C is raised until scores may differ by a quarter of a margin, and by no more than this power of two.
+# C is raised until scores may differ by a quarter of a margin, at most by this power of two.
 _LIFTED_EXPONENT, _LARGEST_LIFT = -2, 128
 
-# Share of the work so far that a face step may cost. Work is counted, in multiplications, and not timed: the result
-# must not depend on the machine's load.
+# Share of the work so far that a face step may cost. Work is counted in multiplications, not timed: the result must not
+# depend on the machine's load.
 _FACE_SHARE = 0.2
 _WORK_PER_SCORE, _WORK_PER_ENTRY = 30.0, 5.0
-# Of a product of CSR rows with each other, for each of their numbers.
+# Cost per number of a product of CSR rows with each other.
 _SPARSE_WORK = 10.0
-# Dense rows are stored as CSR where no more than this share of a sample of them is not zero.
+# Share of nonzeros in a sample up to which dense rows are stored as CSR.
 _SPARSE_SHARE = 0.1
 _SPARSE_FEATURES = 64
 _SAMPLE_ROWS = 32
@@ -139,17 +139,17 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     origin = -np.inf
     for m in range(1, count):
         work[m] = scores[m] - squared_norm * block[m]
-        # Without the margin, beside which tiny differences are lost.
+        # Cancellation: without the margin, next to which tiny differences are lost.
         origin = max(origin, work[m])
     origin_margin = 1.0
     if work[0] >= origin + 1.0:
         origin, origin_margin = work[0], 0.0
-    # Only differences count. Beside a row of tiny norm the margin would swallow all their digits, so the largest
-    # entry is the origin.
+    # Cancellation: only differences matter. For a row of tiny norm the margin would absorb all their digits, so the
+    # largest entry is the origin.
     for m in range(count):
         work[m] = (work[m] - origin) + ((0.0 if m == 0 else 1.0) - origin_margin)
     weight = squared_norm * C
-    # The level is no lower than the own class alone or the largest entry alone, which is 0, put it.
+    # The level is at least that of the own class alone and of the largest entry alone, which is 0.
     lowest = max(work[0], -weight)
     order_buffer[0] = work[0] + weight
     n_above = 1
@@ -174,8 +174,8 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     for m in range(1, count):
         work[m] = min(0.0, (level - work[m]) / squared_norm)
         rivals -= work[m]
-    # Round-off (large for rows of tiny norm) must not leave the feasible set: the dual value would no longer be a
-    # lower bound.
+    # Feasibility: round-off, large for rows of tiny norm, must not leave the feasible set, since the dual value would
+    # no longer be a lower bound.
     if rivals > C or (saturated and rivals > 0.0):
         scale = C / rivals
         rivals = 0.0
@@ -197,11 +197,11 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
     gap, loss = 0.0, 0.0
     for i in range(n_rows):
         label = y[i]
-        own = scores[i, label]
+        own_value = scores[i, label]
         largest, weighted, moved, lowest = 0.0, 0.0, 0.0, np.inf
         for rival in range(n_classes - 1):
             m = rival + (rival >= label)
-            margin = scores[i, m] - own + 1.0
+            margin = scores[i, m] - own_value + 1.0
             scores[i, m] = margin
             largest = max(largest, margin)
             weighted += alpha[i, m] * margin
@@ -209,8 +209,8 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
             lowest = min(lowest, margin if alpha[i, m] < 0.0 else np.inf)
         scores[i, label] = 0.0
         loss += largest
-        # With W = sum_i alpha_i x_i' the gap is a sum over rows of terms that cannot be negative: the row's loss less
-        # what its dual variables make of the margins.
+        # With W = sum_i alpha_i x_i' the gap is a sum over rows of nonnegative terms: the row's loss minus the product
+        # of its dual variables and margins.
         gap += C * largest + weighted
         due[i] = 0
         counts[i] = 0
@@ -221,13 +221,13 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
         count = 1
         active[i, 0] = label
         for rival in range(n_classes - 1):
-            # No branch: it could not be predicted.
+            # Branch-free: the branch would be mispredicted.
             m = rival + (rival >= label)
             active[i, count] = m
             count += (alpha[i, m] < 0.0) | (scores[i, m] >= entry)
         settled = count == 1
         if count == 2:
-            # One rival that holds all of the row's weight and stays ahead.
+            # A single rival that holds all of the row's weight and stays ahead.
             rival = active[i, 1]
             settled = alpha[i, rival] <= -C and scores[i, rival] >= moved
         if not settled:
@@ -258,7 +258,7 @@ def _bound_shares(scores, alpha, y, norms, C, error, round_off):
     shares, pull = 0.0, 0.0
     for i in range(n_rows):
         label = y[i]
-        own_score, own = scores[i, label], alpha[i, label]
+        own_score, own_value = scores[i, label], alpha[i, label]
         best, best_score, next_score, size = -1, -np.inf, -np.inf, 1.0 + abs(own_score)
         for m in range(n_classes):
             score = scores[i, m]
@@ -274,13 +274,13 @@ def _bound_shares(scores, alpha, y, norms, C, error, round_off):
             if m != label and alpha[i, m] < 0.0:
                 ahead = max(own_score - scores[i, m] - 1.0 + beside_own, 0.0)
                 if n_classes > 2:
-                    # Scores may be far below 1, their difference as exact as they are.
+                    # Scores may be far below 1, and their difference is as exact as they are.
                     rival = (best_score if m != best else next_score) - scores[i, m]
                     ahead = max(ahead, rival + doubt + 4.0 * UNIT * abs(rival))
                 shares -= alpha[i, m] * ahead
-        if own < C * (1.0 - 2.0 * round_off):
-            shares += (C - own + round_off * C) * max(best_score - own_score + 1.0 + beside_own, 0.0)
-        pull += own * norms[i]
+        if own_value < C * (1.0 - 2.0 * round_off):
+            shares += (C - own_value + round_off * C) * max(best_score - own_score + 1.0 + beside_own, 0.0)
+        pull += own_value * norms[i]
     return (1.0 + 8.0 * round_off) * shares, math.sqrt(2.0) * pull
 
 
@@ -338,8 +338,8 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, paus
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
         state = shuffle(order[:n_due], state)
-        for place in range(n_due):
-            i = order[place]
+        for position in range(n_due):
+            i = order[position]
             count = counts[i]
             spent += count * (_WORK_PER_SCORE + n_features)
             for a in range(count):
@@ -377,17 +377,17 @@ def _epochs_sparse(
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
         state = shuffle(order[:n_due], state)
-        for place in range(n_due):
-            i = order[place]
+        for position in range(n_due):
+            i = order[position]
             count = counts[i]
             first, end = indptr[i], indptr[i + 1]
             spent += count * _WORK_PER_SCORE
             needed[:] = False
             for a in range(count):
                 needed[active[i, a] // WIDTH] = True
-            for part in range(needed.shape[0]):
-                if needed[part]:
-                    score_row(data, indices, first, end, numbers, padded, part * WIDTH, lanes)
+            for group in range(needed.shape[0]):
+                if needed[group]:
+                    score_row(data, indices, first, end, numbers, padded, group * WIDTH, lanes)
                     spent += (end - first) * _WORK_PER_ENTRY
             for a in range(count):
                 m = active[i, a]
@@ -403,9 +403,9 @@ def _epochs_sparse(
                     alpha[i, m] = work[a]
                     needed[m // WIDTH] = True
                     changed = True
-            for part in range(needed.shape[0]):
-                if needed[part]:
-                    add_row(data, indices, first, end, numbers, padded, part * WIDTH, lanes)
+            for group in range(needed.shape[0]):
+                if needed[group]:
+                    add_row(data, indices, first, end, numbers, padded, group * WIDTH, lanes)
             _plan_visit(changed, due, pause, i, epoch)
     return state, spent
 
@@ -419,7 +419,7 @@ def _score_dense(X, weights, scores):
     starts, products = np.empty(ROWS, dtype=np.int64), np.empty(n_classes * ROWS)
     for first in range(0, n_rows, ROWS):
         for r in range(ROWS):
-            # The last row fills up the last tile.
+            # Padding: the last row is repeated in the last tile.
             starts[r] = min(first + r, n_rows - 1) * n_features
         products[:] = 0.0
         score_tiles(rows, starts, vectors, n_classes, n_features, products)
@@ -569,9 +569,9 @@ class _SparseRows:
         data, indices, indptr = self.storage
         sum_rows(data, indices, indptr[: BLOCK + 1], alpha[:BLOCK], self.weights)
         for start in range(BLOCK, alpha.shape[0], BLOCK):
-            part = np.empty_like(self.weights)
-            sum_rows(data, indices, indptr[start : start + BLOCK + 1], alpha[start : start + BLOCK], part)
-            self.weights += part
+            block_weights = np.empty_like(self.weights)
+            sum_rows(data, indices, indptr[start : start + BLOCK + 1], alpha[start : start + BLOCK], block_weights)
+            self.weights += block_weights
 
     def scores(self) -> np.ndarray:
         """Scores (n, c) of all rows."""
@@ -585,7 +585,7 @@ def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, res
     """Tell whether rebuilt weights are certainly within ``sqrt(gap)``; see `privsvm.solvers.linear.certificate`."""
     n_rows, n_classes = alpha.shape
     length = math.sqrt(float(np.vdot(rows.by_feature, rows.by_feature)))
-    # A row's own dual variable is the rounded sum of the others.
+    # The dual variable of a row's class is the rounded sum of the others.
     round_off = (n_classes + 8) * 2.0 * UNIT
     norms = row_lengths(rows.squared_norms)
     error = dot_error(rows.by_feature.shape[0], length)
@@ -604,7 +604,7 @@ def _lift(squared_norms: np.ndarray, C: float, gap: float) -> int:
     reach = 2.0 * C * float(lengths.sum()) * float(lengths.max(initial=0.0))
     if reach == 0.0:
         return 0
-    # Neither C nor the target may overflow.
+    # Overflow of C or the target is avoided.
     room = (1000 - max(math.frexp(gap)[1], 2 * math.frexp(C)[1])) // 2
     return max(0, min(_LIFTED_EXPONENT - math.frexp(reach)[1], room, _LARGEST_LIFT))
 
@@ -646,23 +646,32 @@ def solve_crammer_singer(
     alpha = np.zeros((X.shape[0], n_classes))
     if not lift:
         _set_rows_without_features(y, rows.squared_norms, C, alpha)
-        return _solve(X, rows, y, alpha, C, gap, max_epochs, reserve)
-    # From here on no row gets back what its rivals share, so that the certificate's parts are those of this C too.
+        return _solve(X, rows, y, alpha, C, _Stopping(gap, max_epochs, reserve))
+    # Initial point: no row recovers the weight of its rivals, so that the certificate is for this C, too.
     alpha[:] = -math.ldexp(C, lift) / (n_classes - 1)
     alpha[np.arange(y.size), y] = math.ldexp(C, lift)
     rows.rebuild_weights(alpha)
-    solution = _solve(X, rows, y, alpha, math.ldexp(C, lift), math.ldexp(gap, 2 * lift), max_epochs, reserve)
-    # A power of two rounds nothing.
+    stopping = _Stopping(math.ldexp(gap, 2 * lift), max_epochs, reserve)
+    solution = _solve(X, rows, y, alpha, math.ldexp(C, lift), stopping)
+    # Scaling by a power of two is exact.
     coef, alpha = np.ldexp(solution.coef, -lift), np.ldexp(solution.alpha, -lift)
     reached, loss = math.ldexp(solution.gap, -2 * lift), float(_margins(X, y, coef).max(axis=1).sum())
     primal = 0.5 * float(np.vdot(coef, coef)) + C * loss
     return dataclasses.replace(solution, coef=coef, alpha=alpha, primal=primal, dual=primal - reached, gap=reached)
 
 
-def _solve(
-    X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, gap: float, max_epochs: int | None, reserve: float
-) -> CrammerSingerSolution:
-    """Solve the problem from dual variables on, whose weights `rows` has; see `solve_crammer_singer`."""
+@dataclasses.dataclass(frozen=True)
+class _Stopping:
+    """When the solver stops; see `solve_crammer_singer`."""
+
+    gap: float
+    max_epochs: int | None
+    reserve: float
+
+
+def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _Stopping) -> CrammerSingerSolution:
+    """Solve the problem from a warm start, whose weights `rows` has; see `solve_crammer_singer`."""
+    gap, max_epochs, reserve = stopping.gap, stopping.max_epochs, stopping.reserve
     n_rows, n_classes = alpha.shape
     face = Face(rows, y, C, n_classes)
     active = np.empty((n_rows, n_classes), dtype=np.int64)
@@ -683,10 +692,10 @@ def _solve(
             exact = True
             break
         n_checks += 1
-        # Weights that were rebuilt for nothing are moved on.
+        # If the check failed after a rebuild, the passes go on.
         rebuilt = not rebuilt and (reached <= gap or out_of_epochs or n_checks % _REBUILD_CHECKS == 0)
         if rebuilt:
-            # The certificate is that of the dual variables, not of the sum of all steps.
+            # The certificate is for the weights of the dual variables, not for the sum of all steps.
             rows.rebuild_weights(alpha)
             scores = rows.scores()
             continue

@@ -18,13 +18,13 @@ __all__ = ["Face"]
 
 # Most variables of a face step.
 _MAX_VARIABLES = 3000
-# A linear system or an inverse costs less per multiplication than a pass does.
+# Cost ratio: a linear system or an inverse costs less per multiplication than a pass.
 _FACTOR_WORK, _INVERSE_WORK = 1.0 / 24.0, 1.0 / 8.0
-# A face that shrank by no more than this share since the last pass will meet few bounds: no inverse is computed.
+# A face that has shrunk by no more than this share since the last pass will meet few bounds: no inverse is computed.
 _SETTLED_FACE = 0.02
-# Added to the diagonal of the system, relative to it; it may be singular.
+# Ridge on the diagonal of the system, relative to it, since it may be singular.
 _RIDGE = 1e-9
-# Rows with a smaller squared norm are left to the passes: products of their features underflow.
+# Underflow: rows with a smaller squared norm are left to the passes.
 _SMALLEST_SQUARE = 1e-200
 
 _FAST = {"contract"}
@@ -33,20 +33,20 @@ _FAST = {"contract"}
 class _Path(NamedTuple):
     """Where a step stands on its way through a face."""
 
-    # Of each row: dual variables (n_face, c), own class, reference class.
+    # Rows: dual variables (n_face, c), own class, reference class.
     alpha: np.ndarray
     labels: np.ndarray
     references: np.ndarray
-    # Of each variable: row, class, what is left of the step, and its number in the whole system.
-    places: np.ndarray
+    # Variables: row, class, remaining step, and number in the full system.
+    row_positions: np.ndarray
     classes: np.ndarray
     step: np.ndarray
     original: np.ndarray
-    # Of each row: how far the step moves its reference class, whether that is at its bound, and its variables.
+    # Rows: step of the reference class, whether that is at its bound, and the row's variables.
     leading: np.ndarray
     at_bound: np.ndarray
     n_of_row: np.ndarray
-    # Of each bound met: what it takes off the inverse, see `_follow_step`.
+    # Bounds: the correction of the inverse for each one met; see `_follow_step`.
     vectors: np.ndarray
     scales: np.ndarray
     products: np.ndarray
@@ -55,29 +55,29 @@ class _Path(NamedTuple):
 
 
 @jit()
-def _list_face(alpha, y, squared_norms, C, rows, references, places, classes):
+def _list_face(alpha, y, squared_norms, C, rows, references, row_positions, classes):
     """List the rows with dual variables inside their bounds, and one variable for each direction they may move in.
 
     Row ``rows[f]`` moves weight between its class ``references[f]`` and each of its other free classes. Variable v
-    belongs to ``rows[places[v]]`` and ``classes[v]``. Returns the numbers of rows and of variables; 0 variables where
-    there is no room for them.
+    belongs to ``rows[row_positions[v]]`` and ``classes[v]``. Returns the numbers of rows and of variables; 0
+    variables where there is no room for them.
     """
     n_rows, n_classes = alpha.shape
     n_face, n_variables = 0, 0
     for i in range(n_rows):
         label = y[i]
-        own = alpha[i, label]
-        if own <= 0.0 or squared_norms[i] < _SMALLEST_SQUARE:
+        own_value = alpha[i, label]
+        if own_value <= 0.0 or squared_norms[i] < _SMALLEST_SQUARE:
             continue
         n_free, reference, lowest = 0, label, 0.0
         for rival in range(n_classes - 1):
-            # No branch, here and below: it could not be predicted.
+            # Branch-free, here and below: the branch would be mispredicted.
             m = rival + (rival >= label)
             value = alpha[i, m]
             n_free += value < 0.0
             reference = m if value < lowest else reference
             lowest = min(lowest, value)
-        if own < C * (1.0 - 1e-12):
+        if own_value < C * (1.0 - 1e-12):
             reference = label
         elif n_free < 2:
             continue
@@ -85,7 +85,7 @@ def _list_face(alpha, y, squared_norms, C, rows, references, places, classes):
             return 0, 0
         for rival in range(n_classes - 1):
             m = rival + (rival >= label)
-            places[n_variables] = n_face
+            row_positions[n_variables] = n_face
             classes[n_variables] = m
             n_variables += (alpha[i, m] < 0.0) & (m != reference)
         rows[n_face] = i
@@ -95,12 +95,12 @@ def _list_face(alpha, y, squared_norms, C, rows, references, places, classes):
 
 
 @jit()
-def _face_system(gram, scores, labels, references, places, classes):
+def _face_system(gram, scores, labels, references, row_positions, classes):
     """Newton system of a face: its matrix (lower triangle), and the slope of the dual objective along each variable."""
     n_variables = classes.shape[0]
     matrix, slopes = np.empty((n_variables, n_variables)), np.empty(n_variables)
     for v in range(n_variables):
-        f, m = places[v], classes[v]
+        f, m = row_positions[v], classes[v]
         r = references[f]
         slopes[v] = scores[f, r] - scores[f, m]
         if r != labels[f]:
@@ -108,7 +108,7 @@ def _face_system(gram, scores, labels, references, places, classes):
         if m != labels[f]:
             slopes[v] -= 1.0
         for u in range(v + 1):
-            g, k = places[u], classes[u]
+            g, k = row_positions[u], classes[u]
             s = references[g]
             # Product of e_m - e_r and e_k - e_s.
             shared = int(m == k) - int(m == s) - int(r == k) + int(r == s)
@@ -151,7 +151,7 @@ def _set_direction(factor, inverted, slopes, path):
             step[v] = slopes[v]
         _solve_factored(factor, step)
     for v in range(n_all):
-        path.n_of_row[path.places[v]] += 1
+        path.n_of_row[path.row_positions[v]] += 1
 
 
 @jit_step()
@@ -171,14 +171,14 @@ def _advance(path, C, n_live):
     blocking, blocked_row : int
         The variable that met its bound, or the row whose reference class did; -1 for none.
     """
-    alpha, places, classes, references = path.alpha, path.places, path.classes, path.references
+    alpha, row_positions, classes, references = path.alpha, path.row_positions, path.classes, path.references
     step, leading = path.step, path.leading
     t, blocking, blocked_row = 1.0, -1, -1
     for f in range(leading.shape[0]):
         leading[f] = 0.0
     for v in range(n_live):
-        leading[places[v]] -= step[v]
-        value = alpha[places[v], classes[v]]
+        leading[row_positions[v]] -= step[v]
+        value = alpha[row_positions[v], classes[v]]
         if value + t * step[v] > 0.0:
             t = -value / step[v]
             blocking = v
@@ -188,7 +188,7 @@ def _advance(path, C, n_live):
             t = max(0.0, (bound - value) / leading[f])
             blocked_row = f
     for v in range(n_live):
-        alpha[places[v], classes[v]] = min(0.0, alpha[places[v], classes[v]] + t * step[v])
+        alpha[row_positions[v], classes[v]] = min(0.0, alpha[row_positions[v], classes[v]] + t * step[v])
     for f in range(leading.shape[0]):
         alpha[f, references[f]] = min(_upper_bound(path, C, f), alpha[f, references[f]] + t * leading[f])
     return t, blocking, blocked_row
@@ -201,13 +201,13 @@ def _settle(path, C, blocking, blocked_row):
         path.at_bound[blocked_row] = True
         path.alpha[blocked_row, path.references[blocked_row]] = _upper_bound(path, C, blocked_row)
     else:
-        path.alpha[path.places[blocking], path.classes[blocking]] = 0.0
+        path.alpha[path.row_positions[blocking], path.classes[blocking]] = 0.0
 
 
 @jit_step()
 def _takes_part(path, u, blocking, blocked_row):
     """Whether variable u occurs in the condition of the bound just met."""
-    return path.places[u] == blocked_row if blocked_row >= 0 else u == blocking
+    return path.row_positions[u] == blocked_row if blocked_row >= 0 else u == blocking
 
 
 @jit_step(fastmath=_FAST)
@@ -236,7 +236,7 @@ def _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds)
     for u in range(n_live):
         if _takes_part(path, u, blocking, blocked_row):
             size += vector[u]
-    # What the earlier bounds have taken off.
+    # Corrections for the earlier bounds.
     for b in range(n_bounds):
         by = path.products[b] * path.scales[b]
         path.products[b] = 0.0
@@ -250,13 +250,13 @@ def _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds)
 def _bend(path, t, size, blocking, blocked_row, n_live, n_bounds):
     """Turn what is left of the step so that it stays at the bound just met."""
     vector, step = path.vectors[n_bounds], path.step
-    left, along = 0.0, 0.0
+    remaining, along = 0.0, 0.0
     for u in range(n_live):
         if _takes_part(path, u, blocking, blocked_row):
-            left += vector[u]
+            remaining += vector[u]
             along += step[u]
-    # Where the conditions so far imply this one, round-off is all that is left.
-    path.scales[n_bounds] = 1.0 / left if left > 1e-12 * size else 0.0
+    # Degenerate: the earlier conditions imply this one, up to round-off.
+    path.scales[n_bounds] = 1.0 / remaining if remaining > 1e-12 * size else 0.0
     by = along * path.scales[n_bounds]
     for v in range(n_live):
         step[v] = (1.0 - t) * (step[v] - by * vector[v])
@@ -265,9 +265,9 @@ def _bend(path, t, size, blocking, blocked_row, n_live, n_bounds):
 @jit_step()
 def _drop_variable(path, drop, last, n_bounds):
     """Let the last variable take the place of one that follows from the others."""
-    path.n_of_row[path.places[drop]] -= 1
+    path.n_of_row[path.row_positions[drop]] -= 1
     path.step[drop] = path.step[last]
-    path.places[drop] = path.places[last]
+    path.row_positions[drop] = path.row_positions[last]
     path.classes[drop] = path.classes[last]
     path.original[drop] = path.original[last]
     for b in range(n_bounds):
@@ -321,7 +321,7 @@ def _slope(change, scores, labels, references):
     """Return what a change of dual variables gains, to first order."""
     slope = 0.0
     for f in range(change.shape[0]):
-        # Margins count from the reference class, so that no digits are lost.
+        # Cancellation: margins are relative to the reference class, so that no digits are lost.
         origin = scores[f, references[f]] + (0.0 if references[f] == labels[f] else 1.0)
         for m in range(change.shape[1]):
             slope -= change[f, m] * (scores[f, m] + (0.0 if m == labels[f] else 1.0) - origin)
@@ -346,13 +346,20 @@ class Face:
     def __init__(self, rows, y: np.ndarray, C: float, n_classes: int) -> None:
         self.stored, self.y, self.C = rows, y, C
         self.rows, self.references = np.empty((2, y.size), dtype=np.int64)
-        self.places, self.classes = np.empty((2, _MAX_VARIABLES + n_classes), dtype=np.int64)
+        self.row_positions, self.classes = np.empty((2, _MAX_VARIABLES + n_classes), dtype=np.int64)
         self.n_last = 0
 
     def step(self, alpha: np.ndarray, allowed: float) -> float:
         """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
         n_face, n = _list_face(
-            alpha, self.y, self.stored.squared_norms, self.C, self.rows, self.references, self.places, self.classes
+            alpha,
+            self.y,
+            self.stored.squared_norms,
+            self.C,
+            self.rows,
+            self.references,
+            self.row_positions,
+            self.classes,
         )
         settled = abs(n - self.n_last) <= _SETTLED_FACE * n
         self.n_last = n
@@ -360,12 +367,12 @@ class Face:
         if n == 0 or work > allowed:
             return 0.0
         rows, references = self.rows[:n_face], self.references[:n_face]
-        places, classes = self.places[:n], self.classes[:n]
+        row_positions, classes = self.row_positions[:n], self.classes[:n]
         X, labels = self.stored.take(rows), self.y[rows]
         gram, scores = X @ X.T, np.asarray(X @ self.stored.by_feature)
         gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
-        matrix, slopes = _face_system(gram, scores, labels, references, places, classes)
-        # LAPACK counts columns first: the transposed matrix is the same memory.
+        matrix, slopes = _face_system(gram, scores, labels, references, row_positions, classes)
+        # LAPACK is column-major: the transposed matrix is the same memory.
         factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
         if not failed and not settled:
             factor, failed = lapack.dpotri(factor, lower=0, overwrite_c=1)
@@ -377,7 +384,7 @@ class Face:
             alpha=after,
             labels=labels,
             references=references,
-            places=places,
+            row_positions=row_positions,
             classes=classes,
             step=np.zeros(n),
             original=np.arange(n),

@@ -23,7 +23,7 @@ import scipy.sparse
 
 __all__ = ["ascend_exactly", "ascend_smoothed_exactly"]
 
-# From there on a row's dual variables are taken to make up all of C: what is missing is round-off.
+# Share of C above which a row's dual variables count as all of it: the rest is round-off.
 _FULL_SHARE = 1.0 - 2.0**-40
 
 
@@ -31,33 +31,35 @@ def _whole_rows(X: Any) -> tuple[list[tuple[list[int], list[int]]], int]:
     """Turn rows into features and whole numbers; returns them and the binary exponent of their unit."""
     X = scipy.sparse.csr_array(X)
     mantissas, exponents = np.frexp(X.data)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    found = whole != 0
-    if not found.any():
+    integers = np.ldexp(mantissas, 53).astype(np.int64)
+    nonzero = integers != 0
+    if not nonzero.any():
         return [([], [])] * X.shape[0], 0
-    # The lowest bit that is set is part of the exponent.
-    low = np.where(found, whole & -whole, 1)
+    # The lowest set bit goes into the exponent.
+    low = np.where(nonzero, integers & -integers, 1)
     exponents = exponents - 54 + np.frexp(low.astype(np.float64))[1]
-    whole //= low
-    unit = int(exponents[found].min())
+    integers //= low
+    unit = int(exponents[nonzero].min())
     rows = []
     for first, end in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True):
-        places = [e for e in range(first, end) if found[e]]
-        rows.append(([int(X.indices[e]) for e in places], [int(whole[e]) << int(exponents[e] - unit) for e in places]))
+        entries = [e for e in range(first, end) if nonzero[e]]
+        rows.append(
+            ([int(X.indices[e]) for e in entries], [int(integers[e]) << int(exponents[e] - unit) for e in entries])
+        )
     return rows, unit
 
 
 def _whole_block(alpha: np.ndarray, label: int, C: float, n_units: int) -> list[int]:
     """Round a dual block to whole numbers of units, beta: none below 0, and N in all."""
     block = [0] * alpha.size
-    own = float(alpha[label]) / C
-    left = n_units
+    own_share = float(alpha[label]) / C
+    remaining = n_units
     for m in np.argsort(alpha, kind="stable").tolist():
         share = min(max(-float(alpha[m]) / C, 0.0), 1.0) if m != label else 0.0
-        block[m] = min(left, math.floor(Fraction(share) * n_units)) if share == share else 0
-        left -= block[m]
+        block[m] = min(remaining, math.floor(Fraction(share) * n_units)) if share == share else 0
+        remaining -= block[m]
     largest = max((m for m in range(alpha.size) if m != label), key=block.__getitem__)
-    block[largest if own >= _FULL_SHARE else label] += left
+    block[largest if own_share >= _FULL_SHARE else label] += remaining
     return block
 
 
@@ -77,7 +79,7 @@ class _Problem:
         self.n_units = 1 << max(math.ceil(least), 1).bit_length()
         step = Fraction(C) * scale / self.n_units
         self.slope, self.margin = step.numerator, step.denominator
-        # What one unit of beta and of a row makes of the weights, and of the gap.
+        # Units of the weights, and of the gap, for one unit of beta and of a row.
         self.weight = Fraction(C) * Fraction(2) ** unit / self.n_units
         self.share = Fraction(C) / (self.n_units * self.margin)
 
@@ -169,11 +171,11 @@ def ascend_exactly(X: Any, y: np.ndarray, n_classes: int, C: float, gap: float, 
 
 def _whole_numbers(values: np.ndarray) -> tuple[list[int], int]:
     """Turn numbers into whole ones; returns them and the binary exponent of their unit."""
-    ((features, found),), unit = _whole_rows(values[None, :])
-    whole = [0] * values.size
-    for j, value in zip(features, found, strict=True):
-        whole[j] = value
-    return whole, unit
+    ((features, row_integers),), unit = _whole_rows(values[None, :])
+    integers = [0] * values.size
+    for j, value in zip(features, row_integers, strict=True):
+        integers[j] = value
+    return integers, unit
 
 
 def _split(number: float) -> tuple[int, int]:

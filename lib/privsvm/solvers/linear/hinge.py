@@ -36,10 +36,10 @@ from privsvm.solvers.linear.exact_ascent import ascend_exactly
 
 __all__ = ["HingeSolution", "ascend_hinge", "hinge_objective", "smoothed_hinge_slopes", "solve_hinge"]
 
-# A round of passes over the rows left in ends when their share of the gap has fallen by this factor, or after so many.
+# A round of passes over the active rows ends when their share of the gap has fallen by this factor, or after so many.
 _ROUND_REDUCTION = 0.1
 _ROUND_EPOCHS = 50
-# A gap this much below its target that is still not certified has more round-off than float64 can bound.
+# Stop here: further progress cannot be certified in float64.
 _SURE_SHARE = 0.25
 
 
@@ -181,7 +181,7 @@ def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray
         Between -1 and 0, with slope at most ``1 / h``.
     """
     slopes = np.subtract(1.0, margins, out=out)
-    # In place: for hundreds of models the array is larger than the processor's cache.
+    # In place, since for hundreds of models the array exceeds the processor's cache.
     slopes /= smoothing
     np.clip(slopes, 0.0, 1.0, out=slopes)
     return np.negative(slopes, out=slopes)
@@ -239,7 +239,7 @@ def solve_hinge(
     epochs: Any = _epochs_sparse if len(storage) == 3 else _epochs_dense
     y = np.ascontiguousarray(y, dtype=np.float64)
     norms = row_lengths(squared_norms)
-    # A row of zeros loses 1 whatever w is; the dual says the same with its variable at C.
+    # A row of zeros has loss 1 for every w; accordingly its dual variable is C.
     alpha = np.where(squared_norms == 0.0, float(C), 0.0)
     coef = np.zeros(X.shape[1])
     active = np.empty(y.size, dtype=np.int64)
@@ -248,7 +248,7 @@ def solve_hinge(
     n_epochs, progress = 0, Progress()
     sure = exact = False
     while True:
-        # With w = sum_i alpha_i y_i x_i the gap is a sum over rows of terms that cannot be negative.
+        # With w = sum_i alpha_i y_i x_i the gap is a sum over rows of nonnegative terms.
         margins = y * np.asarray(X @ coef)
         missing = 1.0 - margins
         reached = float((C * np.maximum(missing, 0.0) - alpha * missing).sum())
@@ -264,7 +264,7 @@ def solve_hinge(
         target = max(_ROUND_REDUCTION * reached, 0.5 * min(gap, reached))
         state, done = epochs(*storage, y, squared_norms, C, alpha, coef, order, np.uint64(state), steps, target)
         n_epochs += done
-        # w is rebuilt from the dual variables, so that round-off does not build up in it.
+        # Round-off: w is rebuilt from the dual variables, before errors build up.
         coef = sums_of_rows(X, alpha * y)
     if exact:
         coef = _solve_exactly(X, y, C, gap, alpha)

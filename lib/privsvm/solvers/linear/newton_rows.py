@@ -24,11 +24,11 @@ from privsvm.solvers.gradients.huber_descent import exact_product
 
 __all__ = ["weighted_rows"]
 
-# Sums over the classes of squares of whole numbers of so many bits are exact.
+# Bits of whole numbers whose squares have exact sums over the classes.
 _SLOPE_BITS, _SQUARE_BITS = 18, 26
-# A curvature's root is at least this.
+# Least root of a curvature.
 _LEAST_ROOT = 2.0**-20
-# Some quotients are off by less.
+# Round-off of a quotient, with margin.
 _ROUND_OFF = 1.0 - 2.0**-40
 
 
@@ -62,7 +62,7 @@ def weighted_rows(cells: Any, codes: np.ndarray, n_classes: int, weights: np.nda
     slopes = np.trunc((1.0 + gaps / lengths) * (0.5 * bound))
     curvatures = np.trunc(bound / lengths)
     slopes[rows, codes] = curvatures[rows, codes] = 0.0
-    # Whole numbers: sums over the classes are exact, in any order.
+    # Integer arithmetic: sums over the classes are exact, in any order.
     total = slopes @ ones
     norms = np.sqrt(np.einsum("ij,ij->i", slopes, slopes) + total * total)
     longest = np.maximum(norms, bound)
@@ -72,7 +72,7 @@ def weighted_rows(cells: Any, codes: np.ndarray, n_classes: int, weights: np.nda
     slopes *= (-CELLS * _ROUND_OFF / (longest * roots))[:, None]
     np.trunc(slopes, out=slopes)
     slopes[rows, codes] = -(slopes @ ones)
-    # No row is longer than the bound, and if one were, it would not count. In int64, where sums are exact.
-    whole = slopes.astype(np.int64)
-    slopes[np.einsum("ij,ij->i", whole, whole) > int(CELLS) ** 2] = 0.0
+    # Safety net: a row beyond the bound, which cannot occur, would be dropped. In int64, where sums are exact.
+    integers = slopes.astype(np.int64)
+    slopes[np.einsum("ij,ij->i", integers, integers) > int(CELLS) ** 2] = 0.0
     return np.trunc(cells * roots[:, None]), slopes

@@ -25,9 +25,9 @@ except ImportError:
 __all__ = ["OneNormProblem", "OneNormSolution"]
 
 _TOLERANCE = 1e-10
-# Columns whose sizes differ by no more are left to the solver as they are.
+# Columns whose sizes differ by at most this factor are not scaled.
 _EVEN_COLUMNS = 1e-3
-# Of the last attempts by the simplex method, over those of the first.
+# Tolerance of the last attempts by the simplex method, as a share of that of the first.
 _MOST_ITERATIONS = 50
 
 
@@ -83,7 +83,7 @@ class OneNormProblem:
         self._signs = np.asarray(signs, dtype=np.float64)
         self._tolerance = tolerance
         self._limit = 1.0
-        self._worth = self._until = 0.0
+        self._gain_ratio = self._until = 0.0
         self._highs = self._open()
 
     def solve(self, C: float, rows: np.ndarray | None = None) -> OneNormSolution:
@@ -106,34 +106,34 @@ class OneNormProblem:
             If HiGHS does not reach the optimum.
         """
         n, k = self._K.shape
-        # In units in which the largest column is 1, and then those in which the larger of the two bounds is not small
-        # beside the solver's tolerance.
+        # Scaling: the largest column becomes 1, and then the larger of the two bounds is not small compared with the
+        # solver's tolerance.
         box = C * self._unit
         limit = max(1.0, 1.0 / box)
         upper = np.full(n, box * limit)
         if rows is not None:
             upper[~rows] = 0.0
-        everything = np.arange(n, dtype=np.int32)
-        self._highs.changeColsBounds(n, everything, np.zeros(n), upper)
+        columns = np.arange(n, dtype=np.int32)
+        self._highs.changeColsBounds(n, columns, np.zeros(n), upper)
         for row in range(k if limit != self._limit else 0):
             self._highs.changeRowBounds(row, -limit, limit)
         self._limit = limit
         self._run(C)
-        found = self._highs.getSolution()
-        duals = np.array(found.row_dual)
+        result = self._highs.getSolution()
+        duals = np.array(result.row_dual)
         coef, intercept = duals[:k] / self._unit, float(duals[k])
-        dual_objective = float(np.sum(found.col_value)) / (limit * self._unit)
+        dual_objective = float(np.sum(result.col_value)) / (limit * self._unit)
         margins = self._signs * (self._K @ coef + intercept)
         margins = margins if rows is None else margins[rows]
         slack, norm, smallest = float(np.maximum(1.0 - margins, 0.0).sum()), float(np.abs(coef).sum()), margins.min()
         if smallest > 0 and norm / smallest <= C * slack + norm:
-            # The rows are separated but for round-off, which a large C would make much of.
+            # The rows are separable up to round-off, which a large C would amplify.
             coef, intercept, slack, norm = coef / smallest, intercept / smallest, 0.0, norm / smallest
         objective = C * slack + norm
         if norm == 0.0:
-            # What the columns could gain at this C, against what a coefficient costs: both the dual variables and C
-            # may grow until it is 1.
-            self._worth = float(np.abs(found.row_value).max()) / limit
+            # Ratio of the gain of the columns at this C to the cost of a coefficient: the dual variables and C may grow
+            # until it is 1.
+            self._gain_ratio = float(np.abs(result.row_value).max()) / limit
         n_iter = int(self._highs.getInfo().simplex_iteration_count)
         return OneNormSolution(coef, intercept, slack, objective, objective - dual_objective, n_iter)
 
@@ -158,28 +158,28 @@ class OneNormProblem:
         variables prove it, one without slack for every larger C, and one whose basis is also that of the largest C.
         """
         grid = sorted(set(map(float, Cs)))
-        found: dict[float, OneNormSolution] = {}
+        solutions: dict[float, OneNormSolution] = {}
         last: OneNormSolution | None = None
         for position, C in enumerate(grid):
-            if C in found:
-                last = found[C]
+            if C in solutions:
+                last = solutions[C]
             elif last is not None and self._until >= C:
-                found[C] = last = _elsewhere(last, C, last.gap * (C / grid[position - 1] if last.slack else 1.0))
+                solutions[C] = last = _elsewhere(last, C, last.gap * (C / grid[position - 1] if last.slack else 1.0))
             else:
-                found[C] = last = self.solve(C, rows)
+                solutions[C] = last = self.solve(C, rows)
                 if position and not last.n_iter and len(grid) > position + 2:
                     end = self.solve(grid[-1], rows)
-                    found[grid[-1]] = end
+                    solutions[grid[-1]] = end
                     if not end.n_iter:
                         gap = max(last.gap, end.gap)
-                        found |= {between: _elsewhere(last, between, gap) for between in grid[position + 1 : -1]}
+                        solutions |= {between: _elsewhere(last, between, gap) for between in grid[position + 1 : -1]}
                 self._until = self._last_certified(C, last)
-        return [found[float(C)] for C in Cs]
+        return [solutions[float(C)] for C in Cs]
 
     def _last_certified(self, C: float, solution: OneNormSolution) -> float:
         """Return the largest C at which a solution of a smaller one is known to be optimal."""
         if not solution.coef.any():
-            return C / max(self._worth, 1e-300)
+            return C / max(self._gain_ratio, 1e-300)
         return math.inf if solution.slack == 0.0 else C
 
     def _run(self, C: float) -> None:
@@ -213,7 +213,7 @@ class OneNormProblem:
         sizes = np.abs(self._K).max(axis=0)
         sizes = sizes.toarray().ravel() if scipy.sparse.issparse(sizes) else sizes
         self._unit = float(sizes.max(initial=0.0)) or 1.0
-        # A row of K, with its sign and that sign beside it, is a column of the dual program.
+        # A column of the dual program is a row of K with its sign, followed by that sign.
         if scipy.sparse.issparse(self._K):
             signed = scipy.sparse.csr_array(self._K / self._unit).multiply(self._signs[:, None])
             columns = scipy.sparse.hstack([signed, self._signs[:, None]]).tocsr()
@@ -228,18 +228,18 @@ class OneNormProblem:
             "output_flag": False,
             "threads": 1,
             "solver": "simplex",
-            # A basis cannot be handed through it, and for these dense programs it takes longer than it saves.
+            # Presolve is off: it does not pass on a basis, and takes longer than it saves for these dense programs.
             "presolve": "off",
             "simplex_scale_strategy": 0 if even else 2,
             "primal_feasibility_tolerance": self._tolerance,
             "dual_feasibility_tolerance": self._tolerance,
             "small_matrix_value": 1e-12,
-            # Where columns nearly depend on each other and C is large, bounds this exact can be out of reach for ever.
+            # Collinear columns with a large C: bounds this exact can be out of reach.
             "simplex_iteration_limit": 2 * (n + k),
         }
         _set_options(highs, self._options)
-        whole = np.append(np.ones(k), 0.0)
-        # As arrays: a HighsLp would copy them number by number.
+        sign_column = np.append(np.ones(k), 0.0)
+        # Arrays instead of a HighsLp, which would copy them number by number.
         status = highs.passModel(
             n,
             k + 1,
@@ -250,8 +250,8 @@ class OneNormProblem:
             np.ones(n),
             np.zeros(n),
             np.ones(n),
-            -whole,
-            whole,
+            -sign_column,
+            sign_column,
             starts.astype(np.int32),
             indices.astype(np.int32),
             values,

@@ -23,16 +23,15 @@ from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
 __all__ = ["SmoothedHingeSolution", "solve_smoothed_hinge"]
 
-# Newton's equations are solved to this share of the gradient, and a step ends where this share of its slope is left.
+# Newton's equations are solved to this share of the gradient, and a step ends where this share of its slope remains.
 _STEP_RESIDUAL = 0.05
 _SLOPE_SHARE = 0.5
 
-# A step may end this share of its slope beyond the lowest point: round-off.
+# Round-off: a step may end this share of its slope beyond the lowest point.
 _OVERSHOOT = 1e-9
 
 
-# A gradient this much below its target that is still not certified has more round-off than float64 can bound; and for
-# so many steps, a gradient need not shrink.
+# Stop here: further progress cannot be certified in float64; and for so many steps, the gradient need not shrink.
 _SURE_SHARE = 0.25
 _PATIENCE = 200
 
@@ -80,7 +79,8 @@ def _newton_step(rows, weight: float, gradient: np.ndarray) -> np.ndarray:
     direction = residual.copy()
     squared = float(residual @ residual)
     target = _STEP_RESIDUAL**2 * squared
-    # In exact arithmetic there are no more steps than features; round-off may add some, and any of them will do.
+    # Conjugate gradients end after as many steps as features in exact arithmetic; round-off may add some, and any
+    # iterate is a descent direction.
     for _ in range(2 * gradient.size + 10):
         if squared <= target:
             break
@@ -115,10 +115,10 @@ def _step_size(
     steepest = -(start + C * float(slopes @ moves))
     low, high, size = 0.0, math.inf, 1.0
     while True:
-        found = slope(size)
-        if -_SLOPE_SHARE * steepest <= found <= _OVERSHOOT * steepest:
+        slope_here = slope(size)
+        if -_SLOPE_SHARE * steepest <= slope_here <= _OVERSHOOT * steepest:
             return size
-        low, high = (size, high) if found < 0 else (low, size)
+        low, high = (size, high) if slope_here < 0 else (low, size)
         size = 2.0 * size if math.isinf(high) else 0.5 * (low + high)
         if not low < size < high:
             return size

@@ -26,6 +26,7 @@ import numpy as np
 
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.row_blocks import RowsByBlock
+from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.solvers.linear.certificate import UNIT, certified, dot_error, row_lengths, sum_error, sums_of_rows
 from privsvm.solvers.linear.hinge import ascend_hinge, solve_hinge
 from privsvm.solvers.out_of_core.block_hinge import (
@@ -38,21 +39,22 @@ from privsvm.solvers.out_of_core.block_hinge import (
 
 __all__ = ["solve_hinge_by_block"]
 
-# Numbers of the rows of all problems that are held in memory, and as many rows at least.
+# Memory: numbers of the rows held for all problems, and the least number of rows.
 _HELD_NUMBERS, _HELD_ROWS = 2**23, 1024
-# Its gradient is this small: a share of the width, of what a row may add, or of what all rows may.
+# Tolerances of the initial smoothed solution, as a share of the width, of a row's largest contribution, and of that of
+# all rows.
 _WIDTH_SHARE, _ROW_SHARE, _ROWS_SHARE = 0.05, 1e-3, 1e-5
-# Problems in memory are solved to this share of the gap.
+# Share of the gap to which problems in memory are solved.
 _GAP_SHARE = 0.1
-# So many passes, and then all rows are read into memory.
+# Passes before all rows are read into memory.
 _PASSES = 40
-# A step is halved so often at most, if more rows changed sides than were in memory.
+# Most halvings of a step after which more rows changed sides than were held.
 _HALVINGS = 10
-# Rows are counted whose margin is within 2^10, half of that and so on of 1.
+# Histogram of distances to the margin: 2^_WIDEST, and half of it for each further bin.
 _WIDEST, _WIDTHS = 10, 50
-# Shares are summed in whole numbers of 2^-44; a larger one than 2^-8 counts as this, and there is no certificate.
+# Fixed point: shares count in 2^-44; a share above 2^-8 counts as that, and prevents a certificate.
 _SHARE_BITS, _LARGEST_SHARE = 44, 2.0**-8
-# A margin is off by less, for each unit of 1 and of the product of the weights' length and the norm.
+# Round-off of a margin, for each unit of 1 and of the product of the weights' length and the norm.
 _MARGIN_ERROR = 2.0**-50
 
 
@@ -63,9 +65,9 @@ class _Looks(NamedTuple):
     units: np.ndarray
     problems: np.ndarray
     spacing: float
-    # How close to 1 margins of rows in memory are, at both points (2, k).
+    # Distance to the margin within which rows are held, at both points (2, k).
     close: np.ndarray
-    # What margins are off by at the second point (k,).
+    # Round-off of margins at the second point (k,).
     errors: np.ndarray
     most: int
 
@@ -76,16 +78,16 @@ class _Held:
 
     most: int
     count: int
-    parts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     def __add__(self, other: _Held) -> _Held:
         count = self.count + other.count
-        return _Held(self.most, count, (*self.parts, *other.parts) if count <= self.most else ())
+        return _Held(self.most, count, (*self.blocks, *other.blocks) if count <= self.most else ())
 
     def rows(self, d: int, spacing: float) -> tuple[np.ndarray, np.ndarray]:
         """Rows (m, d) and signs (m,)."""
-        cells = np.concatenate([np.empty((0, d), dtype=np.int32), *(part for part, _ in self.parts)])
-        signs = np.concatenate([np.empty(0, dtype=np.int8), *(part for _, part in self.parts)])
+        cells = np.concatenate([np.empty((0, d), dtype=np.int32), *(block for block, _ in self.blocks)])
+        signs = np.concatenate([np.empty(0, dtype=np.int8), *(block for _, block in self.blocks)])
         return cells * spacing, signs.astype(np.float64)
 
 
@@ -105,32 +107,32 @@ def _look_at_block(
     for start in range(0, rows.shape[0], CHUNK):
         cells = rows[start : start + CHUNK] / looks.spacing
         signs = np.where(codes[start : start + CHUNK, None] == looks.problems, 1.0, -1.0)
-        parts = (cells @ all_limbs).reshape(-1, 3, 2 * k) * looks.units
+        products = (cells @ all_limbs).reshape(-1, 3, 2 * k) * looks.units
         both = np.concatenate([signs, signs], axis=1)
-        missing = (1.0 - both * parts[:, 0]) - both * (parts[:, 1] + parts[:, 2])
+        missing = (1.0 - both * products[:, 0]) - both * (products[:, 1] + products[:, 2])
         before, now = missing[:, :k], missing[:, k:]
-        was_known = np.abs(before) > looks.close[0]
+        was_far = np.abs(before) > looks.close[0]
         beyond = np.where(before > 0.0, -now, now)
-        own = np.where(was_known, np.maximum(beyond, 0.0), 0.0)
-        shares[:, 0] += np.ceil(np.minimum(own, _LARGEST_SHARE) * 2.0**_SHARE_BITS).astype(np.int64).sum(axis=0)
-        shares[:, 1] += (was_known & (beyond >= -looks.errors)).sum(axis=0)
-        shares[:, 2] += (own > _LARGEST_SHARE).sum(axis=0)
-        # Those held before stay so, that no two problems take turns.
-        near = (np.abs(now) <= looks.close[1]) | (~was_known & np.isfinite(looks.close[0]))
+        shares_now = np.where(was_far, np.maximum(beyond, 0.0), 0.0)
+        shares[:, 0] += np.ceil(np.minimum(shares_now, _LARGEST_SHARE) * 2.0**_SHARE_BITS).astype(np.int64).sum(axis=0)
+        shares[:, 1] += (was_far & (beyond >= -looks.errors)).sum(axis=0)
+        shares[:, 2] += (shares_now > _LARGEST_SHARE).sum(axis=0)
+        # Rows held before stay held, so that no two sets of rows alternate.
+        near = (np.abs(now) <= looks.close[1]) | (~was_far & np.isfinite(looks.close[0]))
         below = np.where((now > 0.0) & ~near, signs, 0.0)
-        # Rows have numbers below 2^27, and a chunk has 2^10 of them.
+        # Exact: numbers of a row are below 2^27, and a chunk has 2^10 rows.
         sums += (below.T @ cells).astype(np.int64).astype(object)
         share, exponents = np.frexp(np.abs(now))
-        # How many widths hold the row.
-        places = np.clip(1 + _WIDEST - exponents + (share == 0.5), 0, _WIDTHS)
-        places[now == 0.0] = _WIDTHS
+        # Bin of the histogram.
+        bins = np.clip(1 + _WIDEST - exponents + (share == 0.5), 0, _WIDTHS)
+        bins[now == 0.0] = _WIDTHS
         for j in range(k):
-            found = np.bincount(places[:, j], minlength=_WIDTHS + 1)
-            counts[j] += np.cumsum(found[::-1])[::-1][1:]
+            histogram = np.bincount(bins[:, j], minlength=_WIDTHS + 1)
+            counts[j] += np.cumsum(histogram[::-1])[::-1][1:]
             mine = np.flatnonzero(near[:, j])
             if mine.size:
-                part = cells[mine].astype(np.int32), signs[mine, j].astype(np.int8)
-                held[j] = held[j] + _Held(looks.most, mine.size, (part,))
+                block_rows = cells[mine].astype(np.int32), signs[mine, j].astype(np.int8)
+                held[j] = held[j] + _Held(looks.most, mine.size, (block_rows,))
     return sums, shares, counts, tuple(held)
 
 
@@ -141,7 +143,7 @@ class _Problem:
     coef: np.ndarray
     last: np.ndarray
     close: float
-    # Of rows held when these weights were found: shares that are certain, how many, and the error of their sum.
+    # Certified shares of the rows held at these weights, their number, and the error of their sum.
     shares: float = 0.0
     n_shares: int = 0
     error: float = math.inf
@@ -162,7 +164,7 @@ class _Problem:
         self.error = sum_error(alpha.size, float(alpha @ norms)) + 16.0 * UNIT * (
             float(np.linalg.norm(fixed)) + float(np.linalg.norm(made))
         )
-        # Rounding to points is exact, but for weights far smaller than the others.
+        # Rounding to points is exact, except for weights far smaller than the others.
         self.error += 2.0 * float(np.linalg.norm(self.coef - made))
         self.close_before = self.close
 
@@ -172,17 +174,15 @@ class _Problem:
         self.error, self.n_halved = math.inf, self.n_halved + 1
 
 
-def _start(
-    rows: RowsByBlock, codes: np.ndarray, k: int, C: float, most: int, norm: float, spacing: float
-) -> tuple[np.ndarray, float]:
+def _start(rows: RowsByBlock, codes: np.ndarray, k: int, C: float, most: int, norm: float) -> tuple[np.ndarray, float]:
     """Weights near the optimum (k, d), and how close to 1 rows are held at first."""
     n_rows, d = rows.shape
     if n_rows <= most:
         return np.zeros((k, d)), math.inf
-    # That many rows are in the quadratic part, were margins spread evenly between 0 and 1.
+    # Estimate for margins spread evenly between 0 and 1: that many rows are in the quadratic part.
     width = min(1.0, most / n_rows)
     tol = max(_WIDTH_SHARE * width / norm, _ROW_SHARE * C * norm, _ROWS_SHARE * n_rows * C * norm)
-    return solve_smoothed_hinge_by_block(rows, codes, C, width, tol, np.zeros((k, d)), norm, spacing), 2.0 * width
+    return solve_smoothed_hinge_by_block(rows, codes, C, width, tol, np.zeros((k, d)), norm), 2.0 * width
 
 
 def solve_hinge_by_block(
@@ -192,7 +192,6 @@ def solve_hinge_by_block(
     C: float,
     gap: float,
     norm: float,
-    spacing: float,
     reserve: float = 0.0,
 ) -> np.ndarray:
     """Solve the hinge problems of all classes until each solution is certainly near enough to its optimum.
@@ -200,13 +199,15 @@ def solve_hinge_by_block(
     Parameters
     ----------
     rows : RowsByBlock (n, d)
-        Whole multiples of `spacing`, a power of two, of norm at most `norm`, which is below ``2^27 spacing``.
+        From `privsvm.numerics.rows.row_grid.grid_rows`: whole multiples of ``grid_spacing(norm)``.
     codes : ndarray of int (n,)
         Class codes.
     n_vectors : int
         Number of problems k: one, in which rows of class 1 have the sign 1, or one for each class.
     C, gap, reserve : float
         See `privsvm.solvers.linear.hinge.solve_hinge`.
+    norm : float
+        Public bound on the rows' norm.
 
     Returns
     -------
@@ -217,20 +218,20 @@ def solve_hinge_by_block(
     numbers = np.array([1]) if n_vectors == 1 else np.arange(n_vectors)
     most = max(_HELD_ROWS, _HELD_NUMBERS // (d * n_vectors))
     with one_blas_thread():
-        start, close = _start(rows, codes, n_vectors, C, most, norm, spacing)
-        problems = [_Problem(own, own, close) for own in rounded_points(start)]
-        search = _Search(rows, codes, numbers, C, gap, norm, spacing, reserve, most, problems)
-        found, waiting = np.zeros((n_vectors, d)), list(range(n_vectors))
+        start, close = _start(rows, codes, n_vectors, C, most, norm)
+        problems = [_Problem(point, point, close) for point in rounded_points(start)]
+        search = _Search(rows, codes, numbers, C, gap, norm, grid_spacing(norm), reserve, most, problems)
+        solutions, waiting = np.zeros((n_vectors, d)), list(range(n_vectors))
         for _ in range(_PASSES):
             solved = search.look(waiting)
             for k, solution in solved.items():
-                found[k] = solution
+                solutions[k] = solution
             waiting = [k for k in waiting if k not in solved]
             if not waiting:
-                return found
+                return solutions
         for k in waiting:
-            found[k] = search.in_memory(k)
-    return found
+            solutions[k] = search.in_memory(k)
+    return solutions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,7 +246,7 @@ class _Search:
     norm: float
     spacing: float
     reserve: float
-    # Rows that a problem may hold.
+    # Most rows that a problem may hold.
     most: int
     problems: list[_Problem]
 
@@ -257,23 +258,25 @@ class _Search:
 
     def look(self, waiting: list[int]) -> dict[int, np.ndarray]:
         """Look at all rows once; return the solutions that are certified, and let the other problems go on."""
-        own = [self.problems[k] for k in waiting]
-        points = np.stack([*(one.last for one in own), *(one.coef for one in own)])
+        chosen = [self.problems[k] for k in waiting]
+        points = np.stack([*(one.last for one in chosen), *(one.coef for one in chosen)])
         limbs, units = taken_apart(points, self.spacing)
-        sizes = [float(np.linalg.norm(one.coef)) for one in own]
-        close = np.array([[one.close_before for one in own], [one.close for one in own]])
+        sizes = [float(np.linalg.norm(one.coef)) for one in chosen]
+        close = np.array([[one.close_before for one in chosen], [one.close for one in chosen]])
         errors = _MARGIN_ERROR * (1.0 + np.array(sizes) * self.norm)
         looks = _Looks(limbs, units, self.numbers[waiting], self.spacing, close, errors, self.most)
         sums, shares, counts, held = self.rows.total(_look_at_block, self.codes, arguments=(looks,))
         solved = {}
-        for place, (k, one) in enumerate(zip(waiting, own, strict=True)):
-            share = math.ldexp(float(shares[place, 0]), -_SHARE_BITS) + 2.0 * errors[place] * float(shares[place, 1])
-            total, reserve = one.shares + self.C * share, self.reserve * sizes[place]
-            if not shares[place, 2] and certified(total, one.n_shares + 4, one.error, reserve, self.gap):
+        for position, (k, one) in enumerate(zip(waiting, chosen, strict=True)):
+            share = math.ldexp(float(shares[position, 0]), -_SHARE_BITS) + 2.0 * errors[position] * float(
+                shares[position, 1]
+            )
+            total, reserve = one.shares + self.C * share, self.reserve * sizes[position]
+            if not shares[position, 2] and certified(total, one.n_shares + 4, one.error, reserve, self.gap):
                 solved[k] = one.coef
-            elif one.n_shares < shares[place, 1] and one.n_halved < _HALVINGS:
+            elif one.n_shares < shares[position, 1] and one.n_halved < _HALVINGS:
                 one.halve()
-            elif not self._go_on(one, sums[place], counts[place], held[place]):
+            elif not self._go_on(one, sums[position], counts[position], held[position]):
                 solved[k] = self.in_memory(k)
         return solved
 
@@ -284,7 +287,7 @@ class _Search:
         closest = math.ldexp(1.0, _WIDEST - int(fitting[0])) if fitting.size else 0.0
         one.last = one.coef
         if held.count > self.most or (first and 2.0 * one.close <= closest):
-            # The same point once more, with fewer rows in memory, or with as many as there is room for.
+            # Look at the same point again, with fewer rows in memory, or with as many as fit.
             one.error, one.close_before, was_held = math.inf, math.inf, False
         else:
             near, signs = held.rows(self.rows.shape[1], self.spacing)

@@ -48,13 +48,13 @@ __all__ = ["block_gradient_steps"]
 
 
 class _Setup(NamedTuple):
-    """What the workers know of all steps."""
+    """Settings of all steps, which every worker gets."""
 
     layout: Layout
     objective: Objective
     key: np.ndarray
-    some: bool
-    all: bool
+    any_drawn: bool
+    all_drawn: bool
     last: int
 
 
@@ -65,9 +65,9 @@ def _prepared(rows: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
 def _drawn(setup: _Setup, step: int, first: int, n_rows: int) -> np.ndarray:
     """Rows of a block that a step draws."""
     batch = np.arange(n_rows)
-    if setup.all:
+    if setup.all_drawn:
         return batch
-    if not setup.some:
+    if not setup.any_drawn:
         return batch[:0]
     bits = np.empty(BUFFER, dtype=np.uint64)
     return batch[: sample_block(setup.key, step, np.uint64(setup.last), first, n_rows, bits, batch)]
@@ -85,23 +85,23 @@ def _gradients_of_block(
     if batch.size == 0:
         return totals, share
     if isinstance(prepared[0], CentredCells):
-        # Only what is drawn becomes dense.
-        cells, constants, norms = prepared if setup.all else (part[batch] for part in prepared)
+        # Memory: only drawn rows become dense.
+        cells, constants, norms = prepared if setup.all_drawn else (array[batch] for array in prepared)
         prepared, codes = (cells.toarray().astype(DENSE), constants, norms), codes[batch]
         batch = np.arange(batch.size)
     rows = stored_rows(*prepared, codes)
     worked, out = np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
     scale, reduced, regulariser = weight_scale(weights), is_reduced(rows, objective), np.zeros(size)
-    part = (0, layout.n_features)
+    features = (0, layout.n_features)
     if objective.inside:
-        set_inside_regulariser(weights, scale, layout, objective, *part, regulariser)
+        set_inside_regulariser(weights, scale, layout, objective, *features, regulariser)
     view = view_weights(weights, scale, layout, objective, regulariser)
     round_weights(weights, layout, scale, False, reduced, 0, layout.n_vectors - int(reduced), worked)
-    # A team of one, which meets nobody.
+    # A team of one thread needs no barrier.
     team, scratch = (1, np.empty(0, dtype=np.int64)), scratch_memory(layout.n_vectors)
     add_batch(
         0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch,
-        blocks_of_one(batch.size, layout.n_vectors), part, out, share, totals,
+        blocks_of_one(batch.size, layout.n_vectors), features, out, share, totals,
     )  # fmt: skip
     return totals, share
 
@@ -144,7 +144,7 @@ def block_gradient_steps(
     source = NoiseSource(as_source(rng).next_key())
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
     sampling: Sampling = sampling_of(threshold_of(steps), sampling_key, n_rows)
-    setup = _Setup(layout, objective, sampling.key, sampling.some, sampling.all, int(sampling.last))
+    setup = _Setup(layout, objective, sampling.key, sampling.any_drawn, sampling.all_drawn, int(sampling.last))
     noise, average = open_rounded_stream(noise_key), np.zeros(size)
     memory = Memory(
         weights=np.zeros(size),
@@ -155,8 +155,8 @@ def block_gradient_steps(
         regulariser=np.zeros(size),
         totals=np.zeros(size, dtype=np.int64),
     )
-    nothing = np.empty((0, n_features), dtype=DENSE), np.empty(0), np.empty(0)
-    no_rows = stored_rows(*nothing, np.empty(0, dtype=np.int64))
+    no_cells = np.empty((0, n_features), dtype=DENSE), np.empty(0), np.empty(0)
+    no_rows = stored_rows(*no_cells, np.empty(0, dtype=np.int64))
     used = size if steps.fit_intercept else size - n_classes
     for t in range(steps.n_steps):
         totals, share = rows.total(_gradients_of_block, codes, arguments=(setup, memory.weights.copy(), t))

@@ -6,8 +6,8 @@ derivatives, `I + C / h` times the products of the rows in the quadratic part of
 comes, by a step that is shortened until the objective's slope along it has nearly ended. The quadratic part is wide at
 first and becomes narrower step by step: from a point far away, a narrow one shows few second derivatives.
 
-Rows lie on a public grid. They, the weights and the slopes are taken apart into whole numbers so small that every sum
-of a matrix product is exact. So products with rows have no round-off, a slope is off by little more than the grid that
+Rows lie on a public grid. They, the weights and the slopes are split into whole numbers so small that every sum of a
+matrix product is exact. So products with rows have no round-off, a slope is off by little more than the grid that
 it is rounded to, and sums over rows by nothing: they are the same bits for any blocks and any workers, and the bound on
 the gradient's error grows with the number of rows alone. Second derivatives need no such care: of each 1,024 rows, the
 sum is rounded to a grid.
@@ -25,6 +25,7 @@ import numpy as np
 
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.row_blocks import RowsByBlock
+from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.solvers.linear.certificate import UNIT, Progress, growth
 from privsvm.solvers.linear.exact_ascent import ascend_smoothed_exactly
 
@@ -38,29 +39,30 @@ __all__ = [
     "taken_apart",
 ]
 
-# Rows are whole numbers of norm below 2^27, taken apart into two of 14 bits.
+# Rows are whole numbers of norm below 2^27, split into two of 14 bits.
 _ROW_BITS, _HALF_BITS = 27, 14
-# Weights are three whole numbers, the first of norm 2^25; slopes are whole numbers of 2^-44, two of 22 bits.
+# Weights are three whole numbers, the first of norm 2^25; slopes count in 2^-44, split into two numbers of 22 bits.
 _WEIGHT_BITS, _SLOPE_BITS = 25, 44
-# What a slope may be off by: its grid, and twice what the arithmetic before that adds, but for weights of huge norm.
+# Error of a slope: half of its grid, plus twice the round-off before that, except for weights of huge norm.
 SLOPE_ERROR = 2.0 ** -(_SLOPE_BITS + 1) + 2.0**-48
-# Rows whose sums are rounded together: blocks begin at multiples of it.
+# Rows whose sums are rounded together; blocks begin at multiples of it.
 CHUNK = 1024
-# Rows are cut to 20 bits for second derivatives, whose sums over a chunk are rounded to 2^16 of their units.
+# Second derivatives: rows are truncated by so many bits, and sums over a chunk are rounded to 2^16 of their units.
 _CUT_BITS, _SUM_BITS = 7, 16
 
-# A step ends where this share of its slope is left, or at most that much beyond its end; see `smoothed_hinge`.
+# Line search: a step ends where this share of its slope remains, or at most that much beyond its end; see
+# `smoothed_hinge`.
 _SLOPE_SHARE, _OVERSHOOT, _PATIENCE = 0.5, 1e-9, 1000
-# The quadratic part is wide at first, and narrower by this factor after a whole step, or after so many.
+# Continuation: the quadratic part shrinks by this factor after a full step, or after so many steps.
 _NARROWING, _STEPS = 4.0, 4
-# A step is shortened so often at most: at the level of round-off slopes tell nothing.
+# Most trials of a step: slopes at the level of round-off carry no information.
 _TRIALS = 30
 
 
 class _Points(NamedTuple):
     """One point for each problem that is looked at, as whole numbers: what workers know."""
 
-    # (3, k, d), and what a product with a row counts.
+    # Limbs (3, k, d), and the unit of a product with a row.
     limbs: np.ndarray
     units: np.ndarray
     problems: np.ndarray
@@ -74,26 +76,26 @@ def _limb_bits(n_features: int) -> int:
 
 
 def taken_apart(coef: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """Limbs of points (k, d), and units (3, k) of their products with whole rows; exact but for what is negligible."""
+    """Split points (k, d) into limbs, with units (3, k) of their products with whole rows; the rest is negligible."""
     bits = _limb_bits(coef.shape[1])
     limbs, units = np.zeros((3, *coef.shape)), np.zeros((3, coef.shape[0]))
-    for k, own in enumerate(coef):
-        exponent = math.frexp(float(np.linalg.norm(own)))[1]
-        rest = own
-        for part in range(3):
-            unit = math.ldexp(1.0, exponent - _WEIGHT_BITS - part * bits)
-            limbs[part, k] = np.rint(rest / unit)
-            rest = rest - limbs[part, k] * unit
-            units[part, k] = unit * spacing
+    for k, weights in enumerate(coef):
+        exponent = math.frexp(float(np.linalg.norm(weights)))[1]
+        remainder = weights
+        for limb in range(3):
+            unit = math.ldexp(1.0, exponent - _WEIGHT_BITS - limb * bits)
+            limbs[limb, k] = np.rint(remainder / unit)
+            remainder = remainder - limbs[limb, k] * unit
+            units[limb, k] = unit * spacing
     return limbs, units
 
 
 def rounded_points(coef: np.ndarray) -> np.ndarray:
-    """Points whose parts are all that they have."""
+    """Round points to numbers that their limbs represent exactly."""
     limbs, units = taken_apart(coef, 1.0)
-    parts = limbs * units[:, :, None]
-    found: np.ndarray = (parts[2] + parts[1]) + parts[0]
-    return found
+    limb_values = limbs * units[:, :, None]
+    points: np.ndarray = (limb_values[2] + limb_values[1]) + limb_values[0]
+    return points
 
 
 def _sums_of_block(rows: np.ndarray, codes: np.ndarray, points: _Points, first: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,14 +106,14 @@ def _sums_of_block(rows: np.ndarray, codes: np.ndarray, points: _Points, first: 
     all_limbs = points.limbs.reshape(-1, d).T
     for start in range(0, rows.shape[0], CHUNK):
         cells = rows[start : start + CHUNK] / points.spacing
-        own = codes[start : start + CHUNK, None]
-        signs = np.where(own == points.problems, 1.0, -1.0)
-        parts = (cells @ all_limbs).reshape(-1, 3, n_points) * points.units
-        # The smaller parts last, to what is left of 1 and the largest.
-        missing = (1.0 - signs * parts[:, 0]) - signs * (parts[:, 1] + parts[:, 2])
-        whole = np.rint(_slopes(missing, points.smoothing) * 2.0**_SLOPE_BITS) * signs
-        upper = np.rint(whole * 2.0 ** -(_SLOPE_BITS // 2))
-        halves = np.concatenate([upper, whole - upper * 2.0 ** (_SLOPE_BITS // 2)], axis=1)
+        labels = codes[start : start + CHUNK, None]
+        signs = np.where(labels == points.problems, 1.0, -1.0)
+        products = (cells @ all_limbs).reshape(-1, 3, n_points) * points.units
+        # Round-off: the smaller limbs are subtracted last.
+        missing = (1.0 - signs * products[:, 0]) - signs * (products[:, 1] + products[:, 2])
+        integers = np.rint(_slopes(missing, points.smoothing) * 2.0**_SLOPE_BITS) * signs
+        upper = np.rint(integers * 2.0 ** -(_SLOPE_BITS // 2))
+        halves = np.concatenate([upper, integers - upper * 2.0 ** (_SLOPE_BITS // 2)], axis=1)
         high = np.rint(cells * 2.0**-_HALF_BITS)
         sums = halves.T @ np.concatenate([high, cells - high * 2.0**_HALF_BITS], axis=1)
         whole_sums = sums.astype(np.int64).astype(object).reshape(2, n_points, 2, d)
@@ -141,7 +143,7 @@ class _Search:
 
     point: np.ndarray
     step: np.ndarray
-    # That of the problem at the end.
+    # Smoothing of the current problem.
     smoothing: float
     gradient: np.ndarray | None = None
     low: float = 0.0
@@ -164,7 +166,7 @@ class _Search:
         steepest, slope = -float(self.gradient @ self.step), float(gradient @ self.step)
         if -_SLOPE_SHARE * steepest <= slope <= _OVERSHOOT * steepest:
             return False
-        # As good: the gradient's norm shrinks by half with every such step.
+        # Accept: the gradient's norm is at most half, which bounds the number of such steps.
         if float(np.linalg.norm(gradient)) <= 0.5 * float(np.linalg.norm(self.gradient)):
             return False
         if slope < 0.0:
@@ -197,13 +199,13 @@ class _Search:
 
 def all_rows(rows: RowsByBlock) -> np.ndarray:
     """Read all rows after their steps."""
-    parts = []
+    blocks = []
     for start, stop in rows.source.blocks():
         made = rows.source.read(start, stop)
         for step in rows.steps:
             made = step(made)
-        parts.append(made)
-    return np.concatenate(parts)
+        blocks.append(made)
+    return np.concatenate(blocks)
 
 
 def solve_smoothed_hinge_by_block(
@@ -214,14 +216,13 @@ def solve_smoothed_hinge_by_block(
     tol: float,
     linear: np.ndarray,
     norm: float,
-    spacing: float,
 ) -> np.ndarray:
     """Solve the problems of all classes until each gradient is small enough.
 
     Parameters
     ----------
     rows : RowsByBlock (n, d)
-        Whole multiples of `spacing`, a power of two, of norm at most `norm`, which is below ``2^27 spacing``.
+        From `privsvm.numerics.rows.row_grid.grid_rows`: whole multiples of ``grid_spacing(norm)``.
     codes : ndarray of int (n,)
         Class codes.
     C, smoothing : float
@@ -230,18 +231,20 @@ def solve_smoothed_hinge_by_block(
         Stop once the distance of each solution to its optimum is certainly at most this.
     linear : ndarray (k, d)
         Linear terms; with one of them, rows of class 1 have the sign 1, with more, those of each problem's own class.
+    norm : float
+        Public bound on the rows' norm.
 
     Returns
     -------
     ndarray (k, d)
         The same bits for any blocks and any workers, unless the exact ascent was needed.
     """
-    n_rows, d = rows.shape
+    (n_rows, d), spacing = rows.shape, grid_spacing(norm)
     problems = np.array([1]) if linear.shape[0] == 1 else np.arange(linear.shape[0])
-    # Of a wide quadratic part, most rows are in it from the start.
-    widths = [max(smoothing, 2.0 + float(np.linalg.norm(own)) * norm) for own in linear]
-    searches = [_Search(-own, np.zeros(d), width) for own, width in zip(linear, widths, strict=True)]
-    found, waiting = np.zeros_like(linear), list(range(linear.shape[0]))
+    # Initial width: most rows are in the quadratic part from the start.
+    widths = [max(smoothing, 2.0 + float(np.linalg.norm(term)) * norm) for term in linear]
+    searches = [_Search(-term, np.zeros(d), width) for term, width in zip(linear, widths, strict=True)]
+    solutions, waiting = np.zeros_like(linear), list(range(linear.shape[0]))
     progress = [Progress(_PATIENCE) for _ in searches]
     n_passes = 0
     with one_blas_thread():
@@ -253,24 +256,24 @@ def solve_smoothed_hinge_by_block(
             pulls, squares = rows.total(_sums_of_block, codes, arguments=(points,))
             n_passes += 1
             still = []
-            for place, k in enumerate(waiting):
-                coef, search = trials[place], searches[k]
-                pull = pulls[place].astype(np.float64) * (spacing * 2.0**-_SLOPE_BITS)
+            for position, k in enumerate(waiting):
+                coef, search = trials[position], searches[k]
+                pull = pulls[position].astype(np.float64) * (spacing * 2.0**-_SLOPE_BITS)
                 gradient = coef + linear[k] + C * pull
-                size, own = float(np.linalg.norm(coef)), float(np.linalg.norm(linear[k]))
-                # Of slopes, then of the sums here.
+                size, term = float(np.linalg.norm(coef)), float(np.linalg.norm(linear[k]))
+                # Round-off of slopes, then of the sums here.
                 slope = SLOPE_ERROR + 2.0**-70 * d * size * norm / smoothing
-                error = C * n_rows * norm * slope + 8.0 * UNIT * (size + own + C * n_rows * norm)
+                error = C * n_rows * norm * slope + 8.0 * UNIT * (size + term + C * n_rows * norm)
                 length = float(np.linalg.norm(gradient))
                 last = search.smoothing == smoothing
                 if last and length * (1.0 + growth(2.0 * d + 20.0)) + error * (1.0 + 2.0**-40) <= tol:
-                    found[k] = coef
+                    solutions[k] = coef
                     continue
                 if last and progress[k].stuck(length, n_passes):
                     signs = np.where(codes == problems[k], 1.0, -1.0)
                     held = all_rows(rows)
                     alpha = _slopes(1.0 - signs * (held @ coef), smoothing)
-                    found[k] = ascend_smoothed_exactly(held, signs, C, smoothing, linear[k], tol, -alpha)
+                    solutions[k] = ascend_smoothed_exactly(held, signs, C, smoothing, linear[k], tol, -alpha)
                     continue
                 at_end = search.gradient is not None and (search.size == 1.0 or search.n_steps >= _STEPS)
                 if search.goes_on(gradient):
@@ -279,7 +282,7 @@ def solve_smoothed_hinge_by_block(
                     search.narrow(coef, smoothing)
                 else:
                     curvature = C / search.smoothing * spacing**2 * 2.0 ** (2 * _CUT_BITS + _SUM_BITS)
-                    search.turn(coef, gradient, np.eye(d) + curvature * squares[place])
+                    search.turn(coef, gradient, np.eye(d) + curvature * squares[position])
                 still.append(k)
             waiting = still
-    return found
+    return solutions
