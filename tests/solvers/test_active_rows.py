@@ -31,8 +31,8 @@ class Blocks(ArrayBlocks):
 def solve(X, codes, k, C, gap, norm, most, block_rows=None, kind=Blocks):
     """Solve with room for so many rows in memory."""
     rows = mapped(RowsByBlock.of(kind(X, block_rows)), grid_rows, norm)
-    few = mock.patch.multiple(active_rows, _HELD_NUMBERS=most * X.shape[1] * k, _HELD_ROWS=1)
-    with few:
+    limits = mock.patch.multiple(active_rows, _HELD_NUMBERS=most * X.shape[1] * k, _HELD_ROWS=1)
+    with limits:
         return solve_hinge_by_block(rows, codes, k, C, gap, norm)
 
 
@@ -40,7 +40,8 @@ def near_optimum(X, codes, k, C, gap, norm):
     """Weights that are certainly a thousand times nearer to the optimum, by the solver of rows in memory."""
     rows = grid_rows(X, norm)
     return [
-        solve_hinge(rows, np.where(codes == (1 if k == 1 else own), 1.0, -1.0), C, 1e-6 * gap).coef for own in range(k)
+        solve_hinge(rows, np.where(codes == (1 if k == 1 else label), 1.0, -1.0), C, 1e-6 * gap).coef
+        for label in range(k)
     ]
 
 
@@ -67,9 +68,9 @@ def test_every_solution_is_certainly_near_its_optimum(n, d, classes, C, norm, sh
     if ties:
         X = np.rint(X)
     k, gap = 1 if classes == 2 else classes, share * C**2 * norm**2
-    found = solve(X, codes, k, C, gap, norm, most)
-    for own, other in zip(found, near_optimum(X, codes, k, C, gap, norm), strict=True):
-        assert np.linalg.norm(own - other) <= 1.001 * np.sqrt(gap)
+    solutions = solve(X, codes, k, C, gap, norm, most)
+    for solution, other in zip(solutions, near_optimum(X, codes, k, C, gap, norm), strict=True):
+        assert np.linalg.norm(solution - other) <= 1.001 * np.sqrt(gap)
 
 
 @pytest.mark.parametrize(("size", "most"), [(1e-3, 4), (3e-3, 8), (1e-2, 8), (0.05, 20)])
@@ -82,8 +83,8 @@ def test_few_rows_are_held_that_are_not_those_that_matter(size, most):
         optimum = near_optimum(X, codes, 1, C, gap, 1.0)[0]
         start = optimum + size * rng.normal(size=3)
         with mock.patch.object(active_rows, "_start", return_value=(start[None, :], 1e-3)):
-            found = solve(X, codes, 1, C, gap, 1.0, most)[0]
-        assert np.linalg.norm(found - optimum) <= 1.001 * np.sqrt(gap)
+            solution = solve(X, codes, 1, C, gap, 1.0, most)[0]
+        assert np.linalg.norm(solution - optimum) <= 1.001 * np.sqrt(gap)
 
 
 @given(
@@ -131,13 +132,13 @@ def test_few_rows_are_held(spread, C):
     codes = rng.integers(0, 2, 20_000)
     X = 0.1 * rng.normal(size=(20_000, 5)) + spread * (2 * codes[:, None] - 1)
     gap, held = 2e-4 * C**2, []
-    own = active_rows.ascend_hinge
+    ascend_hinge = active_rows.ascend_hinge
     with not_by_memory(), mock.patch.object(
-        active_rows, "ascend_hinge", lambda rows, *rest: held.append(len(rows)) or own(rows, *rest)
+        active_rows, "ascend_hinge", lambda rows, *rest: held.append(len(rows)) or ascend_hinge(rows, *rest)
     ):  # fmt: skip
-        found = solve(X, codes, 1, C, gap, 1.0, 2000)
+        solutions = solve(X, codes, 1, C, gap, 1.0, 2000)
     assert max(held) <= 2000
-    assert np.linalg.norm(found[0] - near_optimum(X, codes, 1, C, gap, 1.0)[0]) <= 1.001 * np.sqrt(gap)
+    assert np.linalg.norm(solutions[0] - near_optimum(X, codes, 1, C, gap, 1.0)[0]) <= 1.001 * np.sqrt(gap)
 
 
 @pytest.mark.parametrize("passes", [0, 1, 3])
@@ -145,8 +146,8 @@ def test_all_rows_are_read_where_passes_do_not_end(passes):
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
     with mock.patch.multiple(active_rows, _PASSES=passes, certified=mock.Mock(return_value=False)):
-        found = solve(X, codes, 1, 0.1, 1e-6, 1.0, 100)
-    assert np.linalg.norm(found[0] - near_optimum(X, codes, 1, 0.1, 1e-6, 1.0)[0]) <= 1.001e-3
+        solutions = solve(X, codes, 1, 0.1, 1e-6, 1.0, 100)
+    assert np.linalg.norm(solutions[0] - near_optimum(X, codes, 1, 0.1, 1e-6, 1.0)[0]) <= 1.001e-3
 
 
 def test_shares_are_those_of_rows_that_changed_sides():
@@ -158,18 +159,18 @@ def test_shares_are_those_of_rows_that_changed_sides():
     sums, shares, counts, held = active_rows._look_at_block(rows, codes, looks, 0)
     signs = 2.0 * codes - 1.0
     before, now = (1.0 - signs * (rows @ point) for point in points)
-    known = np.abs(before) > 0.1
-    near = (np.abs(now) <= 0.2) | ~known
-    changed = known & ((before > 0.0) != (now > 0.0))
+    far = np.abs(before) > 0.1
+    near = (np.abs(now) <= 0.2) | ~far
+    changed = far & ((before > 0.0) != (now > 0.0))
     large = changed & (np.abs(now) > 2.0**-8)
     total = np.minimum(np.abs(now[changed]), 2.0**-8).sum()
     assert shares[0].tolist()[1:] == [int(changed.sum()), int(large.sum())]
     assert 0.0 <= shares[0, 0] * 2.0**-44 - total <= 1e-10
     assert np.allclose(sums[0].astype(float) * spacing, (signs * (~near & (now > 0.0))) @ rows, rtol=0, atol=1e-9)
     assert counts[0, [8, 10, 12]].tolist() == [int((np.abs(now) <= width).sum()) for width in (4.0, 1.0, 0.25)]
-    made, own = held[0].rows(3, spacing)
-    assert np.array_equal(made, rows[near])
-    assert np.array_equal(own, signs[near])
+    held_rows, held_signs = held[0].rows(3, spacing)
+    assert np.array_equal(held_rows, rows[near])
+    assert np.array_equal(held_signs, signs[near])
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,12 @@ KINDS = st.sampled_from(["weston_watkins", "m3"])
 @given(st.floats(-1e8, 1e8), st.floats(-6, 1))
 def test_smoothed_positive_part_is_exact_far_from_zero_too(value, log_smoothing):
     smoothing = 10.0**log_smoothing
-    found, slope, curvature = (float(part) for part in smoothed_positive_part(np.array(value), smoothing))
+    loss, slope, curvature = (float(term) for term in smoothed_positive_part(np.array(value), smoothing))
     root = np.hypot(value, smoothing)
     # The product of (root + g) and (root - g) is s^2: nothing cancels in the one without a difference.
     expected = (value + root) / 2 if value > 0 else smoothing**2 / (2 * (root - value))
-    assert found == pytest.approx(expected, rel=1e-12)
-    assert max(value, 0) < found <= max(value, 0) + smoothing / 2 * (1 + 1e-12) + 1e-15 * abs(value) or found == value
+    assert loss == pytest.approx(expected, rel=1e-12)
+    assert max(value, 0) < loss <= max(value, 0) + smoothing / 2 * (1 + 1e-12) + 1e-15 * abs(value) or loss == value
     assert slope == pytest.approx(expected / root, rel=1e-12)
     assert curvature == pytest.approx(smoothing**2 / (2 * root**3), rel=1e-12)
 
@@ -128,34 +128,34 @@ def test_sparse_rows_give_the_same_solution(kind):
     X, y = scaled(load_digits)
     X = np.where(X < 0.3, 0.0, X)
     for fit_intercept in (False, True):
-        found = []
+        solutions = []
         for rows in (X, scipy.sparse.csr_matrix(X)):
             if kind == "weston_watkins":
                 problem = weston_watkins_problem(rows, y, 10, 0.1, 0.05, fit_intercept)
             else:
                 problem = m3_problem(rows, y, 10, 0.1, 0.05, 0.01, fit_intercept)
-            found.append(tight(problem))
-        assert np.allclose(found[0].coef, found[1].coef, atol=1e-6)
-        assert np.allclose(found[0].intercept, found[1].intercept, atol=1e-6)
+            solutions.append(tight(problem))
+        assert np.allclose(solutions[0].coef, solutions[1].coef, atol=1e-6)
+        assert np.allclose(solutions[0].intercept, solutions[1].intercept, atol=1e-6)
 
 
 def quadratic_program(X, y, n_classes, C):
     """Weston-Watkins without smoothing, from its dual by scipy: alpha_ik in [0, C] for every rival k of row i."""
     pairs = [(i, k) for i in range(len(y)) for k in range(n_classes) if k != y[i]]
     # What one dual variable adds to the weights: x_i in its own class, -x_i in the rival's.
-    parts = np.zeros((len(pairs), n_classes, X.shape[1]))
+    tensors = np.zeros((len(pairs), n_classes, X.shape[1]))
     for p, (i, k) in enumerate(pairs):
-        parts[p, y[i]] += X[i]
-        parts[p, k] -= X[i]
-    parts = parts.reshape(len(pairs), -1)
-    gram = parts @ parts.T
-    found = scipy.optimize.minimize(
+        tensors[p, y[i]] += X[i]
+        tensors[p, k] -= X[i]
+    tensors = tensors.reshape(len(pairs), -1)
+    gram = tensors @ tensors.T
+    result = scipy.optimize.minimize(
         lambda a: (0.5 * a @ gram @ a - a.sum(), gram @ a - 1.0),
         np.zeros(len(pairs)), jac=True, bounds=[(0, C)] * len(pairs), method="L-BFGS-B",
         options={"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-12},
     )  # fmt: skip
-    coef = (found.x @ parts).reshape(n_classes, -1)
-    return coef, -found.fun
+    coef = (result.x @ tensors).reshape(n_classes, -1)
+    return coef, -result.fun
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -60,14 +60,14 @@ def test_every_gradient_is_certainly_small(n, d, classes, C, smoothing, noise, n
     X, codes = rng.normal(size=(n, d)) * rng.choice([1e-3, 0.3, 1.0]), rng.integers(0, classes, n)
     linear = noise * C * norm * rng.normal(size=(1 if classes == 2 else classes, d))
     tol = max(share * C * norm, 2.0**-40 * float(np.linalg.norm(linear)))
-    found = solve(X, codes, C, smoothing, tol, linear, norm, kind=ArrayBlocks)
+    solutions = solve(X, codes, C, smoothing, tol, linear, norm, kind=ArrayBlocks)
     rows = grid_rows(X, norm)
-    for k, own in enumerate(found):
+    for k, solution in enumerate(solutions):
         signs = np.where(codes == (1 if classes == 2 else k), 1, -1)
-        assert exact_gradient(rows, signs, own, linear[k], C, smoothing) <= tol
+        assert exact_gradient(rows, signs, solution, linear[k], C, smoothing) <= tol
         other = solve_smoothed_hinge(rows, signs.astype(float), C, smoothing, tol, linear[k])
         # Both lie within the tolerance of one optimum.
-        assert np.linalg.norm(own - other.coef) <= 2.0 * tol
+        assert np.linalg.norm(solution - other.coef) <= 2.0 * tol
 
 
 @given(
@@ -138,6 +138,8 @@ def test_the_classifier_reads_blocks(tmp_path):
 
 def test_more_rows_than_slopes_are_certain_for_are_refused():
     model = ObjectivePerturbationClassifier(epsilon=4.0, C=0.1, classes=[0, 1], tol=1e-10, random_state=0)
-    few = mock.patch("privsvm.methods.objective_perturbation.certified_rows", lambda share: certified_rows(share) / 1e3)
-    with few, pytest.raises(ValueError, match=r"X has 1000 rows: .* at most 1e\+01; use a larger C, gap or tol"):
+    patch_rows = mock.patch(
+        "privsvm.methods.objective_perturbation.certified_rows", lambda share: certified_rows(share) / 1e3
+    )
+    with patch_rows, pytest.raises(ValueError, match=r"X has 1000 rows: .* at most 1e\+01; use a larger C, gap or tol"):
         model.fit(ArrayBlocks(np.ones((1000, 2))), np.arange(1000) % 2)

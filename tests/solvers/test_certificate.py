@@ -56,10 +56,10 @@ def exactly(matrix):
 def feasible_block(solver, alpha, label, C):
     """Dual variables in the form that adds up to C, made feasible in rational numbers."""
     if solver == "hinge":
-        own, other = Fraction(C) - Fraction(alpha), Fraction(alpha)
-        assert own >= 0
+        from_bound, other = Fraction(C) - Fraction(alpha), Fraction(alpha)
+        assert from_bound >= 0
         assert other >= 0
-        return [own, other]
+        return [from_bound, other]
     rivals = [-Fraction(value) if m != label else Fraction(0) for m, value in enumerate(alpha)]
     assert min(rivals) >= 0
     total = sum(rivals)
@@ -118,16 +118,16 @@ def test_beside_their_margins_tiny_scores_keep_their_digits():
     """At C R^2 = 1e-12, digits went on for 19 seconds in whole numbers: beside 1, scores of 1e-10 were mostly lost."""
     X, y = load_digits(return_X_y=True)
     X = grid_rows(X[:600] / 16.0, 1.0)
-    found = {}
+    solutions = {}
     for C in (2.0**-14, 2.0**-30, 2.0**-39):
         with unittest.mock.patch.object(crammer_singer, "ascend_exactly") as whole_numbers:
-            found[C] = solve_crammer_singer(X, y[:600], 10, C, 2e-4 * C**2)
-        assert found[C].converged
+            solutions[C] = solve_crammer_singer(X, y[:600], 10, C, 2e-4 * C**2)
+        assert solutions[C].converged
         assert not whole_numbers.called
-        assert found[C].gap <= 2e-4 * C**2
-        assert found[C].dual <= found[C].primal <= 600 * C
-        np.testing.assert_array_equal(found[C].coef / C, found[2.0**-14].coef / 2.0**-14)
-        np.testing.assert_array_equal(found[C].alpha / C, found[2.0**-14].alpha / 2.0**-14)
+        assert solutions[C].gap <= 2e-4 * C**2
+        assert solutions[C].dual <= solutions[C].primal <= 600 * C
+        np.testing.assert_array_equal(solutions[C].coef / C, solutions[2.0**-14].coef / 2.0**-14)
+        np.testing.assert_array_equal(solutions[C].alpha / C, solutions[2.0**-14].alpha / 2.0**-14)
     # A target that could overflow does not, whatever the rows.
     assert solve_crammer_singer(X[:5], y[:5], 10, 1e-12, 1e300).converged
     assert solve_crammer_singer(X[:5] * 0.0, y[:5], 10, 1e-12, 1e300).converged
@@ -182,11 +182,11 @@ def test_what_float64_gives_up_whole_numbers_end(solver, load, monkeypatch):
     y = np.minimum(y, 1) if solver == "hinge" else y
     expected = solve(solver, X, y, n_classes, 0.02, 1e-12)
     monkeypatch.setattr(certificate.Progress, "stuck", lambda *_: True)
-    found = solve(solver, X, y, n_classes, 0.02, 2e-4 * 0.02**2)
-    assert found.exact
-    assert found.converged
-    assert np.linalg.norm(found.coef - expected.coef) <= 0.51 * math.sqrt(2e-4) * 0.02 + 1e-6
-    assert found.dual <= expected.primal <= found.primal + 1e-12
+    solution = solve(solver, X, y, n_classes, 0.02, 2e-4 * 0.02**2)
+    assert solution.exact
+    assert solution.converged
+    assert np.linalg.norm(solution.coef - expected.coef) <= 0.51 * math.sqrt(2e-4) * 0.02 + 1e-6
+    assert solution.dual <= expected.primal <= solution.primal + 1e-12
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -50,22 +50,22 @@ def rounded_similarities(unit_rows):
 def printed_triples(similarities):
     """Steps 3 and 4: groups, and by how much the best choice was better than the next (infinite: there was none)."""
     n = len(similarities)
-    pairs, left = np.where(np.tri(n, dtype=bool), -np.inf, similarities), np.ones(n, dtype=bool)
+    pairs, remaining = np.where(np.tri(n, dtype=bool), -np.inf, similarities), np.ones(n, dtype=bool)
     groups, margin = [], np.inf
-    while left.sum() >= 3:
+    while remaining.sum() >= 3:
         a, b = np.unravel_index(np.argmax(pairs), pairs.shape)
         best, pairs[a, b] = pairs[a, b], -np.inf
         margin = min(margin, best - pairs.max())
-        left[[a, b]] = False
-        both = np.where(left, similarities[a] + similarities[b], -np.inf)
+        remaining[[a, b]] = False
+        both = np.where(remaining, similarities[a] + similarities[b], -np.inf)
         c = int(np.argmax(both))
         best, both[c] = both[c], -np.inf
         margin = min(margin, best - both.max())
-        left[c] = False
+        remaining[c] = False
         pairs[[a, b, c]] = pairs[:, [a, b, c]] = -np.inf
         groups.append([a, b, c])
-    if left.any():
-        groups.append([*np.flatnonzero(left), *[-1] * (3 - left.sum())])
+    if remaining.any():
+        groups.append([*np.flatnonzero(remaining), *[-1] * (3 - remaining.sum())])
     return np.array(groups, dtype=np.int64).reshape(-1, 3), margin
 
 
@@ -110,8 +110,8 @@ def check_as_printed(X, n_classes=4):
     unit_rows = weighted_unit_rows(X, feature_weights(X))
     expected, _ = printed_triples(rounded_similarities(unit_rows))
     for rows in (X, scipy.sparse.csr_array(X)):
-        for found in find_in_all_ways(rows):
-            np.testing.assert_array_equal(found, expected)
+        for triples in find_in_all_ways(rows):
+            np.testing.assert_array_equal(triples, expected)
     codes = np.random.default_rng(0).integers(n_classes, size=len(X))
     centres, labels = condensed_rows(X, codes, expected)
     printed, printed_labels = printed_centres(X, codes, expected)
@@ -146,8 +146,8 @@ def test_without_ties_it_takes_the_printed_steps_in_plain_numbers(n, d, kind, se
     np.testing.assert_allclose(feature_weights(X), weights, rtol=1e-9)
     expected, margin = printed_triples(printed_similarities(X, weights))
     assume(margin > 1e-12)
-    for found in find_in_all_ways(X):
-        np.testing.assert_array_equal(found, expected)
+    for result in find_in_all_ways(X):
+        np.testing.assert_array_equal(result, expected)
 
 
 @given(
@@ -310,8 +310,8 @@ class TestCentresAndLabels:
 def test_thousands_of_rows_in_all_ways(d, levels):
     X = np.random.default_rng(d).random((3000, d))
     first, *others = find_in_all_ways(X if levels is None else np.round(levels * X))
-    for found in others:
-        np.testing.assert_array_equal(found, first)
+    for triples in others:
+        np.testing.assert_array_equal(triples, first)
 
 
 def test_unknown_engine():
@@ -322,10 +322,10 @@ def test_unknown_engine():
 def mirrored_rows(name, n_features):
     """Rows of a set in LIBSVM's format, from the mirror that PRIVSVM_MIRROR names."""
     folder = os.environ.get("PRIVSVM_MIRROR")
-    found = list(Path(folder).glob(f"*/{name}/{name}")) if folder else []
-    if not found:
+    paths = list(Path(folder).glob(f"*/{name}/{name}")) if folder else []
+    if not paths:
         pytest.skip(f"needs {name}: set PRIVSVM_MIRROR to a folder that has it")
-    return load_svmlight_file(str(found[0]), n_features=n_features)[0].toarray()
+    return load_svmlight_file(str(paths[0]), n_features=n_features)[0].toarray()
 
 
 @pytest.mark.parametrize(("name", "n_features"), [("a1a", 123), ("w1a", 300)])
@@ -353,12 +353,12 @@ class TestFuzzyMeans:
         for _ in range(4):
             u, objective = self.printed(X, centres, q)
             centres = (u**q).T @ X / (u**q).sum(axis=0)[:, None]
-        found = fuzzy_means(X + shift, 6, rng, q=q, tol=0.0, max_iter=4)
-        np.testing.assert_allclose(found.centres, centres + shift, rtol=1e-6 if shift == 0 else 1e-10)
-        assert found.objective == pytest.approx(objective, rel=1e-6)
-        np.testing.assert_array_equal(found.nearest, u.argmax(axis=1))
-        assert found.n_iter == 4
-        assert not found.converged
+        result = fuzzy_means(X + shift, 6, rng, q=q, tol=0.0, max_iter=4)
+        np.testing.assert_allclose(result.centres, centres + shift, rtol=1e-6 if shift == 0 else 1e-10)
+        assert result.objective == pytest.approx(objective, rel=1e-6)
+        np.testing.assert_array_equal(result.nearest, u.argmax(axis=1))
+        assert result.n_iter == 4
+        assert not result.converged
 
     def test_the_objective_falls(self):
         X = np.random.default_rng(0).random((90, 4))
@@ -370,14 +370,14 @@ class TestFuzzyMeans:
     def test_copies_and_zeros_leave_numbers(self, q):
         X = np.vstack([np.zeros((20, 2)), np.ones((20, 2)), np.tile([1e6, 0.0], (5, 1))])
         for rows in (X, scipy.sparse.csr_array(X), np.ones((7, 3))):
-            found = fuzzy_means(rows, 7, np.random.default_rng(0), q=q)
-            assert np.isfinite(found.centres).all()
+            means = fuzzy_means(rows, 7, np.random.default_rng(0), q=q)
+            assert np.isfinite(means.centres).all()
 
     def test_as_many_centres_as_rows(self):
         X = np.random.default_rng(0).random((8, 3))
-        found = fuzzy_means(X, 8, np.random.default_rng(0))
-        np.testing.assert_allclose(found.centres, X, atol=1e-6)
-        np.testing.assert_array_equal(found.nearest, np.arange(8))
+        means = fuzzy_means(X, 8, np.random.default_rng(0))
+        np.testing.assert_allclose(means.centres, X, atol=1e-6)
+        np.testing.assert_array_equal(means.nearest, np.arange(8))
 
     def test_sparse_rows_give_the_same_centres(self):
         X = np.random.default_rng(0).random((60, 5)) * (np.random.default_rng(1).random((60, 5)) < 0.5)

@@ -92,8 +92,8 @@ def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, l
     rng = np.random.default_rng(seed)
     X, y, C = rng.normal(size=(n, d)), rng.integers(0, n_classes, size=n), 10.0**log_C
     rows = np.arange(n)
-    own = np.arange(n_classes) == y[:, None]
-    alpha = np.where(own, 0.0, -rng.random((n, n_classes)) * (rng.random((n, n_classes)) < 0.5))
+    own_class = np.arange(n_classes) == y[:, None]
+    alpha = np.where(own_class, 0.0, -rng.random((n, n_classes)) * (rng.random((n, n_classes)) < 0.5))
     total = -alpha.sum(axis=1, keepdims=True)
     # A third of the rows at the upper bound, a third below.
     alpha *= C * np.where(rows % 3 == 0, 1.0, rng.random(n))[:, None] / np.maximum(total, 1e-9)
@@ -102,16 +102,16 @@ def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, l
     stored.rebuild_weights(alpha)
 
     def dual(alpha):
-        return -0.5 * np.square(X.T @ alpha).sum() - alpha[~own].sum()
+        return -0.5 * np.square(X.T @ alpha).sum() - alpha[~own_class].sum()
 
     before = dual(alpha)
     face = crammer_singer_face.Face(stored, y, C, n_classes)
     with unittest.mock.patch.object(crammer_singer_face, "_SETTLED_FACE", 1.0 if factored else -1.0):
         work = face.step(alpha, np.inf)
     assert (work > 0) == (face.n_last > 0)
-    assert np.all(alpha[~own] <= 0)
-    assert np.all(alpha[own] <= C)
-    assert np.all(alpha[own] >= 0)
+    assert np.all(alpha[~own_class] <= 0)
+    assert np.all(alpha[own_class] <= C)
+    assert np.all(alpha[own_class] >= 0)
     assert np.abs(alpha.sum(axis=1)).max() <= 1e-14 * C * n_classes
     assert np.allclose(stored.by_feature, X.T @ alpha, rtol=0, atol=1e-10 * C * n)
     assert dual(alpha) >= before - 1e-12 * (1 + abs(before))

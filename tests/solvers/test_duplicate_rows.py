@@ -59,11 +59,11 @@ def test_variables_fill_one_row_after_the_other():
     assert groups.bounds(upper) == pytest.approx([0.6, 3.0])
     layout = np.array([[0.15, -3.0], [-0.6, 0.0], [0.1, 1.0]])
     expected = [[0.1, -1.0, 0.05, 0.0, -2.0], [-0.1, 0.0, -0.2, -0.3, 0.0], [0.1, 1.0, 0.0, 0.0, 0.0]]
-    found = groups.spread(layout, upper)
-    assert np.allclose(found, expected, rtol=1e-15)
+    variables = groups.spread(layout, upper)
+    assert np.allclose(variables, expected, rtol=1e-15)
     # No rounding is taken for a support vector, and bounds are reached exactly.
-    assert np.array_equal(found == 0, np.array(expected) == 0)
-    assert np.array_equal(np.abs(found[1]), [0.1, 0.0, 0.2, 0.3, 0.0])
+    assert np.array_equal(variables == 0, np.array(expected) == 0)
+    assert np.array_equal(np.abs(variables[1]), [0.1, 0.0, 0.2, 0.3, 0.0])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -75,11 +75,11 @@ def test_merged_problems_have_the_optimum_of_all_rows(sparse, kernel, monkeypatc
     merged = solve_pairs(X, y, 3, upper, function)
     calls = []
     monkeypatch.setattr(one_vs_one.EqualRows, "find", lambda *rest: calls.append(1))
-    whole = solve_pairs(X, y, 3, upper, function)
+    unmerged = solve_pairs(X, y, 3, upper, function)
     assert calls
     assert merged.converged.all()
-    assert merged.objective == pytest.approx(whole.objective, rel=1e-5)
-    assert merged.starts.tolist() == whole.starts.tolist()
+    assert merged.objective == pytest.approx(unmerged.objective, rel=1e-5)
+    assert merged.starts.tolist() == unmerged.starts.tolist()
     order = np.argsort(y, kind="stable")
     dense = (X.toarray() if sparse else X)[order]
     matrix, bounds = kernel_matrix(dense, dense, function), upper[order]

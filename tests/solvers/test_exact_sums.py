@@ -97,11 +97,11 @@ def reference_cells(X, codes, coef, intercept, steps, bound):
     rows, constants, norms = unit_cells(X, s)
     weights = np.column_stack([coef, intercept if steps.fit_intercept else np.zeros(c)])
     exponent = 31 - math.frexp(math.sqrt(sum(Fraction(w) ** 2 for w in weights.ravel())))[1]
-    whole = [[round(Fraction(w) * Fraction(2) ** exponent) for w in row] for row in weights]
+    integers = [[round(Fraction(w) * Fraction(2) ** exponent) for w in row] for row in weights]
     total = [[0] * (X.shape[1] + 1) for _ in range(c)]
     for i, code in enumerate(codes):
         unit = [int(value) for value in [*rows[i], constants[i]]]
-        z = [sum(w * u for w, u in zip(row, unit, strict=True)) for row in whole]
+        z = [sum(w * u for w, u in zip(row, unit, strict=True)) for row in integers]
         last = 0 if steps.loss == "one_vs_rest_hinge" else z[-1]
         by_score = float(norms[i]) * math.ldexp(1.0, -exponent - 20)
         h = reference_slopes([min(max((value - last) * by_score, -1e150), 1e150) for value in z], code, steps)
@@ -227,7 +227,7 @@ def test_no_neighbour_moves_a_sum_by_more_than_the_bound(
     factor = 1 if relation == "add_remove" else 2
     assert squared(sums[0] - sums[1]) <= (factor * UNIT) ** 2
     shift = noisy_gradient._rounding_shift(steps, sums[0].size)
-    rounded = [(part + (1 << shift >> 1)) >> shift for part in sums]
+    rounded = [(total + (1 << shift >> 1)) >> shift for total in sums]
     assert squared(rounded[0] - rounded[1]) << (2 * shift) <= (factor * UNIT) ** 2
 
 
@@ -243,8 +243,8 @@ def test_no_row_is_longer_than_the_bound_in_whole_numbers(sparse, regulariser, l
         rows = [rng.normal(size=d) * scale for scale in (1e-320, 1e-300, 1e-3, 1.0, 1e3, 1e20, 1e149, 1e160, 1e307)]
     rows += [np.zeros(d), np.full(d, 1.7e308), -np.full(d, 1.7e308), np.full(d, 5e-324)]
     for bound in (1e-8, 0.3, 1e3):
-        own = replace(steps, max_grad_norm=bound, noise_scale=bound)
-        shift = noisy_gradient._rounding_shift(own, c * (d + 1))
+        rescaled = replace(steps, max_grad_norm=bound, noise_scale=bound)
+        shift = noisy_gradient._rounding_shift(rescaled, c * (d + 1))
         # What rounding may add.
         room = UNIT - math.isqrt(c * (d + 1)) * 2**shift
         for scale in (0.0, 1e-3, 1.0, 1e3, 1e12, 1e29, 1e160, np.nan):
@@ -252,7 +252,7 @@ def test_no_row_is_longer_than_the_bound_in_whole_numbers(sparse, regulariser, l
             for row in rows:
                 for code in range(c):
                     X = scipy.sparse.csr_array(row[None, :]) if sparse else row[None, :]
-                    assert squared(cells_of(X, [code], coef, intercept, own)) <= room**2
+                    assert squared(cells_of(X, [code], coef, intercept, rescaled)) <= room**2
 
 
 def test_rows_that_cancel_the_regulariser_are_short_all_the_same():
@@ -285,8 +285,8 @@ def test_products_that_overflow_do_not_shorten_a_row():
 
 def keys_of(seed):
     """Keys of sampling and noise of a run with this source."""
-    own = NoiseSource(NoiseSource(bytes([seed] * 32)).next_key())
-    return NoiseSource(bytes([seed] * 32)), [own.part(name).next_key() for name in ("sampling", "noise")]
+    source = NoiseSource(NoiseSource(bytes([seed] * 32)).next_key())
+    return NoiseSource(bytes([seed] * 32)), [source.part(name).next_key() for name in ("sampling", "noise")]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -301,7 +301,7 @@ def test_noise_comes_from_its_stream_bit_for_bit(sparse):
         )  # fmt: skip
         source, (_, key) = keys_of(4)
         X = scipy.sparse.csr_array(rows) if sparse else rows
-        found = noisy_gradient_steps(X, np.empty(0, int), c, steps, source)
+        model = noisy_gradient_steps(X, np.empty(0, int), c, steps, source)
         size = c * (d + 1)
         schedule = noisy_gradient.schedule_of(steps, size)
         assert schedule.sigma * Fraction(schedule.cell) >= Fraction(noise_scale)
@@ -312,8 +312,8 @@ def test_noise_comes_from_its_stream_bit_for_bit(sparse):
         for row in cells:
             weights -= 0.5 * (row * schedule.cell * (1.0 / 3.0))
         by_coef = weights[: c * d].reshape(d, c).T if sparse else weights[: c * d].reshape(c, d)
-        assert np.array_equal(found.coef, by_coef)
-        assert np.array_equal(found.intercept, weights[c * d :])
+        assert np.array_equal(model.coef, by_coef)
+        assert np.array_equal(model.intercept, weights[c * d :])
 
 
 def test_no_two_runs_share_noise():

@@ -14,7 +14,7 @@ from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, exact
 BOUND = 2**38
 
 
-def whole(array):
+def as_integers(array):
     return np.array([int(value) for value in array.ravel()], dtype=object)
 
 
@@ -42,15 +42,15 @@ def test_gradients_are_those_of_the_loss_clipped(c):
             return loss(vectors @ row, label)
 
         numeric = np.zeros_like(vectors)
-        for place in np.ndindex(*vectors.shape):
+        for entry in np.ndindex(*vectors.shape):
             step = np.zeros_like(vectors)
-            step[place] = 1e-6
-            numeric[place] = (at(vectors + step) - at(vectors - step)) / 2e-6
+            step[entry] = 1e-6
+            numeric[entry] = (at(vectors + step) - at(vectors - step)) / 2e-6
         numeric /= max(1.0, np.linalg.norm(numeric))
-        found = gradient_cells(cells, codes, c, np.ones(c), weights) / BOUND
+        gradient = gradient_cells(cells, codes, c, np.ones(c), weights) / BOUND
         if c == 2:
-            found = np.concatenate([-found, found]) / math.sqrt(2)
-        assert np.allclose(found, numeric, atol=1e-4)
+            gradient = np.concatenate([-gradient, gradient]) / math.sqrt(2)
+        assert np.allclose(gradient, numeric, atol=1e-4)
 
 
 @given(
@@ -62,9 +62,9 @@ def test_no_row_is_longer_than_the_bound_in_whole_numbers(seed, c, d, size, weig
     rng = np.random.default_rng(seed)
     cells, codes, weights = problem(rng, 1, d, c, size)
     class_weights = np.full(c, weight)
-    found = whole(gradient_cells(cells, codes, c, class_weights, weights))
+    gradient = as_integers(gradient_cells(cells, codes, c, class_weights, weights))
     # A tenth of a thousandth of a unit is what one whole slope is off.
-    assert (found**2).sum() <= min(BOUND**2, (int(weight * BOUND) + c * 2**20) ** 2)
+    assert (gradient**2).sum() <= min(BOUND**2, (int(weight * BOUND) + c * 2**20) ** 2)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 6), st.integers(2, 12))
@@ -77,7 +77,7 @@ def test_no_neighbour_moves_a_sum_by_more_than_the_bound(seed, kind, c, n):
     first, second, relation = neighbours(X, y, c, kind, rng)
     shift = huber_descent._noise_shift(5.0, weights.size)
     sums = [
-        whole((gradient_cells(unit_cells(rows)[0], codes, c, shares, weights) + (1 << shift >> 1)) >> shift)
+        as_integers((gradient_cells(unit_cells(rows)[0], codes, c, shares, weights) + (1 << shift >> 1)) >> shift)
         for rows, codes in (first, second)
     ]
     factor = 1 if relation == "add_remove" else 2
@@ -106,21 +106,21 @@ def test_a_sum_is_that_of_its_rows(c):
 def test_products_are_exact_row_by_row():
     rng = np.random.default_rng(0)
     cells, matrix = unit_cells(rng.normal(size=(50, 17)))[0], rng.normal(size=(17, 9)) * 1e-3
-    found = exact_product(cells, matrix)
-    assert np.allclose(found, cells / 2**20 @ matrix, rtol=0, atol=1e-10)
+    product = exact_product(cells, matrix)
+    assert np.allclose(product, cells / 2**20 @ matrix, rtol=0, atol=1e-10)
     numbers, unit = huber_descent._rounded(matrix)
     expected = np.array([[sum(int(a) * int(b) for a, b in zip(row, column, strict=True)) for column in numbers.T]
                          for row in cells], dtype=object)  # fmt: skip
-    assert (whole(found * 2**20 / unit) == whole(expected)).all()
+    assert (as_integers(product * 2**20 / unit) == as_integers(expected)).all()
     for kept in ([3], [7, 3], np.arange(0, 50, 7)):
-        assert np.array_equal(exact_product(cells[kept], matrix), found[kept])
+        assert np.array_equal(exact_product(cells[kept], matrix), product[kept])
 
 
 @pytest.mark.parametrize("size", [1e-80, 1.0, 1e27])
 def test_rounded_weights_leave_room_in_float64(size):
     weights = np.random.default_rng(1).normal(size=(7, 301)) * size
     numbers, unit = huber_descent._rounded(weights)
-    assert 2**59 <= (whole(numbers) ** 2).sum() <= 2**63
+    assert 2**59 <= (as_integers(numbers) ** 2).sum() <= 2**63
     assert np.allclose(numbers * unit, weights, atol=unit)
     for lost in (0.0, 1e-200, 1e200, np.inf, np.nan):
         assert not huber_descent._rounded(np.full((2, 2), lost))[0].any()
@@ -129,15 +129,15 @@ def test_rounded_weights_leave_room_in_float64(size):
 def test_noise_is_its_streams_bit_for_bit():
     none, key = np.zeros((0, 5)), bytes(range(32))
     steps = HuberDescent(n_steps=3, length=6.0, noise_multiplier=4.0)
-    found = descend(none, np.zeros(0, dtype=int), 3, np.ones(3), steps, NoiseSource(key))
+    weights = descend(none, np.zeros(0, dtype=int), 3, np.ones(3), steps, NoiseSource(key))
     shift = huber_descent._noise_shift(4.0, 15)
     sigma = 4.0 * (2.0 ** (38 - shift) + math.sqrt(15)) * (1 + 2.0**-50) ** 2
     source = NoiseSource(key)
     noise = np.stack([source.rounded_normals(sigma, 15).reshape(3, 5) for _ in range(3)]) * 2.0 ** (shift - 38)
     noise -= noise.mean(axis=1, keepdims=True)
     # Of three steps, the last is averaged.
-    assert np.allclose(found, -2.0 * noise.sum(axis=0), rtol=1e-12)
-    assert np.allclose(found.sum(axis=0), 0.0, atol=1e-9)
+    assert np.allclose(weights, -2.0 * noise.sum(axis=0), rtol=1e-12)
+    assert np.allclose(weights.sum(axis=0), 0.0, atol=1e-9)
     assert math.sqrt(15) * 2.0 ** (shift - 38) <= 2.0**-19
 
 

@@ -40,29 +40,34 @@ def solved(X, codes, n_classes, upper, tol=1e-3):
     return solutions, solve_linear_pairs(X, upper, solutions, np.arange(n_pairs), tol=tol)
 
 
-def check(X, codes, n_classes, upper, found, tol):
+def check(X, codes, n_classes, upper, solutions, tol):
     """Feasible and optimal to tol; offset and objective belong to the variables."""
     dense = X.toarray() if scipy.sparse.issparse(X) else X
     for column, (a, b) in enumerate(itertools.combinations(range(n_classes), 2)):
         index = np.concatenate([np.flatnonzero(codes == a), np.flatnonzero(codes == b)])
-        own, y, bounds = dense[index], np.where(codes[index] == a, 1.0, -1.0), upper[index]
-        beta = found.variables(a, b)
+        pair_rows, y, bounds = dense[index], np.where(codes[index] == a, 1.0, -1.0), upper[index]
+        beta = solutions.variables(a, b)
         alpha = y * beta
         assert (alpha >= 0).all()
         assert (alpha <= bounds).all()
         assert abs(beta.sum()) <= 1e-9 * bounds.sum()
         # Distances do not change where rows are moved, and round-off is that of the moved ones.
-        moved = own - own.mean(axis=0)
+        moved = pair_rows - pair_rows.mean(axis=0)
         w = moved.T @ beta
-        rounding = 1e-13 * alpha.sum() * np.max(np.sum(moved**2, axis=1)) + 1e-15 * np.abs(own @ (own.T @ beta)).max()
+        rounding = (
+            1e-13 * alpha.sum() * np.max(np.sum(moved**2, axis=1))
+            + 1e-15 * np.abs(pair_rows @ (pair_rows.T @ beta)).max()
+        )
         gradient = y * (moved @ w) - 1.0
         assert optimality_gap(alpha, gradient, y, bounds) <= tol + rounding
-        size = max(abs(found.objective[column]), 1e-3 * alpha.sum())
-        assert found.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, abs=1e-7 * size)
+        size = max(abs(solutions.objective[column]), 1e-3 * alpha.sum())
+        assert solutions.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, abs=1e-7 * size)
         # Weak duality, with the offset as it was returned.
-        slack = np.maximum(0.0, 1.0 - y * (own @ (own.T @ beta) - found.rho[column]))
+        slack = np.maximum(0.0, 1.0 - y * (pair_rows @ (pair_rows.T @ beta) - solutions.rho[column]))
         primal = 0.5 * w @ w + bounds @ slack
-        assert primal + found.objective[column] <= (tol + 10 * rounding) * (bounds.sum() + alpha.sum()) + 1e-9 * primal
+        assert (
+            primal + solutions.objective[column] <= (tol + 10 * rounding) * (bounds.sum() + alpha.sum()) + 1e-9 * primal
+        )
 
 
 @st.composite
@@ -98,13 +103,13 @@ def problems(draw):
 @given(problems(), st.sampled_from([1e-2, 1e-3, 1e-5]))
 def test_what_is_solved_is_optimal_and_what_is_left_is_as_it_was(problem, tol):
     X, codes, n_classes, upper = problem
-    found, left = solved(X, codes, n_classes, upper, tol)
+    solutions, remaining = solved(X, codes, n_classes, upper, tol)
     pairs = list(itertools.combinations(range(n_classes), 2))
-    for column in left:
-        assert not found.variables(*pairs[column]).any()
-        assert found.n_iter[column] == 0
-    if left.size == 0:
-        check(X, codes, n_classes, upper, found, tol)
+    for column in remaining:
+        assert not solutions.variables(*pairs[column]).any()
+        assert solutions.n_iter[column] == 0
+    if remaining.size == 0:
+        check(X, codes, n_classes, upper, solutions, tol)
 
 
 @pytest.mark.parametrize(
@@ -118,18 +123,18 @@ def test_no_usual_pair_is_left_and_objectives_are_those_of_libsvm(n, d, C, spars
     if sparse:
         X[rng.random(X.shape) < 0.9] = 0.0
     rows = scipy.sparse.csr_array(X) if sparse else X
-    found, left = solved(rows, codes, 3, np.full(n, C))
-    assert left.size == 0
-    check(rows, codes, 3, np.full(n, C), found, 1e-3)
+    solutions, remaining = solved(rows, codes, 3, np.full(n, C))
+    assert remaining.size == 0
+    check(rows, codes, 3, np.full(n, C), solutions, 1e-3)
     for column, (a, b) in enumerate(itertools.combinations(range(3), 2)):
-        own = (codes == a) | (codes == b)
-        peer = SVC(kernel="linear", C=C, tol=1e-4, max_iter=3_000_000).fit(X[own], codes[own])
-        beta = np.zeros(own.sum())
+        in_pair = (codes == a) | (codes == b)
+        peer = SVC(kernel="linear", C=C, tol=1e-4, max_iter=3_000_000).fit(X[in_pair], codes[in_pair])
+        beta = np.zeros(in_pair.sum())
         beta[peer.support_] = peer.dual_coef_[0]
-        weights = X[own].T @ beta
+        weights = X[in_pair].T @ beta
         value = 0.5 * weights @ weights - np.abs(beta).sum()
         # LIBSVM may have stopped at its limit: then ours is better.
-        assert found.objective[column] <= value + 1e-5 * abs(value)
+        assert solutions.objective[column] <= value + 1e-5 * abs(value)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -144,10 +149,10 @@ def test_few_variables_are_between_their_bounds(sparse):
     codes, X = table[:, 0].astype(int), table[:, 1:]
     rows = scipy.sparse.csr_array(X) if sparse else X
     upper = np.full(len(X), 0.01)
-    found, left = solved(rows, codes, 2, upper)
-    assert left.size == 0
-    check(rows, codes, 2, upper, found, 1e-3)
-    alpha = np.abs(found.layout[0])
+    solutions, remaining = solved(rows, codes, 2, upper)
+    assert remaining.size == 0
+    check(rows, codes, 2, upper, solutions, 1e-3)
+    alpha = np.abs(solutions.layout[0])
     assert ((alpha > 0) & (alpha < upper)).sum() <= d + 1
 
 
@@ -156,39 +161,39 @@ def test_equal_rows_are_merged_and_their_variables_shared_out():
     codes = np.repeat([0, 1, 2], 200)
     X = np.round(rng.normal(size=(600, 2)) + codes[:, None])
     upper = rng.uniform(0.5, 2.0, 600)
-    found, left = solved(X, codes, 3, upper)
-    assert left.size == 0
-    check(X, codes, 3, upper, found, 1e-3)
+    solutions, remaining = solved(X, codes, 3, upper)
+    assert remaining.size == 0
+    check(X, codes, 3, upper, solutions, 1e-3)
     plain = nothing_yet(codes, 3)
     assert interior_point._solve_all(X, upper, plain, np.arange(3), 1e-3, None, 1).size == 0
-    assert found.objective == pytest.approx(plain.objective, rel=1e-6)
+    assert solutions.objective == pytest.approx(plain.objective, rel=1e-6)
     for a, b in itertools.combinations(range(3), 2):
         # One of each kind at most, and of these no more than weights there are.
-        alpha = np.abs(found.variables(a, b))
+        alpha = np.abs(solutions.variables(a, b))
         bounds = np.concatenate([upper[codes == a], upper[codes == b]])
         assert ((alpha > 0) & (alpha < bounds)).sum() <= 3
 
 
 def test_two_rows_and_separable_rows():
     X, codes = np.array([[0.0], [2.0]]), np.array([0, 1])
-    found, left = solved(X, codes, 2, np.ones(2), 1e-6)
-    assert left.size == 0
-    assert found.layout[0] == pytest.approx([0.5, -0.5], rel=1e-6)
+    solutions, remaining = solved(X, codes, 2, np.ones(2), 1e-6)
+    assert remaining.size == 0
+    assert solutions.layout[0] == pytest.approx([0.5, -0.5], rel=1e-6)
     # Decision values 1 at the first row and -1 at the second.
-    assert found.rho[0] == pytest.approx(-1.0, rel=1e-6)
+    assert solutions.rho[0] == pytest.approx(-1.0, rel=1e-6)
     rng = np.random.default_rng(3)
     codes = np.repeat([0, 1], 100)
     X = rng.normal(size=(200, 5)) + 20.0 * codes[:, None]
-    found, left = solved(X, codes, 2, np.full(200, 1e4))
-    assert left.size == 0
-    check(X, codes, 2, np.full(200, 1e4), found, 1e-3)
-    assert np.count_nonzero(found.layout) <= 6
+    solutions, remaining = solved(X, codes, 2, np.full(200, 1e4))
+    assert remaining.size == 0
+    check(X, codes, 2, np.full(200, 1e4), solutions, 1e-3)
+    assert np.count_nonzero(solutions.layout) <= 6
 
 
 def test_equal_rows_of_both_classes_are_left():
-    found, left = solved(np.ones((4, 3)), np.array([0, 0, 1, 1]), 2, np.ones(4))
-    assert left.tolist() == [0]
-    assert not found.layout.any()
+    solutions, remaining = solved(np.ones((4, 3)), np.array([0, 0, 1, 1]), 2, np.ones(4))
+    assert remaining.tolist() == [0]
+    assert not solutions.layout.any()
 
 
 def many_classes(n, d, n_classes, seed=4):
@@ -212,9 +217,9 @@ def watched(monkeypatch):
     solve = one_vs_one.solve_linear_pairs
 
     def counted(X, upper, solutions, columns, **more):
-        left = solve(X, upper, solutions, columns, **more)
-        calls.append((columns.size, left.size))
-        return left
+        remaining = solve(X, upper, solutions, columns, **more)
+        calls.append((columns.size, remaining.size))
+        return remaining
 
     monkeypatch.setattr(one_vs_one, "solve_linear_pairs", counted)
     return calls
@@ -224,17 +229,17 @@ def watched(monkeypatch):
 def test_pairs_that_do_not_end_are_solved_by_the_others(monkeypatch, n, n_classes):
     X, codes = many_classes(n, 3, n_classes)
     calls = watched(monkeypatch)
-    found = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
+    solutions = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
     n_pairs = n_classes * (n_classes - 1) // 2
     assert calls == [(n_pairs, 0)]
     solve = interior_point._solve_all
     monkeypatch.setattr(interior_point, "_solve_all", lambda X, upper, solutions, columns, *rest: columns)
     other = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
     assert solve is not interior_point._solve_all
-    assert all(left == asked for asked, left in calls[1:])
+    assert all(remaining == asked for asked, remaining in calls[1:])
     assert len(calls) > 1
     assert other.converged.all()
-    assert other.objective == pytest.approx(found.objective, rel=1e-5)
+    assert other.objective == pytest.approx(solutions.objective, rel=1e-5)
 
 
 def test_easy_pairs_of_few_rows_are_solved_by_steps_and_hard_ones_are_left_to_the_method(monkeypatch):
@@ -272,20 +277,20 @@ def test_a_hard_pair_of_many_rows_is_left_to_the_method_and_goes_on_where_that_f
     codes = np.random.default_rng(7).integers(0, 2, n)
     order = np.argsort(codes, kind="stable")
     calls, sets = watched(monkeypatch), prepared_calls(monkeypatch)
-    found = solve_pairs(X, codes, 2, np.ones(n), LINEAR)
+    solutions = solve_pairs(X, codes, 2, np.ones(n), LINEAR)
     assert calls == [(1, 0)]
     ((patience, taken),) = sets
     assert patience <= taken < patience + 1
-    assert found.n_iter[0] > taken
-    assert found.converged.all()
-    check(X[order], codes[order], 2, np.ones(n), found, 1e-3)
+    assert solutions.n_iter[0] > taken
+    assert solutions.converged.all()
+    check(X[order], codes[order], 2, np.ones(n), solutions, 1e-3)
     monkeypatch.setattr(interior_point, "_solve_all", lambda X, upper, solutions, columns, *rest: columns)
     other = solve_pairs(X, codes, 2, np.ones(n), LINEAR)
     assert calls == [(1, 0), (1, 1)]
     assert [bound for bound, _ in sets] == [patience, patience, np.inf]
     assert other.n_iter[0] == sets[1][1] + sets[2][1]
     assert other.converged.all()
-    assert other.objective == pytest.approx(found.objective, rel=1e-5)
+    assert other.objective == pytest.approx(solutions.objective, rel=1e-5)
     check(X[order], codes[order], 2, np.ones(n), other, 1e-3)
 
 
@@ -295,11 +300,11 @@ def test_few_rows_of_one_class_are_for_working_sets(monkeypatch):
     assert solve_pairs(X, codes, 2, np.ones(6000), LINEAR).converged.all()
     assert (calls, sets) == ([(1, 0)], [])
     kept = np.sort(np.concatenate([np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)[:20]]))
-    found = solve_pairs(X[kept], codes[kept], 2, np.ones(kept.size), LINEAR)
+    solutions = solve_pairs(X[kept], codes[kept], 2, np.ones(kept.size), LINEAR)
     assert calls == [(1, 0)]
     assert len(sets) == 1
     order = np.argsort(codes[kept], kind="stable")
-    check(X[kept][order], codes[kept][order], 2, np.ones(kept.size), found, 1e-3)
+    check(X[kept][order], codes[kept][order], 2, np.ones(kept.size), solutions, 1e-3)
 
 
 def test_wide_rows_are_not_for_the_method(monkeypatch):

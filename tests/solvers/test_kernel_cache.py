@@ -37,9 +37,9 @@ def check(store, rows, rng, size):
     store.subtract_expansion(values, index, coef)
     rows.subtract_expansion(expected, rows.take(index), coef)
     assert np.allclose(values, expected, rtol=0, atol=1e-10)
-    part = rows.take(index)
-    gram = store.gram(index, part, np.empty(size**2))
-    assert np.allclose(gram, part.gram(np.empty(size**2)), rtol=0, atol=1e-11)
+    subset = rows.take(index)
+    gram = store.gram(index, subset, np.empty(size**2))
+    assert np.allclose(gram, subset.gram(np.empty(size**2)), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
@@ -79,21 +79,21 @@ def test_a_narrowed_store_keeps_the_rows_and_has_room_for_more(room, computed):
     check(store, rows, rng, 30)
     used = np.flatnonzero(store._slot_of >= 0)
     kept = np.sort(rng.permutation(200)[:100])
-    part = rows.take(kept)
-    narrow = store.narrowed(part, kept)
+    subset = rows.take(kept)
+    narrow = store.narrowed(subset, kept)
     del computed[:]
-    places = np.flatnonzero(np.isin(kept, used))
+    positions = np.flatnonzero(np.isin(kept, used))
     values, expected = np.zeros(100), np.zeros(100)
-    narrow.subtract_expansion(values, places, np.ones(places.size))
-    part.subtract_expansion(expected, part.take(places), np.ones(places.size))
-    assert places.size > 5
+    narrow.subtract_expansion(values, positions, np.ones(positions.size))
+    subset.subtract_expansion(expected, subset.take(positions), np.ones(positions.size))
+    assert positions.size > 5
     assert np.allclose(values, expected, rtol=0, atol=1e-10)
     assert not computed
     assert narrow.holds_all == (2 * room >= 100)
     for size in (20, 80, 50):
-        check(narrow, part, rng, size)
-    whole = narrow.emptied(rows)
-    check(whole, rows, rng, 50)
+        check(narrow, subset, rng, size)
+    emptied = narrow.emptied(rows)
+    check(emptied, rows, rng, 50)
 
 
 def test_threads_change_no_stored_bit():

@@ -14,9 +14,9 @@ PARAMETERS["sigmoid"] = {"gamma": 0.3, "coef0": -0.5}
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("sparse", ["neither", "left", "right", "both"])
 def test_equals_scikit_learn(kernel, sparse):
-    left = scipy.sparse.csr_array(X) if sparse in ("left", "both") else X
-    right = scipy.sparse.csr_array(Z) if sparse in ("right", "both") else Z
-    ours = kernel_matrix(left, right, Kernel(kernel, **PARAMETERS[kernel]))
+    first = scipy.sparse.csr_array(X) if sparse in ("left", "both") else X
+    second = scipy.sparse.csr_array(Z) if sparse in ("right", "both") else Z
+    ours = kernel_matrix(first, second, Kernel(kernel, **PARAMETERS[kernel]))
     assert isinstance(ours, np.ndarray)
     assert np.allclose(ours, pairwise_kernels(X, Z, metric=kernel, **PARAMETERS[kernel]), atol=1e-12)
 

@@ -80,10 +80,10 @@ def test_one_step_and_steps_that_cost_too_much_change_nothing():
     rng, rows, matrix, _, beta, values, lower, upper = made_problem(1.0)
     for count, at_bounds in ((1, False), (5, True)):
         recent, start = random_steps(rng, matrix, count, 20), upper if at_bounds else beta
-        moved, own = start.copy(), values.copy()
-        recent.improve(rows, moved, own, lower, upper)
+        moved, moved_values = start.copy(), values.copy()
+        recent.improve(rows, moved, moved_values, lower, upper)
         assert np.array_equal(moved, start)
-        assert np.array_equal(own, values)
+        assert np.array_equal(moved_values, values)
 
 
 @pytest.mark.parametrize("C", [0.9, 5.0])

@@ -21,10 +21,10 @@ def test_no_row_and_no_slopes_are_longer_than_1(seed, n_classes, d, reach):
     rng = np.random.default_rng(seed)
     cells, labels, weights = made(rng, 9, d, n_classes, reach)
     rows, slopes = weighted_rows(cells, labels, n_classes, weights)
-    for part, whole in ((rows, cells), (slopes, slopes)):
-        assert np.array_equal(part, np.trunc(part))
-        assert (np.abs(part) <= np.abs(whole)).all()
-        assert all(sum(int(value) ** 2 for value in row) <= 2**40 for row in part)
+    for scaled, numbers in ((rows, cells), (slopes, slopes)):
+        assert np.array_equal(scaled, np.trunc(scaled))
+        assert (np.abs(scaled) <= np.abs(numbers)).all()
+        assert all(sum(int(value) ** 2 for value in row) <= 2**40 for row in scaled)
     assert (slopes.sum(axis=1) == 0.0).all()
     order = rng.permutation(9)[:5]
     for chosen in (order, order[:1]):

@@ -91,13 +91,13 @@ def reference_sum(X, codes, coef, intercept, steps):
         gradient, gradient_b = np.outer(h, row), h * s
         if steps.regulariser == "inside":
             extra, extra_b = regulariser_gradient(coef, intercept, steps)
-            own = np.sqrt((gradient**2).sum() + (gradient_b**2).sum())
+            slope_norm = np.sqrt((gradient**2).sum() + (gradient_b**2).sum())
             gradient, gradient_b = gradient + extra, gradient_b + extra_b
         size = np.sqrt((gradient**2).sum() + (gradient_b**2).sum())
         factor = min(1, steps.max_grad_norm / size) if size > 0 else 1
         if steps.regulariser == "inside":
             # The row's own part may not be too long either.
-            factor = min(factor, 2 * steps.max_grad_norm / own) if own > 0 else factor
+            factor = min(factor, 2 * steps.max_grad_norm / slope_norm) if slope_norm > 0 else factor
         total += factor * gradient
         total_b += factor * gradient_b
     return total, total_b
@@ -105,8 +105,8 @@ def reference_sum(X, codes, coef, intercept, steps):
 
 def inside_size(coef, intercept, steps):
     """Norm of the regulariser's gradient over the bound."""
-    parts = regulariser_gradient(coef, intercept, steps)
-    return np.linalg.norm(np.concatenate([part.ravel() for part in parts])) / steps.max_grad_norm
+    gradients = regulariser_gradient(coef, intercept, steps)
+    return np.linalg.norm(np.concatenate([gradient.ravel() for gradient in gradients])) / steps.max_grad_norm
 
 
 def settings_of(loss_name, **changes):
@@ -143,8 +143,8 @@ def test_clipped_sum_equals_whole_gradients(
     steps_off = (
         c + 1 if regulariser == "outside" else 2 * c + 8 + 4e-5 * (1 + inside_size(coef, intercept, steps)) / STEP
     )
-    for part, other in zip(ours, theirs, strict=True):
-        assert np.abs(part - other).max() <= max(1, n) * steps_off * STEP * steps.max_grad_norm
+    for ours_sum, other in zip(ours, theirs, strict=True):
+        assert np.abs(ours_sum - other).max() <= max(1, n) * steps_off * STEP * steps.max_grad_norm
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -156,8 +156,8 @@ def test_many_classes_and_features(d, c, loss_name, sparse):
     steps = settings_of(loss_name, max_grad_norm=30.0)
     bound = 21 * (c + 1) * STEP * 30.0
     ours = clipped_gradient_sum(scipy.sparse.csr_array(X) if sparse else X, codes, coef / d, intercept, steps)
-    for part, other in zip(ours, reference_sum(X, codes, coef / d, intercept, steps), strict=True):
-        assert np.abs(part - other).max() <= bound
+    for ours_sum, other in zip(ours, reference_sum(X, codes, coef / d, intercept, steps), strict=True):
+        assert np.abs(ours_sum - other).max() <= bound
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_slopes_are_the_derivatives_of_the_losses(loss_name, c):
         return sum(loss(row, code, steps) for row, code in zip(scores, codes, strict=True))
 
     def gradient(flat):
-        parts = clipped_gradient_sum(X, codes, flat[: c * d].reshape(c, d), flat[c * d :], steps)
-        return np.concatenate([part.ravel() for part in parts])
+        sums = clipped_gradient_sum(X, codes, flat[: c * d].reshape(c, d), flat[c * d :], steps)
+        return np.concatenate([total.ravel() for total in sums])
 
     off = 1e-4 * np.linalg.norm(gradient(start)) + len(X) * (c + 1) * STEP * steps.max_grad_norm
     assert check_grad(objective, gradient, start, epsilon=1e-6) < off
@@ -205,10 +205,10 @@ def test_no_row_is_longer_than_the_bound(loss_name, regulariser, sparse, bound):
             for row in rows:
                 for code in range(c):
                     X = scipy.sparse.csr_array(row[None, :]) if sparse else row[None, :]
-                    parts = clipped_gradient_sum(X, np.array([code]), coef, intercept, steps)
-                    whole = np.concatenate([part.ravel() for part in parts])
-                    assert np.all(np.isfinite(whole))
-                    assert np.linalg.norm(whole) <= bound
+                    sums = clipped_gradient_sum(X, np.array([code]), coef, intercept, steps)
+                    flat = np.concatenate([total.ravel() for total in sums])
+                    assert np.all(np.isfinite(flat))
+                    assert np.linalg.norm(flat) <= bound
 
 
 def test_a_clipped_row_is_as_long_as_the_bound():
@@ -216,9 +216,9 @@ def test_a_clipped_row_is_as_long_as_the_bound():
     X, codes, coef, intercept = problem(0, 1, 50, 3)
     for regulariser in REGULARISERS:
         steps = settings_of("hinge", max_grad_norm=0.01, regulariser=regulariser, ridge=0.1)
-        parts = clipped_gradient_sum(X, codes, coef, intercept, steps)
-        whole = np.concatenate([part.ravel() for part in parts])
-        assert 0.01 * (1 - 8 * STEP) < np.linalg.norm(whole) <= 0.01
+        sums = clipped_gradient_sum(X, codes, coef, intercept, steps)
+        flat = np.concatenate([total.ravel() for total in sums])
+        assert 0.01 * (1 - 8 * STEP) < np.linalg.norm(flat) <= 0.01
 
 
 def test_hinge_without_smoothing():
@@ -240,8 +240,8 @@ def test_entries_stored_twice_are_added():
     steps = settings_of("hinge")
     ours = clipped_gradient_sum(doubled, np.arange(2), np.zeros((2, 2)), np.zeros(2), steps)
     theirs = clipped_gradient_sum(X.toarray(), np.arange(2), np.zeros((2, 2)), np.zeros(2), steps)
-    for part, other in zip(ours, theirs, strict=True):
-        assert np.allclose(part, other, rtol=1e-12, atol=0)
+    for ours_sum, other in zip(ours, theirs, strict=True):
+        assert np.allclose(ours_sum, other, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -288,10 +288,10 @@ def reference_steps(X, codes, c, steps, sum_of=reference_sum):
             }[steps.schedule]
         )
         sums = sum_of(X, codes, coef, intercept, steps)
-        gradients = [part / steps.expected_batch for part in sums]
+        gradients = [ours_sum / steps.expected_batch for ours_sum in sums]
         if steps.regulariser == "outside":
             extra = regulariser_gradient(coef, intercept, steps)
-            gradients = [part + more for part, more in zip(gradients, extra, strict=True)]
+            gradients = [ours_sum + more for ours_sum, more in zip(gradients, extra, strict=True)]
         moved = []
         for i, (value, gradient) in enumerate(zip((coef, intercept), gradients, strict=True)):
             if steps.optimizer == "adam":
@@ -334,8 +334,8 @@ def test_every_step_equals_the_reference(changes, average, n_steps):
         iterates = reference_steps(X, codes, c, steps, sum_of)
         for t in range(n_steps):
             chosen = iterates[first : t + 1] if t >= first else iterates[t : t + 1]
-            for part, history in enumerate((ours.history_coef, ours.history_intercept)):
-                expected = np.mean([iterate[part] for iterate in chosen], axis=0)
+            for ours_sum, history in enumerate((ours.history_coef, ours.history_intercept)):
+                expected = np.mean([iterate[ours_sum] for iterate in chosen], axis=0)
                 assert np.abs(history[t] - expected).max() < off
     assert np.array_equal(ours.coef, ours.history_coef[-1])
     assert np.array_equal(ours.intercept, ours.history_intercept[-1])
@@ -370,14 +370,14 @@ def test_noise_of_the_first_step(X):
     """Rows of zeros leave nothing but the noise: 10^6 numbers of the scale asked for."""
     steps = settings_of("softmax", noise_scale=3.0, expected_batch=4.0, learning_rate=0.5, fit_intercept=False)
     codes = np.zeros(X.shape[0], dtype=int)
-    found = noisy_gradient_steps(X, codes, 10, steps, np.random.Generator(np.random.Philox(key=3)))
-    assert not found.intercept.any()
-    noise = found.coef.ravel() / (3.0 * 0.5 / 4.0)
+    model = noisy_gradient_steps(X, codes, 10, steps, np.random.Generator(np.random.Philox(key=3)))
+    assert not model.intercept.any()
+    noise = model.coef.ravel() / (3.0 * 0.5 / 4.0)
     assert scipy.stats.kstest(noise, "norm").pvalue > ALARM
     bound = scipy.stats.norm.isf(ALARM / 2)
     assert abs(noise.var() - 1) < bound * np.sqrt(2 / noise.size)
     # The noise of two classes is independent.
-    products = (found.coef[1:] * found.coef[:-1]) / (3.0 * 0.5 / 4.0) ** 2
+    products = (model.coef[1:] * model.coef[:-1]) / (3.0 * 0.5 / 4.0) ** 2
     assert abs(products.mean()) < bound / np.sqrt(products.size)
 
 
@@ -464,9 +464,9 @@ def test_sampled_steps_equal_the_reference():
     coef, intercept = np.zeros((c, d)), np.zeros(c)
     for chosen in included:
         sums = clipped_gradient_sum(X[chosen], codes[chosen], coef, intercept, steps)
-        whole = reference_sum(X[chosen], codes[chosen], coef, intercept, steps)
-        for part, other in zip(sums, whole, strict=True):
-            assert np.abs(part - other).max(initial=0.0) <= n * (c + 1) * STEP * 0.5
+        theirs = reference_sum(X[chosen], codes[chosen], coef, intercept, steps)
+        for ours_sum, other in zip(sums, theirs, strict=True):
+            assert np.abs(ours_sum - other).max(initial=0.0) <= n * (c + 1) * STEP * 0.5
         coef, intercept = coef - 0.1 * sums[0] / 12, intercept - 0.1 * sums[1] / 12
     for rows in (X, scipy.sparse.csr_array(X)):
         ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(1))
@@ -554,25 +554,25 @@ def test_members_of_a_team_give_the_same_bits_as_one(
         margin_weight=margin_weight, ridge=ridge, sample_rate=sample_rate, noise_scale=1.0, n_steps=5,
         expected_batch=30.0,
     )  # fmt: skip
-    found = []
+    models = []
     with pytest.MonkeyPatch.context() as patch:
         # Small problems are worth a team, and it meets several times a step.
         patch.setattr(noisy_gradient, "_MEMBER_WORK", 1e-3)
         patch.setattr(noisy_gradient, "_STORED_BLOCKS", 2)
         for threads in (1, n_threads):
-            parts = noisy_gradient._feature_parts(prepare_rows(rows, steps), c, steps, threads)
-            assert parts.size - 1 == min(threads, d // 8)
+            bounds = noisy_gradient._feature_bounds(prepare_rows(rows, steps), c, steps, threads)
+            assert bounds.size - 1 == min(threads, d // 8)
             model = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(seed), 2, threads)
-            found.append(b"".join(getattr(model, field.name).tobytes() for field in fields(model)))
-    assert found[0] == found[1]
+            models.append(b"".join(getattr(model, field.name).tobytes() for field in fields(model)))
+    assert models[0] == models[1]
 
 
 def test_small_steps_are_not_shared():
     """Threads that wait most of the time are of no use; large steps have as many as are allowed."""
     steps = settings_of("hinge", sample_rate=0.1)
     small, large = (prepare_rows(np.zeros((1000, d)), steps) for d in (20, 600))
-    assert noisy_gradient._feature_parts(small, 3, steps, 8).tolist() == [0, 20]
-    assert noisy_gradient._feature_parts(large, 30, steps, 3).tolist() == [0, 200, 400, 600]
+    assert noisy_gradient._feature_bounds(small, 3, steps, 8).tolist() == [0, 20]
+    assert noisy_gradient._feature_bounds(large, 30, steps, 3).tolist() == [0, 200, 400, 600]
 
 
 def test_the_generator_alone_decides():
@@ -593,8 +593,8 @@ def test_diverged_weights_bound_rows_all_the_same():
     X, codes, _, _ = problem(0, 20, 4, 3)
     steps = settings_of("hinge", max_grad_norm=1.0)
     for value in (1e300, np.inf, np.nan):
-        parts = clipped_gradient_sum(X, codes, np.full((3, 4), value), np.full(3, value), steps)
-        assert np.linalg.norm(np.concatenate([part.ravel() for part in parts])) <= 20
+        sums = clipped_gradient_sum(X, codes, np.full((3, 4), value), np.full(3, value), steps)
+        assert np.linalg.norm(np.concatenate([total.ravel() for total in sums])) <= 20
 
 
 @pytest.mark.parametrize(
@@ -636,8 +636,8 @@ def test_read_only_rows_of_any_layout_give_the_same_bits():
     fixed = X.copy()
     fixed.flags.writeable = False
     for rows in (fixed, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
-        found = noisy_gradient_steps(rows, codes.astype(np.int32), 3, steps, np.random.default_rng(0)).coef
-        assert np.array_equal(found, expected)
+        coef = noisy_gradient_steps(rows, codes.astype(np.int32), 3, steps, np.random.default_rng(0)).coef
+        assert np.array_equal(coef, expected)
 
 
 @pytest.mark.parametrize("regulariser", REGULARISERS)
@@ -653,9 +653,9 @@ def test_no_row_is_too_long_for_the_clip(size, loss, regulariser):
         for gap in (0.0, 1.0, 450.0 / size, 1e-3):
             coef = np.zeros((3, n_features))
             coef[1, 0] = gap
-            own, _ = clipped_gradient_sum(np.full((1, n_features), size), np.array([1]), coef, np.zeros(3), steps)
-            assert np.isfinite(own).all()
-            assert np.linalg.norm(own / bound) <= 1.0
+            clipped, _ = clipped_gradient_sum(np.full((1, n_features), size), np.array([1]), coef, np.zeros(3), steps)
+            assert np.isfinite(clipped).all()
+            assert np.linalg.norm(clipped / bound) <= 1.0
             if gap == 0.0 and regulariser == "outside":
                 # At weights of zero every row pulls as hard as it may.
-                assert np.linalg.norm(own / bound) > min(1 - 8 * STEP, 0.1 * weight * size / bound)
+                assert np.linalg.norm(clipped / bound) > min(1 - 8 * STEP, 0.1 * weight * size / bound)

@@ -20,14 +20,14 @@ def optimum(K, signs, C):
     """The primal program as it is printed: u = p - q, offset, slacks."""
     n, k = K.shape
     signed = K * signs[:, None]
-    found = linprog(
+    result = linprog(
         np.concatenate([np.ones(2 * k), [0.0], np.full(n, C)]),
         A_ub=-np.hstack([signed, -signed, signs[:, None], np.eye(n)]),
         b_ub=-np.ones(n),
         bounds=[(0, None)] * (2 * k) + [(None, None)] + [(0, None)] * n,
     )
-    assert found.status == 0, found.message
-    return found.fun
+    assert result.status == 0, result.message
+    return result.fun
 
 
 def objective(K, signs, C, solution):

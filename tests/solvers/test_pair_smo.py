@@ -48,17 +48,17 @@ def test_every_pair_is_optimal(n, d, C, kernel, sparse):
     upper = C * np.random.default_rng(2).uniform(0.5, 2.0, n)
     function = Kernel(kernel, 0.3 / d, 2, -0.5 if kernel == "sigmoid" else 1.0)
     rows = scipy.sparse.csr_array(X) if sparse else X
-    found = solve_pairs(rows, codes, 3, upper, function)
-    assert found.converged.all()
+    solutions = solve_pairs(rows, codes, 3, upper, function)
+    assert solutions.converged.all()
     for column, (first, second, index, y) in enumerate(pairs_of(codes, 3)):
-        beta = found.variables(first, second)
+        beta = solutions.variables(first, second)
         alpha = y * beta
         assert (alpha >= 0).all()
         assert (alpha <= upper[index]).all()
         assert abs(beta.sum()) <= 1e-9 * upper.sum()
         gradient = y * (kernel_matrix(X[index], X[index], function) @ beta) - 1.0
         assert optimality_gap(alpha, gradient, y, upper[index]) <= 1.2e-3
-        assert found.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, rel=1e-5)
+        assert solutions.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, rel=1e-5)
 
 
 def test_threads_change_no_bit():
@@ -71,7 +71,7 @@ def test_threads_change_no_bit():
 def test_hard_pairs_are_handed_on(monkeypatch):
     """A pair of too many steps is left to the other solver, which goes on from its variables."""
     X, codes = rows_of_classes(600, 3, 3)
-    whole = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
+    reference = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
     starts = []
     solve = one_vs_one.solve_prepared
 
@@ -82,11 +82,11 @@ def test_hard_pairs_are_handed_on(monkeypatch):
     monkeypatch.setattr(one_vs_one, "solve_prepared", watched)
     monkeypatch.setattr(pair_smo, "_STEPS", 0)
     monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 20)
-    found = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
+    solutions = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
     assert len(starts) == 3
     assert all(start is not None and start.any() for start in starts)
-    assert found.converged.all()
-    assert found.objective == pytest.approx(whole.objective, rel=1e-5)
+    assert solutions.converged.all()
+    assert solutions.objective == pytest.approx(reference.objective, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_where_single_precision_is_not_enough_pairs_have_double(monkeypatch, ker
     )
     monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 10**6)
     upper = np.full(n, C)
-    found = solve_pairs(X, codes, 4, upper, Kernel(kernel, gamma), SolverOptions(tol=tol))
+    solutions = solve_pairs(X, codes, 4, upper, Kernel(kernel, gamma), SolverOptions(tol=tol))
     assert not handed_on
-    assert found.converged.all()
+    assert solutions.converged.all()
     for column, (first, second, index, y) in enumerate(pairs_of(codes, 4)):
-        beta = found.variables(first, second)
+        beta = solutions.variables(first, second)
         gradient = y * (kernel_matrix(X[index], X[index], Kernel(kernel, gamma)) @ beta) - 1.0
         assert optimality_gap(y * beta, gradient, y, upper[index]) <= tol + 1e-9 * C * np.abs(X).max() ** 2
-        assert found.objective[column] == pytest.approx(y * beta @ (gradient - 1.0) / 2.0, rel=1e-7)
+        assert solutions.objective[column] == pytest.approx(y * beta @ (gradient - 1.0) / 2.0, rel=1e-7)

@@ -45,28 +45,28 @@ def test_other_rows_change_no_bit(seed, n, d, width, log_gamma, sizes, shortest)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7) * np.array(sizes[:n])[:, None]
     order = rng.permutation(n)
     for features in maps(d, width, 10.0**log_gamma, shortest):
-        found = features(X)
-        assert np.isfinite(found).all()
+        expected_features = features(X)
+        assert np.isfinite(expected_features).all()
         for rows, expected in (
-            (X[1:], found[1:]),
-            (X[:-1], found[:-1]),
-            (X[order], found[order]),
-            (np.asfortranarray(X), found),
-            (scipy.sparse.csr_array(X), found),
-            (scipy.sparse.csr_array(X)[order], found[order]),
+            (X[1:], expected_features[1:]),
+            (X[:-1], expected_features[:-1]),
+            (X[order], expected_features[order]),
+            (np.asfortranarray(X), expected_features),
+            (scipy.sparse.csr_array(X), expected_features),
+            (scipy.sparse.csr_array(X)[order], expected_features[order]),
             (
                 scipy.sparse.csr_array((X.ravel(), np.tile(np.arange(d), n), np.arange(n + 1) * d), shape=X.shape),
-                found,
+                expected_features,
             ),
         ):
             assert features(rows).tobytes() == expected.tobytes()
         padded = features(np.vstack([rng.normal(size=(37, d)), X, np.full((300, d), 1e6)]))
-        assert padded[37 : 37 + n].tobytes() == found.tobytes()
+        assert padded[37 : 37 + n].tobytes() == expected_features.tobytes()
         for i in range(n):
-            assert features(X[i : i + 1]).tobytes() == found[i].tobytes()
+            assert features(X[i : i + 1]).tobytes() == expected_features[i].tobytes()
         for threads in (1, 2):
             with threadpool_limits(threads):
-                assert features(X).tobytes() == found.tobytes()
+                assert features(X).tobytes() == expected_features.tobytes()
 
 
 def python_sine_and_cosine(angle):
@@ -85,11 +85,11 @@ def python_sine_and_cosine(angle):
 def python_exp2(exponent):
     m = vector_math
     exponent = max(exponent, -1022.0) if exponent == exponent else -1022.0
-    whole = float(round(exponent))
-    rest, value = exponent - whole, float(m._B11)
+    rounded = float(round(exponent))
+    rest, value = exponent - rounded, float(m._B11)
     for k in range(10, -1, -1):
         value = value * rest + float(getattr(m, f"_B{k}"))
-    return math.ldexp(value, int(whole))
+    return math.ldexp(value, int(rounded))
 
 
 def bits(value):
@@ -139,10 +139,10 @@ def test_they_are_the_features_of_prediction(layout):
     frequencies = fourier_frequencies(6, 100, 0.4, seeded_stream(0, "test"))
     assert np.allclose(fourier_row_features(layout(X), frequencies), fourier_features(X, frequencies), atol=1e-14)
     root = landmark_map(X[:9], 0.3)
-    found = landmark_row_features(layout(X), X[:9], 0.3, root)
-    assert np.allclose(found, landmark_features(X, X[:9], 0.3, root), atol=1e-10)
+    expected_features = landmark_row_features(layout(X), X[:9], 0.3, root)
+    assert np.allclose(expected_features, landmark_features(X, X[:9], 0.3, root), atol=1e-10)
     unit = landmark_row_features(layout(X), X[:9], 0.3, root, 1e-3)
-    assert np.allclose(unit, found / np.linalg.norm(found, axis=1)[:, None], atol=1e-12)
+    assert np.allclose(unit, expected_features / np.linalg.norm(expected_features, axis=1)[:, None], atol=1e-12)
 
 
 @jit()

@@ -159,10 +159,10 @@ def test_rows_without_weight_take_no_part(cancer):
     X, y = cancer
     upper = np.where(np.arange(y.size) % 3 == 0, 0.0, 1.0)
     kept = upper > 0
-    whole, part = solve_smo(X, y, upper), solve_smo(X[kept], y[kept], upper[kept])
-    assert not whole.alpha[~kept].any()
-    assert whole.objective == pytest.approx(part.objective, rel=1e-6)
-    assert whole.converged
+    weighted, reduced = solve_smo(X, y, upper), solve_smo(X[kept], y[kept], upper[kept])
+    assert not weighted.alpha[~kept].any()
+    assert weighted.objective == pytest.approx(reduced.objective, rel=1e-6)
+    assert weighted.converged
 
 
 @pytest.mark.parametrize("upper", [1e-12, 1e12])

@@ -68,8 +68,8 @@ def test_whole_numbers_end_where_float64_gives_up(seed, n, d, log_C, log_h, log_
     b = rng.normal(size=d) * C * 10.0**log_b
     best = solve_smoothed_hinge(X, y, C, h, 1e-9 * C, b)
     start = np.array([np.nan, np.inf, -np.inf, 7.0, -7.0, 0.5, 1e-320, 1.0])[:n] if random else np.zeros(n)
-    found = ascend_smoothed_exactly(X, y, C, h, b, share * C, start)
-    assert np.linalg.norm(found - best.coef) <= (0.5 * share + 1e-9) * C * (1 + 1e-9) + 1e-15 * np.linalg.norm(b)
+    solution = ascend_smoothed_exactly(X, y, C, h, b, share * C, start)
+    assert np.linalg.norm(solution - best.coef) <= (0.5 * share + 1e-9) * C * (1 + 1e-9) + 1e-15 * np.linalg.norm(b)
 
 
 def test_a_solve_that_float64_cannot_certify_ends(monkeypatch):
@@ -77,24 +77,24 @@ def test_a_solve_that_float64_cannot_certify_ends(monkeypatch):
     b = rng.normal(size=3)
     expected = solve_smoothed_hinge(X, y, 1.0, 0.1, 1e-9, b)
     monkeypatch.setattr(smoothed_hinge, "_gradient_error", lambda *_: np.inf)
-    found = solve_smoothed_hinge(X, y, 1.0, 0.1, 1e-4, b)
-    assert found.exact
+    solution = solve_smoothed_hinge(X, y, 1.0, 0.1, 1e-4, b)
+    assert solution.exact
     assert not expected.exact
-    assert np.linalg.norm(found.coef - expected.coef) <= 0.51e-4
+    assert np.linalg.norm(solution.coef - expected.coef) <= 0.51e-4
 
 
 @pytest.mark.parametrize(("C", "h"), [(1e-3, 0.5), (0.1, 0.05), (1.0, 2.0), (30.0, 0.3)])
 def test_it_is_the_minimum(C, h):
     X, y, rng = problem(1, 200, 8)
     b = rng.normal(size=8) * C * 5
-    found = solve_smoothed_hinge(X, y, C, h, 1e-9 * C, b).coef
+    solution = solve_smoothed_hinge(X, y, C, h, 1e-9 * C, b).coef
     theirs = scipy.optimize.minimize(
         objective_and_gradient, np.zeros(8), args=(X, y, C, h, b), jac=True, method="L-BFGS-B",
         options={"maxiter": 10_000, "ftol": 1e-16, "gtol": 1e-10 * C},
     )  # fmt: skip
-    best = objective_and_gradient(found, X, y, C, h, b)[0]
+    best = objective_and_gradient(solution, X, y, C, h, b)[0]
     assert best <= theirs.fun + 1e-12 * abs(theirs.fun)
-    assert np.linalg.norm(found - theirs.x) <= 1e-4 * max(1.0, np.linalg.norm(found))
+    assert np.linalg.norm(solution - theirs.x) <= 1e-4 * max(1.0, np.linalg.norm(solution))
 
 
 def test_for_no_smoothing_it_is_the_hinge_svm():

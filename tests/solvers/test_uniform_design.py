@@ -16,10 +16,10 @@ def test_every_level_of_either_factor_occurs_once(n_runs):
 def test_spread_better_than_any_of_many_random_designs():
     rng, levels = np.random.default_rng(0), (2 * np.arange(1, 31) - 1) / 60
     others = [np.column_stack([levels, rng.permutation(levels)]) for _ in range(2000)]
-    found = qmc.discrepancy(uniform_design(30), method="CD")
-    assert found < min(qmc.discrepancy(other, method="CD") for other in others)
+    result = qmc.discrepancy(uniform_design(30), method="CD")
+    assert result < min(qmc.discrepancy(other, method="CD") for other in others)
     grid = np.array([(i, j) for i in (2 * np.arange(1, 7) - 1) / 12 for j in (2 * np.arange(1, 6) - 1) / 10])
-    assert found < qmc.discrepancy(grid, method="CD") / 4
+    assert result < qmc.discrepancy(grid, method="CD") / 4
 
 
 def test_too_few_runs():
@@ -37,10 +37,10 @@ def test_nested_search_comes_near_the_optimum(target):
         assert (points <= [7, 2]).all()
         return ((points - target) ** 2 / [49, 4]).sum(axis=1)
 
-    found = nested_search(evaluate, (-7, 7), (-2, 2))
+    result = nested_search(evaluate, (-7, 7), (-2, 2))
     assert [len(points) for points in calls] == [30, 30]
     # In units of the first square's sides: the nearest of 30 spread points on half the range.
-    assert np.hypot((found[0] - target[0]) / 14, (found[1] - target[1]) / 4) < 0.1
+    assert np.hypot((result[0] - target[0]) / 14, (result[1] - target[1]) / 4) < 0.1
     assert calls[1].max(axis=0) - calls[1].min(axis=0) == pytest.approx([7 * 29 / 30, 2 * 29 / 30])
 
 

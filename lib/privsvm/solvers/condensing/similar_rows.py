@@ -110,19 +110,17 @@ def insert_copies(sims, rows, count, value, copies, distinct, left_out):
         row = copies.members[position]
         if row == left_out:
             continue
-        position = count
+        slot = count
         if count == length:
-            position -= 1
-            if value < sims[position] or (value == sims[position] and row > rows[position]):
+            slot -= 1
+            if value < sims[slot] or (value == sims[slot] and row > rows[slot]):
                 break
         else:
             count += 1
-        while position > 0 and (
-            value > sims[position - 1] or (value == sims[position - 1] and row < rows[position - 1])
-        ):
-            sims[position], rows[position] = sims[position - 1], rows[position - 1]
-            position -= 1
-        sims[position], rows[position] = value, row
+        while slot > 0 and (value > sims[slot - 1] or (value == sims[slot - 1] and row < rows[slot - 1])):
+            sims[slot], rows[slot] = sims[slot - 1], rows[slot - 1]
+            slot -= 1
+        sims[slot], rows[slot] = value, row
     return count
 
 
