@@ -1,4 +1,4 @@
-"""Compile all jit functions ahead of their use: ``privsvm warm-up``, or ``python -m privsvm.warm_up`` in a clone."""
+"""Compile all jit functions ahead of their use, as ``privsvm warm-up`` does."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def _compile(names: list[str], folder: Path) -> None:
 
 
 def _marker(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the path of the file that says that a module is compiled; Numba files functions by their source's path."""
+    """Return the path of the file that says that a module is compiled.
+
+    Numba files functions by their source's path.
+    """
     return Path(folder, f"{name}-{hashlib.sha256(os.fsencode(Path(__file__).resolve())).hexdigest()[:8]}")
 
 

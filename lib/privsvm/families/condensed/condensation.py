@@ -184,7 +184,10 @@ def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condens
 
 
 def _scaled(X: Any) -> Any:
-    """Scale features to [0, 1], those of sparse rows to [-1, 1]; constant dense features become 0."""
+    """Scale features to [0, 1], those of sparse rows to [-1, 1].
+
+    Constant dense features become 0.
+    """
     if scipy.sparse.issparse(X):
         largest = abs(X).max(axis=0).toarray().ravel()
         scaled = scipy.sparse.csr_array(X, copy=True)

@@ -176,7 +176,10 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         return rows, codes, labels
 
     def _solutions(self, X: Any, codes: np.ndarray, upper: np.ndarray) -> ClassSolutions:
-        """Solve all pairs for this C; an infinite one by growing bounds, until no variable reaches them."""
+        """Solve all pairs for this C.
+
+        An infinite C is replaced by growing bounds, until no variable reaches them.
+        """
         n_classes, kernel = len(self.classes_), self._kernel(self._gamma)
         options, selection = self._solver_options(self._n_threads()), self._selection()
         if math.isfinite(self.C):

@@ -1,4 +1,4 @@
-"""What the non-private multi-class references share: one exact linear model, with one weight vector a class."""
+"""Base of the non-private multi-class references: one exact linear model with a vector per class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ __all__ = ["LinearReference", "SmoothedReference"]
 
 
 class LinearReference(SingleModelClassifier):
-    """A classifier that keeps its one exact linear model; a base. Two classes keep two weight vectors."""
+    """A classifier that keeps its one exact linear model; a base.
+
+    Two classes keep two weight vectors.
+    """
 
     linear_scores = True
 

@@ -248,7 +248,10 @@ class _Pairs:
         return self.order[starts[code] : starts[code + 1]]
 
     def store(self, number: int, index: np.ndarray, solution: CSVCSolution) -> None:
-        """Store the solution of a pair for its rows `index`; its steps are added to those so far."""
+        """Store the solution of a pair for its rows `index`.
+
+        Its steps are added to those so far.
+        """
         a, b = self.first[number], self.second[number]
         variables = np.empty(len(self.codes))
         variables[index] = np.where(self.codes[index] == a, solution.alpha, -solution.alpha)
@@ -260,7 +263,10 @@ class _Pairs:
         solutions.converged[number] = solution.converged
 
     def warm_start(self, number: int, index: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
-        """Return feasible variables of a pair's rows from the steps so far; None without any."""
+        """Return feasible variables of a pair's rows from the steps so far.
+
+        None without any.
+        """
         if not self.solutions.n_iter[number]:
             return None
         layout, position = self.solutions.layout, self._position[index]
@@ -316,7 +322,10 @@ class _Plan:
 
     @classmethod
     def of(cls, first_sizes: np.ndarray, second_sizes: np.ndarray, operations: np.ndarray | None) -> _Plan:
-        """Plan for pairs of so many rows; `operations` are those of the interior-point method, None to rule it out."""
+        """Plan for pairs of so many rows.
+
+        `operations` are those of the interior-point method, None to rule it out.
+        """
         n_pairs, n_rows = first_sizes.size, first_sizes + second_sizes
         # A class without rows leaves no problem to solve.
         largest = np.max(n_rows[(first_sizes > 0) & (second_sizes > 0)], initial=0)
@@ -360,7 +369,10 @@ def _solve_by_blocks(pairs: _Pairs, kernel: Kernel, options: SolverOptions) -> C
 
 @dataclasses.dataclass(frozen=True)
 class _BlockSolver:
-    """The fast solvers of pairs of classes; each returns the numbers of the pairs that remain."""
+    """The fast solvers of pairs of classes.
+
+    Each returns the numbers of the pairs that remain.
+    """
 
     pairs: _Pairs
     kernel: Kernel
@@ -417,7 +429,10 @@ class _BlockSolver:
         return rows
 
     def by_working_sets(self, numbers: np.ndarray) -> None:
-        """Solve pairs by working sets; the interior-point method takes one that exceeds its budget."""
+        """Solve pairs by working sets.
+
+        The interior-point method takes one that exceeds its budget.
+        """
         if numbers.size == 0:
             return
         pairs = self.pairs

@@ -204,7 +204,7 @@ class SVMClassifier(KernelSVM):
         return values
 
     def release_path(self, X: Any, y: Any, *arguments: Any, **options: Any) -> Any:
-        """Release one model; see `SingleModelClassifier.release_path`. For kernels with a name."""
+        """Release one model of a named kernel; see `SingleModelClassifier.release_path`."""
         self._refuse_own_kernel()
         return super().release_path(X, y, *arguments, **options)
 

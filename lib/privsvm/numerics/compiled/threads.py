@@ -76,7 +76,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def thread_pool(n_threads: int) -> Iterator[ThreadPoolExecutor | None]:
-    """Lend a pool of `n_threads` threads, which nobody else has meanwhile; None for a single one.
+    """Lend a pool of `n_threads` threads, which nobody else has meanwhile.
+
+    None for a single one.
 
     The borrower waits for its jobs. The threads stay for the next one, until this process is copied or ends.
     """

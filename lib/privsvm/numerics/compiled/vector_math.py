@@ -155,7 +155,9 @@ _LARGEST_ANGLE = 2.0**31
 
 @jit_step(fastmath=False, forceinline=True)
 def sine_and_cosine(angle):
-    """Sine and cosine of an angle, one operation after the other; an angle of 2^31 or more counts as 0.
+    """Sine and cosine of an angle, one operation after the other.
+
+    An angle of 2^31 or more counts as 0.
 
     Up to 1e6 they are off by less than 1e-15, and beyond by about the angle's own round-off.
     """

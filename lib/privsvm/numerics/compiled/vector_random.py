@@ -174,7 +174,9 @@ _C = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(11))
 
 @jit_step(fastmath={"contract"}, forceinline=True)
 def normal_pair(radius_bits, angle_bits):
-    """Turn two words into two independent standard normal numbers; also return their radius and its uniform number.
+    """Turn two words into two independent standard normal numbers.
+
+    Also return their radius and its uniform number.
 
     `docs/proofs/exact-noise.md` bounds what float64 may get wrong about them.
     """

@@ -115,7 +115,10 @@ def multiply(x, a, b, out):
 
 @jit_step()
 def multiply_fixed(x, a, b, out, n_limbs):
-    """Set ``out = a b`` for fixed-point numbers, truncated; any of them may be the same."""
+    """Set ``out = a b`` for fixed-point numbers, truncated.
+
+    Any of them may be the same.
+    """
     multiply(x, a, b, _PRODUCT)
     size = x.shape[1]
     for i in range(size):
@@ -124,7 +127,10 @@ def multiply_fixed(x, a, b, out, n_limbs):
 
 @jit_step()
 def _divide(x, a, divisor, out):
-    """Set ``out = a / divisor``, truncated, for an integer below ``2^32``; return whether it is zero."""
+    """Set ``out = a / divisor``, truncated, for an integer below ``2^32``.
+
+    Return whether it is zero.
+    """
     rest, seen, used = _ZERO, _ZERO, _used(x, a)
     for i in range(used, x.shape[1]):
         x[out, i] = _ZERO
@@ -149,7 +155,10 @@ def shift_left(x, a, count):
 
 @jit_step()
 def _ratio(x, a, b, out, n_limbs):
-    """Set ``out = a / b`` for fixed-point numbers, a smaller than b, truncated; `a` is lost."""
+    """Set ``out = a / b`` for fixed-point numbers, a smaller than b, truncated.
+
+    `a` is lost.
+    """
     set_limbs(x, out, 0, _ZERO, _ZERO)
     for i in range(n_limbs - 1, -1, -1):
         for bit in range(31, -1, -1):
@@ -161,7 +170,9 @@ def _ratio(x, a, b, out, n_limbs):
 
 @jit_step()
 def _area_tangent(x, a, out, n_limbs):
-    """Set ``out = artanh(a)``, a at most 1/3 and known within 2 ulp; off by at most ``64 n_limbs`` ulp.
+    """Set ``out = artanh(a)``, a at most 1/3 and known within 2 ulp.
+
+    Off by at most ``64 n_limbs`` ulp.
 
     Uses the first, second and third register; `a` may be the first.
     """
@@ -198,7 +209,9 @@ def minus_logarithm(x, a, exponent, out, n_limbs):
 
 @jit_step()
 def _arc_tangent(x, inverse, out, n_limbs):
-    """Set ``out = arctan(1 / inverse)`` for an integer from 5 to 2^15; off by at most ``16 n_limbs + 8`` ulp.
+    """Set ``out = arctan(1 / inverse)`` for an integer from 5 to 2^15.
+
+    Off by at most ``16 n_limbs + 8`` ulp.
 
     Uses the first and second register.
     """

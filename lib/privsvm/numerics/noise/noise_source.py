@@ -1,4 +1,4 @@
-"""Where noise comes from: streams of ChaCha20 under keys of 256 bits, and what is drawn from them exactly.
+"""Sources of noise: ChaCha20 streams under keys of 256 bits, and exact draws from them.
 
 A release has a key of 32 bytes of the operating system. An experiment has the SHA-256 of its purpose. Keys for parts of
 a job, such as sampling and noise, follow by HMAC-SHA-256 with the part's name.
@@ -23,7 +23,9 @@ ROUND_UP = 1.0 + 2.0**-50
 
 
 class Stated(NamedTuple):
-    """What a mechanism states of its numbers. No draw depends on it: it is there for whoever records and checks draws.
+    """What a mechanism states of its numbers.
+
+    No draw depends on it: it is there for whoever records and checks draws.
 
     Attributes
     ----------
@@ -68,7 +70,10 @@ NO_TAPE = StepTape(0, *(np.empty((0, 0), dtype=kind) for kind in (np.int64, np.i
 # Typed keys: 1, 1.0 and True are equal, and their texts differ.
 @lru_cache(maxsize=256, typed=True)
 def _text_of(*purpose: str | int) -> bytes:
-    """Write what a key is for as JSON. The same few parts are asked for again in every release."""
+    """Write what a key is for as JSON.
+
+    The same few parts are asked for again in every release.
+    """
     return canonical_json(list(purpose)).encode()
 
 
@@ -95,7 +100,10 @@ class NoiseSource:
         return hmac.digest(self._key, _text_of(*purpose), "sha256")
 
     def part(self, name: str) -> NoiseSource:
-        """Return the source of a part of the job, for example ``"sampling"``; the same one every time."""
+        """Return the source of a part of the job, for example ``"sampling"``.
+
+        The same one every time.
+        """
         return NoiseSource(self._key_of("part", name))
 
     def next_key(self) -> bytes:
@@ -124,11 +132,17 @@ class NoiseSource:
         return exponential_choices(self.next_key(), scores, scale)
 
     def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
-        """Add rounded normal numbers to whole numbers, int64 of any shape. Sums that do not fit wrap around."""
+        """Add rounded normal numbers to whole numbers, int64 of any shape.
+
+        Sums that do not fit wrap around.
+        """
         return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)
 
     def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
-        """Add discrete Laplace noise to whole numbers, int64 of any shape. Sums that do not fit wrap around."""
+        """Add discrete Laplace noise to whole numbers, int64 of any shape.
+
+        Sums that do not fit wrap around.
+        """
         return numbers + self.discrete_laplace(scale, numbers.size).reshape(numbers.shape)
 
     def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
@@ -173,7 +187,9 @@ def as_source(rng: NoiseSource | np.random.Generator) -> NoiseSource:
 
 
 def seeded_source(seed: int, *purpose: str | int | float) -> NoiseSource:
-    """Open the source that belongs to one purpose of one experiment. For experiments only.
+    """Open the source that belongs to one purpose of one experiment.
+
+    For experiments only.
 
     Parameters
     ----------
@@ -191,5 +207,8 @@ def seeded_source(seed: int, *purpose: str | int | float) -> NoiseSource:
 
 
 def system_source() -> NoiseSource:
-    """Open a source with a key of 256 bits from the operating system. For releases; the key is stored nowhere else."""
+    """Open a source with a key of 256 bits from the operating system.
+
+    For releases; the key is stored nowhere else.
+    """
     return NoiseSource(os.urandom(32))

@@ -112,7 +112,10 @@ def _fill_normals_and_errors(bits, numbers, errors):
 
 @jit()
 def _round(sigma, numbers, errors, cells):
-    """Round to the nearest integers; return how many of them are not certain. No contraction here."""
+    """Round to the nearest integers; return how many of them are not certain.
+
+    No contraction here.
+    """
     doubtful = 0
     for i in range(numbers.shape[0]):
         value = sigma * numbers[i]
@@ -224,7 +227,10 @@ def _settled(x, shift, nearest):
 
 @jit_step()
 def _set_square(x, key, pair, radius_word, angle_word, second, n_limbs):
-    """Set registers to the squared normal number and its error bound; return the number, roughly."""
+    """Set registers to the squared normal number and its error bound.
+
+    Return the number, roughly.
+    """
     block = np.empty(128, np.uint64)
     exponent = _set_mantissa(x, key, pair, radius_word, block, n_limbs)
     _set_turns(x, key, pair, angle_word, block, n_limbs)

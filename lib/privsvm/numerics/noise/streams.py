@@ -16,7 +16,9 @@ __all__ = ["seeded_stream", "system_stream"]
 
 
 def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator:
-    """Open the stream that belongs to one purpose of one experiment. For experiments only.
+    """Open the stream that belongs to one purpose of one experiment.
+
+    For experiments only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sparse unit rows less a vector, on the grid of unit rows: held by what is not zero, and dense while they are needed.
+"""Sparse unit rows minus a vector, on the grid of unit rows: stored sparse, dense when used.
 
 A row that was zero in most places becomes dense when a vector is subtracted. What such a place becomes depends on the
 vector and on the few numbers that the row was multiplied by. They are found once; after that a dense row costs a few
@@ -20,7 +20,10 @@ __all__ = ["CentredCells"]
 
 @jit()
 def _set_dense(data, indices, indptr, centre, factors, n_columns, out):
-    """Set dense rows after divisions of the first ``n_columns[k]`` columns; what those append is there already."""
+    """Set dense rows after divisions of the first ``n_columns[k]`` columns.
+
+    The columns that divisions append are set already.
+    """
     shorter = 1.0 / CELLS
     for i in range(out.shape[0]):
         row = out[i]

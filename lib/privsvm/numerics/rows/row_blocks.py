@@ -97,7 +97,9 @@ class RowBlocks(abc.ABC):
             yield start, min(start + self.block_rows, self.shape[0])
 
     def on(self, client: Any) -> RowBlocks:
-        """Let the workers of a `distributed.Client` compute sums; they must be able to read the files.
+        """Let the workers of a `distributed.Client` compute sums.
+
+        They must be able to read the files.
 
         The noise of a release is drawn once, where the model is trained. A sum that a lost worker had begun is computed
         again elsewhere, from the same rows and the same public numbers: it has the same bits, and is no new release.
@@ -176,7 +178,10 @@ class _Buffer(threading.local):
         self.held = memoryview(b"")
 
     def of(self, size: int) -> memoryview:
-        """Return the thread's page-aligned memory of so many bytes. A forked process has its own."""
+        """Return the thread's page-aligned memory of so many bytes.
+
+        A forked process has its own.
+        """
         if len(self.held) < size:
             self.held = aligned_bytes(size, mmap.PAGESIZE).data
         return self.held[:size]
@@ -200,7 +205,10 @@ def _past_cache(path: str, flags: int) -> int:
 
 
 def _bytes_at(path: str, offset: int, size: int, past_cache: bool = False) -> memoryview:
-    """Read so many bytes of a file, fewer at its end, into this thread's memory; the next call overwrites them."""
+    """Read so many bytes of a file, fewer at its end, into this thread's memory.
+
+    The next call overwrites them.
+    """
     # Direct I/O: offsets, lengths and memory must be multiples of a page.
     unit = mmap.PAGESIZE if past_cache else 1
     skipped = offset % unit
@@ -379,7 +387,10 @@ class Table:
 
 
 def _widened(values: np.ndarray) -> np.ndarray:
-    """Return codes, which may be stored in one byte each, as int64; other values unchanged."""
+    """Return codes, which may be stored in one byte each, as int64.
+
+    Other values unchanged.
+    """
     return values.astype(np.int64) if values.dtype.kind in "iu" else values
 
 
@@ -406,7 +417,10 @@ def _taken(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
 
 
 def _ready(rows: Any) -> Any:
-    """Return rows as functions take them: dense arrays; tuples, which some steps return, unchanged."""
+    """Return rows as functions take them: dense arrays.
+
+    Tuples, which some steps return, stay unchanged.
+    """
     return rows if isinstance(rows, tuple) else dense_rows(rows)
 
 
@@ -418,7 +432,10 @@ def _pieces(start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Summand:
-    """A function that is summed over rows after steps; see `RowsByBlock.total`. Workers get a pickled copy."""
+    """A function that is summed over rows after steps; see `RowsByBlock.total`.
+
+    Workers get a pickled copy.
+    """
 
     steps: tuple[Callable[[Any], Any], ...]
     width: int
@@ -426,7 +443,10 @@ class _Summand:
     arguments: tuple[Any, ...]
 
     def of(self, rows: Any, aligned: tuple[Any, ...], first: int) -> Any:
-        """Evaluate at rows after the steps, with the values `aligned` to them; `first` is the first row's number."""
+        """Evaluate at rows after the steps, with the values `aligned` to them.
+
+        `first` is the first row's number.
+        """
         return self.function(_ready(rows), *map(_widened, aligned), *self.arguments, first)
 
     def of_block(self, rows: Any, start: int, aligned: tuple[Any, ...]) -> Any:
@@ -444,7 +464,10 @@ def _sum_of_source(source: RowBlocks, start: int, stop: int, aligned: tuple[Any,
 
 
 def _single(array: Any) -> Any:
-    """Convert rows to single precision where that is exact; return other arrays unchanged."""
+    """Convert rows to single precision where that is exact.
+
+    Return other arrays unchanged.
+    """
     if isinstance(array, tuple):
         return tuple(_single(item) for item in array)
     if not isinstance(array, np.ndarray) or array.ndim != 2:
@@ -495,7 +518,10 @@ class RowsByBlock:
 
     @classmethod
     def of(cls, X: Any, n_threads: int = 1, sparse: bool = False) -> RowsByBlock:
-        """Rows in memory or of a source, dense piece by piece; if `sparse`, sparse rows reach the steps as they are."""
+        """Rows in memory or of a source, dense piece by piece.
+
+        If `sparse`, sparse rows reach the steps as they are.
+        """
         source = as_blocks(X)
         return cls(source, source.shape, () if sparse else (dense_rows,), source.shape[1], n_threads)
 
@@ -685,7 +711,10 @@ def is_by_block(rows: Any) -> bool:
 
 
 def mapped(rows: Any, step: Callable[..., Any], *arguments: Any, n_features: int | None = None) -> Any:
-    """Take a step, by an array at once and by `RowsByBlock` when they are needed; see `RowsByBlock.then`."""
+    """Take a step, by an array at once and by `RowsByBlock` when they are needed.
+
+    See `RowsByBlock.then`.
+    """
     if isinstance(rows, RowsByBlock):
         return rows.then(functools.partial(_step, step, arguments), n_features)
     return step(rows, *arguments)

@@ -49,7 +49,9 @@ def squared_bound(norm: float, bits: int = BITS) -> int:
 
 @jit_step()
 def _fits(values, first, end, scale, factor, short, bound_high, bound_low, out):
-    """Set the whole numbers of one row; tell whether their sum of squares is within the bound, which is exact.
+    """Set the whole numbers of one row.
+
+    Tell whether their sum of squares is within the bound, which is exact.
 
     They are below 2^27 if `short`, and below 2^41 otherwise.
     """

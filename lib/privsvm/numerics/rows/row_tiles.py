@@ -1,4 +1,4 @@
-"""Products of eight rows with a few vectors, in registers: what linear models spend their time on.
+"""Products of eight rows with a few vectors, in registers: the hot loop of linear models.
 
 A tile of 8 rows and up to 3 vectors keeps its 24 running sums in registers and reads every number of a row once for
 all vectors. Rows are in double or in single precision; sums and vectors are in double precision.

@@ -10,7 +10,10 @@ __all__ = ["is_sparse", "row_norms", "squared_distances", "squared_norms", "unit
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell whether rows are held as a sparse matrix; as `scipy.sparse.issparse`, without importing SciPy."""
+    """Tell whether rows are held as a sparse matrix.
+
+    As `scipy.sparse.issparse`, without importing SciPy.
+    """
     return not isinstance(X, np.ndarray)
 
 

@@ -85,7 +85,10 @@ def _add_squares(values, starts, first, n_rows, once, again, totals):
 
 @jit_step()
 def _set_row(values, constant, factors, cells):
-    """Set the cells of a row, and return that of the constant feature. Shrinks the last of the three factors."""
+    """Set the cells of a row, and return that of the constant feature.
+
+    Shrinks the last of the three factors.
+    """
     once, again, factor = factors[0], factors[1], factors[2]
     while True:
         constant_cell = np.int64(constant * once * again * factor)
@@ -170,6 +173,9 @@ def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarr
 
 
 def unit_rows_on_grid(X: np.ndarray) -> np.ndarray:
-    """Dense unit rows, truncated toward zero to multiples of 2^-20; no norm exceeds 1, in exact arithmetic."""
+    """Dense unit rows, truncated toward zero to multiples of 2^-20.
+
+    No norm exceeds 1, in exact arithmetic.
+    """
     rows: np.ndarray = unit_cells(X)[0] / CELLS
     return rows

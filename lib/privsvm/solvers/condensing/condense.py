@@ -55,8 +55,8 @@ ENGINES = ("tree", "blocks")
 # Constant            unit          value and reason
 # Lists
 # _LIST               rows          of a list.
-# _NEAR_READ          numbers       that a scan reads for each row that the blocks keep as near: most third rows are then
-#                                   certain without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
+# _NEAR_READ          numbers       that a scan reads for each row that the blocks keep as near: then most third rows
+#                                   are certain without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
 # _TILE               rows          and columns of a tile of products.
 # _ROOM               ratio         of the candidates that a row has room for to those that it needs.
 # _SAMPLED            rows          at most of the sample that gives the initial bounds, each _SURE standard deviations
@@ -208,7 +208,10 @@ def _sums_of_powers(indptr, indices, data, unit, centre, power):
 
 
 def weighted_unit_rows(X, weights: np.ndarray) -> Any:
-    """Rows (n, d) times the weights (d,), divided by their norm, as CSR; rows of zeros stay what they are."""
+    """Rows (n, d) times the weights (d,), divided by their norm, as CSR.
+
+    Rows of zeros stay what they are.
+    """
     weighted = _sorted_rows(X)
     weighted.data *= weights[weighted.indices]
     _scale_rows(weighted.indptr, weighted.data)

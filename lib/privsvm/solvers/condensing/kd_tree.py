@@ -119,7 +119,10 @@ _square_distance: Any = intrinsic(_typed_distance)
 
 @jit_step()
 def _set_box(U, order, start, stop, low, high):
-    """Set the corners of a node's box; return its widest feature, and how wide it is there."""
+    """Set the corners of a node's box.
+
+    Return its widest feature, and how wide it is there.
+    """
     for k in range(U.shape[1]):
         low[k], high[k] = np.inf, -np.inf
     for position in range(start, stop):
@@ -162,7 +165,10 @@ def _split_at_median(U, order, start, stop, feature):
 
 @jit()
 def build_tree(U, order, low, high, first, last, parent, child, leaf_of):
-    """Split rows at the median of the widest feature until few are left; return the number of nodes."""
+    """Split rows at the median of the widest feature until few are left.
+
+    Return the number of nodes.
+    """
     first[0], last[0], parent[0] = 0, U.shape[0], -1
     nodes = 1
     at = 0
@@ -228,7 +234,10 @@ def _reach(tree, node, q, square, norm):
 
 @jit_step()
 def _push(tree, near, q, square, norm, stack, reaches, depth):
-    """Push the two halves of a box to the stack, the nearer one on top; return the stack's new depth."""
+    """Push the two halves of a box to the stack, the nearer one on top.
+
+    Return the stack's new depth.
+    """
     far = near + 1
     reach = _reach(tree, near, q, square, norm) if tree.alive[near] > 0 else UNKNOWN
     far_reach = _reach(tree, far, q, square, norm) if tree.alive[far] > 0 else UNKNOWN
@@ -261,7 +270,10 @@ def _least(similarity):
 
 @jit_step()
 def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
-    """Find the rows most similar to q, the first copy of i, best first; return their number, and the visits."""
+    """Find the rows most similar to q, the first copy of i, best first.
+
+    Return their number, and the visits.
+    """
     left_out = copies.members[copies.head[i]]
     square = _dot(q, q)
     length, n_features = rows.shape[0], tree.tiles.shape[1]
@@ -298,7 +310,10 @@ def tree_list(tree, copies, i, q, stack, reaches, sims, rows):
 
 @jit_step()
 def _set_direction(one, other, q):
-    """Set q to the direction of the sum of two rows; return the sum's norm, and the squared norm of q."""
+    """Set q to the direction of the sum of two rows.
+
+    Return the sum's norm, and the squared norm of q.
+    """
     norm = 0.0
     for k in range(q.shape[0]):
         q[k] = one[k] + other[k]
@@ -314,7 +329,10 @@ def _set_direction(one, other, q):
 
 @jit_step()
 def tree_third(tree, copies, one, other, q, stack, reaches, best, third):
-    """Find the row most similar to two rows, starting from `third`, which may be -1; `q` is overwritten."""
+    """Find the row most similar to two rows, starting from `third`, which may be -1.
+
+    `q` is overwritten.
+    """
     norm, square = _set_direction(one, other, q)
     n_features, depth = tree.tiles.shape[1], 1
     stack[0], reaches[0] = 0, -UNKNOWN

@@ -41,7 +41,10 @@ _STRIDE = 32
 
 
 class Copies(NamedTuple):
-    """Row numbers by distinct row, ascending for each; first and end of those that remain."""
+    """Row numbers by distinct row, ascending for each.
+
+    First and end of those that remain.
+    """
 
     members: np.ndarray
     head: np.ndarray
@@ -82,7 +85,10 @@ class Near(NamedTuple):
 
 @jit_step(forceinline=True)
 def similarity(rows_of, a, b):
-    """Cosine of two rows as a whole number of units; the terms in the order of the features, so equal for both ways."""
+    """Cosine of two rows as a whole number of units.
+
+    The terms in the order of the features, so equal for both ways.
+    """
     n_features, indptr, indices, data = rows_of
     total = 0.0
     i, j, stop_i, stop_j = indptr[a], indptr[b], indptr[a + 1], indptr[b + 1]
@@ -155,7 +161,10 @@ def _clear(rows_of, i, dense):
 
 @jit_step()
 def _similarity_with(rows_of, dense, j):
-    """Return `similarity` of a dense row with another; products with zeros change no sum."""
+    """Return `similarity` of a dense row with another.
+
+    Products with zeros change no sum.
+    """
     total = 0.0
     for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
         total += dense[rows_of.indices[position]] * rows_of.data[position]
@@ -181,7 +190,10 @@ def _four_similarities(rows_of, one, columns, others, out):
 
 @jit_step()
 def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, rows):
-    """Make a row's list of candidates; return its length. `dense` are zeros, and are so again."""
+    """Make a row's list of candidates; return its length.
+
+    `dense` are zeros, and are so again.
+    """
     left_out = copies.members[copies.head[i]]
     count, four = 0, np.empty(4, np.int64)
     _add(rows_of, i, dense)
@@ -200,7 +212,9 @@ def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, row
 
 @jit_step()
 def _number_at(numbers, position):
-    """Return the number at a position of the sorted numbers, by quickselect; reorders them.
+    """Return the number at a position of the sorted numbers, by quickselect.
+
+    Reorders them.
 
     Compile time: ``numpy.partition`` would take longer than the rest of this module.
     """
@@ -226,7 +240,10 @@ def _number_at(numbers, position):
 
 @jit_step()
 def _compress(products, columns, count, wanted, error):
-    """Keep the candidates that may be among the `wanted` best; return their number, and the bound for others."""
+    """Keep the candidates that may be among the `wanted` best.
+
+    Return their number, and the bound for others.
+    """
     if count <= wanted:
         return count, np.float32(-np.inf)
     bound = np.float32(_number_at(products[:count].copy(), count - wanted) - error)
@@ -297,7 +314,9 @@ def _set_near(products, columns, count, bound, error, others, near, i):
 
 @jit()
 def candidate_lists(start, stop, apart, error, candidates, others, rows_of, copies, sims, rows, counts, near):
-    """Make the lists of rows ``start..stop`` from candidates; `others` are the distinct rows by position.
+    """Make the lists of rows ``start..stop`` from candidates.
+
+    `others` are the distinct rows by position.
 
     The count becomes -1 where fewer rows than a list needs reached the bound for candidates.
     """

@@ -29,7 +29,7 @@ def fourier_frequencies(n_features: int, n_components: int, gamma: float, rng: n
 
 
 def fourier_features(X, frequencies: np.ndarray) -> np.ndarray:
-    """Random Fourier features (Rahimi and Recht 2007; Rubinstein et al. 2012, Algorithm 2).
+    """Compute random Fourier features (Rahimi and Recht 2007; Rubinstein et al. 2012, Algorithm 2).
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def fourier_features(X, frequencies: np.ndarray) -> np.ndarray:
         ``cos(x . f) / sqrt(D)`` for every frequency, then ``sin``: rows of norm 1 up to round-off.
     """
     n_components = frequencies.shape[1]
-    # A projection too large for float64 becomes 0, so that every row has a feature vector.
+    # Overflow: a projection too large for float64 becomes 0, so that every row has a feature vector.
     with np.errstate(over="ignore", invalid="ignore"):
         angles = np.nan_to_num(np.asarray(X @ frequencies), nan=0.0, posinf=0.0, neginf=0.0)
     features = np.empty((angles.shape[0], 2 * n_components))

@@ -8,12 +8,12 @@ from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
 __all__ = ["landmark_features", "landmark_map"]
 
-# Added to the eigenvalues of a kernel matrix before they are inverted: far above their round-off, far below the kernel.
+# Ridge on the eigenvalues of a kernel matrix before they are inverted: far above their round-off, far below the kernel.
 _RIDGE = 1e-8
 
 
 def landmark_map(landmarks: np.ndarray, gamma: float) -> np.ndarray:
-    """Inverse square root of the kernel matrix of landmarks, ``(K_zz + ridge I)^{-1/2}``.
+    """Compute the inverse square root of the kernel matrix of landmarks, ``(K_zz + ridge I)^{-1/2}``.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def landmark_map(landmarks: np.ndarray, gamma: float) -> np.ndarray:
 
 
 def landmark_features(X, landmarks: np.ndarray, gamma: float, inverse_root: np.ndarray) -> np.ndarray:
-    """Nystrom features ``(K_zz + ridge I)^{-1/2} k_z(x)`` on given landmarks.
+    """Compute Nystrom features ``(K_zz + ridge I)^{-1/2} k_z(x)`` on given landmarks.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def landmark_features(X, landmarks: np.ndarray, gamma: float, inverse_root: np.n
         Rows of norm at most 1 up to round-off: ``k_z' (K_zz + ridge I)^{-1} k_z <= k_z' K_zz^{-1} k_z <= k(x, x) = 1``,
         since the kernel matrix of the landmarks and x together has no negative eigenvalue.
     """
-    # A distance too large for float64 is an infinite one; whatever a row holds, its kernel values are in range.
+    # Overflow: a distance too large for float64 counts as infinite, so that kernel values are always in range.
     with np.errstate(over="ignore", invalid="ignore"):
         kernel = np.nan_to_num(kernel_matrix(X, landmarks, Kernel("rbf", gamma)), nan=0.0, posinf=0.0, neginf=0.0)
     return np.clip(kernel, 0.0, 1.0) @ inverse_root

@@ -1,9 +1,9 @@
-"""Features for training, row by row: a row's features depend on that row and on public numbers alone, bit for bit.
+"""Features for training whose bits depend on their own row and on public numbers alone.
 
-A matrix product by BLAS does not have that: with one row less it may pick another kernel, and the bits of all other
-rows change. Here the sums of a row run over its own numbers, in their order, and are vectorised over the features. No
-``fastmath`` is at work, so LLVM must round as the source says, in a vector as in what is left over. A number that is
-zero changes no bit, so that dense and CSR rows have the same features.
+A matrix product by BLAS lacks this property: with one row less it may use another kernel, and the bits of all other
+rows change. Here the sums of a row run over its own numbers, in their order, and are vectorised over the features.
+Without ``fastmath``, LLVM must round as the source says, in vectors and in remainders. A number that is zero changes no
+bit, so that dense and CSR rows have the same features.
 
 For prediction, where nothing has to be private, `privsvm.solvers.features.fourier` and
 `privsvm.solvers.features.landmarks` are faster.
@@ -49,7 +49,7 @@ def _set_landmark(values, columns, starts, sparse, doubled, squared_norms, expon
     n_landmarks = squared_norms.shape[0]
     kernel = np.empty(n_landmarks)
     for i in range(starts.shape[0] - 1):
-        # One by one: the error message that Numba prepares for an assignment of arrays takes long to compile.
+        # Numbers are copied one by one: Numba's error message for an assignment of arrays takes long to compile.
         for k in range(n_landmarks):
             kernel[k] = squared_norms[k]
         for e in range(starts[i], starts[i + 1]):
@@ -87,7 +87,7 @@ def _numbers(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
 
 
 def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Random Fourier features, see `privsvm.solvers.features.fourier.fourier_features`.
+    """Compute random Fourier features; see `privsvm.solvers.features.fourier.fourier_features`.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
 def landmark_row_features(
     X: Any, landmarks: np.ndarray, gamma: float, inverse_root: np.ndarray, shortest: float = 0.0
 ) -> np.ndarray:
-    """Nystrom features on public landmarks, see `privsvm.solvers.features.landmarks.landmark_features`.
+    """Compute Nystrom features on public landmarks; see `privsvm.solvers.features.landmarks.landmark_features`.
 
     Parameters
     ----------

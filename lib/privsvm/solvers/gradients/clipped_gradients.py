@@ -159,7 +159,10 @@ def scratch_memory(n_vectors: int) -> Scratch:
 
 @jit_step()
 def _borrowed(rows, scratch, blocks):
-    """Borrow what loops over blocks cut parts from; the callers of compiled functions keep it."""
+    """Borrow what loops over blocks cut parts from.
+
+    The callers of compiled functions keep it.
+    """
     return (
         StoredRows(
             borrowed(rows.dense), borrowed(rows.data), borrowed(rows.indices), borrowed(rows.indptr), rows.sparse,
@@ -218,7 +221,10 @@ def _hinge_slopes(scores, labels, objective, top, h):
 
 @jit_step()
 def _softmax_slopes(scores, objective, top, total, h):
-    """Slopes of the cross-entropy by the rivals' scores; `top` and `total` are overwritten."""
+    """Slopes of the cross-entropy by the rivals' scores.
+
+    `top` and `total` are overwritten.
+    """
     n_vectors = h.shape[0] // ROWS
     for r in range(ROWS):
         top[r], total[r] = scores[r], 0.0
@@ -238,7 +244,10 @@ def _softmax_slopes(scores, objective, top, total, h):
 
 @jit_step(forceinline=True)
 def _balance_slopes(labels, total, h):
-    """Set the slope of each row's own class to minus the sum of the others; `total` is overwritten."""
+    """Set the slope of each row's own class to minus the sum of the others.
+
+    `total` is overwritten.
+    """
     n_vectors = h.shape[0] // ROWS
     for r in range(ROWS):
         h[labels[r] * ROWS + r] = 0.0
@@ -252,7 +261,10 @@ def _balance_slopes(labels, total, h):
 
 @jit_step(forceinline=True)
 def _slopes(scores, labels, objective, top, total, h):
-    """Slopes h of the losses of eight rows by their scores; `top` and `total` are overwritten."""
+    """Slopes h of the losses of eight rows by their scores.
+
+    `top` and `total` are overwritten.
+    """
     if objective.loss == _ONE_VS_REST_HINGE:
         _one_vs_rest_slopes(scores, labels, objective, h)
         return
@@ -268,7 +280,10 @@ def _slopes(scores, labels, objective, top, total, h):
 
 @jit_step()
 def _inside_norm(r, scratch, constants, intercept, objective, view, slope_norm, h):
-    """Bound the norm of row r's gradient with the regulariser; `slope_norm` is that without it. Covers round-off."""
+    """Bound the norm of row r's gradient with the regulariser.
+
+    `slope_norm` is that without it. Covers round-off.
+    """
     z, size = scratch.z, scratch.sizes[r]
     n_vectors = h.shape[0] // ROWS
     # Round-off of float64 in the sums below; z is exact.
@@ -345,7 +360,10 @@ def _clip_slopes(scratch, constants, intercept, objective, view, shares, h):
 
 @jit()
 def weight_scale(weights):
-    """Power of two that brings the norm of weights to between 2^30 and 2^31; 0 for weights that count as zero."""
+    """Power of two that brings the norm of weights to between 2^30 and 2^31.
+
+    0 for weights that count as zero.
+    """
     sums = np.zeros(ROWS)
     by_rows = weights.shape[0] // ROWS * ROWS
     for i in range(0, by_rows, ROWS):
@@ -458,7 +476,10 @@ def set_inside_regulariser(weights, scale, layout, objective, low, high, out):
 
 @jit()
 def view_weights(weights, scale, layout, objective, regulariser):
-    """Public numbers for rounded weights; `regulariser` is that of `set_inside_regulariser`."""
+    """Public numbers for rounded weights.
+
+    `regulariser` is that of `set_inside_regulariser`.
+    """
     score = 0.0 if scale == 0.0 else 1.0 / (CELLS * scale)
     if not objective.inside or scale == 0.0:
         return View(score, 0.0, 0.0, math.ldexp(1.0, SHARE_BITS), 0.0)
@@ -555,7 +576,10 @@ def _block_slopes(rows, batch, upcoming, worked, layout, objective, view, scratc
 
 @jit_step()
 def _first_not_below(values, start, end, bound):
-    """First place of ascending ``values[start:end]`` whose value is at least `bound`; `end` if there is none."""
+    """First place of ascending ``values[start:end]`` whose value is at least `bound`.
+
+    `end` if there is none.
+    """
     while start < end:
         middle = (start + end) // 2
         if values[middle] < bound:
@@ -583,7 +607,10 @@ def _add_block(rows, n_rows, layout, objective, lanes, starts, h, low, high, out
 
 @jit_step()
 def _move_range(out, totals, low, high):
-    """Add whole numbers to int64 totals, and clear them. Sums that do not fit wrap around."""
+    """Add whole numbers to int64 totals, and clear them.
+
+    Sums that do not fit wrap around.
+    """
     source, target = out[low:high], totals[low:high]
     for i in range(source.shape[0]):
         target[i] += np.int64(source[i])

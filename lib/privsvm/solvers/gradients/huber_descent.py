@@ -132,7 +132,10 @@ def exact_product(cells: Any, matrix: np.ndarray) -> Any:
 
 
 def condition_of_product(matrix: np.ndarray) -> float:
-    """Condition number of what `exact_product` multiplies rows by; rounded up, and infinite beyond a million."""
+    """Condition number of what `exact_product` multiplies rows by.
+
+    Rounded up, and infinite beyond a million.
+    """
     spectrum = np.linalg.svd(_rounded(matrix)[0], compute_uv=False)
     least = float(spectrum.min())
     condition = float(spectrum.max()) / least if least > 0.0 else math.inf
@@ -166,7 +169,9 @@ def _row_blocks(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weig
 
 @jit()
 def _set_slopes(scores, unit, codes, bounds, steepest):
-    """Replace scores (n, k) by clipped slopes as whole numbers of 2^-18; no row of them is longer than 2^18.
+    """Replace scores (n, k) by clipped slopes as whole numbers of 2^-18.
+
+    No row of them is longer than 2^18.
 
     What is added up here are whole numbers: their sums are exact.
 

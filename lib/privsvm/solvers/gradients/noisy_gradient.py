@@ -572,7 +572,10 @@ def blocks_of(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
 
 
 def _feature_bounds(X: PreparedRows, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
-    """Boundaries of the features that each member of a team has; a single part where more do not pay."""
+    """Return the boundaries of the features of each thread of a team.
+
+    A single range where more threads do not pay.
+    """
     n_rows, n_features = X.shape
     per_row = X.cells.nnz / max(n_rows, 1) if X.sparse else n_features
     work = n_vectors * (2.0 * steps.sample_rate * n_rows * per_row + _NORMAL_WORK * n_features)

@@ -108,7 +108,10 @@ def _first_row(member, n_members, n_rows):
 
 @jit_step()
 def _draw(sampling, step, n_rows, member, drawn):
-    """Draw a member's range of the rows of a step; those of the step before the last are overwritten."""
+    """Draw a member's range of the rows of a step.
+
+    Those of the step before the last are overwritten.
+    """
     if sampling.any_drawn and not sampling.all_drawn:
         half, n_members = step % 2, drawn.counts.shape[1]
         first, end = _first_row(member, n_members, n_rows), _first_row(member + 1, n_members, n_rows)
@@ -138,7 +141,10 @@ def _list(sampling, step, n_rows, drawn, batch):
 
 @jit_step()
 def _record_rows(tape, step, n_rows, count, batch):
-    """Record the `count` rows of a step, or replay others instead; return their number."""
+    """Record the `count` rows of a step, or replay others instead.
+
+    Return their number.
+    """
     drawn = tape.drawn[step]
     if tape.mode == 1:
         drawn[:] = 0
@@ -235,7 +241,9 @@ def _take_step(t, schedule, optimizer, low, high, noise, first_number, memory, a
 
 @jit_step(forceinline=True)
 def _cut(first_number, size, member, n_members):
-    """Return the first of the `size` numbers of a model that a member updates; see `_take_step` for `first_number`.
+    """Return the first of the `size` numbers of a model that a member updates.
+
+    See `_take_step` for `first_number`.
 
     Members of a larger team get whole buffers of random numbers, but for the ends.
     """
@@ -304,7 +312,9 @@ def _sum_gradients(
 def finish_step(
     t, rows, layout, objective, schedule, optimizer, total_share, noise, first_number, memory, average, tape, step
 ):  # fmt: skip
-    """Take a step along a sum of gradients that was made elsewhere, block by block; see `run_steps`.
+    """Take a step along a sum of gradients that was made elsewhere, block by block.
+
+    See `run_steps`.
 
     `rows` say only whether they are sparse. The sums are in `memory.totals`, and are cleared.
     """

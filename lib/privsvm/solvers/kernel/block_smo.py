@@ -84,7 +84,10 @@ _CHUNK = 64
 
 @jit_step(fastmath=FAST_MATH, forceinline=True)
 def _move_values(values, row_i, row_j, step, up, low):
-    """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
+    """Move the values along a pair's step.
+
+    Return the largest that may go up and minus the smallest to go down.
+    """
     highest = values.dtype.type(-1e30)
     lowest = values.dtype.type(-1e30)
     for t in range(values.shape[0]):
@@ -254,7 +257,10 @@ class _Optimiser:
         return store.gram(chosen, rows, self._buffer)
 
     def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
-        """Choose free variables, then those that violate optimality most on either side; return them, and the gap."""
+        """Choose free variables, then those that violate optimality most on either side.
+
+        Return them, and the gap.
+        """
         m, M = problem.extremes()
         values, self.crowded = problem.values, False
         if values.size <= self.small:
@@ -321,7 +327,10 @@ class _Optimiser:
                     reduced.store = store.narrowed(reduced.rows, kept)
 
     def _improve(self, problem: _Problem, chosen: np.ndarray, tol: float) -> int:
-        """Solve one working set and update the values of all active rows; return the number of pairs."""
+        """Solve one working set and update the values of all active rows.
+
+        Return the number of pairs.
+        """
         work = problem.take(chosen)
         values = work.values.astype(self.dtype)
         before = work.beta.copy()

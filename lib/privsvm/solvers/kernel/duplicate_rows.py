@@ -41,7 +41,10 @@ class EqualRows:
 
     @classmethod
     def find(cls, X: Any, codes: np.ndarray) -> Self | None:
-        """Return the groups of rows (n, d) with class codes (n,); None where few rows are equal."""
+        """Return the groups of rows (n, d) with class codes (n,).
+
+        None where few rows are equal.
+        """
         n_rows = X.shape[0]
         if n_rows < _LEAST_ROWS:
             return None

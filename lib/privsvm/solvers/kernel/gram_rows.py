@@ -175,7 +175,9 @@ class GramRows(KernelRows):
         return np.ones(self.n_rows)
 
     def gram(self, buffer: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix of the rows, in the precision of `buffer`; see `KernelRows.gram`.
+        """Return the kernel matrix of the rows, in the precision of `buffer`.
+
+        See `KernelRows.gram`.
 
         Returns
         -------

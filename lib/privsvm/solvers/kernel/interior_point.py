@@ -310,7 +310,10 @@ def _weigh(alpha, room, surplus, slack, margins, theta, out):
 
 @jit_step(fastmath=FAST_MATH)
 def _predict(alpha, room, surplus, slack, margins, theta, change, predicted):
-    """Set changes that would end complementarity; return the bound on their length, and their second order term."""
+    """Set changes that would end complementarity.
+
+    Return the bound on their length, and their second order term.
+    """
     longest, second = 1.0, 0.0
     for t in range(alpha.shape[0]):
         step = theta[t] * (1.0 - margins[t] - change[t])
@@ -366,7 +369,10 @@ def _move(alpha, room, surplus, slack, margins, d_alpha, d_surplus, d_slack, cha
 
 @jit_step()
 def _balance(alpha, upper, signs):
-    """Balance the classes' sums by the free variables; return whether that was possible."""
+    """Balance the classes' sums by the free variables.
+
+    Return whether that was possible.
+    """
     excess, total = 0.0, 0.0
     for t in range(alpha.shape[0]):
         excess += signs[t] * alpha[t]
@@ -381,7 +387,10 @@ def _balance(alpha, upper, signs):
 
 @jit_step()
 def _end(A, point, size, small):
-    """Set `sums` to the variables, moved to the bounds that they approach; return m and M, computed anew."""
+    """Set `sums` to the variables, moved to the bounds that they approach.
+
+    Return m and M, computed anew.
+    """
     alpha, upper, signs = point.sums, point.upper, point.signs
     n, n_free = alpha.shape[0], 0
     for t in range(n):
@@ -424,7 +433,10 @@ def _find_direction(A, point, size, small):
 
 @jit()
 def _optimise(A, point, size, small, tol):
-    """Solve one pair, with the variables in `sums` at the end; return the number of steps, and m and M."""
+    """Solve one pair, with the variables in `sums` at the end.
+
+    Return the number of steps, and m and M.
+    """
     n = point.alpha.shape[0]
     mean_upper = 0.0
     for t in range(n):
@@ -476,7 +488,10 @@ def _optimise(A, point, size, small, tol):
 
 @jit_step()
 def _copy_dense(rows, signed, mean, signs, bounds_a, bounds_b):
-    """Copy rows of both classes by columns, centred, with their signs; return the mean square of their norm."""
+    """Copy rows of both classes by columns, centred, with their signs.
+
+    Return the mean square of their norm.
+    """
     n_a = bounds_a[1] - bounds_a[0]
     n = signs.shape[0]
     total = 0.0
@@ -502,7 +517,10 @@ def _copy_dense(rows, signed, mean, signs, bounds_a, bounds_b):
 
 @jit_step()
 def _copy_sparse(rows, data, indices, indptr, mean, signs, bounds_a, bounds_b):
-    """Copy rows of both classes with their signs as a last feature; return the mean square of their norm."""
+    """Copy rows of both classes with their signs as a last feature.
+
+    Return the mean square of their norm.
+    """
     n_a = bounds_a[1] - bounds_a[0]
     n, entry, total = signs.shape[0], 0, 0.0
     mean[:] = 0.0
@@ -521,7 +539,10 @@ def _copy_sparse(rows, data, indices, indptr, mean, signs, bounds_a, bounds_b):
 
 @jit_step()
 def _prepare(rows, memory, mean, signs, bounds_a, bounds_b):
-    """Build A of two classes; return it and the mean squared norm by which its rows were scaled."""
+    """Build A of two classes.
+
+    Return it and the mean squared norm by which its rows were scaled.
+    """
     n, size = signs.shape[0], rows.n_features + 1
     # Dense columns: none for sparse rows, whose memory has size zero.
     n_columns = min(mean.shape[0], memory[0].shape[0] // n)
@@ -547,7 +568,10 @@ def _prepare(rows, memory, mean, signs, bounds_a, bounds_b):
 
 @jit_step()
 def _keep(pairs, p, alpha, upper, signs, bounds_a, bounds_b, square):
-    """Write the variables of a pair, in the rows' units, to their layout; return their sum."""
+    """Write the variables of a pair, in the rows' units, to their layout.
+
+    Return their sum.
+    """
     a, b = pairs.first[p], pairs.second[p]
     n_a, total = bounds_a[1] - bounds_a[0], 0.0
     for t in range(alpha.shape[0]):

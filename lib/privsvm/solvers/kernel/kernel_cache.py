@@ -41,7 +41,10 @@ def _mirror(out, cached, missing):
 
 @jit()
 def _narrow(memory, n_columns, slots, kept):
-    """Keep only some columns of some rows, at the beginning of the memory; slots ascend."""
+    """Keep only some columns of some rows, at the beginning of the memory.
+
+    Slots ascend.
+    """
     row = np.empty(kept.shape[0], memory.dtype)
     for k in range(slots.shape[0]):
         start = slots[k] * n_columns
@@ -53,7 +56,9 @@ def _narrow(memory, n_columns, slots, kept):
 
 
 class RowStore:
-    """A cache of kernel rows; the least recently used one is evicted where there is no room.
+    """A cache of kernel rows.
+
+    The least recently used one is evicted where there is no room.
 
     Parameters
     ----------
@@ -136,7 +141,9 @@ class RowStore:
         return out
 
     def subtract_expansion(self, values: np.ndarray, index: np.ndarray, coef: np.ndarray) -> None:
-        """Subtract an expansion over some of the rows themselves; see `KernelRows.subtract_expansion`.
+        """Subtract an expansion over some of the rows themselves.
+
+        See `KernelRows.subtract_expansion`.
 
         Parameters
         ----------

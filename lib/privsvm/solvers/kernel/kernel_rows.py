@@ -67,7 +67,10 @@ _NEW_VALUE_SECONDS = 1e-9
 
 @jit_step(fastmath=FAST_MATH)
 def _subtract(values, products, kind, row_norms, other_norms, coef):
-    """Set ``values[t] -= sum_i coef_i K(t, i)``; for rbf, `products` become kernel values in the same pass."""
+    """Set ``values[t] -= sum_i coef_i K(t, i)``.
+
+    For rbf, `products` become kernel values in the same pass.
+    """
     for t in range(products.shape[0]):
         row = products[t]
         # Sums are in float64 even of float32 values: their round-off would outweigh that of the values.
@@ -279,7 +282,9 @@ def count_votes(values, votes, sums):
 
 
 class Expansion:
-    """Kernel expansions ``K(X, Z) @ coef``, prepared for many calls; in float64, without storing the matrix.
+    """Kernel expansions ``K(X, Z) @ coef``, prepared for many calls.
+
+    In float64, without storing the matrix.
 
     Parameters
     ----------
@@ -623,7 +628,10 @@ class KernelRows:
             self._run(_rows_sparse, (*head, out, slots[start:stop], *tail), stop - start)
 
     def _run(self, task, arguments: tuple, n_columns: int, granule: int = _BLOCK_ROWS) -> None:
-        """Run a block task over all rows, on several threads where that pays; each gets whole blocks of `granule`."""
+        """Run a block task over all rows, on several threads where that pays.
+
+        Each gets whole blocks of `granule`.
+        """
         n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * n_columns))
         if self.pool is None or n_threads == 1:
             task(*arguments, 0, self.n_rows)

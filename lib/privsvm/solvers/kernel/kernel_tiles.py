@@ -204,7 +204,10 @@ def _reflect_line(out, row, column, stop):
 
 @jit_step()
 def _reflect(out, row, height, column, width):
-    """Copy a tile to its transposed position in the symmetric matrix; a diagonal one from below the diagonal."""
+    """Copy a tile to its transposed position in the symmetric matrix.
+
+    A diagonal tile is copied from below the diagonal.
+    """
     for begin in range(column, column + width, _LINE):
         end = min(begin + _LINE, column + width)
         for t in range(max(row, begin) if row == column else row, row + height):

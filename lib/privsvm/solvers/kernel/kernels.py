@@ -45,7 +45,10 @@ class Kernel:
 
     @property
     def kind(self) -> int:
-        """Position of the name in `KERNELS`, as compiled code takes it; ValueError for an unknown name."""
+        """Position of the name in `KERNELS`, as compiled code takes it.
+
+        ValueError for an unknown name.
+        """
         if self.name not in KERNELS:
             raise ValueError(f"kernel={self.name!r}: {nearest_name(self.name, KERNELS)}")
         return KERNELS.index(self.name)
@@ -53,7 +56,10 @@ class Kernel:
 
 @jit_step(fastmath=FAST_MATH)
 def _set_powers(row, result, shifted, coef0, degree):
-    """Set ``result = (row + coef0)^degree`` by repeated squaring; `shifted` is overwritten."""
+    """Set ``result = (row + coef0)^degree`` by repeated squaring.
+
+    `shifted` is overwritten.
+    """
     for i in range(row.shape[0]):
         shifted[i] = row[i] + coef0
         result[i] = 1

@@ -50,7 +50,9 @@ class RecentSteps:
         self._effects.append(effect)
 
     def improve(self, rows: Any, beta: np.ndarray, values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
-        """Take the best steps in the span of these that keep to the bounds; change `beta` and `values` in place.
+        """Take the best steps in the span of these that keep to the bounds.
+
+        Change `beta` and `values` in place.
 
         Parameters
         ----------
@@ -77,7 +79,10 @@ class RecentSteps:
                 return
 
     def _leave_bounds(self, rows: Any, bounded: np.ndarray) -> bool:
-        """Remove variables at their bounds from the steps; drop the steps instead where that would cost too much."""
+        """Remove variables at their bounds from the steps.
+
+        Drop the steps instead where that would cost too much.
+        """
         held = np.flatnonzero(bounded & np.any([step != 0 for step in self._steps], axis=0))
         if held.size > _CORRECTED_SHARE * sum(np.count_nonzero(step) for step in self._steps):
             self.forget()

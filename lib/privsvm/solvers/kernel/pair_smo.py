@@ -64,7 +64,10 @@ class End(enum.IntEnum):
 
 
 class _Work(NamedTuple):
-    """Memory of one thread, for one pair after the other; all but the number of kernel rows is padded."""
+    """Memory of one thread, for one pair after the other.
+
+    All but the number of kernel rows is padded.
+    """
 
     # Kernel rows; the slot of each variable's row, or -1; how many slots are filled, and how many may be one by one.
     kernel: np.ndarray
@@ -110,7 +113,10 @@ def _padded(size):
 
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _move(values, row_i, row_j, step, up, low):
-    """Move the values along a pair's step; return the largest that may go up and minus the smallest to go down."""
+    """Move the values along a pair's step.
+
+    Return the largest that may go up and minus the smallest to go down.
+    """
     highest, lowest = values.dtype.type(_OUT), values.dtype.type(_OUT)
     kind = values.dtype.type
     for t in range(values.shape[0]):
@@ -123,7 +129,10 @@ def _move(values, row_i, row_j, step, up, low):
 
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _first_sum(values, offsets, target):
-    """Return the first position where the sum of two arrays is `target`; branch-free, so that it is vectorised."""
+    """Return the first position where the sum of two arrays is `target`.
+
+    Branch-free, so that it is vectorised.
+    """
     where = np.int32(values.shape[0])
     for t in range(values.shape[0]):
         position = np.int32(t) if values[t] + offsets[t] == target else np.int32(_CHUNK)
@@ -192,7 +201,10 @@ def _best_partner(gains, values, kernel, slot_i, i, diagonal, low):
 
 @jit_step()
 def _fetch(i, padded, work, rows, start_a, n_a, start_b, size):
-    """Compute the kernel row of variable i into the next free slot; return whether there was one."""
+    """Compute the kernel row of variable i into the next free slot.
+
+    Return whether there was one.
+    """
     slot = work.counts[0]
     if slot == work.counts[1]:
         return False
@@ -281,7 +293,10 @@ def _refresh(values, n_a, beta, kernel, slots):
 
 @jit_step()
 def _continue(values, up, low, beta, lower, upper, work, rows, tiles, blocks, starts, a, b, tol, limit):
-    """Continue to solve one pair, and compute all its kernel rows if it needs many; return the number of steps."""
+    """Continue to solve one pair, and compute all its kernel rows if it needs many.
+
+    Return the number of steps.
+    """
     n_a, padded = starts[a + 1] - starts[a], values.shape[0]
     n_iter, complete = 0, False
     while not complete:
@@ -297,7 +312,10 @@ def _continue(values, up, low, beta, lower, upper, work, rows, tiles, blocks, st
 
 @jit_step()
 def _solve_pair(values, beta, lower, upper, work, rows, tiles, blocks, starts, a, b, tol, limit):
-    """Solve one pair; return the number of steps, and m and M. The values, in double precision, are padded."""
+    """Solve one pair; return the number of steps, and m and M.
+
+    The values, in double precision, are padded.
+    """
     size, n_a = beta.shape[0], starts[a + 1] - starts[a]
     padded = values.shape[0]
     work.gains[:padded] = np.float32(0)

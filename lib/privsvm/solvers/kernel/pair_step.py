@@ -17,7 +17,10 @@ TAU = 1e-12
 
 @jit()
 def extremes(values, beta, lower, upper):
-    """Return the largest value that may go up, and the smallest that may go down; all are arrays (n,)."""
+    """Return the largest value that may go up, and the smallest that may go down.
+
+    All are arrays (n,).
+    """
     m, M = -np.inf, np.inf
     for t in range(values.shape[0]):
         if beta[t] < upper[t] and values[t] > m:
@@ -37,7 +40,10 @@ def set_sides(up, low, beta, lower, upper, t, out):
 
 @jit_step()
 def move_pair(beta, lower, upper, i, j, step):
-    """Move variable i up and variable j down by `step`, or to the first bound; return the length of the move."""
+    """Move variable i up and variable j down by `step`, or to the first bound.
+
+    Return the length of the move.
+    """
     room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
     # Round-off: a variable that reaches its bound is set to it exactly.
     if room_i <= step and room_i <= room_j:

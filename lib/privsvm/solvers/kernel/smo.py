@@ -77,7 +77,10 @@ class PairSelection:
 
 
 def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
-    """Lay the rows out for the compiled loops; return them with the diagonal of the kernel matrix."""
+    """Lay the rows out for the compiled loops.
+
+    Return them with the diagonal of the kernel matrix.
+    """
     n, d = X.shape
     sparse = bool(scipy.sparse.issparse(X)) and X.nnz < _DENSE_SHARE * n * d
     if sparse:
@@ -211,7 +214,9 @@ def solve_smo_runs(
     selection: PairSelection,
     streams: UniformStreams,
 ) -> list[CSVCSolution]:
-    """Solve one problem several times; the runs share kernel rows and the cost of a call.
+    """Solve one problem several times.
+
+    The runs share kernel rows and the cost of a call.
 
     Parameters
     ----------

@@ -86,7 +86,10 @@ class Rows(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Kernel rows in the order of the variables, each up to some length; the least recently used one is evicted."""
+    """Kernel rows in the order of the variables, each up to some length.
+
+    The least recently used one is evicted.
+    """
 
     rows: np.ndarray
     # Training row in each slot, and the slot of each training row; -1 for none.
@@ -603,7 +606,10 @@ def _reorder_rows(before, rows, cache, buffers):
 
 @jit_step()
 def _shrink(active, largest, smallest, state, rows, cache, buffers):
-    """Set variables aside that look settled, as LIBSVM does; return how many stay active."""
+    """Set variables aside that look settled, as LIBSVM does.
+
+    Return how many stay active.
+    """
     before = active
     for p in range(before):
         buffers.source[p] = p
@@ -753,7 +759,10 @@ def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, n
 
 @jit_step()
 def _restore_order(rows, cache, buffers):
-    """Bring dense rows and kernel rows back into the rows' order; drop incomplete kernel rows."""
+    """Bring dense rows and kernel rows back into the rows' order.
+
+    Drop incomplete kernel rows.
+    """
     n, order = rows.order.shape[0], rows.order
     in_order = True
     for p in range(n):
@@ -791,7 +800,10 @@ def _reset(start, state, rows, memory):
 
 @jit_step()
 def _count_distinct(n_iter, memory, pairs):
-    """Count the distinct pairs of rows among the first `n_iter` ones; overwrites how pairs are linked."""
+    """Count the distinct pairs of rows among the first `n_iter` ones.
+
+    Overwrites how pairs are linked.
+    """
     head = memory.head
     for k in range(head.shape[0]):
         head[k] = -1

@@ -39,7 +39,10 @@ def _set_row(A, t, out):
 
 @jit_step()
 def _express(A, t, n_basis, size, small):
-    """Set the factors of the basis rows that sum up to row t; return the feature of the largest residual, and it."""
+    """Set the factors of the basis rows that sum up to row t.
+
+    Return the feature of the largest residual, and it.
+    """
     row, factors = small.row, small.factors
     _set_row(A, t, row)
     for i in range(n_basis):
@@ -89,7 +92,10 @@ def _extend(A, t, feature, residual, n_basis, small):
 
 @jit_step()
 def _push(alpha, upper, t, n_basis, small):
-    """Move variable t, and the basis against it, to the first bound; t replaces a basis row that reaches its bound."""
+    """Move variable t, and the basis against it, to the first bound.
+
+    Variable t replaces a basis row that reaches its bound.
+    """
     inverse, factors, basis = small.inverse, small.factors, small.basis
     down = alpha[t] <= 0.5 * upper[t]
     length, sign = (alpha[t], -1.0) if down else (upper[t] - alpha[t], 1.0)
@@ -120,7 +126,10 @@ def _push(alpha, upper, t, n_basis, small):
 
 @jit_step()
 def to_vertex(A, alpha, upper, size, small):
-    """Move free variables whose rows depend on other free ones to their bounds; ``A' alpha`` does not change."""
+    """Move free variables whose rows depend on other free ones to their bounds.
+
+    ``A' alpha`` does not change.
+    """
     n = alpha.shape[0]
     depth = np.empty(n)
     for t in range(n):

@@ -121,12 +121,18 @@ class AllInOneProblem:
         return gradient + 2.0 * self.ridge * V
 
     def leads(self, V: np.ndarray) -> np.ndarray:
-        """``z_k - z_y`` for every row and class, (n, c); linear in V. A rival's violation is 1 more."""
+        """``z_k - z_y`` for every row and class, (n, c); linear in V.
+
+        A rival's violation is 1 more.
+        """
         scores = np.asarray(self.X @ V.T)
         return scores - scores[np.arange(self.y.size), self.y][:, None]
 
     def loss_parts(self, leads: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Sum of the losses, and slopes and curvatures (n, c) in the leads; zero in a row's own class."""
+        """Sum of the losses, and slopes and curvatures (n, c) in the leads.
+
+        Zero in a row's own class.
+        """
         value, slope, curvature = smoothed_positive_part(1.0 + leads, self.smoothing)
         own_entries = np.arange(self.y.size), self.y
         value[own_entries] = slope[own_entries] = curvature[own_entries] = 0.0
@@ -295,7 +301,10 @@ def _newton_step(product, diagonal: np.ndarray, gradient: np.ndarray, share: flo
 
 
 def _step_size(problem: AllInOneProblem, V, step, leads, value: float) -> float:
-    """How far to go along a step: to where the slope is nearly zero; 0 where round-off hides the way down."""
+    """How far to go along a step: to where the slope is nearly zero.
+
+    0 where round-off hides the way down.
+    """
     moves = problem.leads(step)
     pull = problem.regulariser_gradient(step)
     start, bend = float(np.vdot(V, pull)), float(np.vdot(step, pull))

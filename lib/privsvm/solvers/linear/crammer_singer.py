@@ -188,7 +188,9 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
 
 @jit()
 def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, counts, due):
-    """Turn scores into margins; list what may change before the next check; return the gap and the loss.
+    """Turn scores into margins; list what may change before the next check.
+
+    Return the gap and the loss.
 
     The margin of a rival is how far it is ahead, with its margin of 1; that of the row's own class is 0. Listed are,
     for every row, its own class and the rivals that may change; none: skip the row.
@@ -286,13 +288,19 @@ def _bound_shares(scores, alpha, y, norms, C, error, round_off):
 
 @jit_step()
 def _next_random(state):
-    """One step of a 64-bit linear congruential generator; the row order need not be better than that."""
+    """One step of a 64-bit linear congruential generator.
+
+    The row order need not be better than that.
+    """
     return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
 
 
 @jit_step()
 def shuffle(order, state):
-    """Put `order` into the next pseudo-random order, in place; return the next state (uint64)."""
+    """Put `order` into the next pseudo-random order, in place.
+
+    Return the next state (uint64).
+    """
     for k in range(order.shape[0] - 1, 0, -1):
         state = _next_random(state)
         j = np.int64((state >> np.uint64(33)) % np.uint64(k + 1))
@@ -323,7 +331,10 @@ def _due_rows(counts, due, epoch, order):
 
 @jit_step()
 def _plan_visit(changed, due, pause, i, epoch):
-    """Visit a row in the next pass if its block changed; else wait for twice as many passes as last time."""
+    """Visit a row in the next pass if its block changed.
+
+    Else wait for twice as many passes as last time.
+    """
     pause[i] = 1 if changed else min(2 * pause[i], _LONGEST_PAUSE)
     due[i] = epoch + pause[i]
 
@@ -367,7 +378,10 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, paus
 def _epochs_sparse(
     data, indices, indptr, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs
 ):
-    """Make passes over CSR rows, as `_epochs_dense` does; here the classes of one feature lie together."""
+    """Make passes over CSR rows, as `_epochs_dense` does.
+
+    Here the classes of one feature lie together.
+    """
     n_classes, padded = alpha.shape[1], weights.shape[1]
     numbers, lanes = weights.reshape(-1), np.empty(padded)
     scores, block = np.empty(n_classes), np.empty(n_classes)
@@ -429,7 +443,10 @@ def _score_dense(X, weights, scores):
 
 
 def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """How far each rival is ahead, with its margin of 1: (n, c); 0 in the row's own class."""
+    """How far each rival is ahead, with its margin of 1: (n, c).
+
+    0 in the row's own class.
+    """
     scores = np.asarray(X @ coef.T)
     rows = np.arange(scores.shape[0])
     margins = scores - scores[rows, y][:, None] + 1.0
@@ -582,7 +599,10 @@ class _SparseRows:
 
 
 def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, reserve: float) -> bool:
-    """Tell whether rebuilt weights are certainly within ``sqrt(gap)``; see `privsvm.solvers.linear.certificate`."""
+    """Tell whether rebuilt weights are certainly within ``sqrt(gap)``.
+
+    See `privsvm.solvers.linear.certificate`.
+    """
     n_rows, n_classes = alpha.shape
     length = math.sqrt(float(np.vdot(rows.by_feature, rows.by_feature)))
     # The dual variable of a row's class is the rounded sum of the others.
@@ -670,7 +690,10 @@ class _Stopping:
 
 
 def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _Stopping) -> CrammerSingerSolution:
-    """Solve the problem from a warm start, whose weights `rows` has; see `solve_crammer_singer`."""
+    """Solve the problem from a warm start, whose weights `rows` has.
+
+    See `solve_crammer_singer`.
+    """
     gap, max_epochs, reserve = stopping.gap, stopping.max_epochs, stopping.reserve
     n_rows, n_classes = alpha.shape
     face = Face(rows, y, C, n_classes)

@@ -212,7 +212,10 @@ def _takes_part(path, u, blocking, blocked_row):
 
 @jit_step(fastmath=_FAST)
 def _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds):
-    """Set the vector ``Q a`` of the bound just met; return one variable that takes part, and the vector's size."""
+    """Set the vector ``Q a`` of the bound just met.
+
+    Return one variable that takes part, and the vector's size.
+    """
     vector, vectors, original, right = path.vectors[n_bounds], path.vectors, path.original, path.right
     drop, size = blocking, 0.0
     for v in range(n_live):
@@ -293,7 +296,9 @@ def _restore_sums(path, C):
 
 @jit(fastmath=_FAST)
 def _follow_step(factor, inverted, slopes, path, C):
-    """Go along the Newton step of a face; what meets a bound stays there, and the step bends along the rest.
+    """Go along the Newton step of a face.
+
+    What meets a bound stays there, and the step bends along the rest.
 
     `factor` holds, in its lower triangle, the Cholesky factor of the system's matrix, or its inverse if `inverted`.
     Each bound is a linear condition ``a . step = 0``, which takes ``q q' / (a . q)`` off the inverse Q, with
@@ -350,7 +355,10 @@ class Face:
         self.n_last = 0
 
     def step(self, alpha: np.ndarray, allowed: float) -> float:
-        """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
+        """Improve `alpha` and the weights if that is cheap enough.
+
+        Return the work done, 0 for no step.
+        """
         n_face, n = _list_face(
             alpha,
             self.y,

@@ -188,7 +188,9 @@ def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray
 
 
 def _certified(missing, alpha, norms, coef, C: float, gap: float, reserve: float) -> bool:
-    """Tell whether weights are certainly within ``sqrt(gap)`` of the optimum; see `privsvm.solvers.linear.certificate`.
+    """Tell whether weights are certainly within ``sqrt(gap)`` of the optimum.
+
+    See `privsvm.solvers.linear.certificate`.
 
     `missing` is ``1 - y w . x`` as computed. Of a row's share, ``(C - alpha) max(0, missing) - alpha min(0, missing)``,
     each part is bounded from above by itself: where a dual variable is at its bound, and the row clearly on that side,

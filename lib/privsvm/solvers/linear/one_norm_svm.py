@@ -138,7 +138,9 @@ class OneNormProblem:
         return OneNormSolution(coef, intercept, slack, objective, objective - dual_objective, n_iter)
 
     def path(self, Cs: Sequence[float], rows: np.ndarray | None = None) -> list[OneNormSolution]:
-        """Solve for a grid of C, from the smallest up; the solutions are in the given order.
+        """Solve for a grid of C, from the smallest up.
+
+        The solutions are in the given order.
 
         Parameters
         ----------

@@ -60,7 +60,9 @@ class SmoothedHingeSolution:
 
 
 def _gradient_error(margins, slopes, lengths, coef, linear, C: float, smoothing: float) -> float:
-    """Bound the error of a computed gradient; see `privsvm.solvers.linear.certificate`.
+    """Bound the error of a computed gradient.
+
+    See `privsvm.solvers.linear.certificate`.
 
     A slope is off only where its row is in the quadratic part of the loss, or too near to tell.
     """

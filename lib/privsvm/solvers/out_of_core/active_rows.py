@@ -74,7 +74,10 @@ class _Looks(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Held:
-    """Rows close to their margin, in order: as whole numbers, with their signs. None if there are too many of them."""
+    """Rows close to their margin, in order: as whole numbers, with their signs.
+
+    None if there are too many of them.
+    """
 
     most: int
     count: int
@@ -257,7 +260,10 @@ class _Search:
         return coef
 
     def look(self, waiting: list[int]) -> dict[int, np.ndarray]:
-        """Look at all rows once; return the solutions that are certified, and let the other problems go on."""
+        """Look at all rows once.
+
+        Return the solutions that are certified, and let the other problems go on.
+        """
         chosen = [self.problems[k] for k in waiting]
         points = np.stack([*(one.last for one in chosen), *(one.coef for one in chosen)])
         limbs, units = taken_apart(points, self.spacing)
@@ -281,7 +287,10 @@ class _Search:
         return solved
 
     def _go_on(self, one: _Problem, sums: np.ndarray, counts: np.ndarray, held: _Held) -> bool:
-        """Solve the problem of the rows that are held; return whether the next look may tell more."""
+        """Solve the problem of the rows that are held.
+
+        Return whether the next look may tell more.
+        """
         first, one.n_halved = math.isinf(one.close_before), 0
         fitting = np.flatnonzero(2 * counts <= self.most)
         closest = math.ldexp(1.0, _WIDEST - int(fitting[0])) if fitting.size else 0.0
