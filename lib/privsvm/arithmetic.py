@@ -1,4 +1,4 @@
-"""Reproducible arithmetic on all machines: one thread for each library, and code for one kind of processor."""
+"""Reproducible arithmetic: one thread per library, one kind of processor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE_PROCESSOR = {
 
 
 def pin_arithmetic() -> None:
-    """Restrict BLAS, OpenMP and Numba to one thread, and NumPy, OpenBLAS and Numba to one kind of processor.
+    """Restrict libraries to one thread, and to one kind of processor.
 
     Equal inputs then have equal results, bit for bit, on every x86-64 processor with AVX2 under Linux. Call this before
     NumPy or Numba is imported; processes started later inherit it. A rule that may have more threads sets their number
@@ -35,7 +35,7 @@ def pin_arithmetic() -> None:
 
 
 def _has_avx2() -> bool:
-    """Tell whether the processor can run code for x86-64-v3: OpenBLAS and Numba do not look."""
+    """Tell whether the processor runs x86-64-v3, which libraries do not check."""
     try:
         flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:

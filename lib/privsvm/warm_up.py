@@ -36,7 +36,7 @@ MODULES = (
 
 
 def warm_up(*modules: str) -> None:
-    """Compile the functions of modules unless that is done, and load them from Numba's cache.
+    """Compile modules' functions unless cached, and load them from the cache.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def test_sparse_rows_give_the_same_solution(kind):
 def quadratic_program(X, y, n_classes, C):
     """Weston-Watkins without smoothing, from its dual by scipy: alpha_ik in [0, C] for every rival k of row i."""
     pairs = [(i, k) for i in range(len(y)) for k in range(n_classes) if k != y[i]]
-    # What one dual variable adds to the weights: x_i in its own class, -x_i in the rival's.
+    # Contribution of one dual variable to the weights: x_i in its own class, -x_i in the rival's.
     tensors = np.zeros((len(pairs), n_classes, X.shape[1]))
     for p, (i, k) in enumerate(pairs):
         tensors[p, y[i]] += X[i]

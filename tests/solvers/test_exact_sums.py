@@ -245,7 +245,7 @@ def test_no_row_is_longer_than_the_bound_in_whole_numbers(sparse, regulariser, l
     for bound in (1e-8, 0.3, 1e3):
         rescaled = replace(steps, max_grad_norm=bound, noise_scale=bound)
         shift = noisy_gradient._rounding_shift(rescaled, c * (d + 1))
-        # What rounding may add.
+        # Room for rounding.
         room = UNIT - math.isqrt(c * (d + 1)) * 2**shift
         for scale in (0.0, 1e-3, 1.0, 1e3, 1e12, 1e29, 1e160, np.nan):
             coef, intercept = scale * rng.normal(size=(c, d)), scale * rng.normal(size=c)

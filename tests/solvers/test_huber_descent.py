@@ -135,7 +135,7 @@ def test_noise_is_its_streams_bit_for_bit():
     source = NoiseSource(key)
     noise = np.stack([source.rounded_normals(sigma, 15).reshape(3, 5) for _ in range(3)]) * 2.0 ** (shift - 38)
     noise -= noise.mean(axis=1, keepdims=True)
-    # Of three steps, the last is averaged.
+    # With three steps, the last one is averaged.
     assert np.allclose(weights, -2.0 * noise.sum(axis=0), rtol=1e-12)
     assert np.allclose(weights.sum(axis=0), 0.0, atol=1e-9)
     assert math.sqrt(15) * 2.0 ** (shift - 38) <= 2.0**-19

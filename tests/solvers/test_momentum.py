@@ -126,7 +126,7 @@ def test_the_furthest_variables_are_those_that_may_move():
     values = np.array([0.0, 0.0, 0.0, 0.1, 3.0, 2.0, -5.0, -4.0, -3.0])
     free, upwards, downwards = np.arange(4), np.array([4, 5]), np.array([6, 7, 8])
     assert sorted(block_smo._furthest(values, free, upwards, downwards, 4)) == [4, 5, 6, 7]
-    # Of what one side has too few, the other gives more.
+    # If one side has too few, the other gives more.
     assert sorted(block_smo._furthest(values, free, upwards[:0], downwards, 4)) == [3, 6, 7, 8]
     assert sorted(block_smo._furthest(values, free[:0], upwards[:1], downwards, 4)) == [4, 6, 7, 8]
     assert sorted(block_smo._furthest(values, free[:0], upwards, downwards[:1], 4)) == [4, 5, 6]

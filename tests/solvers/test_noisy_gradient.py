@@ -28,7 +28,7 @@ from privsvm.solvers.gradients.noisy_gradient import (
 # Chance of a false alarm of one statistical check.
 ALARM = 1e-7
 
-# What slopes are truncated to, as a share of the bound. `tests/solvers/test_exact_sums.py` compares whole numbers.
+# Grid of truncated slopes, as a share of the bound. `tests/solvers/test_exact_sums.py` compares whole numbers.
 STEP = 2.0**-18
 
 

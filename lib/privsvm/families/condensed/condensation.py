@@ -1,4 +1,4 @@
-"""Condensed training rows: means of triples of similar rows (CI-SVM), or fuzzy centres (FCM-SVM).
+"""Condensed training rows: means of triples (CI-SVM), or centres (FCM-SVM).
 
 A condensed row represents about three training rows. Nothing is proved for it: whoever knows two of three rows and
 their mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.

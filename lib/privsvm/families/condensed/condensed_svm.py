@@ -1,4 +1,4 @@
-"""A support vector machine that is trained on condensed rows: the base of CI-SVM and FCM-SVM."""
+"""The base of CI-SVM and FCM-SVM, which train on condensed rows."""
 
 from __future__ import annotations
 

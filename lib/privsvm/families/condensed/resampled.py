@@ -1,4 +1,4 @@
-"""Rows and labels of a sampler in the container types of the input, as imbalanced-learn's users expect."""
+"""A sampler's rows and labels in the container types of its input."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def labels_like(given: Any, labels: np.ndarray, columns: np.ndarray | None) -> A
 
 
 def sampler_tags(tags: Any) -> Any:
-    """Add imbalanced-learn's tags of a sampler, which reads tables, to scikit-learn's tags of an estimator."""
+    """Add imbalanced-learn's tags of a sampler to scikit-learn's tags."""
     # Defined here, since scikit-learn's classes of tags are imported late and have no further fields.
     from dataclasses import dataclass, field, fields
 

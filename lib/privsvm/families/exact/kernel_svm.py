@@ -1,4 +1,4 @@
-"""Kernel support vector machine, one-vs-one for more than two classes: the base of `SVMClassifier` and its variants."""
+"""Base of the kernel support vector machines, one-vs-one for many classes."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             bound *= _BOUND_GROWTH
 
     def _set_absent(self, starts: np.ndarray) -> None:
-        """Set the offsets of pairs with a class of the public list that has no row: it wins against no present one."""
+        """Set the offsets of pairs with an absent class, which beats no present one."""
         sizes = np.diff(starts)
         if sizes.all():
             return
@@ -214,7 +214,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _keep_model(self, X: Any, codes: np.ndarray, used: np.ndarray, layout: np.ndarray) -> None:
-        """Set the released model from the numbers of the used rows, by class, and their coefficients."""
+        """Set the released model from the numbers and coefficients of used rows."""
         n_classes = len(self.classes_)
         self.n_support_ = np.bincount(codes[used], minlength=n_classes)
         coef = np.zeros((used.size, len(self.intercept_)))

@@ -1,4 +1,4 @@
-"""Base of the non-private multi-class references: one exact linear model with a vector per class."""
+"""Base of the non-private multi-class references: one exact linear model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LinearReference(SingleModelClassifier):
     linear_scores = True
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray, objective: float, n_iter: int, reference: str) -> None:
-        """Keep a model of coefficients (c, d) and offsets (c,), and the record that says what it is."""
+        """Keep a model of coefficients (c, d) and offsets (c,), and its record."""
         self.coef_, self.intercept_ = coef, intercept
         self.objective_, self.n_iter_ = objective, n_iter
         self.guarantee_ = Guarantee(

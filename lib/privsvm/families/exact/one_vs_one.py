@@ -284,7 +284,7 @@ def _solve_by_smo(pairs: _Pairs, kernel: Kernel, options: SolverOptions, selecti
 
 
 def _solve_merged(pairs: _Pairs, equal: EqualRows, kernel: Kernel, options: SolverOptions) -> ClassSolutions:
-    """Solve all pairs with one variable for each group of equal rows, and distribute these variables to the rows."""
+    """Solve all pairs with one variable for each group of equal rows."""
     codes = pairs.codes[equal.first]
     merged = _Pairs(pairs.X[equal.first], codes, pairs.n_classes, equal.bounds(pairs.upper))
     solutions = _solve_by_blocks(merged, kernel, options)
@@ -296,7 +296,7 @@ def _solve_merged(pairs: _Pairs, equal: EqualRows, kernel: Kernel, options: Solv
 
 @dataclasses.dataclass(frozen=True)
 class _Plan:
-    """Which of the fast solvers take a pair, in which order, and how many steps each may spend.
+    """Order and budgets of the fast solvers, for each pair.
 
     The interior-point method is for the linear kernel only. Arrays have an entry for each pair.
 
@@ -398,7 +398,7 @@ class _BlockSolver:
         return np.sort(np.concatenate([numbers[~chosen], unsolved]))
 
     def by_one_call(self, numbers: np.ndarray) -> np.ndarray:
-        """Solve pairs by steps of two variables in one compiled call, hard ones by the interior-point method."""
+        """Solve pairs in one compiled call, hard ones by the interior-point method."""
         pairs, plan = self.pairs, self.plan
         rows = self._sorted_rows()
         # Overflow is reported by the solver by working sets.

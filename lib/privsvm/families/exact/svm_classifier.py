@@ -1,4 +1,4 @@
-"""The fast kernel SVM, a drop-in replacement for `sklearn.svm.SVC` with custom kernels and probabilities."""
+"""The fast kernel SVM, a drop-in replacement for `sklearn.svm.SVC`."""
 
 from __future__ import annotations
 

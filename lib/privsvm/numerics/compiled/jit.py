@@ -1,4 +1,4 @@
-"""How this package compiles functions: with few kinds of options, since Numba compiles what two kinds share twice."""
+"""Decorators of compiled functions, with few option sets to compile less."""
 
 from __future__ import annotations
 

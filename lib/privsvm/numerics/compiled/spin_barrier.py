@@ -1,4 +1,4 @@
-"""A spin barrier for threads that share one compiled loop and wait for each other many times a millisecond.
+"""A spin barrier for threads that share one compiled loop.
 
 Handing work to a pool takes longer than a step of a small model. So each thread of a team runs the entire loop on its
 share of the data, and all threads meet at a barrier before one reads what others have written. A waiting thread spins.

@@ -28,7 +28,7 @@ def _blas() -> ThreadpoolController:
 
 
 class _OneThread:
-    """The limit that all users share: set by the first one in, lifted by the last one out."""
+    """A limit that all users share, set by the first one and lifted by the last."""
 
     lock = threading.Lock()
     users = 0
@@ -56,7 +56,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def threads_worth(n_threads: int, seconds: float) -> int:
-    """Return the number of threads for work that takes one of them about so many seconds: 1, or all."""
+    """Return the number of threads that so many seconds of work pay for: 1 or all."""
     return n_threads if seconds >= _LEAST_SECONDS else 1
 
 
@@ -97,7 +97,7 @@ def thread_pool(n_threads: int) -> Iterator[ThreadPoolExecutor | None]:
 
 
 def share_out(pool: ThreadPoolExecutor | None, task: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
-    """Call a task once for each tuple of arguments: the first here, the others by a pool, if there is one.
+    """Call a task once for each tuple of arguments: here, and by a pool.
 
     Two threads that are woken at the same time may get one core, while this one waits on the other (measured).
     """

@@ -1,4 +1,4 @@
-"""LLVM instructions on vectors, mostly of doubles, for loops that LLVM does not find by itself."""
+"""LLVM vector instructions for loops that LLVM does not vectorise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalar functions that LLVM can vectorise inside Numba loops: exponentials, and a maximum without NaN rules.
+"""Functions that LLVM can vectorise inside Numba loops.
 
 ``np.exp`` and Python's ``max`` keep a loop from being vectorised. `exp2` is a polynomial on ``[-1/2, 1/2]`` with the
 exponent added to the bits of the result; `maximum` is LLVM's own instruction. `exact_exp2`, `sine_and_cosine` and loops
@@ -37,7 +37,7 @@ _LOWEST_64 = np.float64(-1022.0)
 
 
 def _coefficients(degree: int) -> np.ndarray:
-    """Coefficients of a polynomial near 2^f on [-1/2, 1/2], exact at 0 and nearly minimax in its relative error."""
+    """Return near-minimax coefficients of 2^f on [-1/2, 1/2], exact at 0."""
     nodes = 0.5 * np.cos((np.arange(400) + 0.5) / 400 * np.pi)
     interval = [-0.5, 0.5]
     weights = np.abs(nodes) * 2.0**-nodes
@@ -124,7 +124,10 @@ def _exp2_f64(exponent):
 
 @jit_step(fastmath=False, forceinline=True)
 def exact_exp2(exponent):
-    """``2^exponent`` for exponents of at most 0 or NaN (taken for minus infinity), one operation after the other."""
+    """Compute ``2^exponent`` for exponents of at most 0, in a fixed order.
+
+    NaN counts as minus infinity.
+    """
     exponent = exponent if exponent > _LOWEST_64 else _LOWEST_64
     shifted = exponent + _SHIFTER_64
     rest = exponent - (shifted - _SHIFTER_64)
@@ -176,7 +179,7 @@ def sine_and_cosine(angle):
 
 
 def exp2(exponent):
-    """``2^exponent`` inside Numba code, for exponents below 126 (float32) or 1022 (float64)."""
+    """Compute ``2^exponent`` below 126 (float32) or 1022 (float64)."""
     return np.exp2(exponent)
 
 

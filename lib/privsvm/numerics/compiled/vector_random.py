@@ -1,4 +1,4 @@
-"""Random numbers in bulk inside Numba code: ChaCha bits, and normal numbers from them, all made of vectors.
+"""Vectorised ChaCha bits inside Numba code, and normal numbers from them.
 
 NumPy's generators give one number at a call. Here a key of 256 bits fills whole buffers. The bits are the key stream of
 the cipher ChaCha (Bernstein 2008; RFC 8439) with 20 rounds, of 16 blocks side by side. Normal numbers
@@ -39,7 +39,7 @@ _GROUP = 8 * _LANES
 
 
 def _chacha_blocks(rounds: int):
-    """Build an intrinsic that writes 16 blocks: ``function(key, counter, nonce, out, start)``.
+    """Build ``function(key, counter, nonce, out, start)`` that writes 16 blocks.
 
     Every word of ChaCha's state is a vector here, with one number for each block.
     """
@@ -122,7 +122,7 @@ _as_bits: Any = intrinsic(_float_as_bits)
 
 @jit()
 def random_bits(key, counter, nonce, out):
-    """Fill `out` (uint64, a multiple of 128 long) with the key stream of `key` (8 uint32) from block `counter` on.
+    """Fill `out` (uint64, 128 m) with `key`'s stream from block `counter` on.
 
     Counter and nonce are uint64. A word of 16 blocks follows the same word of the 16 blocks before: two uint32 make one
     uint64.
@@ -204,7 +204,7 @@ def normal_pair(radius_bits, angle_bits):
 
 @jit(fastmath={"contract"})
 def fill_normals(bits, out):
-    """Turn uniform bits into as many independent standard normal numbers, both of one, even length; for tests."""
+    """Turn uniform bits into as many standard normal numbers; for tests."""
     half = out.shape[0] // 2
     radius_bits, angle_bits, first, second = bits[:half], bits[half:], out[:half], out[half:]
     for i in range(half):

@@ -1,4 +1,4 @@
-"""Whole numbers with exact probabilities, from uniform words: discrete Laplace noise, selections, sampled rows.
+"""Exact discrete Laplace noise, selections and sampled rows from uniform words.
 
 Everything here compares whole numbers; no logarithm or exponential is computed. The methods are those of Canonne,
 Kamath and Steinke (2020, The discrete Gaussian for differential privacy, Algorithms 1 and 2). How long a draw takes
@@ -71,7 +71,7 @@ def _next_word(stream):
 
 @jit_step()
 def _below(stream, bound):
-    """Draw a uniform whole number below a positive uint64: words cut to its length, until one is small enough."""
+    """Draw a uniform whole number below a positive uint64, by rejection."""
     mask = bound - _ONE
     for shift in (1, 2, 4, 8, 16, 32):
         mask |= mask >> np.uint64(shift)
@@ -83,7 +83,9 @@ def _below(stream, bound):
 
 @jit_step()
 def _happens(stream, numerator, denominator):
-    """Say yes with probability ``exp(-numerator / denominator)``, for a fraction of at most 1: Algorithm 1.
+    """Return True with probability ``exp(-numerator / denominator)``.
+
+    For a fraction of at most 1: Algorithm 1.
 
     The first trial to fail of trials with probabilities ``fraction / k``, k = 1, 2, ..., is an odd one.
     """
@@ -116,7 +118,7 @@ def _fill_discrete_laplace(stream, scale, out):
 
 @jit()
 def _fill_choices(stream, scores, scale, out):
-    """Draw a candidate, accept it with probability ``exp((score - best) / scale)``, or draw again with replacement."""
+    """Choose by rejection: accept with ``exp((score - best) / scale)``."""
     for i in range(out.shape[0]):
         row_scores = scores[i]
         best = row_scores.max()
@@ -139,7 +141,7 @@ def _check_scale(scale: int, largest: int) -> None:
 
 
 def discrete_laplace(key: bytes, scale: int, size: int) -> np.ndarray:
-    """Draw whole numbers x with probabilities proportional to ``exp(-|x| / scale)``, exactly.
+    """Draw whole numbers x, exactly proportional to ``exp(-|x| / scale)``.
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ def discrete_laplace(key: bytes, scale: int, size: int) -> np.ndarray:
 
 
 def exponential_choices(key: bytes, scores: np.ndarray, scale: int) -> np.ndarray:
-    """Choose one candidate per row of scores with probability proportional to ``exp(score / scale)``, exactly.
+    """Choose a candidate per row, exactly as ``exp(score / scale)``.
 
     Parameters
     ----------
@@ -223,7 +225,7 @@ _at_most: Any = intrinsic(_compare_words)
 
 @jit()
 def sample_block(key, step, last, first, n_rows, bits, batch):
-    """List the rows that a step draws of `n_rows` rows from `first` on, which is a multiple of 1024.
+    """List the rows that a step draws among `n_rows` from `first`, 1024 k, on.
 
     Rows are numbered from 0 within the block; their words are those of `sample_rows`, whatever the blocks are.
     """

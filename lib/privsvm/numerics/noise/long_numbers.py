@@ -1,4 +1,4 @@
-"""Fixed-point numbers of any length inside Numba code, with error bounds: logarithm and cosine.
+"""Fixed-point logarithm and cosine of any precision in Numba, with bounds.
 
 A number is a row of a table of registers, whose entries (uint64) hold 32 bits each, the least significant ones first.
 Of a fixed-point number, the first `n_limbs` entries are the fraction and the next one is the integer part. An *ulp* is
@@ -42,7 +42,7 @@ FREE = 6
 
 @jit_step()
 def registers(count, n_limbs):
-    """Make a table of zeros for `count` registers of the caller, which are `FREE`, ``FREE + 1``, ..."""
+    """Make a table of zeros for `count` registers from `FREE` on."""
     return np.zeros((FREE + count, 2 * n_limbs + 16), np.uint64)
 
 
@@ -189,7 +189,9 @@ def _area_tangent(x, a, out, n_limbs):
 
 @jit_step()
 def minus_logarithm(x, a, exponent, out, n_limbs):
-    """Set ``out = -ln(a 2^-exponent)`` for a in [1/2, 1), known within 1 ulp, and an integer exponent below ``2^32``.
+    """Set ``out = -ln(a 2^-exponent)`` for a in [1/2, 1).
+
+    `a` is within 1 ulp, and the exponent an integer below ``2^32``.
 
     Off by at most ``128 n_limbs (exponent + 1)`` ulp.
     """
@@ -231,7 +233,7 @@ def _arc_tangent(x, inverse, out, n_limbs):
 
 @jit_step()
 def cosine_parts(x, a, plus, minus, n_limbs):
-    """Set ``plus - minus`` to the cosine of `a` full turns, from 0 to 1/2 and known within 1 ulp.
+    """Set ``plus - minus`` to the cosine of `a` turns, 0 to 1/2 within 1 ulp.
 
     Off by at most ``700 n_limbs`` ulp.
     """

@@ -1,4 +1,4 @@
-"""Sources of noise: ChaCha20 streams under keys of 256 bits, and exact draws from them.
+"""Noise sources: ChaCha20 streams under 256-bit keys, and exact draws from them.
 
 A release has a key of 32 bytes of the operating system. An experiment has the SHA-256 of its purpose. Keys for parts of
 a job, such as sampling and noise, follow by HMAC-SHA-256 with the part's name.

@@ -1,4 +1,4 @@
-"""Normal numbers rounded to integers exactly: ``rint(sigma Z)`` for ideal Z, from the bits of ChaCha20.
+"""Exactly rounded normal numbers ``rint(sigma Z)`` from ChaCha20's bits.
 
 Z is made by the method of Box and Muller from two real numbers, whose binary digits are bits of the key stream: 64 of
 them for a start, and as many more as it takes. Almost always float64 and a bound on its error tell which integer is the
@@ -65,7 +65,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class RoundedStream(NamedTuple):
-    """A stream of rounded normal numbers: its key, the numbers of one buffer, and work space."""
+    """A stream of rounded normal numbers: key, a buffer, and work space."""
 
     # ChaCha20 key, 8 uint32.
     key: np.ndarray
@@ -101,7 +101,7 @@ def check_sigma(sigma: float) -> None:
 
 @jit(fastmath={"contract"})
 def _fill_normals_and_errors(bits, numbers, errors):
-    """Set normal numbers as `fill_normals` does, and a bound on the error of each pair."""
+    """Set normal numbers as `fill_normals` does, and error bounds of pairs."""
     half = errors.shape[0]
     radius_bits, angle_bits, first, second = bits[:half], bits[half:], numbers[:half], numbers[half:]
     for i in range(half):
@@ -128,7 +128,7 @@ def _round(sigma, numbers, errors, cells):
 
 @jit_step()
 def _digits(key, pair, first_word, half, block, out):
-    """Fill `out` with binary digits of a uniform number, 32 to a limb, the most significant ones first.
+    """Fill `out` with a uniform number's binary digits, 32 to a limb, highest first.
 
     They start with those of `first_word`. Those of a refinement follow, 256 bits each: `half` (0 or 1) of the block
     whose counter is the pair's number and whose nonce is that of the refinement, from 1.
@@ -144,7 +144,10 @@ def _digits(key, pair, first_word, half, block, out):
 
 @jit_step()
 def _set_mantissa(x, key, pair, first_word, block, n_limbs):
-    """Set a register to the mantissa, in [1/2, 1) and truncated, of the radius's number; return minus its exponent."""
+    """Set the mantissa of the radius's number; return minus its exponent.
+
+    It is in [1/2, 1), and truncated.
+    """
     count, zeros = n_limbs + 1, 0
     while True:
         digits = np.empty(zeros + count, np.uint64)
@@ -176,7 +179,7 @@ def _move_fraction(x, shift, out, n_limbs):
 
 @jit_step()
 def _set_turns(x, key, pair, first_word, block, n_limbs):
-    """Set a register to twice the angle as a share of a full turn, folded to [0, 1/2] and truncated."""
+    """Set twice the angle in turns, folded to [0, 1/2] and truncated."""
     digits = np.empty(n_limbs + 1, np.uint64)
     _digits(key, pair, first_word, 1, block, digits)
     set_limbs(x, _RIGHT, 0, _ZERO, _ZERO)

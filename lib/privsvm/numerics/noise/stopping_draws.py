@@ -1,4 +1,4 @@
-"""Random numbers of runs with exact probabilities, from uniform words: every trial compares whole numbers."""
+"""Random numbers of runs with exact probabilities, from uniform words."""
 
 from __future__ import annotations
 

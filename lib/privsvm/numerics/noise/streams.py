@@ -39,7 +39,7 @@ def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator
 
 
 def system_stream() -> np.random.Generator:
-    """Open a stream keyed by fresh entropy of the operating system, for draws that no guarantee rests on.
+    """Open a stream of system entropy, for draws that no guarantee rests on.
 
     Those have a `privsvm.numerics.noise.noise_source.system_source`. No seed is kept.
 

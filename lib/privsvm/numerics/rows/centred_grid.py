@@ -1,4 +1,4 @@
-"""Sparse unit rows minus a vector, on the grid of unit rows: stored sparse, dense when used.
+"""Sparse unit rows minus a vector on the grid, stored sparse, dense when used.
 
 A row that was zero in most places becomes dense when a vector is subtracted. What such a place becomes depends on the
 vector and on the few numbers that the row was multiplied by. They are found once; after that a dense row costs a few
@@ -43,7 +43,7 @@ def _set_dense(data, indices, indptr, centre, factors, n_columns, out):
 
 @dataclasses.dataclass(frozen=True)
 class CentredCells:
-    """Rows that were divided by their norms after a vector was subtracted, once or more; whole numbers of 2^-20.
+    """Rows divided by their norms after a vector was subtracted, in 2^-20.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class CentredCells:
 
     @classmethod
     def of(cls, cells: Any, centre: np.ndarray) -> CentredCells:
-        """Subtract a finite vector (d,) from sparse rows of cells (n, d) and divide by norms; dense for a moment."""
+        """Subtract a finite vector (d,) from sparse cells (n, d), and normalise."""
         return cls(cells, centre, (unit_cells_and_factors(cells.toarray() / CELLS - centre)[3],), (None,))
 
     def unit(self, constant: float = 0.0) -> tuple[CentredCells, np.ndarray, np.ndarray]:
-        """Divide by norms once more, as `unit_grid.unit_cells` does: these rows as multiples of 2^-20."""
+        """Divide by norms once more, as `unit_grid.unit_cells` does, in 2^-20."""
         _, constants, norms, factors = unit_cells_and_factors(self.toarray() / CELLS, constant)
         divided = dataclasses.replace(self, factors=(*self.factors, factors), columns=(*self.columns, None))
         return divided, constants, norms

@@ -1,4 +1,4 @@
-"""Rows that are read block by block, from files or from memory, so that memory holds only a few blocks.
+"""Rows that are read block by block, from files or from memory.
 
 A source reads rows between two row numbers. `RowsByBlock` are the rows of a source after steps that map each row by
 itself, and sums over them in whole numbers. Such sums are the same bits for any size of blocks, any number of threads
@@ -116,7 +116,7 @@ def _copy_of(source: RowBlocks) -> RowBlocks:
 
 
 class ArrayBlocks(RowBlocks):
-    """Rows in memory: an array or a CSR matrix (n, d), memory-mapped arrays among them."""
+    """Rows in memory: an array, possibly memory-mapped, or a CSR matrix (n, d)."""
 
     in_memory = True
 
@@ -172,7 +172,7 @@ class NpyBlocks(RowBlocks):
 
 
 class _Buffer(threading.local):
-    """A read buffer that each thread reuses: allocating fresh memory costs as much as reading."""
+    """A read buffer that each thread reuses, since allocation is slow."""
 
     def __init__(self) -> None:
         self.held = memoryview(b"")
@@ -200,7 +200,7 @@ def _memory() -> float:
 
 
 def _past_cache(path: str, flags: int) -> int:
-    """Open a file for direct I/O: the page cache costs processor time, and does not help files larger than it."""
+    """Open a file for direct I/O, which bypasses the page cache."""
     return os.open(path, flags | getattr(os, "O_DIRECT", 0))
 
 
@@ -376,7 +376,7 @@ def as_blocks(X: Any) -> RowBlocks:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Numbers that belong to rows by their codes: ``table[codes]`` of any slice of the rows."""
+    """Numbers that belong to rows by code: ``table[codes]`` of any slice."""
 
     table: np.ndarray
     codes: np.ndarray
@@ -537,7 +537,7 @@ class RowsByBlock:
         return dataclasses.replace(self, n_threads=n_threads)
 
     def keep(self) -> RowsByBlock:
-        """Cache the results of the steps, for as many rows as fit into memory, so that they are computed once."""
+        """Cache the results of the steps, for as many rows as fit into memory."""
         if not self.source.in_memory or self.source.client is not None:
             return self
         kept: list[tuple[int, int, Any]] = []
@@ -611,7 +611,7 @@ class RowsByBlock:
             return functools.reduce(_added, pool.map(work, pieces))
 
     def _read_ahead(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
-        """Sum over a file: some threads read blocks while others work on the blocks before."""
+        """Sum over a file: threads read blocks while others work."""
         total = None
         waiting: collections.deque[Future[Any]] = collections.deque()
         with ThreadPoolExecutor(_READERS) as reader, ThreadPoolExecutor(self.n_threads) as workers:
@@ -663,7 +663,7 @@ class RowsByBlock:
 
 
 def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], none: np.ndarray) -> np.ndarray:
-    """Call a function on every block of rows and join what it returns, an array with an entry for each row.
+    """Call a function on every block of rows, and join its results.
 
     `none` is what it returns for no rows. One block is read ahead; a client's workers do all but the joining.
     """
@@ -700,7 +700,7 @@ def _sum_of_rows(rows: np.ndarray, first: int) -> np.ndarray:
 
 
 def dense_rows(rows: Any) -> np.ndarray:
-    """Return rows as an array: sparse ones, and those that are held in a form of their own."""
+    """Return rows of any kind as an array."""
     array: np.ndarray = rows if isinstance(rows, np.ndarray) else rows.toarray()
     return array
 

@@ -1,4 +1,4 @@
-"""Rows on a public grid: each row is clipped and truncated by itself, and its norm is checked in whole numbers.
+"""Rows on a public grid: clipped and truncated one by one, with checked norms.
 
 What becomes of a row depends on that row and on public numbers alone, bit for bit: the kernel goes through the numbers
 of one row in their order, without the liberties of ``fastmath`` and without BLAS, which picks another order for another
@@ -35,14 +35,14 @@ _SHRINK = 1.0 - 2.0**-30
 
 
 def grid_spacing(norm: float, bits: int = BITS) -> float:
-    """Spacing of the grid for rows of norm at most `norm`: a power of two, from public numbers alone."""
+    """Return the grid's spacing for rows of norm at most `norm`: a power of two."""
     if not 1 <= bits <= LARGEST_BITS:
         raise ValueError(f"bits={bits!r}: must lie between 1 and {LARGEST_BITS}")
     return math.ldexp(1.0, math.frexp(norm)[1] - 1 - bits)
 
 
 def squared_bound(norm: float, bits: int = BITS) -> int:
-    """Return the largest sum of squares that a row of whole numbers may have: ``floor((norm / spacing)^2)``."""
+    """Return ``floor((norm / spacing)^2)``, the largest sum of squares of a row."""
     ratio = Fraction(norm) / Fraction(grid_spacing(norm, bits))
     return math.floor(ratio * ratio)
 
@@ -92,7 +92,7 @@ def _fits(values, first, end, scale, factor, short, bound_high, bound_low, out):
 
 @jit()
 def _set_grid_rows(values, starts, ratio, norm_exponent, spacing_exponent, bound_high, bound_low, out):
-    """Set `out` to whole numbers: the images of rows whose numbers lie at ``starts[i]`` to ``starts[i + 1]``.
+    """Set `out` to images of rows, with numbers ``starts[i]..starts[i + 1]``.
 
     `ratio` is the norm over the spacing, and the norm is below ``2^norm_exponent``. The bound on the sum of squares is
     ``bound_high 2^42 + bound_low``.

@@ -1,4 +1,4 @@
-"""Products of eight rows with a few vectors, in registers: the hot loop of linear models.
+"""Products of eight rows with few vectors, in registers: linear models' hot loop.
 
 A tile of 8 rows and up to 3 vectors keeps its 24 running sums in registers and reads every number of a row once for
 all vectors. Rows are in double or in single precision; sums and vectors are in double precision.
@@ -60,7 +60,7 @@ class _Tile(VectorCode):
         return vectors[0]
 
     def blocks(self, low, high, body) -> None:
-        """Call `body` on the start of every vector of [low, high), then on the last one with what is left over.
+        """Call `body` on every vector of [low, high), then on an overlapping last one.
 
         There must be eight numbers before `high`: the last vector overlaps the one before, and its mask says which of
         its numbers are new.
@@ -210,7 +210,7 @@ def score_tiles(X, starts, W, n_vectors, n_features, z):
 
 @jit_step()
 def add_tiles(X, starts, h, n_vectors, n_features, low, high, G):
-    """Add products of eight rows with numbers to vectors: the reverse of `score_tiles`.
+    """Add products of eight rows with numbers to vectors; see `score_tiles`.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def row_norms(X: Any) -> np.ndarray:
 
 
 def squared_distances(X, Z) -> np.ndarray:
-    """Squared distances (n, m) between the rows of X (n, d) and Z (m, d), dense or CSR."""
+    """Return squared distances (n, m) of rows X (n, d) and Z (m, d)."""
     products = X @ Z.T
     products = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
     return np.maximum(squared_norms(X)[:, None] + squared_norms(Z)[None] - 2.0 * products, 0.0)

@@ -181,7 +181,7 @@ def padded_width(n_classes):
 
 
 def canonical_rows(X) -> scipy.sparse.csr_array:
-    """Return sparse rows as CSR in float64, indices ascending and no place stored twice; X stays as it is."""
+    """Return sparse rows as canonical float64 CSR; X does not change."""
     X = scipy.sparse.csr_array(X, dtype=np.float64)
     if not X.has_canonical_format:
         X = X.copy()
@@ -190,7 +190,7 @@ def canonical_rows(X) -> scipy.sparse.csr_array:
 
 
 def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
-    """Weights of zero (d, c and what pads them), every vector in one line of the cache."""
+    """Return zero weights (d, padded c), each vector in one cache line."""
     padded = padded_width(n_classes)
     memory = np.zeros(n_features * padded + WIDTH)
     start = -(memory.ctypes.data // memory.itemsize) % WIDTH
@@ -221,7 +221,7 @@ def score_rows(data, indices, indptr, weights, scores):
 
 @jit()
 def sum_rows(data, indices, indptr, alpha, weights):
-    """Set weights (d, padded) to the sum over rows of their numbers `alpha` (n, c) times the row."""
+    """Set weights (d, padded) to the sum of rows times `alpha` (n, c)."""
     padded = weights.shape[1]
     numbers, lanes = weights.reshape(-1), np.zeros(padded)
     numbers[:] = 0.0
@@ -262,7 +262,7 @@ def score_entries(data, indices, first, end, weights, n_vectors, lanes, z, row):
 
 @jit_step()
 def add_entries(data, indices, first, end, h, n_vectors, high, lanes, G, row):
-    """Add products of one of eight CSR rows with numbers to vectors: the reverse of `score_entries`.
+    """Add products of one of eight CSR rows to vectors; see `score_entries`.
 
     Parameters
     ----------

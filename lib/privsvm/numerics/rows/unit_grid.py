@@ -1,4 +1,4 @@
-"""Unit rows in whole numbers: each row is divided by its norm and truncated by itself, its norm checked exactly.
+"""Unit rows in whole numbers, each normalised by itself, with exact norms.
 
 What becomes of a row depends on that row alone, bit for bit: the kernel goes through its numbers in their order. A
 number that is zero changes no bit, so that dense and CSR rows have the same images.
@@ -31,7 +31,7 @@ _SIDE_BY_SIDE = 4
 
 @jit_step()
 def _powers(bits, constant):
-    """Powers of two that bring the largest number of a row to 1/2 to 1, and their exponent; zeros for no such row.
+    """Return powers of two that scale a row to 1/2..1, and their exponent.
 
     It takes two of them, since subnormal numbers need more than 2^1023. Without their signs, numbers are in the order
     of their bits; those that are not finite are above all.
@@ -57,7 +57,7 @@ def _square(value, once, again):
 
 @jit_step()
 def _add_squares(values, starts, first, n_rows, once, again, totals):
-    """Add the squares of up to four rows from row `first` on to totals, each row's in their order.
+    """Add squares of up to four rows from `first` on to totals, in order.
 
     Four sums side by side take little longer than one, as each addition waits for the one before.
     """
@@ -105,7 +105,7 @@ def _set_row(values, constant, factors, cells):
 
 @jit()
 def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
-    """Set cells, those of the constant feature, norms and factors of rows ``values[starts[i]:starts[i + 1]]``."""
+    """Set cells, constants, norms and factors of rows from ``starts``."""
     bits = values.view(np.int64)
     once, again, totals = np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE)
     exponents = np.empty(_SIDE_BY_SIDE, np.int64)
@@ -132,7 +132,7 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
 
 
 def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Divide rows by their norms and truncate them toward zero to whole numbers of 2^-20.
+    """Divide rows by their norms and truncate them to multiples of 2^-20.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarr
 
 
 def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """Return what `unit_cells` does, and the three numbers (n, 3) that each row is multiplied by, one after the other.
+    """Return `unit_cells`, and the three factors (n, 3) of each row.
 
     They are 0 for rows that become rows of zeros.
     """

@@ -46,7 +46,7 @@ def check_sparse(X: Any) -> None:
 
 
 def _check_compressed(X: Any, outer: int, inner: int) -> None:
-    """Check the three arrays of a CSR, CSC or BSR matrix with so many compressed and other places."""
+    """Check the three arrays of a CSR, CSC or BSR matrix."""
     ends, indices = np.asarray(X.indptr), np.asarray(X.indices)
     if ends.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
         raise ValueError("X: the index arrays of the sparse matrix are not whole numbers; build the matrix again")

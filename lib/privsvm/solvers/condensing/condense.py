@@ -1,4 +1,4 @@
-"""Condensed information: the greedy triples of CI-SVM, exactly and without the matrix of similarities.
+"""The greedy triples of CI-SVM, exactly and without a matrix of similarities.
 
 The paper's procedure repeatedly takes the most similar pair of the remaining rows, then the row most similar to both.
 Implemented literally, that is a search through a matrix of n^2 numbers for each of n / 3 triples. Here every row has a
@@ -107,7 +107,7 @@ def _hash_rows(indptr, indices, bits, hashes):
 
 @jit()
 def _tell_apart(indptr, indices, bits, first):
-    """Make a row its own first copy if it differs from the assigned one: a hash collision."""
+    """Make a row its own first copy if it differs from the assigned one."""
     for i in range(first.shape[0]):
         length = indptr[i + 1] - indptr[i]
         same = length == indptr[first[i] + 1] - indptr[first[i]]
@@ -148,7 +148,7 @@ def _find_copies(unit_rows) -> tuple[np.ndarray, np.ndarray, Copies]:
 
 
 def feature_weights(X) -> np.ndarray:
-    """Weights of the features: their coefficients of variation, divided by the sum of all.
+    """Compute the features' weights: coefficients of variation over their sum.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def feature_weights(X) -> np.ndarray:
 
 @jit()
 def _sums_of_powers(indptr, indices, data, unit, centre, power):
-    """Sum the numbers of each feature that are not 0, or their squares, in the order of the rows."""
+    """Sum each feature's nonzero numbers, or their squares, in the order of the rows."""
     total = np.zeros(unit.shape[0])
     for i in range(indptr.shape[0] - 1):
         for entry in range(indptr[i], indptr[i + 1]):
@@ -221,7 +221,7 @@ def weighted_unit_rows(X, weights: np.ndarray) -> Any:
 
 @jit()
 def _scale_rows(indptr, data):
-    """Divide rows by their norm, the largest entry first, so that no square over- or underflows."""
+    """Divide rows by their norm without overflow or underflow."""
     for i in range(indptr.shape[0] - 1):
         largest, square = 0.0, 0.0
         for position in range(indptr[i], indptr[i + 1]):
@@ -235,7 +235,7 @@ def _scale_rows(indptr, data):
 
 
 def _sorted_rows(X) -> Any:
-    """Copy rows to CSR, in the order of the features and without stored zeros, so that sums do not depend on either."""
+    """Copy rows to canonical CSR, so that sums do not depend on the storage."""
     rows = scipy.sparse.csr_array(X, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -448,7 +448,7 @@ def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.nd
 
 
 def warm_up() -> None:
-    """Compile what this module runs, also for rows of nearly one direction, which need double precision."""
+    """Compile what this module runs, also for double precision."""
     X = np.eye(4) + 0.5
     rows = weighted_unit_rows(X, feature_weights(X))
     for engine in ("auto", *ENGINES):

@@ -1,4 +1,4 @@
-"""Exact lists of the rows most similar to a row, by a k-d tree that rows can be removed from.
+"""Exact lists of similar rows by a k-d tree that rows can be removed from.
 
 Similarities have the bits of `privsvm.solvers.condensing.similar_rows`. Eight rows of a leaf are compared together.
 """
@@ -139,7 +139,7 @@ def _set_box(U, order, start, stop, low, high):
 
 @jit_step()
 def _split_at_median(U, order, start, stop, feature):
-    """Reorder ``order[start:stop]`` so that no row of the first half has a larger value than one of the second."""
+    """Reorder ``order[start:stop]`` so that the first half has the smaller values."""
     middle = (start + stop) // 2
     low, high = start, stop - 1
     while low < high:
@@ -225,7 +225,7 @@ def plant(U: np.ndarray, empty: np.ndarray) -> tuple[Tree, RowPositions]:
 
 @jit_step()
 def _reach(tree, node, q, square, norm):
-    """Units of similarity that a unit row in the node's box may have with ``norm * q`` at most; q of norm 1."""
+    """Bound the similarity of ``norm * q`` with unit rows in a node's box; q has norm 1."""
     distance = _square_distance(tree.low, tree.high, node, q, q.shape[0])
     # Round-off of the rows' norms and of the sums is below a few units for each feature.
     reach = np.int64(math.ceil(0.5 * norm * (square + 1.0 - distance) * SCALE)) + 64 + 8 * q.shape[0]
@@ -264,7 +264,7 @@ def _dot(first, second):
 
 @jit_step()
 def _least(similarity):
-    """Return a product below which no similarity, a whole number of units, reaches `similarity`."""
+    """Return a product below which no similarity reaches `similarity` units."""
     return (similarity - 0.5) / SCALE
 
 
@@ -374,7 +374,7 @@ def tree_lists(tree, copies, empty, start, stop, all_sims, all_rows, counts):
 
 @jit()
 def rows_met(tree, copies, sample, sims, rows):
-    """Return the mean number of boxes and rows that the searches for a sample of the tree's rows visit."""
+    """Return the mean number of boxes and rows that searches for a sample visit."""
     stack, reaches = np.empty(_DEPTH, np.int64), np.empty(_DEPTH, np.int64)
     total = 0
     for position in sample:

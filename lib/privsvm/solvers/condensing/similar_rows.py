@@ -61,7 +61,7 @@ class SparseRows(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Candidates of each row: the largest products so far, their columns, their number, and a bound for others."""
+    """Candidates of each row: largest products, their columns, number and bound."""
 
     products: np.ndarray
     columns: np.ndarray
@@ -71,7 +71,7 @@ class Candidates(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Rows near each distinct row, with bounds on their similarity and on that of all others.
+    """Rows near each distinct row, with bounds on their and others' similarity.
 
     There are enough of them to identify a third row. Exact similarities are computed for rows in the list only.
     """
@@ -110,7 +110,7 @@ def similarity(rows_of, a, b):
 
 @jit_step()
 def insert_copies(sims, rows, count, value, copies, distinct, left_out):
-    """Insert a row's copies, except one, into a list ordered by similarity and number; return its new length."""
+    """Insert a row's copies, except one, into a sorted list; return its length."""
     length = rows.shape[0]
     for position in range(copies.head[distinct], copies.tail[distinct]):
         row = copies.members[position]
@@ -173,7 +173,7 @@ def _similarity_with(rows_of, dense, j):
 
 @jit_step()
 def _four_similarities(rows_of, one, columns, others, out):
-    """Set `similarity` of a dense row with four rows without zeros: four sums at a time hide latency."""
+    """Set `similarity` of a dense row with four rows without zeros, side by side."""
     n_features, indptr, _, data = rows_of
     a, b, c, d = others[columns[0]], others[columns[1]], others[columns[2]], others[columns[3]]
     first, second = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
@@ -275,7 +275,7 @@ def _keep(candidates, i, value, j, wanted, apart):
 
 @jit()
 def meet(products, first, second, wanted, apart, candidates):
-    """Keep the largest products of the rows from `first` on with those from `second` on, as candidates of both.
+    """Add the largest products of two blocks of rows to the candidates of both.
 
     Where `first` is `second`, these are products of rows with themselves. For `wanted` and `apart` see `block_lists`.
     """
@@ -341,7 +341,7 @@ def candidate_lists(start, stop, apart, error, candidates, others, rows_of, copi
 
 @jit()
 def block_lists(products, listed, others, error, rows_of, copies, all_sims, all_rows, counts):
-    """Make lists from approximate products of the distinct rows `listed` with `others`; similarities are exact.
+    """Make the lists of the distinct rows `listed` from approximate products.
 
     A product is off by `error` at most. Only rows whose product comes near to those of the list's last are candidates,
     for which the similarity is computed. Returns the number of candidates beyond those that any list needs.
@@ -410,7 +410,7 @@ def _product(rows_of, i, dense):
 
 @jit_step()
 def _least_product(rows_of, value):
-    """Return what the product with a row, or with the sum of two, is at least if similarities reach `found` units.
+    """Bound from below the product of rows whose similarity reaches `value` units.
 
     The product of rows of norm 1 is off by half of d 2^-52 at most, that with a sum by twice that, and similarities are
     rounded to units of 2^-46.
@@ -430,7 +430,7 @@ def similarity_from(rows_of, a, b, least):
 
 @jit_step()
 def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
-    """Find the rows most similar to the first copy of i, best first, among all that remain; return their number."""
+    """List the remaining rows most similar to the first copy of i; return their number."""
     left_out = copies.members[copies.head[i]]
     _add(rows_of, i, dense)
     count, least = 0, _least_product(rows_of, UNKNOWN)
@@ -446,7 +446,7 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
 
 @jit_step()
 def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, best, third):
-    """Find the row most similar to both a and b among all that remain, starting from `third`, which may be -1."""
+    """Find the remaining row most similar to both a and b, or return `third`."""
     _add(rows_of, a, dense)
     _add(rows_of, b, dense)
     least = _least_product(rows_of, best)

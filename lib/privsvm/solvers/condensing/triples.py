@@ -1,4 +1,4 @@
-"""The greedy loop of condensed information: the most similar pair of rows, then the row most similar to both.
+"""The greedy loop of condensed information: the best pair, then the best third.
 
 Every row has a list of the rows most similar to it, and a heap holds the best pair of each row. Rows are only ever
 removed. So the first remaining row of a list is the most similar one, until the list is exhausted and made again. The
@@ -30,7 +30,7 @@ __all__ = ["Lists", "Search", "form_triples"]
 
 
 class Lists(NamedTuple):
-    """Rows most similar to each distinct row: similarities, numbers, and lengths of the lists."""
+    """Rows most similar to each distinct row: similarities, numbers, lengths."""
 
     sims: np.ndarray
     rows: np.ndarray
@@ -103,7 +103,7 @@ _SIZE, _N_REMAINING, _N_DISTINCT, _SMALLEST, _MADE, _N_LEFT, _N_SCANNED = range(
 
 @jit_step()
 def _sift_down(state, position):
-    """Restore the heap below a position: the most similar first, and among equals the smallest row number."""
+    """Restore the heap below a position: by similarity, then by row number."""
     keys, fronts, heap, size = state.keys, state.fronts, state.heap, state.counters[_SIZE]
     i = heap[position]
     while True:
@@ -133,7 +133,7 @@ def _is_empty(rows_of, i):
 
 @jit_step()
 def _bound(lists, i):
-    """Bound the similarity of rows outside a list: a list that is not full has all rows."""
+    """Bound the similarity of rows outside a list; one that is not full has all rows."""
     length = lists.rows.shape[1]
     return lists.sims[i, length - 1] if lists.counts[i] == length else UNKNOWN
 
@@ -231,7 +231,7 @@ def _bound_beyond(near, state, i):
 
 @jit_step()
 def _near_third(rows_of, copies, near, state, a, b, third, best):
-    """Return the row most similar to both a and b among `third` and those near either, and that sum."""
+    """Return the best third row among `third` and those near a or b, and its sum."""
     place_of = state.place_of
     for position in range(near.counts[b]):
         place_of[near.rows[b, position]] = position

@@ -1,4 +1,4 @@
-"""Random features whose dot products approximate the Gaussian kernel ``exp(-gamma |x - z|^2)``; by NumPy alone."""
+"""Random Fourier features, which approximate the Gaussian kernel; by NumPy alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["fourier_features", "fourier_frequencies"]
 
 
 def fourier_frequencies(n_features: int, n_components: int, gamma: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw frequencies from the Gaussian kernel's spectrum, ``N(0, 2 gamma)`` in every coordinate.
+    """Draw frequencies from the Gaussian kernel's spectrum, ``N(0, 2 gamma)``.
 
     Parameters
     ----------
@@ -29,7 +29,9 @@ def fourier_frequencies(n_features: int, n_components: int, gamma: float, rng: n
 
 
 def fourier_features(X, frequencies: np.ndarray) -> np.ndarray:
-    """Compute random Fourier features (Rahimi and Recht 2007; Rubinstein et al. 2012, Algorithm 2).
+    """Compute random Fourier features (Rahimi and Recht 2007).
+
+    See also Rubinstein et al. (2012), Algorithm 2.
 
     Parameters
     ----------

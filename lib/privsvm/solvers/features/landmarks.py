@@ -1,4 +1,4 @@
-"""Features from landmarks, whose dot products approximate the Gaussian kernel ``exp(-gamma |x - z|^2)``."""
+"""Nystrom features from landmarks, which approximate the Gaussian kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RIDGE = 1e-8
 
 
 def landmark_map(landmarks: np.ndarray, gamma: float) -> np.ndarray:
-    """Compute the inverse square root of the kernel matrix of landmarks, ``(K_zz + ridge I)^{-1/2}``.
+    """Compute the landmarks' inverse root ``(K_zz + ridge I)^{-1/2}``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Features for training whose bits depend on their own row and on public numbers alone.
+"""Features for training that depend on their row and public numbers, bit for bit.
 
 A matrix product by BLAS lacks this property: with one row less it may use another kernel, and the bits of all other
 rows change. Here the sums of a row run over its own numbers, in their order, and are vectorised over the features.
@@ -45,7 +45,7 @@ def _set_fourier(values, columns, starts, sparse, frequencies, scale, out):
 
 @jit()
 def _set_landmark(values, columns, starts, sparse, doubled, squared_norms, exponent, inverse_root, shortest, out):
-    """Set `out` (n, m) to kernel values times the inverse root, divided by their norm or by `shortest`."""
+    """Set `out` (n, m) to kernel values times the inverse root, normalised."""
     n_landmarks = squared_norms.shape[0]
     kernel = np.empty(n_landmarks)
     for i in range(starts.shape[0] - 1):
@@ -79,7 +79,7 @@ def _set_landmark(values, columns, starts, sparse, doubled, squared_norms, expon
 
 
 def _numbers(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Numbers of all rows, their columns (of CSR rows only), where each row begins, and whether there are columns."""
+    """Return the rows' numbers, columns (CSR only) and starts, and whether CSR."""
     if scipy.sparse.issparse(X):
         return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64), True
     starts = np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
@@ -87,7 +87,7 @@ def _numbers(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
 
 
 def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Compute random Fourier features; see `privsvm.solvers.features.fourier.fourier_features`.
+    """Compute random Fourier features; see `fourier.fourier_features`.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
 def landmark_row_features(
     X: Any, landmarks: np.ndarray, gamma: float, inverse_root: np.ndarray, shortest: float = 0.0
 ) -> np.ndarray:
-    """Compute Nystrom features on public landmarks; see `privsvm.solvers.features.landmarks.landmark_features`.
+    """Compute Nystrom features; see `landmarks.landmark_features`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The sum of clipped row gradients of linear models, exact in whole numbers: losses, clipping, regularisers, compiled.
+"""The exact sum of clipped row gradients of linear models, in whole numbers.
 
 A row is a unit row in whole numbers of 2^-20 (`privsvm.numerics.rows.unit_grid`), its clipped slopes are whole numbers
 of ``max_grad_norm 2^-18``, and its gradient is their product: whole numbers below 2^39. In float64, sums of 2^14 of
@@ -116,7 +116,7 @@ class Objective(NamedTuple):
 
 
 class View(NamedTuple):
-    """Public numbers that go with rounded weights: what one of a score is, and the inside regulariser's size."""
+    """Public numbers of rounded weights: unit of a score, size of the regulariser."""
 
     # Unit of a score for a row of norm 1: a rounded weight times 2^20.
     score: float
@@ -129,7 +129,7 @@ class View(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Slopes, regulariser's parts, constants and positions of the blocks between two meetings of a team, twice."""
+    """Results of the blocks between two barriers of a team, double-buffered."""
 
     slopes: np.ndarray
     shares: np.ndarray
@@ -138,7 +138,7 @@ class Blocks(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work space of one thread for one block: by vector (z, scores), by row, and by vector for one row (lanes)."""
+    """Work space of one thread for one block."""
 
     z: np.ndarray
     scores: np.ndarray
@@ -309,7 +309,7 @@ def _inside_norm(r, scratch, constants, intercept, objective, view, slope_norm, 
 
 @jit_step(forceinline=True)
 def _clip_slopes(scratch, constants, intercept, objective, view, shares, h):
-    """Turn the slopes h of eight rows into whole numbers, such that no row's gradient is longer than the bound.
+    """Turn slopes of eight rows into whole numbers whose gradients keep to the bound.
 
     Sets `shares` to the whole numbers that the regulariser inside is multiplied by. `scratch.sizes` are what a slope of
     1 is in whole numbers.
@@ -392,7 +392,7 @@ def _round_all(source, scale, target):
 
 @jit()
 def round_weights(weights, layout, scale, sparse, reduced, first, end, out):
-    """Set the vectors, or for CSR rows features, [first, end) of `out` to rounded weights, and all intercepts.
+    """Set vectors (CSR rows: features) [first, end) of `out` to rounded weights.
 
     For a loss that depends on differences alone, dense rows get the vectors' differences to the last one.
     """
@@ -422,7 +422,7 @@ def _weight(weight, rounds, scale):
 
 @jit_step()
 def _set_regulariser(weights, rounds, scale, layout, objective, low, high, out):
-    """Set `out` to the regulariser's gradient by the weights of features [low, high), rounded first or not."""
+    """Set `out` to the regulariser's gradient for features [low, high)."""
     n_vectors, n_features, _, feature_stride = layout
     by_margin, by_size = 2.0 * objective.margin_weight, 2.0 * objective.ridge
     if feature_stride == 1:
@@ -454,7 +454,7 @@ def _set_regulariser(weights, rounds, scale, layout, objective, low, high, out):
 
 @jit()
 def set_regulariser(weights, layout, objective, low, high, out):
-    """Set `out` to the regulariser's gradient by the weights of features [low, high), and by the intercepts."""
+    """Set the regulariser's gradient for features [low, high) and intercepts."""
     if objective.margin_weight == 0.0 and layout.feature_stride == 1:
         # Overflow: for larger weights, the sums below may be NaN.
         for k in range(layout.n_vectors):
@@ -518,7 +518,7 @@ def is_reduced(rows, objective):
 
 @jit_step(forceinline=True)
 def _gather_block(rows, batch, upcoming, n_features, scratch, constants, starts):
-    """Look up labels, norms and positions of the first eight rows of `batch`, and positions of `upcoming` rows."""
+    """Look up labels, norms and positions of eight rows, and of `upcoming` ones."""
     stride = 1 if rows.sparse else n_features
     n_rows = min(ROWS, batch.shape[0])
     for r in range(ROWS):
@@ -534,7 +534,7 @@ def _gather_block(rows, batch, upcoming, n_features, scratch, constants, starts)
 
 @njit(inline="always")
 def _block_slopes(rows, batch, upcoming, worked, layout, objective, view, scratch, starts, h, shares, constants):
-    """Set `h` to the clipped slopes of the first eight rows of `batch`, `shares` to the regulariser's parts.
+    """Set `h` to the clipped slopes of eight rows, and `shares` for the regulariser.
 
     Sets `constants` to the constant features, and `starts` to the positions of those rows and of the first eight of
     `upcoming`: for dense rows where their numbers begin, for CSR rows their row numbers.
@@ -591,7 +591,7 @@ def _first_not_below(values, start, end, bound):
 
 @njit(inline="always")
 def _add_block(rows, n_rows, layout, objective, lanes, starts, h, low, high, out):
-    """Add the gradients of up to eight rows, by the weights of features [low, high), to `out`."""
+    """Add gradients of up to eight rows, for features [low, high), to `out`."""
     n_vectors, n_features, _, _ = layout
     if not rows.sparse:
         n_worked = n_vectors - 1 if is_reduced(rows, objective) else n_vectors
@@ -619,7 +619,7 @@ def _move_range(out, totals, low, high):
 
 @jit_step()
 def _move_sums(layout, features, out, totals):
-    """Move the sums by the weights of features [low, high), and by the intercepts, to the totals."""
+    """Move the sums for a range of features, and for intercepts, to the totals."""
     n_vectors, n_features, _, feature_stride = layout
     if feature_stride == 1:
         for k in range(n_vectors):
@@ -635,7 +635,7 @@ def add_batch(
     member, team, rows, batch, upcoming, worked, layout, objective, view, scratch, blocks, features, out, total_share,
     totals,
 ):  # fmt: skip
-    """Add the clipped gradients of the rows `batch`, for the weights of a range of features, to `totals`.
+    """Add the clipped gradients of a batch, for a range of features, to the totals.
 
     All members of a team compute the slopes together. Member 0 adds what belongs to the intercepts. The rows
     `upcoming` are fetched into the cache meanwhile.
@@ -716,7 +716,7 @@ def add_batch(
 
 @jit()
 def finish_sum(rows, layout, objective, features, total_share, view, regulariser, totals):
-    """Add the last vector's gradient, and the regulariser inside, to a range of the totals."""
+    """Add the last vector's gradient, and the regulariser inside, to the totals."""
     n_vectors, n_features, vector_stride, feature_stride = layout
     if is_reduced(rows, objective):
         last = totals[(n_vectors - 1) * n_features + features[0] : (n_vectors - 1) * n_features + features[1]]

@@ -1,4 +1,4 @@
-"""Full-batch descent on noisy sums of clipped gradients of the Huber hinge, exact in whole numbers, by BLAS.
+"""Full-batch descent on noisy sums of clipped gradients of the Huber hinge.
 
 Rows are unit rows in whole numbers of 2^-20 (`privsvm.numerics.rows.unit_grid`), weights are rounded to whole numbers
 of norm below 2^32, and slopes to whole numbers of 2^-18. So every product and every partial sum of a matrix product is
@@ -97,7 +97,7 @@ def step_lengths(descent: HuberDescent) -> np.ndarray:
 
 
 def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights as whole numbers, all together of a norm below 2^32, and what one of them is."""
+    """Round weights to whole numbers of total norm below 2^32; return them and the unit."""
     numbers = weights.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
         norm = math.sqrt(numbers.dot(numbers))
@@ -109,7 +109,7 @@ def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def exact_product(cells: Any, matrix: np.ndarray) -> Any:
-    """Rows of whole numbers, of norm at most 2^20, times a matrix that is rounded so that the product is exact.
+    """Multiply whole rows of norm at most 2^20 with a matrix rounded to be exact.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def condition_of_product(matrix: np.ndarray) -> float:
 
 
 def _slope_bits(n_classes: int) -> int:
-    """Bits of a slope before clipping: sums over the classes of their squares are exact."""
+    """Return the bits of a slope whose squares have exact sums over the classes."""
     return min(_SLOPE_BITS, 26 - math.ceil(math.log2(n_classes)))
 
 
@@ -233,7 +233,7 @@ def _sum_of_blocks(row_blocks: list[_RowBlock], n_classes: int, weights: np.ndar
 def gradient_cells(
     cells: Any, codes: np.ndarray, n_classes: int, class_weights: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Sum of the clipped gradients of all rows, before it is rounded and noise is added.
+    """Sum the clipped gradients of all rows, before rounding and noise.
 
     Parameters
     ----------

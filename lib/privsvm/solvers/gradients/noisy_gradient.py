@@ -1,4 +1,4 @@
-"""Linear models for several classes by noisy steps along the sum of clipped row gradients.
+"""Multi-class linear models by noisy steps along sums of clipped gradients.
 
 Every loss here depends on a row x through the scores ``z = W x + s b`` only (s is the constant feature's value), so
 the gradient of one row is the product ``h (x, s)'`` of its slopes h (c,) and the row. Its norm is the product of two
@@ -282,7 +282,7 @@ def learning_rates(steps: GradientSteps) -> np.ndarray:
 
 
 def _rounding_shift(steps: GradientSteps, size: int) -> int:
-    """Choose the noise's grid for sums of `size` numbers: it is wider than that of the sums by this power of two."""
+    """Choose the noise's grid for `size` numbers: 2^shift units of the sums."""
     if steps.noise_scale == 0.0:
         return 0
     shift = max(0, PRODUCT_BITS - _GRID_BITS - math.ceil(math.log2(size) / 2.0))
@@ -293,7 +293,7 @@ def _rounding_shift(steps: GradientSteps, size: int) -> int:
 
 
 def _clipping_share(steps: GradientSteps, n_vectors: int, n_features: int) -> Fraction:
-    """Share of the bound that is left for clipped slopes, so that the whole of what a row changes keeps to it."""
+    """Return the share of the bound for clipped slopes, within a row's sensitivity."""
     size = n_vectors * (n_features + int(steps.fit_intercept))
     # The root, rounded up.
     root = math.isqrt(max(size - 1, 0)) + 1
@@ -316,7 +316,7 @@ def _is_inside(steps: GradientSteps) -> bool:
 
 @lru_cache(maxsize=_KEPT_SETTINGS)
 def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objective:
-    """Convert the settings of the objective to the types that the compiled loops expect."""
+    """Convert the objective's settings to the types of the compiled loops."""
     inside = _is_inside(steps)
     longest = 2**SLOPE_BITS * _clipping_share(steps, n_vectors, n_features)
     return Objective(
@@ -441,7 +441,7 @@ def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
 
 
 def dense_unit_cells(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute `privsvm.numerics.rows.unit_grid.unit_cells` of dense rows, in the precision that the loops read."""
+    """Compute `unit_cells` of dense rows, in the precision of the compiled loops."""
     n_rows, n_features = X.shape
     cells, constants, norms = np.empty(X.shape, dtype=DENSE), np.empty(n_rows), np.empty(n_rows)
     n_block_rows = max(1, _PREPARED_TOGETHER // max(n_features, 1))
@@ -495,7 +495,7 @@ def _check(X, codes, n_classes: int, steps: GradientSteps) -> None:
 def clipped_gradient_sum(
     X, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of the clipped gradients of all rows, computed as the training loop does before it rounds and adds noise.
+    """Sum the clipped gradients of all rows, before rounding and noise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The compiled loop of noisy gradient steps, which a team of threads runs together.
+"""The compiled loop of noisy gradient steps, run by a team of threads.
 
 Every member of the team draws a part of the rows. It computes slopes for some of those that all have drawn, adds up
 gradients for its part of the features, and updates its part of the model. Sums and noise are whole numbers until both
@@ -53,7 +53,7 @@ class Schedule(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How rows are drawn: each row has a random word, and is drawn if that is at most `last`."""
+    """Poisson sampling: a row is drawn if its random word is at most `last`."""
 
     # ChaCha20 key, 8 uint32.
     key: np.ndarray
@@ -67,7 +67,7 @@ class Sampling(NamedTuple):
 
 
 class DrawnRows(NamedTuple):
-    """Rows that the threads of a team have drawn, for two steps: each thread draws a range of the rows."""
+    """Rows that the threads of a team have drawn, each from its range, for two steps."""
 
     # Row numbers (2, n_rows); those of a member begin at its first row, and count from there.
     rows: np.ndarray
@@ -160,7 +160,7 @@ def _record_rows(tape, step, n_rows, count, batch):
 
 @jit_step()
 def _record_sums(tape, step, low, totals, half, shift, numbers):
-    """Record sums and noisy sums of a step from number `low` on, or replay the latter by changing the noise."""
+    """Record sums and noisy sums from number `low` on, or replay the latter."""
     for i in range(totals.shape[0]):
         exact = (totals[i] + half) >> shift
         tape.sums[step, low + i] = exact
@@ -192,7 +192,7 @@ def _update(t, rate, gradient, weights, first, second, optimizer):
 
 @jit_step()
 def _take_step(t, schedule, optimizer, low, high, noise, first_number, memory, average, tape, step):
-    """Turn the sum of gradients into the step's direction and take it, for the numbers [low, high) of the model.
+    """Take a step along the sum of gradients, for the numbers [low, high) of the model.
 
     Random number `first_number` belongs to the model's first number. The sum is cleared for the next step. The tape
     records this as step `step`.
@@ -336,7 +336,7 @@ def run_steps(
     member, meetings, feature_bounds, rows, layout, objective, schedule, optimizer, record_every, sampling, drawn,
     noise, models, memory, blocks, scratch, own_gradient, history, tape,
 ):  # fmt: skip
-    """Run all steps for every model of `models` (n_runs, size), one run after the other.
+    """Run all steps for every model of `models` (n_runs, size), run by run.
 
     Parameters
     ----------

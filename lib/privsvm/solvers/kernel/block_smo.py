@@ -1,4 +1,4 @@
-"""The C-SVC dual by sequential minimal optimisation in two levels: the fast solver.
+"""The C-SVC dual by sequential minimal optimisation in two levels.
 
 The outer level picks a working set of some hundred to some thousand variables, whose kernel matrix fits the cache; the
 inner level solves it by LIBSVM's second order pairs, and one pass over the rows updates their values. The warm start is
@@ -100,7 +100,7 @@ def _move_values(values, row_i, row_j, step, up, low):
 
 @jit_step(fastmath=FAST_MATH, forceinline=True)
 def _largest_gain(values, row_i, low, diagonal, value_i, diagonal_i, tau):
-    """Return the largest second order gain of a pair with i: ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
+    """Return the largest gain ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``."""
     zero = values.dtype.type(0)
     two = values.dtype.type(2)
     largest = values.dtype.type(-1)
@@ -177,7 +177,7 @@ def _solve_working_set(gram, diagonal, beta, lower, upper, values, tolerance, ma
 
 @jit()
 def _candidates(values, beta, lower, upper, m, M):
-    """Return the indices of the free variables, and of others that violate optimality by going up, and down."""
+    """Return indices of free variables, and of violating ones by direction."""
     n = values.shape[0]
     free, upwards, downwards = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     n_free, n_up, n_down = 0, 0, 0
@@ -197,7 +197,7 @@ def _candidates(values, beta, lower, upper, m, M):
 
 @jit()
 def _in_play(values, beta, lower, upper, m, M):
-    """Return the indices of the variables that could still form a violating pair: LIBSVM's shrinking rule."""
+    """Return the variables that may still form a violating pair, by LIBSVM's rule."""
     n = values.shape[0]
     kept = np.empty(n, np.int64)
     count = 0
@@ -227,7 +227,7 @@ class _Problem:
         return _Problem(rows, lower, upper, beta, values, RowStore(rows, 0))
 
     def extremes(self) -> tuple[float, float]:
-        """Return m, the largest value that may go up, and M, the smallest that may go down."""
+        """Return m, the largest value that may go up, and M, the smallest to go down."""
         return extremes(self.values, self.beta, self.lower, self.upper)
 
 
@@ -365,7 +365,7 @@ def _top(index: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
 def _furthest(
     values: np.ndarray, free: np.ndarray, upwards: np.ndarray, downwards: np.ndarray, size: int
 ) -> np.ndarray:
-    """Return `size` variables: those whose values are highest and may go up, and lowest and may go down.
+    """Return the `size` variables of highest and lowest values that may move.
 
     The middle is the free variables' median: most of them have nearly one value, from which few are far.
     """
@@ -377,7 +377,7 @@ def _furthest(
 
 
 def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Apply to the rows that were set aside the changes that they missed, and empty the list."""
+    """Apply missed changes to the rows that were set aside, and empty the list."""
     for rows, beta in aside:
         moved = np.flatnonzero(problem.beta != beta)
         values = problem.values[rows]
@@ -388,7 +388,7 @@ def _bring_back(problem: _Problem, aside: list[tuple[np.ndarray, np.ndarray]]) -
 
 
 def _samples(y: np.ndarray, small: int) -> list[np.ndarray]:
-    """Draw nested samples of the rows, smallest first, each with the classes in proportion; the last is all rows."""
+    """Draw nested stratified samples of the rows, smallest first; the last is all."""
     order = seeded_stream(0, "block_smo", "samples")
     by_class = [order.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
     samples = [np.arange(y.size)]
@@ -403,7 +403,7 @@ def _samples(y: np.ndarray, small: int) -> list[np.ndarray]:
 
 
 def _class_scale(y: np.ndarray, sample: np.ndarray) -> np.ndarray:
-    """Return the factors by which the bounds of a sample's rows are raised, (n_sample,)."""
+    """Return the factors that raise the bounds of a sample's rows, (n_sample,)."""
     scale = np.empty(sample.size)
     for label in (-1.0, 1.0):
         mask = y[sample] == label
@@ -529,7 +529,7 @@ def solve_prepared(
 
 
 def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
-    """Raise ValueError for starting variables that the pairs' steps could not keep feasible."""
+    """Raise ValueError for an infeasible warm start."""
     if start.shape != y.shape:
         raise ValueError(f"start has shape {start.shape}: must be {y.shape}, one variable for each row")
     if not ((start >= 0).all() and (start <= upper).all()):
@@ -541,7 +541,7 @@ def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
 
 
 def single_is_enough(rows: KernelRows, n_rows: int, largest_upper: float, tol: float) -> bool:
-    """Tell whether float32 products change the values of `n_rows` rows by a small share of the tolerance only.
+    """Tell whether float32 products change values by little of the tolerance.
 
     Errors of kernel values add up like a random walk over the rows, in steps of C (measured: 2 % of this bound); all
     errors of one long row have the same sign.
@@ -561,7 +561,7 @@ def _refresh(problem: _Problem, y: np.ndarray) -> None:
 
 
 def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser) -> None:
-    """Solve growing samples, and fill in the variables of all rows from the largest one's solution."""
+    """Fill in all variables from solutions of growing samples."""
     samples = _samples(y, optimiser.small)
     if len(samples) == 1:
         return
@@ -592,7 +592,7 @@ def _start_from_samples(problem: _Problem, y: np.ndarray, optimiser: _Optimiser)
 
 
 def warm_up() -> None:
-    """Compile the inner level in single precision and in double, and the choice of sets."""
+    """Compile both precisions of the inner level, and the choice of sets."""
     for tol in (1e-3, 0.1 * _SINGLE_TOLERANCE):
         X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
         solve_block_smo(X, y, np.ones(2), Kernel("linear"), SolverOptions(tol=tol))

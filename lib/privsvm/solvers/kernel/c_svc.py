@@ -72,7 +72,7 @@ class CSVCSolution:
 
 
 def _sides(alpha: np.ndarray, y: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return masks of the variables that may move up, and down, in the direction of their label."""
+    """Return masks of the variables that may move up, and down, by their label."""
     below, above = alpha < upper, alpha > 0
     positive = y > 0
     return np.where(positive, below, above), np.where(positive, above, below)
@@ -89,7 +89,7 @@ def optimality_gap(alpha: np.ndarray, gradient: np.ndarray, y: np.ndarray, upper
 
 
 def rho_from_gradient(alpha: np.ndarray, gradient: np.ndarray, y: np.ndarray, upper: np.ndarray) -> float:
-    """Compute the offset rho: the mean of ``y_t G_t`` over free variables, else the middle of its interval.
+    """Compute rho, the mean of ``y_t G_t`` over free variables or a midpoint.
 
     Source: LIBSVM's implementation notes (Chang and Lin 2011), section 4.1.5.
     """

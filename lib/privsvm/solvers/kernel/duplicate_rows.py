@@ -1,4 +1,4 @@
-"""Rows that occur many times, such as rows of zeros: one variable for all copies that have the same label.
+"""One variable for all equal rows of one label, such as rows of zeros.
 
 Copies have one column of the kernel matrix, so that the C-SVC dual depends on the sum of their variables alone, which
 lies between 0 and the sum of their bounds: the merged problem has the same optimum, values and violation of optimality.
@@ -76,7 +76,7 @@ class EqualRows:
         return np.bincount(self.group, weights=upper, minlength=self.first.size)
 
     def spread(self, layout: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Distribute the groups' variables to their rows: one row after the other is filled up to its bound.
+        """Distribute the groups' variables: row after row is filled to its bound.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rows whose kernel matrix is in memory: for many solves of one small problem, and for precomputed kernels.
+"""Rows whose kernel matrix is in memory, for repeated solves of a small problem.
 
 The distances of the rows serve every gamma of the Gaussian kernel, and the kernel matrix of one gamma serves every C.
 """
@@ -45,7 +45,7 @@ def _gather(matrix, index, out):
 
 @jit(fastmath=FAST_MATH)
 def _subtract_columns(values, matrix, rows, columns, coef):
-    """Set ``values_t -= sum_i coef_i matrix[columns_i, rows_t]`` of a symmetric matrix."""
+    """Set ``values_t -= sum_i coef_i matrix[columns_i, rows_t]``, symmetric."""
     for start in range(0, rows.shape[0], _BLOCK):
         stop = min(start + _BLOCK, rows.shape[0])
         for k in range(columns.shape[0]):
@@ -91,7 +91,7 @@ def row_distances(X, Z=None) -> np.ndarray:
 
 
 def gaussian_values(distances: np.ndarray, gamma: float, dtype: Any = np.float64) -> np.ndarray:
-    """Return ``exp(-gamma D)`` of squared distances D (n, m), computed in this precision."""
+    """Return ``exp(-gamma D)`` of squared distances D (n, m) in this precision."""
     out = np.empty(distances.shape, dtype=dtype)
     _gaussian(distances, float(gamma) * LOG2_E, out)
     return out

@@ -1,4 +1,4 @@
-"""The C-SVC duals of pairs of classes with the linear kernel by an interior-point method: for many rows, few features.
+"""The C-SVC duals of pairs of classes by a linear interior-point method.
 
 A step costs as much as a weighted sum of all ``x x'``, independently of C and of collinear features, and some ten to
 thirty steps reach the optimum, where pairs of variables may need millions. The final point is exact: variables move to
@@ -53,7 +53,7 @@ _FEW_FEATURES, _DENSE_SHARE = 16, 0.3
 
 
 class _Rows(NamedTuple):
-    """Rows sorted by class: dense ones by columns (d, n), or the arrays of a CSR matrix."""
+    """Rows sorted by class: dense ones by columns (d, n), or CSR arrays."""
 
     sparse: bool
     n_features: int
@@ -80,7 +80,7 @@ class _Pairs(NamedTuple):
 
 
 class _Signed(NamedTuple):
-    """The matrix A of one pair: its columns, padded with zeros to a multiple of four, or CSR arrays."""
+    """The matrix A of one pair: columns padded to a multiple of four, or CSR arrays."""
 
     sparse: bool
     columns: np.ndarray
@@ -326,7 +326,7 @@ def _predict(alpha, room, surplus, slack, margins, theta, change, predicted):
 
 @jit_step(fastmath=FAST_MATH)
 def _correct(alpha, room, surplus, slack, margins, theta, predicted, centre, d_surplus, d_slack, target, out):
-    """Set the residuals of the equations of second order, and the weights of the right side."""
+    """Set the second order residuals, and the weights of the right side."""
     for t in range(alpha.shape[0]):
         step = predicted[t]
         one, other = 1.0 / alpha[t], 1.0 / room[t]
@@ -354,7 +354,7 @@ def _find_step(alpha, room, surplus, slack, theta, target, change, d_alpha, d_su
 
 @jit_step(fastmath=FAST_MATH)
 def _move(alpha, room, surplus, slack, margins, d_alpha, d_surplus, d_slack, change, length):
-    """Take a step; return the complementarity, and the largest residual of the margins' equation."""
+    """Take a step; return the complementarity and the margins' largest residual."""
     total, residual = 0.0, 0.0
     for t in range(alpha.shape[0]):
         alpha[t] += length * d_alpha[t]
@@ -422,7 +422,7 @@ def _end(A, point, size, small):
 
 @jit_step()
 def _find_direction(A, point, size, small):
-    """Solve for the change of the weights with the right side of `sums`, and set that of the margins."""
+    """Solve for the change of the weights, and set that of the margins."""
     small.side[:] = 0.0
     _add_sums(A, point.sums, small.side)
     for k in range(size - 1):
@@ -681,7 +681,7 @@ def _as_rows(X: Any) -> _Rows:
 
 
 def _distinct_rows(X: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Group the equal rows of each class: return a row of each group, and the group of each row.
+    """Group equal rows of each class; return a row per group, and groups of rows.
 
     None where few rows are equal. Rows are sorted by class, and so are groups.
     """
@@ -702,7 +702,7 @@ def _distinct_rows(X: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] 
 
 
 def _spread(merged: np.ndarray, upper: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Distribute the variables of groups (k,) to equal rows (n,), which are filled to their bounds in turn."""
+    """Distribute variables of groups (k,) to rows (n,), filled to bounds in turn."""
     order = np.argsort(groups, kind="stable")
     sizes, sorted_groups = upper[order], groups[order]
     before = np.cumsum(sizes) - sizes

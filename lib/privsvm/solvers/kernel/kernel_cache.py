@@ -32,7 +32,7 @@ def _gather(stored, slots, columns, targets, out):
 
 @jit()
 def _mirror(out, cached, missing):
-    """Fill in the columns of `missing` in the rows of `cached` by the symmetry of the matrix."""
+    """Fill in missing columns of cached rows by the symmetry of the matrix."""
     for k in range(missing.shape[0]):
         column = missing[k]
         for t in range(cached.shape[0]):
@@ -90,7 +90,7 @@ class RowStore:
 
     @property
     def holds_most(self) -> bool:
-        """Whether at least half of the rows fit: with fewer slots, most rows are evicted before their next use."""
+        """Whether at least half of the rows fit, so that most are used again in time."""
         return 2 * self._capacity >= self._rows.n_rows
 
     def emptied(self, rows: KernelRows) -> RowStore:
@@ -98,7 +98,7 @@ class RowStore:
         return RowStore(rows, 0, self._memory)
 
     def narrowed(self, rows: KernelRows, kept: np.ndarray) -> RowStore:
-        """Return a store of the rows `kept` (ascending numbers) with their cached values, in this one's memory."""
+        """Return a store of the rows `kept` (ascending), in this one's memory."""
         narrowed = self.emptied(rows)
         if not self._capacity:
             return narrowed
@@ -112,7 +112,7 @@ class RowStore:
         return narrowed
 
     def gram(self, index: np.ndarray, rows: KernelRows, buffer: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix of some rows with themselves, from cached rows where at least half are cached.
+        """Return the kernel matrix of some rows, from the cache if half are cached.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rows prepared for kernel products, which are computed by blocks that stay in the processor's cache.
+"""Rows prepared for kernel products by blocks that stay in the CPU cache.
 
 One block is a product of a few rows with many others (BLAS for dense rows, a sparse one for CSR), turned into kernel
 values and summed in the same pass, so that a kernel value costs a fraction of a nanosecond and is not stored.
@@ -99,7 +99,7 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
 
 @jit()
 def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degree, first, last):
-    """Write kernel values of a few scaled rows with the rows ``first..last`` to the rows `slots` of `out`."""
+    """Write kernel values of scaled rows with ``first..last`` to slots of `out`."""
     memory = np.empty(others.shape[0] * _BLOCK_COLUMNS, data.dtype)
     for start in range(first, last, _BLOCK_COLUMNS):
         stop = min(start + _BLOCK_COLUMNS, last)
@@ -115,7 +115,7 @@ def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degre
 
 @jit_step()
 def _mirror(out, start, stop):
-    """Copy a block of rows of a symmetric matrix to the columns above it, by tiles that stay in the nearest cache."""
+    """Copy rows of a symmetric matrix to the columns above, by cache tiles."""
     for begin in range(0, stop, _TILE):
         for i in range(begin, min(begin + _TILE, stop)):
             for t in range(max(start, i + 1), stop):
@@ -157,7 +157,7 @@ def _add_four_rows(out, factors, indices, weights):
 
 @jit_step()
 def sparse_products(data, indices, indptr, column_of, other, first, last, products):
-    """Multiply CSR rows with a dense matrix that has only the columns with ``column_of >= 0``."""
+    """Multiply CSR rows with a dense matrix of the columns ``column_of >= 0``."""
     columns, weights = np.empty(4, np.int64), np.empty(4, data.dtype)
     for t in range(first, last):
         out, count = products[t - first], 0
@@ -193,7 +193,7 @@ def _subtract_sparse(
 def _rows_sparse(
     data, indices, indptr, norms, column_of, other, other_norms, out, slots, kind, coef0, degree, first, last
 ):  # fmt: skip
-    """Write kernel values of a few rows with the CSR rows ``first..last`` to the rows `slots` of `out`."""
+    """Write kernel values of rows with CSR rows ``first..last`` to slots of `out`."""
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(first, last, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, last)
@@ -209,7 +209,7 @@ def _rows_sparse(
 def _gram_sparse(
     data, indices, indptr, norms, column_of, other, other_norms, out, first_column, kind, coef0, degree
 ):  # fmt: skip
-    """Write kernel values of all CSR rows with a block of them, to the columns from `first_column` on."""
+    """Write kernel values of all CSR rows with a block, from `first_column` on."""
     n = norms.shape[0]
     products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
@@ -255,7 +255,7 @@ def _expand_sparse(
 
 @jit()
 def sum_pairs(sums, intercept, out):
-    """Compute the values of the pairs of classes (n, p) from the sums over each class's rows (c, n, c - 1)."""
+    """Compute the pairs' values (n, p) from the classes' sums (c, n, c - 1)."""
     n_classes = sums.shape[0]
     for t in range(out.shape[0]):
         column = 0
@@ -267,7 +267,7 @@ def sum_pairs(sums, intercept, out):
 
 @jit()
 def count_votes(values, votes, sums):
-    """Take LIBSVM's vote over the values of the pairs (n, p): votes and summed values of the classes, (n, c)."""
+    """Take LIBSVM's vote over pairs' values (n, p): votes and sums, (n, c)."""
     n_classes = votes.shape[1]
     for t in range(values.shape[0]):
         column = 0
@@ -310,7 +310,7 @@ class Expansion:
 
     @functools.cached_property
     def _origin(self) -> np.ndarray | None:
-        """Shift of dense rows, if any: distances do not change, and shorter rows lose less to cancellation."""
+        """Shift of dense rows, if any, which reduces cancellation."""
         return self._rows.mean(axis=0) if self._kind == RBF else None
 
     @functools.cached_property
@@ -368,7 +368,7 @@ class Expansion:
         return out
 
     def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
-        """Add expansions at dense rows, or at sparse ones that are made dense, a block at a time."""
+        """Add expansions at dense rows, or at sparse rows made dense block by block."""
         step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
         for first in range(0, X.shape[0], step):
             rows = X[first : first + step]
@@ -383,7 +383,7 @@ class Expansion:
                     _expand(rows, norms, *block, *self._kernel_arguments, sums)
 
     def _add_at_sparse(self, csr: Any, out: np.ndarray, bounds: list[tuple[int, int]], pool: Any) -> None:
-        """Add expansions at CSR rows, which are not shifted, since that would make them dense."""
+        """Add expansions at CSR rows, unshifted, since a shift makes them dense."""
         arrays = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
         row_norms, column_of = self._exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
         for other, norms, weights in self._block_of(None):
@@ -481,7 +481,7 @@ class KernelRows:
         self.product_cost = 1.0 + per_row / _COST_FEATURES
 
     def _roundings(self, squared: float) -> float:
-        """Bound the error of the kernel value of two rows of this squared norm, in units of rounding."""
+        """Bound a kernel value's error for this squared norm, in units of rounding."""
         with np.errstate(over="ignore"):
             argument = np.float64(self.gamma * squared + abs(float(self.coef0)))
             if self.kind == RBF:
@@ -551,7 +551,7 @@ class KernelRows:
         return out
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
-        """Subtract a kernel expansion at every row: ``values_t -= sum_i coef_i K(x_t, z_i)``.
+        """Subtract an expansion: ``values_t -= sum_i coef_i K(x_t, z_i)``.
 
         Parameters
         ----------
@@ -583,7 +583,7 @@ class KernelRows:
         return True
 
     def stored_rows(self) -> tuple[np.ndarray | None, Any]:
-        """Return the rows (n, d) as a dense array or else as a CSR one, in this precision; None for the other.
+        """Return the rows (n, d) as a dense or a CSR array, None for the other.
 
         Dense ones are moved to their mean for rbf.
         """
@@ -651,7 +651,7 @@ class KernelRows:
             yield start, min(start + width, self.n_rows)
 
     def _scaled_columns(self, block: slice) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the rows of a slice as scaled columns, and for sparse rows the column of each feature (or -1)."""
+        """Return rows as scaled columns, and each feature's column (CSR only)."""
         factor = self.dtype.type(self._factor)
         if self._csr is None:
             return np.ascontiguousarray((factor * self._dense[block]).T), None
@@ -675,7 +675,7 @@ def _rows_at_once(n_features: int, n_columns: int) -> int:
 
 
 def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """Allocate a matrix at the start of a cache line: a vector across two lines takes two reads."""
+    """Allocate a matrix that is aligned to cache lines."""
     return aligned_bytes(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
 
 
@@ -686,7 +686,7 @@ def _mostly_zeros(X: np.ndarray) -> bool:
 
 
 def warm_up() -> None:
-    """Compile predictions, and kernel values of dense rows and of sparse ones, in single precision and in double."""
+    """Compile predictions and kernel values, dense and sparse, in both precisions."""
     for n_sums in (1, 2):
         kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), Kernel("rbf"))
     wide = np.eye(_SPARSE_WIDTH)

@@ -1,4 +1,4 @@
-"""Kernel values of rows sorted by class, for the pairs of classes: row by row, or one tile for each two classes.
+"""Kernel values of rows sorted by class, by single rows or by tiles of classes.
 
 BLAS multiplies dense rows for a tile, by blocks that stay in the processor's cache. Where a pair needs few of its rows,
 computing those alone is cheaper, if they have few features.
@@ -31,7 +31,7 @@ _LINE = 16
 
 
 class ClassRows(NamedTuple):
-    """Rows sorted by class, as compiled code takes them: dense, CSR, or a precomputed kernel matrix."""
+    """Rows sorted by class: dense, CSR, or a precomputed kernel matrix."""
 
     given: bool
     sparse: bool
@@ -53,7 +53,7 @@ class ClassRows(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Memory of one thread for a block of products, and for sparse columns that are made dense."""
+    """Memory of one thread for products, and for sparse columns made dense."""
 
     products: np.ndarray
     spread: np.ndarray
@@ -62,7 +62,7 @@ class Blocks(NamedTuple):
 
 
 def class_rows(rows: KernelRows) -> ClassRows:
-    """Lay rows out for `fill_tile`, in one type for all kinds: Numba compiles once for each type."""
+    """Lay rows out for `fill_tile`, in one type for Numba's specialisation."""
     kind = rows.dtype
     norms, matrix = np.empty(0, dtype=kind), np.empty((0, 0), dtype=kind)
     dense, csr = rows.stored_rows()
@@ -139,7 +139,7 @@ def _to_gaussian(out, norm, norms):
 
 @jit_step()
 def fill_row(out, slot, first, last, row, start, columns, norms, kind, factor, coef0, degree):
-    """Write kernel values of a row with the rows from `start` on, to columns ``first..last`` of ``out[slot]``."""
+    """Write a row's kernel values to columns ``first..last`` of ``out[slot]``."""
     values = out[slot, first:last]
     size = last - first
     for t in range(size):
@@ -187,7 +187,7 @@ def _spread(rows, blocks, start, stop):
 
 @jit_step()
 def copy_tile(out, row, column, source, start, stop, first, last):
-    """Copy rows ``start..stop`` and columns ``first..last`` of a matrix to `row` and `column` of another."""
+    """Copy a tile of one matrix to `row` and `column` of another."""
     for t in range(start, stop):
         target, values = out[row + t - start, column : column + last - first], source[t, first:last]
         for i in range(values.shape[0]):
@@ -216,7 +216,7 @@ def _reflect(out, row, height, column, width):
 
 @jit_step()
 def fill_tile(out, row, start, stop, column, other_start, other_stop, rows, blocks):
-    """Write the kernel values of the rows ``start..stop`` with those of another range, and their reflection.
+    """Write the kernel values of two ranges of rows, and their reflection.
 
     They go to `row` and `column` of `out`, which is symmetric; `row` is `column` for a class with itself.
     """

@@ -92,7 +92,7 @@ def set_other_values(products, out, first_row, first_column, kind, coef0, degree
 
 @jit_step(fastmath=FAST_MATH)
 def set_kernel_values(products, out, first_row, first_column, kind, row_norms, other_norms, coef0, degree):
-    """Turn products of scaled rows (n, m) into kernel values, in a block of another array.
+    """Write products of scaled rows (n, m) to another array as kernel values.
 
     For rbf, products and squared norms carry the factor ``gamma log2(e)``, and the products another 2; for poly and
     sigmoid, products carry ``gamma``. `out` may have fewer digits.

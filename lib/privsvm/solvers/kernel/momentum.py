@@ -1,4 +1,4 @@
-"""Momentum for a solver by working sets: the best step in the span of its last steps.
+"""Momentum for a working-set solver: the best step in the span of the last ones.
 
 Block coordinate descent converges slowly along the eigenvectors of large eigenvalues of the kernel matrix, which all
 blocks share: each block alone corrects too little or too much. The effects of the last steps on the values are stored,
@@ -43,7 +43,7 @@ class RecentSteps:
         self._effects.clear()
 
     def add(self, step: np.ndarray, effect: np.ndarray) -> None:
-        """Store a step (n,) and its effect (n,), the kernel matrix times the step, in place of the oldest."""
+        """Store a step (n,) and its effect (n,), matrix times step; drop the oldest."""
         if len(self._steps) == _MAX_STEPS:
             del self._steps[0], self._effects[0]
         self._steps.append(step)
@@ -97,7 +97,7 @@ class RecentSteps:
         return True
 
     def _best(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of the steps that lowers the objective most and keeps the variables' sum, and its effect."""
+        """Return the best sum of steps that keeps the variables' sum, and its effect."""
         steps, effects = np.array(self._steps), np.array(self._effects)
         products, count = steps @ effects.T, len(steps)
         system = np.zeros((count + 1, count + 1))

@@ -1,4 +1,4 @@
-"""The C-SVC duals of many pairs of classes in one compiled call: for pairs of some hundred to a few thousand rows.
+"""The C-SVC duals of many pairs of classes in one compiled call.
 
 The rows are sorted by class. All kernel values of a pair are computed at once, by tiles of two classes; for rows of few
 features, kernel rows are computed when a step needs them, as long as these are few. Kernel values have single
@@ -83,7 +83,7 @@ class _Work(NamedTuple):
 
 
 class _ClassTiles(NamedTuple):
-    """Cached kernel values of classes with themselves: offset of each class (-1 for none), and whether it is filled."""
+    """Cached kernel values of classes with themselves; offset -1 for none."""
 
     memory: np.ndarray
     offsets: np.ndarray
@@ -152,7 +152,10 @@ def _first(values, target):
 
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _set_gains(gains, values, row, diagonal, diagonal_i, low, value_i):
-    """Set the second order gains of pairs with i, ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``; return the largest."""
+    """Set second order gains of pairs with i; return the largest.
+
+    The gain is ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``.
+    """
     zero, largest, tau, two = values.dtype.type(0), np.float32(-1), np.float32(TAU), row.dtype.type(2)
     for t in range(gains.shape[0]):
         violation = np.float32(maximum(value_i - values[t] + low[t], zero))
@@ -166,7 +169,7 @@ def _set_gains(gains, values, row, diagonal, diagonal_i, low, value_i):
 # longer than a pass over a small pair.
 @jit_step()
 def _move_all(values, kernel, slot_i, slot_j, step, up, low):
-    """Move all values; return the largest that may go up, its position, and minus the smallest to go down."""
+    """Move all values; return the largest, its position, and minus the smallest."""
     size = values.shape[0]
     row_i, row_j = kernel[slot_i], kernel[slot_j]
     highest, lowest, where = values.dtype.type(_OUT), values.dtype.type(_OUT), 0
@@ -356,7 +359,7 @@ def _class_tile(tiles, k, size):
 
 @jit_step()
 def _write_class_tile(kernel, row, k, starts, rows, tiles, blocks):
-    """Write the kernel values of a class with itself to the diagonal of a pair's matrix."""
+    """Write a class's kernel values with itself to a pair's diagonal."""
     start, stop = starts[k], starts[k + 1]
     size = stop - start
     if tiles.offsets[k] < 0:
@@ -452,7 +455,7 @@ def _solve_some(numbers, pairs, rows, offsets, tile_size, tol, max_iter, limits)
 
 @jit()
 def scatter_pairs(layout, starts, coef):
-    """Write coefficients in scikit-learn's layout (c - 1, m), of rows sorted by class, as (m, p) for the p pairs."""
+    """Write coefficients (c - 1, m) in scikit-learn's layout as (m, p)."""
     n_classes = starts.shape[0] - 1
     column = 0
     for a in range(n_classes):
@@ -496,14 +499,14 @@ class ClassSolutions:
 
 
 def classes_of_pairs(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and second classes of the pairs (0, 1), (0, 2), ..., (1, 2), ..., (p,) each."""
+    """Return the classes of the pairs (0, 1), (0, 2), ..., (1, 2), ..., (p,) each."""
     first, second = _triangle(n_classes)
     return first.copy(), second.copy()
 
 
 @functools.lru_cache(maxsize=8)
 def _triangle(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cache the result of `classes_of_pairs`, which takes as long as several pairs of a small problem."""
+    """Cache `classes_of_pairs`, which takes as long as several small pairs."""
     first, second = np.triu_indices(n_classes, 1)
     return first, second
 
@@ -585,7 +588,7 @@ def solve_class_pairs(
 
 
 def warm_up() -> None:
-    """Compile what this module runs, for kernel values in single precision and in double."""
+    """Compile what this module runs, in single and in double precision."""
     single = [KernelRows(np.array([[0.0], [1.0], [2.0], [3.0]]), Kernel(kernel)) for kernel in ("rbf", "linear")]
     for rows in (*single, *(rows.in_double() for rows in single)):
         starts, zeros = np.array([0, 2, 4]), np.zeros(1)

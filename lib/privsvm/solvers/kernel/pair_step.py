@@ -1,4 +1,4 @@
-"""The step of two variables that `block_smo` and `pair_smo` take, with the bounds of their pairs of classes.
+"""The step of two variables that `block_smo` and `pair_smo` share.
 
 Variables are ``b_t = y_t a_t``, so that labels occur in their bounds only, and every step keeps their sum.
 """
@@ -32,7 +32,7 @@ def extremes(values, beta, lower, upper):
 
 @jit_step()
 def set_sides(up, low, beta, lower, upper, t, out):
-    """Set the terms that take variable t out of a maximum where it may not go up, and down; `out` is very negative."""
+    """Set the masks of variable t: `out`, very negative, where it may not move."""
     zero = up.dtype.type(0)
     up[t] = zero if beta[t] < upper[t] else out
     low[t] = zero if beta[t] > lower[t] else out

@@ -1,4 +1,4 @@
-"""The C-SVC dual by sequential minimal optimisation: LIBSVM's method, step by step, with other rules to choose a pair.
+"""The C-SVC dual by LIBSVM's steps of two variables, with other selection rules.
 
 One step moves two variables to their best values with the others held. The path is that of LIBSVM 3.24: float32 kernel
 rows and a float64 gradient, ties that go to the last variable, clipping, the rule and the times of shrinking, the order
@@ -49,7 +49,7 @@ _DENSE_SHARE = 0.3
 
 @dataclasses.dataclass(frozen=True)
 class PairSelection:
-    """The rule that chooses a pair of variables (i, j), with m and M as in `privsvm.solvers.kernel.c_svc`.
+    """A rule that chooses a pair of variables (i, j); m and M are those of `c_svc`.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class UniformStreams:
         self.numbers.used[number] = 0
 
     def give_back(self) -> None:
-        """Rewind the generators, as if only the numbers that have been used had been drawn."""
+        """Rewind the generators, as if only used numbers had been drawn."""
         for number, state in self._states.items():
             self._generators[number].bit_generator.state = state
             self._generators[number].random(int(self.numbers.used[number]))

@@ -1,4 +1,4 @@
-"""The compiled loop of sequential minimal optimisation, described in `privsvm.solvers.kernel.smo`.
+"""The compiled loop of `privsvm.solvers.kernel.smo`.
 
 The gradient is stored as ``F = -y G``, large for the variable that goes up in the direction of its label and small for
 the one that goes down. One pass, by blocks, updates F and searches for its extremes.
@@ -65,7 +65,7 @@ class Choice(enum.IntEnum):
 
 
 class Rows(NamedTuple):
-    """Training rows, in the order of the variables (dense) or in the original order (sparse, indexed by `order`)."""
+    """Rows in the variables' order (dense), or in their own by `order` (CSR)."""
 
     sparse: bool
     columns: np.ndarray
@@ -141,14 +141,14 @@ class Memory(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Uniform random numbers: a row for each generator, and how many of its numbers have been used."""
+    """Uniform random numbers of each generator, and how many are used."""
 
     values: np.ndarray
     used: np.ndarray
 
 
 class Runs(NamedTuple):
-    """Parameters that differ between the runs on one problem, and their results by row."""
+    """Parameters that differ between runs, and results by run."""
 
     sharpness: np.ndarray
     # Row of `Numbers`.
@@ -186,7 +186,7 @@ class Progress(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Work space of shrinking: the former position of each variable, and one row in either precision."""
+    """Work space of shrinking: former positions, and a row in either precision."""
 
     source: np.ndarray
     single: np.ndarray
@@ -217,7 +217,7 @@ def _kernel_value(product, squares, kernel, gamma, degree, coef0):
 
 @jit_step()
 def _sparse_products(i, start, stop, rows):
-    """Set the products of variable `i` with the variables ``start..stop-1``, for CSR rows."""
+    """Set products of variable `i` with ``start..stop-1``, for CSR rows."""
     x, products, order = rows.one_row, rows.products, rows.order
     first, last = rows.indptr[order[i]], rows.indptr[order[i] + 1]
     for k in range(first, last):
@@ -234,7 +234,7 @@ def _sparse_products(i, start, stop, rows):
 
 @jit_step()
 def _dense_products(i, start, stop, rows):
-    """Set the products of variable `i` with the variables ``start..stop-1``, for dense rows."""
+    """Set products of variable `i` with ``start..stop-1``, for dense rows."""
     x, features, products, columns = rows.one_row, rows.features, rows.products, rows.columns
     count = 0
     for k in range(columns.shape[0]):
@@ -282,7 +282,7 @@ def _fill_row(target, i, start, stop, rows):
 
 @jit_step()
 def _fetch(i, stop, rows, cache):
-    """Return the cache slot of the kernel row of variable `i`, computed up to variable ``stop - 1``."""
+    """Return the slot of variable `i`'s kernel row, computed up to ``stop - 1``."""
     index = rows.order[i]
     slot = cache.slot[index]
     if slot < 0:
@@ -305,7 +305,7 @@ def _fetch(i, stop, rows, cache):
 
 @jit_step()
 def _fold(values, count):
-    """Return the largest of ``values[:count]``, which is overwritten: halving is vectorised, one maximum is not."""
+    """Return the largest of ``values[:count]`` by halving, which is vectorised."""
     if count == BLOCK:
         while count > 8:
             count //= 2
@@ -320,7 +320,7 @@ def _fold(values, count):
 
 @jit_step()
 def _scan(active, state):
-    """Find the largest F of variables that may rise and the smallest of those that may fall, by block and in all."""
+    """Find the largest F that may rise and the smallest that may fall, by block."""
     F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
     largest, smallest = -np.inf, np.inf
     for begin in range(0, active, BLOCK):
@@ -358,7 +358,7 @@ def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
 
 @jit_step()
 def _last_equal(values, offsets, blocks, target, active):
-    """Return the last active variable where ``values + offsets`` is `target`, the extreme of its block."""
+    """Return the last active variable where ``values + offsets`` is `target`."""
     for b in range((active - 1) // BLOCK, -1, -1):
         if blocks[b] == target:
             for k in range(min((b + 1) * BLOCK, active) - 1, b * BLOCK - 1, -1):
@@ -369,7 +369,7 @@ def _last_equal(values, offsets, blocks, target, active):
 
 @jit_step()
 def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
-    """Return the variable that lowers the objective most to second order when paired with `fixed`; -1 for none.
+    """Return the best partner of `fixed` to second order; -1 for none.
 
     Admissible are those with ``sign * (extreme - F_t)`` positive and at least `least`.
     """
@@ -449,7 +449,7 @@ def _refresh_sides(k, state):
 
 @jit_step()
 def _move_apart(i, j, step, state):
-    """Let two variables of different labels grow or shrink together, and clip them the way LIBSVM does."""
+    """Move two variables of different labels, clipped as by LIBSVM."""
     alpha, upper_i, upper_j = state.alpha, state.upper[i], state.upper[j]
     difference = alpha[i] - alpha[j]
     alpha[i] += step
@@ -472,7 +472,7 @@ def _move_apart(i, j, step, state):
 
 @jit_step()
 def _exchange(i, j, step, state):
-    """Move `step` from one variable to another of the same label, and clip them the way LIBSVM does."""
+    """Move `step` between two variables of one label, clipped as by LIBSVM."""
     alpha, upper_i, upper_j = state.alpha, state.upper[i], state.upper[j]
     total = alpha[i] + alpha[j]
     alpha[i] += step
@@ -507,7 +507,7 @@ def _move_pair(i, j, curvature, state):
 
 @jit_step()
 def _keep_bounded(i, was_bounded, n, state, rows, cache):
-    """Update the share of F from variables at their upper bound after variable `i` has moved."""
+    """Update the share of F from bounded variables after `i` has moved."""
     is_bounded = state.alpha[i] >= state.upper[i]
     if is_bounded != was_bounded:
         row = cache.rows[_fetch(i, n, rows, cache)]
@@ -547,7 +547,7 @@ def _reconstruct(active, n, state, rows, cache):
 
 @jit_step()
 def _may_leave(k, largest, smallest, state):
-    """Tell whether a bounded variable may be set aside: its F lies beyond those of all that can still move."""
+    """Tell whether a bounded variable's F lies beyond those of all that can move."""
     if state.up[k] == 0.0:
         return state.low[k] != 0.0 and state.F[k] < smallest
     return state.F[k] > largest

@@ -1,4 +1,4 @@
-"""Crossover from an optimal point to an optimal vertex, where few variables are free.
+"""Crossover from an optimal point to a vertex, where few variables are free.
 
 Rows are those of the matrix A of `privsvm.solvers.kernel.interior_point`, whose memory this uses. The free variables
 farthest from their bounds form a basis; each other one moves to a bound, and the basis moves against it, so that the

@@ -1,4 +1,4 @@
-"""Weston-Watkins and M3 multi-class SVMs with a smoothed hinge: Newton's method to a certified gradient.
+"""Weston-Watkins and M3 SVMs with a smoothed hinge, to a certified gradient.
 
 One weight vector and one offset a class, scores ``z_k = w_k . x + b_k``. Both problems charge a row for every rival
 class, ``loss_i = sum_{k != y} hinge(1 - (z_y - z_k))`` with ``hinge(g) = (g + sqrt(g^2 + s^2)) / 2``, which exceeds
@@ -55,7 +55,9 @@ _ROUND_OFF = 1e-12
 
 
 def smoothed_positive_part(values: np.ndarray, smoothing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``(g + sqrt(g^2 + s^2)) / 2``, its slope and its curvature, without cancellation.
+    """Compute ``(g + sqrt(g^2 + s^2)) / 2``, its slope and its curvature.
+
+    Without cancellation.
 
     Parameters
     ----------
@@ -139,7 +141,10 @@ class AllInOneProblem:
         return float(value.sum()), slope, curvature
 
     def pull_back(self, slopes: np.ndarray) -> np.ndarray:
-        """Gradient (c, p) in V of a function of the leads with these slopes (n, c), zero in the own class."""
+        """Return the gradient (c, p) in V for slopes (n, c) in the leads.
+
+        Slopes are zero in the own class.
+        """
         slopes = slopes.copy()
         slopes[np.arange(self.y.size), self.y] = -slopes.sum(axis=1)
         return np.ascontiguousarray(np.asarray(self.X.T @ slopes).T)
@@ -271,7 +276,7 @@ def m3_problem(
 
 
 def _newton_step(product, diagonal: np.ndarray, gradient: np.ndarray, share: float) -> np.ndarray:
-    """Solve Newton's equations by conjugate gradients with a diagonal preconditioner, to a share of the gradient."""
+    """Solve Newton's equations by preconditioned conjugate gradients."""
 
     def prepare(residual: np.ndarray) -> np.ndarray:
         # Weights sum to zero over the classes, and so must steps: in M3 the sum is nearly unconstrained.

@@ -1,4 +1,4 @@
-"""What float64 proves about a solution: a bound on its distance to the optimum, every round-off counted.
+"""Certificates in float64: a bound on the distance to the optimum, with round-off.
 
 The problems are ``min_W 1/2 ||W||^2 + C sum_i loss_i(W)``, and their duals ``max_A  linear(A) - 1/2 ||W_A||^2`` with
 ``W_A = sum_i alpha_i x_i'``. For any W, and any feasible A, let S be the sum over rows of the loss of W less what the
@@ -38,12 +38,12 @@ _SHORTEST = 1e-150
 
 
 def growth(n_operations: float) -> float:
-    """Bound the relative round-off of so many operations one after the other: Higham's gamma."""
+    """Bound the relative round-off of so many operations: Higham's gamma."""
     return n_operations * UNIT / (1.0 - n_operations * UNIT)
 
 
 def row_lengths(squared_norms: np.ndarray) -> np.ndarray:
-    """Return lengths of rows from their squares, no shorter than they are but for what `_SLACK` covers."""
+    """Return upper bounds of row lengths from their squares, up to `_SLACK`."""
     lengths: np.ndarray = np.sqrt(squared_norms) + _SHORTEST
     return lengths
 

@@ -1,4 +1,4 @@
-"""Crammer-Singer multi-class SVM without bias: dual ascent to a certified duality gap.
+"""Crammer-Singer SVM without bias: dual ascent to a certified duality gap.
 
 ``min_W 1/2 ||W||^2 + C sum_i max_m (1 - [m = y_i] + (w_m - w_{y_i}) . x_i)`` with one weight vector a class.
 The dual has one block a row: ``alpha_i`` sums to zero, with ``alpha_i^m <= C [m = y_i]`` and
@@ -130,7 +130,7 @@ class CrammerSingerSolution:
 
 @jit_step(fastmath={"contract"})
 def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
-    """Overwrite ``work[:count]`` with the best dual block of one row, given the scores ``w_m . x`` of its classes.
+    """Set ``work[:count]`` to the best dual block of a row, given its scores.
 
     The row's own class comes first in `scores` and `block`, then the rivals that may matter.
     """
@@ -239,7 +239,7 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
 
 @jit()
 def _bound_shares(scores, alpha, y, norms, C, error, round_off):
-    """Bound the rows' shares of the gap from above, and how much round-off may pull at the weights.
+    """Bound the rows' shares of the gap, and the pull of round-off on the weights.
 
     A share is ``sum_m beta^m (max G - G^m)``, with ``beta^m = -alpha^m`` for the rivals and what is left of C for the
     row's own class; no term is negative, and each is bounded from above by itself: where one class holds all of C and
@@ -476,7 +476,7 @@ def crammer_singer_objective(X, y: np.ndarray, coef: np.ndarray, C: float) -> fl
 
 
 def round_off_allowance(n_rows: int, n_features: int, n_classes: int, C: float, data_norm: float) -> float:
-    """Bound the error with which float64 computes a duality gap, from public numbers alone.
+    """Bound float64's error of a duality gap, from public numbers alone.
 
     Parameters
     ----------
@@ -614,7 +614,7 @@ def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, res
 
 
 def _lift(squared_norms: np.ndarray, C: float, gap: float) -> int:
-    """Find a power of two that C may be raised by without changing more of the optimum than its length.
+    """Find a power of two for C that changes only the optimum's length.
 
     Feasible dual variables make weights no longer than ``sqrt(2) C sum ||x_i||``, and scores differ by at most
     ``sqrt(2)`` times their length times a row's. Where that is below 1, the rivals of every row share all of its C, and
@@ -633,7 +633,7 @@ def _lift(squared_norms: np.ndarray, C: float, gap: float) -> int:
 def solve_crammer_singer(
     X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
 ) -> CrammerSingerSolution:
-    """Solve the Crammer-Singer problem until the distance to its optimum is certainly small enough.
+    """Solve the Crammer-Singer problem to a certified distance.
 
     Parameters
     ----------
@@ -747,7 +747,7 @@ def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _
 
 
 def warm_up() -> None:
-    """Compile the solver for dense rows, CSR rows, and dense rows that become CSR rows."""
+    """Compile the solver for dense rows, CSR rows, and dense rows stored as CSR."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     y = np.arange(30) % 3

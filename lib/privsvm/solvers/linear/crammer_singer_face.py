@@ -1,4 +1,4 @@
-"""Newton steps on the dual variables of the Crammer-Singer problem that are inside their bounds: a face.
+"""Newton steps on the free dual variables of the Crammer-Singer problem: a face.
 
 Row f of a face moves weight between its reference class and each of its other free classes. Variable v belongs to row
 ``places[v]`` and class ``classes[v]``.
@@ -56,7 +56,7 @@ class _Path(NamedTuple):
 
 @jit()
 def _list_face(alpha, y, squared_norms, C, rows, references, row_positions, classes):
-    """List the rows with dual variables inside their bounds, and one variable for each direction they may move in.
+    """List the rows of the face, and a variable for each free direction.
 
     Row ``rows[f]`` moves weight between its class ``references[f]`` and each of its other free classes. Variable v
     belongs to ``rows[row_positions[v]]`` and ``classes[v]``. Returns the numbers of rows and of variables; 0
@@ -96,7 +96,7 @@ def _list_face(alpha, y, squared_norms, C, rows, references, row_positions, clas
 
 @jit()
 def _face_system(gram, scores, labels, references, row_positions, classes):
-    """Newton system of a face: its matrix (lower triangle), and the slope of the dual objective along each variable."""
+    """Build the Newton system of a face: lower triangle, and slopes of the dual."""
     n_variables = classes.shape[0]
     matrix, slopes = np.empty((n_variables, n_variables)), np.empty(n_variables)
     for v in range(n_variables):
@@ -279,7 +279,7 @@ def _drop_variable(path, drop, last, n_bounds):
 
 @jit_step(fastmath=_FAST)
 def _restore_sums(path, C):
-    """Make the rows' dual variables feasible again: otherwise the dual value would be no lower bound."""
+    """Make dual variables feasible again, so that the dual value is a lower bound."""
     alpha, labels = path.alpha, path.labels
     for f in range(labels.shape[0]):
         total = 0.0

@@ -1,4 +1,4 @@
-"""Crammer-Singer problems in whole numbers: where float64 ends, this goes on, and it always ends.
+"""Crammer-Singer problems in whole numbers, for where float64 is not enough.
 
 A dual block in the form ``beta_i >= 0``, ``sum_m beta_i^m = C`` (``alpha_i = C e_{y_i} - beta_i``) is held as whole
 multiples of ``C / N``, and rows are whole multiples of a power of two, as all float64 numbers are. So the weights, the
@@ -140,7 +140,7 @@ class _Problem:
 
 
 def ascend_exactly(X: Any, y: np.ndarray, n_classes: int, C: float, gap: float, alpha: np.ndarray) -> np.ndarray:
-    """Solve a Crammer-Singer problem until its gap is a quarter of the target, with no round-off.
+    """Solve a Crammer-Singer problem to a quarter of the gap, without round-off.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _split(number: float) -> tuple[int, int]:
 def ascend_smoothed_exactly(
     X: Any, y: np.ndarray, C: float, smoothing: float, linear: np.ndarray, distance: float, slopes: np.ndarray
 ) -> np.ndarray:
-    """Solve a two-class problem with a smoothed hinge loss and a linear term, with no round-off.
+    """Solve a smoothed two-class problem without round-off.
 
     The dual is ``max sum_i (a_i - h a_i^2 / (2 C)) - 1/2 ||w||^2`` with ``0 <= a_i <= C`` and
     ``w = sum_i a_i y_i x_i - b``. In multiples of ``C / N`` it is whole numbers again. With

@@ -164,7 +164,7 @@ def hinge_objective(X, y: np.ndarray, coef: np.ndarray, C: float) -> float:
 
 
 def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray | None = None) -> np.ndarray:
-    """Slopes of the hinge loss with a quadratic part of width h, as a function of the margin.
+    """Return slopes of the hinge with a quadratic part of width h, by margin.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _certified(missing, alpha, norms, coef, C: float, gap: float, reserve: float
 
 
 def _solve_exactly(X, y: np.ndarray, C: float, gap: float, alpha: np.ndarray) -> np.ndarray:
-    """Weights (d,) by whole numbers: half of the Crammer-Singer problem with two classes and half of C."""
+    """Solve by whole numbers, as half of a two-class Crammer-Singer problem."""
     codes = (y > 0).astype(np.int64)
     blocks = np.outer(0.5 * alpha * y, [-1.0, 1.0])
     weights: np.ndarray = 2.0 * ascend_exactly(X, codes, 2, 0.5 * C, 0.5 * gap, blocks)[1]
@@ -214,7 +214,7 @@ def _solve_exactly(X, y: np.ndarray, C: float, gap: float, alpha: np.ndarray) ->
 def solve_hinge(
     X, y: np.ndarray, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
 ) -> HingeSolution:
-    """Solve the two-class problem until the distance to its optimum is certainly small enough.
+    """Solve the two-class problem to a certified distance from its optimum.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def solve_hinge(
 
 
 def ascend_hinge(X: np.ndarray, y: np.ndarray, C: float, gap: float, fixed: np.ndarray) -> np.ndarray:
-    """Solve the problem of rows whose weights are added to fixed ones, without a certificate.
+    """Solve for rows whose weights are added to fixed ones, without a certificate.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows and slopes of a Newton step for a smoothed hinge: what a row adds to a Hessian and to a gradient, by itself.
+"""Rows and slopes of a Newton step for a smoothed hinge, row by row.
 
 The loss of a row with label y and scores z is ``sum_{k != y} (g_k + sqrt(g_k^2 + 1)) / 2`` with
 ``g_k = 1 - (z_y - z_k)``. The slope of a rival is ``u_k = (1 + g_k / r_k) / 2`` with ``r_k = sqrt(g_k^2 + 1)``, that of

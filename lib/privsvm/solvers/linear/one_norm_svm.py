@@ -60,7 +60,7 @@ class OneNormSolution:
 
 
 class OneNormProblem:
-    """The linear programs of one set of columns: for any C, and any part of the rows, each from the last one's basis.
+    """Linear programs of one set of columns, each warm-started from the last.
 
     Parameters
     ----------
@@ -179,13 +179,13 @@ class OneNormProblem:
         return [solutions[float(C)] for C in Cs]
 
     def _last_certified(self, C: float, solution: OneNormSolution) -> float:
-        """Return the largest C at which a solution of a smaller one is known to be optimal."""
+        """Return the largest C at which this solution is certainly optimal."""
         if not solution.coef.any():
             return C / max(self._gain_ratio, 1e-300)
         return math.inf if solution.slack == 0.0 else C
 
     def _run(self, C: float) -> None:
-        """Find an optimal basis: from the last one, else from none, else with less exact bounds and all of HiGHS."""
+        """Find an optimal basis: by warm start, from scratch, or with all of HiGHS."""
         attempts: tuple[dict[str, Any], ...] = (
             {},
             {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},

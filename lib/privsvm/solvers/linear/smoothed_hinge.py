@@ -1,4 +1,4 @@
-"""Two-class SVM with a smoothed hinge loss and a linear term, without bias: Newton's method to a certified gradient.
+"""Two-class SVM with a smoothed hinge and a linear term, certified.
 
 ``min_w 1/2 ||w||^2 + C sum_i loss(y_i w . x_i) + b . w`` with the loss whose slopes are
 `privsvm.solvers.linear.hinge.smoothed_hinge_slopes`. The objective is 1-strongly convex, so ``||w - w*||`` is at most
@@ -76,7 +76,7 @@ def _gradient_error(margins, slopes, lengths, coef, linear, C: float, smoothing:
 
 
 def _newton_step(rows, weight: float, gradient: np.ndarray) -> np.ndarray:
-    """Solve ``(I + weight rows^T rows) step = -gradient`` by conjugate gradients, to a share of the gradient."""
+    """Solve ``(I + weight rows^T rows) step = -gradient`` approximately."""
     step, residual = np.zeros_like(gradient), -gradient
     direction = residual.copy()
     squared = float(residual @ residual)
@@ -104,7 +104,7 @@ def _step_size(
     C: float,
     smoothing: float,
 ):
-    """How far to go along a step: to where the objective's slope is nearly zero, from below.
+    """Return the step length at which the slope is nearly zero, from below.
 
     `start` and `curvature` are the slope of the quadratic term and the linear term at 0, and how fast it grows;
     `slopes` are those of the losses at `margins`.

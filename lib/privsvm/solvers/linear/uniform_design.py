@@ -1,4 +1,4 @@
-"""Uniform designs in two factors, and the nested search for two parameters that uses them.
+"""Uniform designs in two factors, and nested search for two parameters.
 
 A uniform design spreads its runs over a square so that every level of either factor occurs once and the centred
 discrepancy is small: with 30 runs it stands for a grid of 900 points.
@@ -63,7 +63,9 @@ def nested_search(
     n_runs: int = 30,
     n_nestings: int = 2,
 ) -> tuple[float, float]:
-    """Search two parameters by uniform designs, each nesting around the best point so far on half the range.
+    """Search two parameters by nested uniform designs.
+
+    Each design lies around the best point so far on half the range.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hinge problems on rows that are read block by block: rows near their margin are solved in memory, the others add up.
+"""Hinge problems out of core: rows near their margin are solved in memory.
 
 The problems are those of `privsvm.solvers.linear.hinge`, one for each class or a single one for two. At the optimum, a
 row whose margin is below 1 has the dual variable C, and one whose margin is above 1 has none. So, near the optimum, all
@@ -59,7 +59,7 @@ _MARGIN_ERROR = 2.0**-50
 
 
 class _Looks(NamedTuple):
-    """Two points for each problem, the last one and the one that is looked at now, as whole numbers."""
+    """Two points for each problem, the last and the current one, as whole numbers."""
 
     limbs: np.ndarray
     units: np.ndarray
@@ -97,7 +97,7 @@ class _Held:
 def _look_at_block(
     rows: np.ndarray, codes: np.ndarray, looks: _Looks, first: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[_Held, ...]]:
-    """Add up rows clearly below their margin (k, d), shares (k, 3) and how many are how close; and hold those.
+    """Sum rows below their margin (k, d), shares (k, 3) and a histogram; hold rows.
 
     Shares are those of rows that were not close at the first point; how many have one, or may have; how many have a
     large one.
@@ -141,7 +141,7 @@ def _look_at_block(
 
 @dataclasses.dataclass
 class _Problem:
-    """Where one problem is: its weights, those that were looked at before, and how close rows are that are held."""
+    """State of one problem: weights, former weights, and the width for held rows."""
 
     coef: np.ndarray
     last: np.ndarray
@@ -172,7 +172,7 @@ class _Problem:
         self.close_before = self.close
 
     def halve(self) -> None:
-        """Go back by half of the last step, which was too far for what is known of the others: a step forward, too."""
+        """Go back by half of the last step, which changed the sides of too many rows."""
         self.coef = rounded_points(0.5 * (self.last + self.coef)[None, :])[0]
         self.error, self.n_halved = math.inf, self.n_halved + 1
 
@@ -197,7 +197,7 @@ def solve_hinge_by_block(
     norm: float,
     reserve: float = 0.0,
 ) -> np.ndarray:
-    """Solve the hinge problems of all classes until each solution is certainly near enough to its optimum.
+    """Solve the hinge problems of all classes to certified distances.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def solve_hinge_by_block(
 
 @dataclasses.dataclass(frozen=True)
 class _Search:
-    """The problems of all classes, whose parameters are those of `solve_hinge_by_block`."""
+    """The problems of all classes; see `solve_hinge_by_block`."""
 
     rows: RowsByBlock
     codes: np.ndarray

@@ -1,4 +1,4 @@
-"""Noisy gradient steps on rows read block by block, with the bits of `privsvm.solvers.gradients.noisy_gradient`.
+"""Noisy gradient steps out of core, with the bits of `noisy_gradient`.
 
 The clipped gradients of a block add up to whole numbers, as do those of all blocks, in any order. Whether a step draws
 a row is told by a word that belongs to the row's number. Noise is drawn once a step, where the sums come together.
@@ -77,7 +77,7 @@ def _gradients_of_block(
     prepared: tuple[Any, np.ndarray, np.ndarray], codes: np.ndarray, setup: _Setup, weights: np.ndarray,
     step: int, first: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Sum of clipped gradients, without what follows from it, and the regulariser's part in them."""
+    """Sum clipped gradients of a block, and the regulariser's share of them."""
     layout, objective = setup[:2]
     n_rows, size = codes.shape[0], weights.shape[0]
     batch = _drawn(setup, step, first, n_rows)
@@ -113,7 +113,7 @@ def block_gradient_steps(
     steps: GradientSteps,
     rng: NoiseSource | np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train from weights of zero, as `noisy_gradient.noisy_gradient_steps` does for dense rows.
+    """Train from zero, as `noisy_gradient_steps` does for dense rows.
 
     Parameters
     ----------

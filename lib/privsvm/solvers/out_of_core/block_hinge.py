@@ -1,4 +1,4 @@
-"""The smoothed hinge problems on rows that are read block by block: Newton's method to a certified gradient.
+"""Smoothed hinge problems out of core: Newton's method to a certified gradient.
 
 The problems are those of `privsvm.solvers.linear.smoothed_hinge`, one for each class or a single one for two, solved
 side by side: a pass over the rows serves all of them. A pass has the gradients at one point of each problem, and second
@@ -60,7 +60,7 @@ _TRIALS = 30
 
 
 class _Points(NamedTuple):
-    """One point for each problem that is looked at, as whole numbers: what workers know."""
+    """Current point of each problem as whole numbers, which workers get."""
 
     # Limbs (3, k, d), and the unit of a product with a row.
     limbs: np.ndarray
@@ -71,12 +71,12 @@ class _Points(NamedTuple):
 
 
 def _limb_bits(n_features: int) -> int:
-    """Bits of the second and third part of a weight, so that products with a row are exact."""
+    """Return the bits of the lower limbs of a weight, for exact products."""
     return 52 - _ROW_BITS - math.ceil(math.log2(max(n_features, 1)) / 2.0)
 
 
 def taken_apart(coef: np.ndarray, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """Split points (k, d) into limbs, with units (3, k) of their products with whole rows; the rest is negligible."""
+    """Split points (k, d) into limbs, with units (3, k) of their products with rows."""
     bits = _limb_bits(coef.shape[1])
     limbs, units = np.zeros((3, *coef.shape)), np.zeros((3, coef.shape[0]))
     for k, weights in enumerate(coef):
@@ -99,7 +99,7 @@ def rounded_points(coef: np.ndarray) -> np.ndarray:
 
 
 def _sums_of_block(rows: np.ndarray, codes: np.ndarray, points: _Points, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Add up slopes times rows (k, d), in 2^-44 of the rows' unit and of any size, and second derivatives (k, d, d)."""
+    """Sum slopes times rows (k, d) in 2^-44 units, and Hessians (k, d, d)."""
     n_points, d = points.problems.size, rows.shape[1]
     gradient = np.zeros((n_points, d), dtype=object)
     hessian = np.zeros((n_points, d, d), dtype=np.int64)
@@ -127,13 +127,13 @@ def _sums_of_block(rows: np.ndarray, codes: np.ndarray, points: _Points, first: 
 
 
 def _slopes(missing: np.ndarray, smoothing: np.ndarray | float) -> np.ndarray:
-    """Slopes of the loss, as `privsvm.solvers.linear.hinge.smoothed_hinge_slopes`, from what margins lack to 1."""
+    """Return slopes of the loss from the margins' distances to 1."""
     slopes: np.ndarray = -np.clip(missing / smoothing, 0.0, 1.0)
     return slopes
 
 
 def certified_rows(share: float) -> float:
-    """For how many rows a gradient is certain to `share` of the longest that a row may have, weights of normal size."""
+    """Return for how many rows a gradient is certain to `share` of a row's."""
     return share / SLOPE_ERROR
 
 
