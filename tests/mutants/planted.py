@@ -220,7 +220,7 @@ MUTANTS = (
     ),
     _bug(
         "all steps have the same noise", _LOOP,
-        "place = (run * n_steps + t) * used", "place = run * n_steps * used",
+        "first_number = (run * n_steps + t) * used", "first_number = run * n_steps * used",
         f"{_STEPS}[PMSVMGPClassifier-replace_one]", says=_LAW,
     ),
     _bug(
