@@ -151,7 +151,7 @@ def test_sums_beyond_int64_wrap_around_with_their_noise(monkeypatch):
     steps = HuberDescent(n_steps=1, length=1.0, noise_multiplier=1.0)
     key, none, codes = bytes(32), np.zeros((0, 1)), np.zeros(0, dtype=int)
     small = descend(none, codes, 2, np.ones(2), steps, NoiseSource(key))
-    monkeypatch.setattr(huber_descent, "_sum_of_parts", lambda *rest: np.full((1, 1), -(2**63), dtype=np.int64))
+    monkeypatch.setattr(huber_descent, "_sum_of_blocks", lambda *rest: np.full((1, 1), -(2**63), dtype=np.int64))
     low = descend(none, codes, 2, np.ones(2), steps, NoiseSource(key))
     difference = (low - small)[1, 0] * math.sqrt(2)
     assert abs(difference) == 2.0**25
