@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import tracemalloc
 
 import dp_accounting
 import mpmath
@@ -134,6 +135,28 @@ def test_leaves_of_nested_events():
     assert leaves(nested) == [(step, 12), (Laplace(1.0), 4)]
     # Rows that are all drawn are plain rows.
     assert leaves(SelfComposed(PoissonSampled(1.0, Gaussian(2.0)), 7)) == [(Gaussian(2.0), 7)]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Composed((Gaussian(1.0), EpsilonDelta(1e-6, 0.0))),
+        Composed((Gaussian(1.0), Laplace(1e7))),
+        Composed((Gaussian(0.01), EpsilonDelta(0.1, 0.0))),
+        SelfComposed(EpsilonDelta(3.0, 0.0), 10_000),
+    ],
+    ids=["a tiny epsilon", "long Laplace noise", "little noise", "many budgets"],
+)
+def test_no_event_takes_all_memory(event):
+    """A tiny epsilon beside large losses set a grid of 65 GB; losses that vary much take a long one."""
+    tracemalloc.start()
+    epsilon = account(event, 1e-5, "replace_one").epsilon
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 150e6
+    leaf, count = leaves(event)[0]
+    assert epsilon >= account(leaf, 1e-5, "replace_one").epsilon
+    assert epsilon <= 1.01 * account(SelfComposed(leaf, count), 1e-5, "replace_one").epsilon + 50
 
 
 def exact_gaussian_delta(epsilon, signal):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 from privsvm.privacy.accountants import account
-from privsvm.privacy.accounting import loss_distribution, transform_slack
+from privsvm.privacy.accounting import loss_distribution, loss_grid, transform_slack
 from privsvm.privacy.events import (
     NEIGHBOURS,
     BestOfNegativeBinomial,
@@ -198,7 +198,7 @@ def test_losses_give_what_the_pessimistic_account_gives(event, neighbours):
         (component.event, component.count) if isinstance(component, SelfComposed) else (component, 1)
         for component in (event.events if isinstance(event, Composed) else (event,))
     ]
-    losses = loss_distribution(event_counts, neighbours)
+    losses = loss_distribution(event_counts, neighbours, loss_grid(event_counts))
     epsilons = np.linspace(0, float(losses.get_epsilon_for_delta(1e-6)), 100_001)
     deltas = np.asarray(losses.get_delta_for_epsilon(epsilons))
     for rate in RATES:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsvm.privacy.accounting import loss_distribution
+from privsvm.privacy.accounting import loss_distribution, loss_grid
 from privsvm.privacy.events import Gaussian, Neighbours, PoissonSampled
 from privsvm.privacy.lower_bounds import CONFIDENCE, Bound, counts_bound, limits
 
@@ -98,7 +98,8 @@ class TableCurve(Curve):
 @functools.lru_cache(maxsize=512)
 def _profile(rate: float, noise: float, count: int, neighbours: Neighbours, delta: float) -> tuple[np.ndarray, float]:
     """Delta for each of `_LOSSES`, and epsilon for a delta."""
-    losses = loss_distribution([(PoissonSampled(rate, Gaussian(noise)), count)], neighbours, _POINTS)
+    event_counts = [(PoissonSampled(rate, Gaussian(noise)), count)]
+    losses = loss_distribution(event_counts, neighbours, loss_grid(event_counts, _POINTS))
     return np.asarray(losses.get_delta_for_epsilon(_LOSSES)), float(losses.get_epsilon_for_delta(delta))
 
 

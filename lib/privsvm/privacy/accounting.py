@@ -28,6 +28,7 @@ from privsvm.privacy.gaussian_losses import gaussian_losses
 __all__ = [
     "GAUSSIAN_ACCOUNTANT",
     "LAPLACE_ACCOUNTANT",
+    "LARGEST_DEVIATION",
     "SAMPLED_GAUSSIAN_ACCOUNTANT",
     "ZCDP_ACCOUNTANT",
     "check_budget",
@@ -35,6 +36,7 @@ __all__ = [
     "delta_of_minima",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "loss_deviation",
     "loss_distribution",
     "loss_distribution_epsilon",
     "loss_grid",
@@ -81,6 +83,10 @@ _COARSE_POINTS, _FINE_POINTS = 5.0, 20.0
 _COARSEST_LOSSES = 0.02
 # With smaller rates, the rounding costs more.
 _MOST_LOSSES = 200_000
+# Points in a standard deviation of all losses together, at most; no steps of ours need more.
+_FINEST_SHARE = 20_000.0
+# Losses that vary more protect nobody, and their grid would take all memory.
+LARGEST_DEVIATION = 60.0
 
 # The Fourier transforms of dp_accounting are wrong by up to 6e-12 in delta, in either direction, for 20 000 steps; the
 # error grows with the steps.
@@ -497,7 +503,9 @@ def loss_distribution_epsilon(
     group, a step draws a binomial number of rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh
     2024, Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
-    total = loss_distribution(event_counts, neighbours, points, group)
+    if loss_deviation(event_counts, group) > LARGEST_DEVIATION:
+        return math.inf
+    total = loss_distribution(event_counts, neighbours, loss_grid(event_counts, points, group), group)
     return float(total.get_epsilon_for_delta(delta - transform_slack(event_counts)))
 
 
@@ -516,8 +524,13 @@ def _merged(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tuple
     return [*others, (Gaussian(1.0 / plain), 1)] if plain > 0 else others
 
 
-def loss_grid(event_counts: Sequence[tuple[Event, int]], points: float = _FINE_POINTS, group: int = 1) -> float:
-    """Choose the distance of two losses for `loss_distribution`."""
+def loss_grid(
+    event_counts: Sequence[tuple[Event, int]],
+    points: float = _FINE_POINTS,
+    group: int = 1,
+    most_losses: int = _MOST_LOSSES,
+) -> float:
+    """Choose the distance of two losses for `loss_distribution`, with at most so many of them for one event."""
     event_counts = _merged(event_counts, group)
     # Rounding makes a loss L of one event more variable by the grid's width times E|L|. The width keeps that small
     # beside the variance of all losses together. For E|L| it takes the geometric mean of that and of the deviation: a
@@ -526,23 +539,30 @@ def loss_grid(event_counts: Sequence[tuple[Event, int]], points: float = _FINE_P
     variance = sum(count * deviation**2 for _, deviation, _, count in spreads)
     sizes = sum(count * math.sqrt(mean * deviation) for mean, deviation, _, count in spreads)
     width = min(variance / sizes / points, _COARSEST_LOSSES)
-    # A plain epsilon is rounded up to the grid every time.
-    width = min(
-        [width, *(0.1 * event.epsilon / points for event, _ in event_counts if isinstance(event, EpsilonDelta))]
-    )
-    return max(width, *(largest / _MOST_LOSSES for _, _, largest, _ in spreads))
+    # A plain epsilon is rounded up to the grid every time; a tiny one beside large losses does not set the grid.
+    epsilons = [event.epsilon for event, _ in event_counts if isinstance(event, EpsilonDelta)]
+    width = min([width, *(0.1 * epsilon / points for epsilon in epsilons)])
+    return max(width, math.sqrt(variance) / _FINEST_SHARE, *(largest / most_losses for _, _, largest, _ in spreads))
+
+
+def loss_deviation(event_counts: Sequence[tuple[Event, int]], group: int = 1) -> float:
+    """Compute about the standard deviation of all losses together."""
+    deviations = [(_spread(_together(event, group))[1], count) for event, count in _merged(event_counts, group)]
+    return math.sqrt(sum(count * deviation**2 for deviation, count in deviations))
 
 
 def loss_distribution(
-    event_counts: Sequence[tuple[Event, int]], neighbours: Neighbours, points: float = _FINE_POINTS, group: int = 1
+    event_counts: Sequence[tuple[Event, int]], neighbours: Neighbours, width: float, group: int = 1
 ) -> Any:
-    """Compose privacy loss distributions, rounded up; see `loss_distribution_epsilon`. Also of `Laplace` events.
+    """Compose privacy loss distributions, rounded up to a grid of this width; see `loss_distribution_epsilon`.
+
+    Events of the kind `Laplace` are allowed, too.
 
     Returns
     -------
     dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
     """
-    return _composed(tuple(_merged(event_counts, group)), loss_grid(event_counts, points, group), neighbours, group)
+    return _composed(tuple(_merged(event_counts, group)), width, neighbours, group)
 
 
 # Cached: the proof and the risk are computed from the same distribution.

@@ -29,7 +29,13 @@ from privsvm.privacy.accountants import (
     scaled_event,
     total_divergence,
 )
-from privsvm.privacy.accounting import loss_distribution, loss_grid, transform_slack
+from privsvm.privacy.accounting import (
+    LARGEST_DEVIATION,
+    loss_deviation,
+    loss_distribution,
+    loss_grid,
+    transform_slack,
+)
 from privsvm.privacy.events import (
     EpsilonDelta,
     Event,
@@ -325,14 +331,19 @@ def _renyi_curves(event_counts: _EventCounts, neighbours: Neighbours) -> list[_C
     return [_curve_from(0.0, delta), _Curve(lambda epsilon: min(total_variation, 1.0), 0.0, 0.0)]
 
 
-def _loss_curve(event_counts: _EventCounts, neighbours: Neighbours, laplace_grid: float, group: int = 1) -> _Curve:
-    """Curve from privacy loss distributions, rounded up."""
+def _loss_curves(
+    event_counts: _EventCounts, neighbours: Neighbours, laplace_grid: float, group: int = 1
+) -> list[_Curve]:
+    """Curve from privacy loss distributions, rounded up; none where losses vary so much that nobody is protected."""
     event_counts = [
         (EpsilonDelta(event.epsilon, 0.0) if isinstance(event, ExponentialMechanism) else event, count)
         for event, count in event_counts
         if event != EpsilonDelta(0.0, 0.0)
     ]
-    total, width = loss_distribution(event_counts, neighbours, group=group), loss_grid(event_counts, group=group)
+    if loss_deviation(event_counts, group) > LARGEST_DEVIATION:
+        return []
+    width = loss_grid(event_counts, group=group, most_losses=_MOST_LOSSES // 2)
+    total = loss_distribution(event_counts, neighbours, width, group)
     n_laplace = sum(count for event, count in event_counts if isinstance(event, Laplace))
     slack = transform_slack(event_counts) + n_laplace * laplace_grid**2 / 8.0
     ends = (float(total.get_epsilon_for_delta(delta)) for delta in (slack, 1e-6, 1e-3))
@@ -345,7 +356,7 @@ def _loss_curve(event_counts: _EventCounts, neighbours: Neighbours, laplace_grid
     def delta(epsilon: float) -> float:
         return float(np.interp(math.exp(min(epsilon, _LARGEST_LOSS)), slopes, deltas))
 
-    return _Curve(delta, 0.0, float(epsilons[-1]))
+    return [_Curve(delta, 0.0, float(epsilons[-1]))]
 
 
 def _corner_curve(event: PerturbedObjectives, neighbours: Neighbours) -> _Curve | None:
@@ -393,7 +404,7 @@ def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_
             return [_laplace_curve(added, laplace_grid)]
         curves.append(_pure_curve(added))
     if kinds <= _LOSS_KINDS and kinds != {ExponentialMechanism} and (several or PoissonSampled in kinds):
-        return [*curves, _loss_curve(event_counts, neighbours, laplace_grid)]
+        return [*curves, *_loss_curves(event_counts, neighbours, laplace_grid)]
     curves += _renyi_curves(event_counts, neighbours)
     event = event_counts[0][0]
     if isinstance(event, EpsilonDelta) and not several:
@@ -415,7 +426,7 @@ def _alternative(
     if rows > 1 and (scaled is None or PoissonSampled in kinds):
         curves += [_group_curve(curve, rows) for curve in _curves(event, neighbours, laplace_grid)]
         if kinds <= {Gaussian, PoissonSampled} and neighbours == "add_remove" and rows <= LARGEST_GROUP:
-            curves.append(_loss_curve(leaves(event), neighbours, laplace_grid, rows))
+            curves += _loss_curves(leaves(event), neighbours, laplace_grid, rows)
     if not curves or (rows == 1 and curves[0].signal is None):
         points = [(group_account(event, rows, delta, neighbours).epsilon, delta) for delta in deltas]
         curves += [_point_curve(epsilon, delta) for epsilon, delta in points if math.isfinite(epsilon)]
