@@ -33,7 +33,7 @@ DIGESTS = [rows_digest(codes) for codes in CLASSES]
 def columns_of(name):
     rng = seeded_stream(1, name)
     return {
-        f"{subset}_{split}": rng.normal(size=(rows if subset == "train" else 5, COUNTS[name]))
+        f"{subset}_{split}": rng.normal(size=(rows if subset == "train" else 12, COUNTS[name]))
         for split, rows in enumerate(ROWS)
         for subset in ("train", "test")
     }

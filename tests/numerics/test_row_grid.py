@@ -139,3 +139,12 @@ def test_numbers_that_are_not_finite_are_refused(bad):
 def test_no_rows_and_no_numbers():
     assert grid_rows(np.empty((0, 3)), 1.0).shape == (0, 3)
     assert grid_rows(scipy.sparse.csr_array((2, 3)), 1.0).nnz == 0
+
+
+def test_rows_of_the_caller_stay_as_they_are():
+    """Numbers that round to 0 are removed from a copy."""
+    X = scipy.sparse.csr_array(np.array([[1e-15, 0.5], [0.25, 1e-15]]))
+    before = X.copy()
+    assert grid_rows(X, 1.0).nnz == 2
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(X, name), getattr(before, name))

@@ -112,7 +112,7 @@ def test_neither_commands_nor_messages_hold_a_password() -> None:
     assert "s3cret" not in track_parameters(check_params(params))
     params["mlflow"]["tracking_uri"] = "ftp://me:s3cret@host/db"
     with pytest.raises(PrivSVMError, match="is not valid") as caught:
-        check_params(params, places=key_lines)
+        check_params(params, positions=key_lines)
     assert "s3cret" not in str(caught.value)
     with pytest.raises(PrivSVMError, match="cannot hold runs") as caught:
         store.sqlite_path("ftp://me:s3cret@host/db")

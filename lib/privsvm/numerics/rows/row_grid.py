@@ -169,7 +169,8 @@ def grid_rows(X: Any, norm: float, bits: int = BITS) -> Any:
     )
     cells *= spacing
     if sparse:
-        rows = scipy.sparse.csr_array((cells, X.indices, X.indptr), shape=X.shape)
+        # A copy: zeros are removed in place, and X is the caller's.
+        rows = scipy.sparse.csr_array((cells, X.indices, X.indptr), shape=X.shape, copy=True)
         rows.eliminate_zeros()
         return rows
     return cells.reshape(X.shape)
