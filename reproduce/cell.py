@@ -34,6 +34,16 @@ def draws_of(papers: Sequence[str]) -> list:
     return [draws for module in modules for draws in importlib.import_module(module).DRAWS]
 
 
+def set_up(papers: Sequence[str]) -> None:
+    """Refuse unknown papers; then compute as the jobs of the workflow do, before NumPy and Numba are imported."""
+    for paper in papers:
+        if paper not in MODULES:
+            raise PrivSVMError(f"paper {paper!r} is unknown; {nearest_name(paper, list(MODULES))}")
+    die_with_parent()
+    pin_arithmetic()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Rerun the cell that the arguments name."""
     parser = argparse.ArgumentParser(prog="python -m reproduce cell", description=__doc__)
@@ -46,11 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--reports", default="reports/reproduce", metavar="FOLDER", help="where the committed results are"
     )
     options = parser.parse_args(argv)
-    if options.paper not in MODULES:
-        raise PrivSVMError(f"paper {options.paper!r} is unknown; {nearest_name(options.paper, list(MODULES))}")
-    die_with_parent()
-    pin_arithmetic()
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+    set_up([options.paper])
 
     from privsvm_bench.reproduction.cells import STATEMENTS, choose_draws, find_claim, find_printed
     from privsvm_bench.reproduction.draws import run_draws

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 from pathlib import Path
 
-from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.warm_up import cache_folder
-from privsvm_bench.workflow.stage import die_with_parent, run
-from reproduce.cell import MODULES, draws_of
+from privsvm_bench.workflow.stage import run
+from reproduce.cell import MODULES, draws_of, set_up
 
 # A p-value below which a printed number lies outside.
 OUTSIDE = 0.05
@@ -37,12 +34,7 @@ def main(argv: list[str] | None = None) -> None:
         "--reports", default="reports/reproduce/distributions", metavar="FOLDER", help="where distributions go"
     )
     options = parser.parse_args(argv)
-    for paper in options.papers:
-        if paper not in MODULES:
-            raise PrivSVMError(f"paper {paper!r} is unknown; {nearest_name(paper, list(MODULES))}")
-    die_with_parent()
-    pin_arithmetic()
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+    set_up(options.papers)
 
     from privsvm_bench.reproduction.draws import Further, run_draws
 
