@@ -63,6 +63,7 @@ def test_same_bits_with_other_cores_and_order_and_a_clean_tree(finished):
 
 def test_one_parameter_reruns_one_method_and_comes_back(finished):
     original, before = finished.hashes(), finished.times(*MADE_BY_JOBS)
+    finished.commit("first results")
     finished.change("methods.pmsvm_wp.C", 0.02)
     finished.snakemake()
     rerun = changed_since(finished, before)
@@ -70,11 +71,15 @@ def test_one_parameter_reruns_one_method_and_comes_back(finished):
     assert "data/models/pmsvm_wp/wine.npz" in rerun
     assert finished.hashes("data/models/pmsvm_wp").items().isdisjoint(original.items())
     assert is_current(finished)
+    finished.commit("other results")
+    # The first results come back from DVC's cache, by `dvc repro` and by a checkout.
     finished.change("methods.pmsvm_wp.C", 0.05)
     assert "Running stage 'train'" not in finished.call("dvc", "repro")
+    finished.git("checkout", "--quiet", "--force", "HEAD~1")
     finished.make("sync")
     assert finished.hashes() == original
     assert is_current(finished)
+    assert finished.git("status", "--porcelain") == ""
 
 
 def test_removed_entries_leave_and_added_ones_run_alone(finished):
@@ -101,7 +106,6 @@ def test_removed_entries_leave_and_added_ones_run_alone(finished):
 
 
 def test_condensed_rows_before_every_method(finished):
-    original = finished.hashes()
     finished.change("condense", "ci")
     finished.snakemake()
     record = read_json(finished.folder / "data/condensed/ci/wine.json")
@@ -117,10 +121,6 @@ def test_condensed_rows_before_every_method(finished):
     assert "condensed" in (finished.folder / "reports/index.html").read_text()
     assert is_current(finished)
     assert not (finished.folder / "data/condensed/none").exists()
-    finished.change("condense", "none")
-    finished.snakemake()
-    assert finished.hashes() == original
-    assert is_current(finished)
 
 
 def test_experiments_metrics_and_plots(finished):
@@ -160,19 +160,6 @@ def test_clone_pull_sync(finished, tmp_path):
     output = clone.make("sync", check=False)
     assert clone.code != 0
     assert "run dvc pull or dvc repro" in output
-
-
-def test_sync_after_a_checkout_of_another_commit(finished):
-    finished.commit("first results")
-    original = finished.hashes()
-    finished.change("methods.pmsvm_wp.C", 0.02)
-    finished.snakemake()
-    finished.commit("other results")
-    finished.git("checkout", "--quiet", "HEAD~1")
-    finished.make("sync")
-    assert finished.hashes() == original
-    assert is_current(finished)
-    assert finished.git("status", "--porcelain") == ""
 
 
 def test_two_clones_share_one_cache(finished, tmp_path):
