@@ -14,12 +14,13 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
+from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets import catalogue
 from privsvm_bench.datasets.catalogue import load_catalogue, normalise_protocol, raw_files, resolve
 
 CATALOGUE = load_catalogue()
-# Rebuilt from other files, so that only a mirror has them.
-DERIVED = {"a5a", "w5a", "splice_scale", "diabetes_scale"}
+# Rebuilt from other files or packages, so that only a mirror has them.
+DERIVED = {"a5a", "w5a", "splice_scale", "diabetes_scale", "hotel_rates", "leaf"}
 
 
 def one_line_error(function, *arguments) -> str:
@@ -107,6 +108,18 @@ def test_bounds_of_which_nobody_says_where_they_come_from_count_as_observed():
     record = json.loads((Path(catalogue.__file__).with_name("catalogue.json")).read_text())["wine"]
     del record["bounds_origin"]
     assert catalogue._catalogue_entry("wine", record).bounds_origin == "observed"
+
+
+def test_tables_with_a_schema_state_their_licence():
+    declared = {name: entry for name, entry in CATALOGUE.items() if entry.schema is not None}
+    assert len(declared) == 12
+    for name, entry in declared.items():
+        assert entry.licence, name
+        assert entry.bounds_note, name
+        schema = parse_schema(entry.schema)
+        assert schema.classes == entry.classes
+        (part,) = entry.parts.values()
+        assert sum(max(1, len(column.words)) for column in schema.features.values()) == part.n_features
 
 
 def test_percent_encoding_of_sources():

@@ -283,6 +283,16 @@ def test_labels_and_categories_keep_their_text(make_entry, tmp_path):
     assert labelled_table(tmp_path / "t.csv", schema)[1].tolist() == ["1.0", "2E01", "20"]
 
 
+def test_a_table_without_a_header_keeps_its_first_row(tmp_path):
+    rows, names = b"\n".join(ROWS) + b"\n", HEADER.decode().split(",")
+    (tmp_path / "bare.csv").write_bytes(rows)
+    (tmp_path / "named.csv").write_bytes(HEADER + b"\n" + rows)
+    schema = parse_schema(SCHEMA)
+    bare, named = labelled_table(tmp_path / "bare.csv", schema, names), labelled_table(tmp_path / "named.csv", schema)
+    assert np.array_equal(bare[0], named[0])
+    assert bare[1].tolist() == named[1].tolist()
+
+
 def test_columns_in_python_are_checked_by_name_and_number():
     schema = PublicSchema(SCHEMA)
     rows = {"age": [1, 2, 3], "ward": ["a", "b", "a"], "day": ["01.02.2020"] * 3, "smoker": [True, False, None]}

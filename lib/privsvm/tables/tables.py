@@ -8,6 +8,7 @@ whose cells are all empty. A message that depends on the rows would tell of them
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections import Counter
@@ -302,6 +303,7 @@ def read_chunks(
     all_columns: bool = False,
     rows: int = _CHUNK,
     tally: Tally | None = None,
+    header: Sequence[str] | None = None,
 ) -> Iterator[dict[str, Sequence[str]]]:
     """Read a delimited text in blocks of rows.
 
@@ -319,6 +321,8 @@ def read_chunks(
         Rows in a block.
     tally : Tally or None
         Counts the records, and the malformed ones among them.
+    header : sequence of str or None
+        Names of the columns, for a file whose first line is a row already.
 
     Yields
     ------
@@ -332,11 +336,11 @@ def read_chunks(
     """
     tally = Tally() if tally is None else tally
     with open_table(path, schema.delimiter) as table:
-        names = _checked_names(path, table)
+        names = _checked_names(path, table) if header is None else list(header)
         _check_columns(path, names, schema, extra, all_columns)
         wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
         block: list[list[str]] = []
-        for record in table:
+        for record in table if header is None else itertools.chain([table.first], table):
             block.append(tally.fields(record, len(names)))
             if len(block) == rows:
                 yield _columns(block, wanted)
@@ -361,7 +365,9 @@ def table_columns(
     return {name: [row[position] for row in rows] for position, name in enumerate(names)}
 
 
-def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+def labelled_table(
+    path: str | os.PathLike[str], schema: Schema, header: Sequence[str] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Read a table for a benchmark: all rows, with their labels as they are written.
 
     Parameters
@@ -370,6 +376,8 @@ def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
         The file.
     schema : Schema
         Its declaration.
+    header : sequence of str or None
+        See `read_chunks`.
 
     Returns
     -------
@@ -385,7 +393,7 @@ def labelled_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
     encoder, tally = Encoder(schema), Tally()
     names = {normalise_label(name): name for name in schema.classes}
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], []
-    for columns in read_chunks(path, schema, [schema.label], all_columns=True, tally=tally):
+    for columns in read_chunks(path, schema, [schema.label], all_columns=True, tally=tally, header=header):
         if tally.first is not None:
             raise PrivSVMError(f"{path}: {tally.first}; mend that line")
         blocks.append(encoder.features(columns))

@@ -205,7 +205,9 @@ class DatasetEntry:
     user_supplied : bool
         True for data declared in params.yaml.
     schema : mapping or None
-        Own data: what is declared of its columns, see `privsvm.tables.schema.Schema.to_json`.
+        What is declared of its columns, see `privsvm.tables.schema.Schema.to_json`; None where all are numbers.
+    licence : str
+        Of the data, as far as it is stated.
     declared_rows : int or None
         Own data: the public number of rows. Where the catalogue says how many rows a part has, that is public.
     prescaled : bool or None
@@ -238,6 +240,7 @@ class DatasetEntry:
     declared_rows: int | None = None
     note: str = ""
     bounds_note: str = ""
+    licence: str = ""
     prescaled: bool | None = False
     papers: tuple[str, ...] = ()
 
@@ -308,7 +311,9 @@ def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
         verified=record.get("verified", True),
         note=record.get("note", ""),
         bounds_note=record.get("bounds_note", ""),
+        licence=record.get("licence", ""),
         papers=tuple(record.get("papers", ())),
+        schema=record.get("schema"),
         prescaled=record.get("prescaled", False),
     )
 

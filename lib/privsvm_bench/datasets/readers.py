@@ -107,7 +107,13 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
         raise PrivSVMError(f"dataset {entry.name}: no part {part!r}; {nearest_name(part, entry.parts)}")
     recipe = entry.parts[part]
     if entry.schema is not None:
-        return labelled_table(Path(folder) / recipe.files[0], parse_schema(entry.schema))
+        path, schema = Path(folder) / recipe.files[0], parse_schema(entry.schema)
+        if entry.user_supplied:
+            return labelled_table(path, schema)
+        # Columns are declared in the order of a file that does not name them, the label last.
+        X, labels = labelled_table(path, schema, None if recipe.header_rows else (*schema.columns, schema.label))
+        _check_expected(entry, recipe, str(path), X, labels, 0)
+        return X, labels
     pieces = [_read_file(Path(folder) / name, recipe) for name in recipe.files]
     where = str(Path(folder) / recipe.files[0]) + (f" .. {recipe.files[-1]}" if len(recipe.files) > 1 else "")
     widths = {piece[0].shape[1] for piece in pieces}
