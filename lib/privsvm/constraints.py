@@ -33,6 +33,7 @@ __all__ = [
     "real",
     "text",
     "whole",
+    "with_numpy",
 ]
 
 
@@ -168,6 +169,17 @@ def optional(constraint: Constraint) -> Constraint:
     """Allow what a constraint allows, and None."""
     both = either(f"{constraint.wish}, or None", constraint, Constraint({"type": "null"}, "must be None", "None"))
     return dataclasses.replace(both, words=f"{constraint.words} or None")
+
+
+def with_numpy(constraint: Constraint) -> Constraint:
+    """Allow NumPy's numbers of any precision, too: for methods that turn them into float64 first and prove nothing."""
+
+    def allowed(value: Any) -> bool:
+        if constraint.also is not None and constraint.also(value):
+            return True
+        return isinstance(value, numbers.Real) and hasattr(value, "dtype") and _matches(constraint.schema, float(value))
+
+    return dataclasses.replace(constraint, also=allowed)
 
 
 POSITIVE = real("must be a positive finite number", above=0)

@@ -140,3 +140,53 @@ def test_votes_of_one_row_some_and_many_are_the_same(n_classes):
     for row in range(0, 2000, 97):
         winners = np.where(values[row] > 0, first, second)
         np.testing.assert_array_equal(votes[row], np.bincount(winners, minlength=n_classes))
+
+
+@pytest.mark.parametrize("selection", ["block", "wss2"])
+@pytest.mark.parametrize("shift", [1e4, 1e8, 1e10])
+@pytest.mark.parametrize(("n_features", "n_classes"), [(3, 2), (3, 3), (60, 2)])
+def test_rows_far_from_zero_have_the_same_model(selection, shift, n_features, n_classes):
+    """The weights that were certified are those that predict, however long the rows are."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(120, n_features)), 3)
+    y = np.digitize(X.sum(axis=1), [0.0] if n_classes == 2 else [-1.0, 1.0])
+    near, far = (solved_by(selection, kernel="linear", tol=1e-6).fit(rows, y) for rows in (X, X + shift))
+    assert np.mean(far.predict(X + shift) == near.predict(X)) >= 0.98
+    assert np.allclose(far.coef_, near.coef_, atol=1e-2 * np.abs(near.coef_).max())
+    assert np.allclose(pair_values(far, X + shift), (X + shift) @ far.coef_.T.squeeze() + far.intercept_, atol=1e-3)
+
+
+def test_columns_of_far_units_stop_with_the_remedy():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 6)) * [1, 1e3, 1e6, 1e-3, 1, 1e4], rng.integers(0, 2, 40)
+    with pytest.warns(ConvergenceWarning, match=r"StandardScaler\(\), SVMClassifier"):
+        model = SVMClassifier(kernel="linear", C=1e3).fit(X, y)
+    assert model.n_iter_ <= 1.1e7
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"C": np.float32(2), "gamma": np.float32(0.5), "coef0": np.float16(1), "tol": np.float32(1e-3)},
+        {"kernel": "poly", "degree": np.int32(2), "max_iter": np.int64(-1), "cache_size": np.int64(100)},
+        {"random_state": np.random.RandomState(0), "probability": np.bool_(True)},
+        {"verbose": 1},
+        {"gamma": 0.0},
+        {"gamma": 0, "kernel": "sigmoid", "coef0": 1.0},
+        {"kernel": "poly", "degree": 0},
+    ],
+    ids=lambda parameters: "_".join(parameters),
+)
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+def test_what_svc_takes_is_legal(parameters, tmp_path):
+    X, y = scaled(load_breast_cancer)
+    X, y = X[:150], y[:150]
+    model = SVMClassifier(**parameters).fit(X, y)
+    assert np.mean(model.predict(X) == SVC(**parameters).fit(X, y).predict(X)) >= 0.99
+    model.save(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("parameters", [{"gamma": -1.0}, {"degree": -1}, {"verbose": -1}, {"C": np.float32("nan")}])
+def test_what_svc_refuses_is_refused(parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        SVMClassifier(**parameters).fit([[0.0], [1.0]], [0, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 import warnings
 from typing import Any, Self
@@ -17,11 +18,12 @@ from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.parameters import CLASS_WEIGHT, parameter
 from privsvm.base.released import KernelPath, one_vs_one_scores
 from privsvm.base.validation import check_training_data
-from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of
-from privsvm.families.exact.one_vs_one import KernelSVMParameters, solve_pairs
+from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of, whole, with_numpy
+from privsvm.families.exact.one_vs_one import GAMMA_OR_ZERO, KernelSVMParameters, solve_pairs
 from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.kernel.kernel_rows import Expansion
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, resolve_gamma
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs
 
 __all__ = ["KernelSVM"]
@@ -30,12 +32,16 @@ __all__ = ["KernelSVM"]
 # would have too few digits.
 _FIRST_BOUND, _BOUND_GROWTH, _LAST_BOUND = 1e4, 1e3, 1e10
 
-INFINITE_C = Constraint(
-    POSITIVE.schema,
-    "must be a positive number; infinity is allowed",
-    "float",
-    also=lambda value: isinstance(value, (float, np.floating)) and value == math.inf,
+INFINITE_C = with_numpy(
+    Constraint(
+        POSITIVE.schema,
+        "must be a positive number; infinity is allowed",
+        "float",
+        also=lambda value: isinstance(value, (float, np.floating)) and value == math.inf,
+    )
 )
+# scikit-learn also has levels of talkativeness.
+_VERBOSE = dataclasses.replace(FLAG, also=whole(0).accepts)
 
 
 class KernelSVM(KernelSVMParameters, SingleModelClassifier):
@@ -101,8 +107,18 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         effect="answers",
         common=True,
     )
-    verbose: bool = parameter(
-        False, FLAG, "Whether to print one line for each pair of classes that was solved.", effect="time", common=True
+    gamma: float | str = parameter(
+        "scale",
+        GAMMA_OR_ZERO,
+        'Kernel coefficient of rbf, poly and sigmoid. "scale" takes the variance of the training rows.',
+    )
+    degree: int = parameter(3, whole(0), "Degree of poly.")
+    verbose: bool | int = parameter(
+        False,
+        _VERBOSE,
+        "Whether to print one line for each pair of classes that was solved.",
+        effect="time",
+        common=True,
     )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -210,7 +226,10 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
                 "StandardScaler or MinMaxScaler."
             )
         else:
-            text = f"stopped before tol={self.tol:g} was reached; scale the features, or raise tol"
+            text = (
+                f"stopped before tol={self.tol:g} was reached; scale the features (make_pipeline(StandardScaler(), "
+                f"{type(self).__name__}(...))), or raise tol"
+            )
         warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _keep_model(self, X: Any, codes: np.ndarray, used: np.ndarray, layout: np.ndarray) -> None:
@@ -299,7 +318,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
         # Read-only, since the model predicts from its support vectors.
-        coef = self._path.pair_coef[0, 0].T @ self._path.support_vectors
+        coef = Expansion(self._path.support_vectors, self._path.pair_coef[0, 0], Kernel("linear")).weights.T
         if self._trained_with_sparse:
             coef = scipy.sparse.csr_matrix(coef)
             coef.data.flags.writeable = False

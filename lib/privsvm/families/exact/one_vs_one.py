@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.base.parameters import DeclaredEstimator, parameter
-from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, POSITIVE, either, one_of, whole
+from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, NOT_NEGATIVE, POSITIVE, either, one_of, whole, with_numpy
 from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.solvers.kernel.block_smo import single_is_enough, solve_prepared
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
@@ -19,11 +19,11 @@ from privsvm.solvers.kernel.duplicate_rows import EqualRows
 from privsvm.solvers.kernel.gram_rows import PrecomputedRows
 from privsvm.solvers.kernel.interior_point import solve_linear_pairs, usual_operations
 from privsvm.solvers.kernel.kernel_rows import KernelRows
-from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix
-from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, solve_class_pairs
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, far_centre, kernel_matrix
+from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs, solve_class_pairs
 from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 
-__all__ = ["GAMMA", "ClassPair", "KernelSVMParameters", "class_pairs", "solve_pairs"]
+__all__ = ["GAMMA", "GAMMA_OR_ZERO", "ClassPair", "KernelSVMParameters", "class_pairs", "solve_pairs"]
 
 # Constant        unit        value and reason; all were measured.
 # _SMALL_ROWS     rows        of two classes up to which they are solved by one compiled call, as many classes are.
@@ -41,7 +41,11 @@ _EXACT_ROWS, _WIDTH = 256, 16
 _FIRST_STEPS, _REACH_STEPS, _BUDGET_SHARE = 3.0, 25.0, 0.4
 _STEP_OPERATIONS, _SET_STEPS, _EASY_STEPS = 1500.0, 250.0, 100.0
 
-GAMMA = either('must be a positive finite number, "scale" or "auto"', POSITIVE, one_of("scale", "auto"))
+_WORDS_OF_GAMMA = one_of("scale", "auto")
+GAMMA = with_numpy(either('must be a positive finite number, "scale" or "auto"', POSITIVE, _WORDS_OF_GAMMA))
+GAMMA_OR_ZERO = with_numpy(
+    either('must be a finite number of at least 0, "scale" or "auto"', NOT_NEGATIVE, _WORDS_OF_GAMMA)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,16 +110,16 @@ def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
 class KernelSVMParameters(DeclaredEstimator):
     """The parameters of LIBSVM's C-SVC problem and its solver; a base."""
 
-    C: float = parameter(1.0, POSITIVE, "Upper bound of a dual variable: weight of one row's hinge loss.")
+    C: float = parameter(1.0, with_numpy(POSITIVE), "Upper bound of a dual variable: weight of one row's hinge loss.")
     kernel: str = parameter("rbf", one_of(*KERNELS), "Kernel function.")
     gamma: float | str = parameter(
         "scale", GAMMA, 'Kernel coefficient of rbf, poly and sigmoid. "scale" takes the variance of the training rows.'
     )
     degree: int = parameter(3, COUNT, "Degree of poly.")
-    coef0: float = parameter(0.0, ANY_NUMBER, "Constant of poly and sigmoid.")
-    tol: float = parameter(1e-3, POSITIVE, "Stopping tolerance of the solver.")
+    coef0: float = parameter(0.0, with_numpy(ANY_NUMBER), "Constant of poly and sigmoid.")
+    tol: float = parameter(1e-3, with_numpy(POSITIVE), "Stopping tolerance of the solver.")
     max_iter: int = parameter(-1, whole(-1), "Most iterations of the solver for each pair of classes; -1 for no limit.")
-    cache_size: float = parameter(200, POSITIVE, "Megabytes for kernel values.", effect="time")
+    cache_size: float = parameter(200, with_numpy(POSITIVE), "Megabytes for kernel values.", effect="time")
     shrinking: bool = parameter(True, FLAG, "Whether to set bounded variables aside while solving.", effect="time")
 
     def _kernel(self, gamma: float) -> Kernel:
@@ -167,6 +171,14 @@ def solve_pairs(
     ValueError
         If fewer than two classes have rows, or kernel values overflow.
     """
+    centre = far_centre(X) if kernel.name == "linear" else None
+    if centre is not None:
+        # The linear problem is the same wherever the rows lie, since y'a = 0; only the offset moves.
+        solutions = solve_pairs(X - centre, codes, n_classes, upper, kernel, options, selection)
+        coef = np.zeros((len(codes), solutions.rho.size))
+        scatter_pairs(solutions.layout, solutions.starts, coef)
+        weights = (X - centre)[np.argsort(codes, kind="stable")].T @ coef
+        return dataclasses.replace(solutions, rho=solutions.rho + centre @ weights)
     pairs = _Pairs(X, codes, n_classes, upper)
     if selection != "block":
         return _solve_by_smo(pairs, kernel, options, PairSelection(selection))

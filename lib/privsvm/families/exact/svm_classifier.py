@@ -40,6 +40,14 @@ _PROBABILITY = Constraint(
 )
 
 
+_RANDOM_STATE = dataclasses.replace(
+    RANDOM_STATE.constraint,
+    wish="must be a whole number of at least 0, a numpy.random.Generator or RandomState, or None",
+    words="int, numpy.random.Generator, numpy.random.RandomState or None",
+    types=(np.random.Generator, np.random.RandomState),
+)
+
+
 def _is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)
 
@@ -83,8 +91,8 @@ class SVMClassifier(KernelSVM):
         effect="answers",
         common=True,
     )
-    random_state: int | np.random.Generator | None = parameter(
-        None, RANDOM_STATE.constraint, "Order of the rows in the folds of `probability`.", effect="draw", common=True
+    random_state: int | np.random.Generator | np.random.RandomState | None = parameter(
+        None, _RANDOM_STATE, "Order of the rows in the folds of `probability`.", effect="draw", common=True
     )
     n_jobs: int | None = N_JOBS
 

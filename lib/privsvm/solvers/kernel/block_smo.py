@@ -500,7 +500,8 @@ def solve_prepared(
             "The dual coefficients or intercepts are not finite: kernel values overflow; scale the features, or choose "
             "a smaller C, gamma, degree or coef0"
         )
-    most_pairs = np.ceil(min(pair_budget, max_iter if max_iter >= 0 else np.inf))
+    # LIBSVM's own limit: more pairs only help where the features want scaling.
+    most_pairs = np.ceil(min(pair_budget, max_iter if max_iter >= 0 else max(10_000_000, 100 * n)))
     optimiser = _Optimiser(options, most_pairs, rows)
     lower, above = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
     problem = _Problem(rows, lower, above, np.zeros(n), y.astype(np.float64), RowStore(rows, optimiser.cache_bytes))

@@ -25,6 +25,7 @@ from privsvm.solvers.kernel.kernels import (
     RBF,
     SIGMOID,
     Kernel,
+    far_centre,
     set_kernel_values,
     set_other_values,
     turn_into_values,
@@ -50,6 +51,7 @@ __all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse
 # _EXPANDED_NUMBERS    numbers  of rows made dense at once: 64 MB.
 # _VALUE_SECONDS       s        for a kernel value at `KernelRows.product_cost` 1; _NEW_VALUE_SECONDS at new rows, in
 #                               float64; measured.
+# _ROUND_OFF           share    of the sum of absolute coefficients up to which their sum is taken for zero.
 _BLOCK_ROWS = 128
 _NEW_ROWS = 32
 _BLOCK_COLUMNS = 512
@@ -63,6 +65,7 @@ _SPARSE_WIDTH, _SPARSE_MOST = 48, 4096
 _EXPANDED_NUMBERS = 8_000_000
 _VALUE_SECONDS = 5e-10
 _NEW_VALUE_SECONDS = 1e-9
+_ROUND_OFF = 1e-9
 
 
 @jit_step(fastmath=FAST_MATH)
@@ -304,9 +307,15 @@ class Expansion:
         self._kernel_arguments = (self._kind, float(kernel.coef0), int(kernel.degree))
 
     @functools.cached_property
-    def _weights(self) -> np.ndarray:
+    def weights(self) -> np.ndarray:
         """Weights of the features, (d, k), which are all that the linear kernel needs."""
-        return self._rows.T @ self._coef
+        centre = far_centre(self._rows)
+        if centre is None:
+            return np.asarray(self._rows.T @ self._coef)
+        # The coefficients of a C-SVC add up to zero but for round-off, which far rows would blow up.
+        sums = self._coef.sum(axis=0)
+        sums[np.abs(sums) <= _ROUND_OFF * np.abs(self._coef).sum(axis=0)] = 0.0
+        return np.asarray((self._rows - centre).T @ self._coef + np.outer(centre, sums))
 
     @functools.cached_property
     def _origin(self) -> np.ndarray | None:
@@ -344,7 +353,7 @@ class Expansion:
         ndarray (n, k)
         """
         if self._kind == LINEAR:
-            return np.asarray(X @ self._weights)
+            return np.asarray(X @ self.weights)
         n, d = X.shape
         out = np.zeros((n, self._coef.shape[1]))
         if self._rows.shape[0] == 0:

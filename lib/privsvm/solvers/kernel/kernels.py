@@ -15,6 +15,7 @@ from privsvm.numerics.rows.rows import squared_norms
 __all__ = [
     "KERNELS",
     "Kernel",
+    "far_centre",
     "kernel_matrix",
     "resolve_gamma",
     "set_kernel_values",
@@ -24,6 +25,8 @@ __all__ = [
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
+# Ratio of the squared norm of the rows' mean to their variance above which products of rows lose six digits of 16.
+_FAR = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +150,7 @@ def resolve_gamma(gamma: float | str, X) -> float:
     Raises
     ------
     ValueError
-        If `gamma` is another word or is not positive.
+        If `gamma` is another word or is negative.
     """
     if isinstance(gamma, str):
         if gamma == "auto":
@@ -157,9 +160,19 @@ def resolve_gamma(gamma: float | str, X) -> float:
         variance = float(X.multiply(X).mean() - X.mean() ** 2) if scipy.sparse.issparse(X) else float(np.var(X))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     number = isinstance(gamma, (int, float, np.integer, np.floating)) and not isinstance(gamma, bool)
-    if not (number and gamma > 0 and np.isfinite(gamma)):
-        raise ValueError(f"gamma={gamma!r}: must be a positive finite number, 'scale' or 'auto'")
+    if not (number and gamma >= 0 and np.isfinite(gamma)):
+        raise ValueError(f"gamma={gamma!r}: must be a finite number of at least 0, 'scale' or 'auto'")
     return float(gamma)
+
+
+def far_centre(X) -> np.ndarray | None:
+    """Return the mean (d,) of dense rows whose distance from zero costs their products many digits, else None."""
+    if scipy.sparse.issparse(X) or X.shape[0] == 0:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean: np.ndarray = X.mean(axis=0)
+        far = mean @ mean > _FAR * float(np.square(X - mean).mean(axis=0).sum())
+    return mean if far and np.isfinite(mean).all() else None
 
 
 def kernel_matrix(X, Z, kernel: Kernel) -> np.ndarray:
