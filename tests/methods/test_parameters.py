@@ -156,7 +156,7 @@ def test_what_takes_time_or_consent_changes_no_model(implementation):
     method = estimator_class(implementation)
     base = {name: value for name, value in {**COMMON, **SETTINGS}.items() if name in method.declared}
     first = outcome(method, base)
-    others = {"n_jobs": [2, -1], "engine": ["tree", "blocks"], "landmarks_public": [True]}
+    others = {"n_jobs": [2, -1], "landmarks_public": [True]}
     for name in others.keys() & method.declared.keys():
         for other in others[name]:
             assert outcome(method, {**base, name: other}) == first, (name, other)

@@ -13,7 +13,6 @@ from sklearn.datasets import load_svmlight_file
 
 from privsvm.solvers.condensing import condense
 from privsvm.solvers.condensing.condense import (
-    ENGINES,
     condensed_rows,
     feature_weights,
     greedy_triples,
@@ -22,7 +21,6 @@ from privsvm.solvers.condensing.condense import (
 from privsvm.solvers.condensing.fuzzy_means import fuzzy_means
 
 UNITS = 2.0**46
-engines = pytest.mark.parametrize("engine", ENGINES)
 
 
 def printed_weights(X):
@@ -84,29 +82,32 @@ def printed_centres(X, codes, groups):
     return np.array(centres).reshape(-1, X.shape[1]), np.array(labels, dtype=np.int64)
 
 
-def find(X, engine="auto"):
-    return greedy_triples(weighted_unit_rows(X, feature_weights(X)), engine)
+def find(X):
+    return greedy_triples(weighted_unit_rows(X, feature_weights(X)))
 
 
 def find_in_all_ways(X):
-    """Groups by both engines, the blocks in single and double precision, with renewed lists, and by the one chosen."""
+    """Groups by distances and by products, in single and double precision, with renewed lists, on several threads."""
     unit_rows = weighted_unit_rows(X, feature_weights(X))
-    for engine in (*ENGINES, "auto"):
-        yield greedy_triples(unit_rows, engine)
+    # The search for nearest rows is slow where many rows have many features.
+    for few_features in (0, 1000) if X.size < 20_000 else (0,):
+        with mock.patch.object(condense, "_FEW_FEATURES", few_features):
+            yield greedy_triples(unit_rows)
+            with mock.patch.object(condense, "_QUERIED", 50):
+                yield greedy_triples(unit_rows, 3)
+            # Few rows that are near, and short lists, which run out and are all made anew after some scans.
+            with mock.patch.multiple(condense, _LIST=2, _NEAR=5, _NEAREST=5, _NEAR_READ=0.1, _SCANNED=50.0):
+                yield greedy_triples(unit_rows)
+                # A hundred tiles or so, and guesses of the least product that are too high for half of the rows.
+                with mock.patch.multiple(condense, _TILE=max(32, X.shape[0] // 15), _SURE=0.0):
+                    yield greedy_triples(unit_rows, 3)
     for share in (0.0, 1.0):
-        with mock.patch.object(condense, "_COMPUTED_SHARE", share):
-            yield greedy_triples(unit_rows, "blocks", 3)
-    yield greedy_triples(unit_rows, "tree", 3)
-    # Few rows that are near, and short lists, which run out and are all made anew after some scans.
-    with mock.patch.multiple(condense, _LIST=2, _NEAR=5, _NEAR_READ=0.1, _SCANNED=1e3):
-        yield greedy_triples(unit_rows, "blocks")
-        # A hundred tiles or so, and guesses of the least product of a list that are too high for half of the rows.
-        with mock.patch.multiple(condense, _TILE=max(32, X.shape[0] // 15), _SURE=0.0):
-            yield greedy_triples(unit_rows, "blocks", 3)
+        with mock.patch.multiple(condense, _COMPUTED_SHARE=share, _FEW_FEATURES=0):
+            yield greedy_triples(unit_rows, 3)
 
 
 def check_as_printed(X, n_classes=4):
-    """Both engines, dense and sparse, one thread and three, against the printed steps with the stated tie rule."""
+    """All ways, dense and sparse, one thread and three, against the printed steps with the stated tie rule."""
     unit_rows = weighted_unit_rows(X, feature_weights(X))
     expected, _ = printed_triples(rounded_similarities(unit_rows))
     for rows in (X, scipy.sparse.csr_array(X)):
@@ -198,18 +199,17 @@ class TestDegenerateRows:
         # The sign is all that is left of a row.
         assert (groups[:2] < 6).all()
 
-    @engines
-    def test_equal_rows_in_their_order(self, engine):
-        np.testing.assert_array_equal(find(np.ones((3000, 5)), engine), np.arange(3000).reshape(-1, 3))
+    def test_equal_rows_in_their_order(self):
+        np.testing.assert_array_equal(find(np.ones((3000, 5))), np.arange(3000).reshape(-1, 3))
 
-    @engines
-    def test_many_copies_take_the_time_of_few_rows(self, engine):
-        X = np.random.default_rng(0).random((10, 6))[np.arange(60_000) % 10]
-        groups = find(X, engine)
+    @pytest.mark.parametrize("n_features", [6, 20])
+    def test_many_copies_take_the_time_of_few_rows(self, n_features):
+        X = np.random.default_rng(0).random((10, n_features))[np.arange(60_000) % 10]
+        groups = find(X)
         assert (groups % 10 == groups[:, :1] % 10).all()
         np.testing.assert_array_equal(np.sort(groups.ravel()), np.arange(60_000))
 
-    def test_more_equal_rows_than_a_leaf_of_the_tree_and_a_list_hold(self):
+    def test_more_equal_rows_than_a_list_holds(self):
         rng = np.random.default_rng(1)
         X = np.vstack([np.tile(rng.random(3), (100, 1)), rng.random((30, 3)), np.tile(rng.random(3), (51, 1))])
         check_as_printed(X[rng.permutation(len(X))])
@@ -312,11 +312,6 @@ def test_thousands_of_rows_in_all_ways(d, levels):
     first, *others = find_in_all_ways(X if levels is None else np.round(levels * X))
     for triples in others:
         np.testing.assert_array_equal(triples, first)
-
-
-def test_unknown_engine():
-    with pytest.raises(ValueError, match="engine='tre'"):
-        find(np.ones((3, 1)), "tre")
 
 
 def mirrored_rows(name, n_features):

@@ -65,12 +65,6 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
         "variation are meaningless for features around 0. The features of sparse rows, whose zeros must stay, are "
         "divided by their largest absolute value instead. Means are always those of the unscaled rows.",
     )
-    engine: str = parameter(
-        "auto",
-        one_of("auto", "tree", "blocks"),
-        "How similar rows are found; the result does not depend on it.",
-        effect="time",
-    )
     n_jobs: int | None = N_JOBS
 
     def fit_resample(self, X, y) -> tuple[Any, np.ndarray]:
@@ -100,7 +94,7 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
         n_threads = count_threads(self.n_jobs)
         labels, columns = plain_labels(y)
         rows, codes, self.classes_ = check_training_data(self, X, labels, None)
-        options = TripleOptions(self.scale, self.engine, n_threads)
+        options = TripleOptions(self.scale, n_threads)
         condensed = condense_rows("ci", rows, codes, len(self.classes_), triples=options)
         self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
@@ -186,17 +180,11 @@ class CISVMClassifier(CondensedClassifier):
         one_of(*SCALES),
         "Features on which similarities are computed, see `CondensedInformation`.",
     )
-    engine: str = parameter(
-        "auto",
-        one_of("auto", "tree", "blocks"),
-        "How similar rows are found; the model does not depend on it.",
-        effect="time",
-    )
 
     condense = "ci"
 
     def _condense(self, X, codes: np.ndarray, n_threads: int, rng: Any) -> Condensed:
-        options = TripleOptions(self.scale, self.engine, n_threads)
+        options = TripleOptions(self.scale, n_threads)
         condensed = condense_rows("ci", X, codes, len(self.classes_), triples=options)
         self.weights_ = condensed.weights
         return condensed

@@ -16,7 +16,6 @@ import scipy.sparse
 from privsvm.base.validation import check_choice, check_count, check_positive, is_number
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import (
-    ENGINES,
     condensed_rows,
     feature_weights,
     greedy_triples,
@@ -79,14 +78,11 @@ class TripleOptions:
         Similarities are those of features scaled to [0, 1], or of the rows themselves. Coefficients of variation mean
         nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
         absolute value instead. Condensed rows are means of unscaled rows.
-    engine : {"auto", "tree", "blocks"}, default="auto"
-        See `privsvm.solvers.condensing.condense.greedy_triples`.
     n_threads : int, default=1
         Threads. The result does not depend on it.
     """
 
     scale: str = "min_max"
-    engine: str = "auto"
     n_threads: int = 1
 
 
@@ -164,10 +160,9 @@ def condense_rows(
 
 def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condensed:
     check_choice("scale", options.scale, SCALES)
-    check_choice("engine", options.engine, ("auto", *ENGINES))
     scaled = _scaled(X) if options.scale == "min_max" else X
     weights = feature_weights(scaled)
-    groups = greedy_triples(weighted_unit_rows(scaled, weights), options.engine, options.n_threads)
+    groups = greedy_triples(weighted_unit_rows(scaled, weights), options.n_threads)
     rows, condensed_codes = condensed_rows(X, codes, groups)
     group_of = np.empty(codes.size, dtype=np.int64)
     held = groups >= 0

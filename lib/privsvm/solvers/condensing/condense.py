@@ -5,9 +5,8 @@ Implemented literally, that is a search through a matrix of n^2 numbers for each
 short list of the rows most similar to it, and, where scans are long, the numbers of more rows near it;
 `privsvm.solvers.condensing.triples` describes how they are used.
 
-Two engines make the lists: a k-d tree for few features, and blocks of matrix products for many features or sparse
-rows. Both give the same triples, those of the printed steps; see `privsvm.solvers.condensing.kd_tree` and
-`privsvm.solvers.condensing.similar_rows`.
+Candidates for the lists are the nearest rows, by SciPy's k-d tree, where there are few features, and else come from
+blocks of matrix products; see `privsvm.solvers.condensing.similar_rows`. The triples are those of the printed steps.
 
 Equal rows are searched for, and stored in the heap, as one. The one with the smallest number is removed first.
 """
@@ -15,7 +14,6 @@ Equal rows are searched for, and stored in the heap, as one. The one with the sm
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import threading
 from collections.abc import Callable
@@ -24,11 +22,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.errors import nearest_name
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.numerics.rows.rows import squared_norms
-from privsvm.solvers.condensing.kd_tree import plant, rows_met, tree_lists
 from privsvm.solvers.condensing.similar_rows import (
     SCALE,
     Candidates,
@@ -38,11 +34,11 @@ from privsvm.solvers.condensing.similar_rows import (
     block_lists,
     candidate_lists,
     meet,
+    nearest_lists,
 )
 from privsvm.solvers.condensing.triples import Lists, Search, form_triples
 
 __all__ = [
-    "ENGINES",
     "condensed_rows",
     "feature_weights",
     "greedy_triples",
@@ -50,44 +46,37 @@ __all__ = [
     "weighted_unit_rows",
 ]
 
-ENGINES = ("tree", "blocks")
-
 # Constant            unit          value and reason
 # Lists
 # _LIST               rows          of a list.
-# _NEAR_READ          numbers       that a scan reads for each row that the blocks keep as near: then most third rows
-#                                   are certain without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
+# _NEAR_READ          numbers       that a scan reads for each row kept as near: most third rows are then certain
+#                                   without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
+# _SCANNED            numbers       that scans may read for each remaining row before lists are made again; measured:
+#                                   that takes about as long as the lists.
+# Candidates from distances
+# _FEW_FEATURES       features      up to which nearest rows are candidates: _NEAREST of each, _QUERIED rows at once.
+# Candidates from products
 # _TILE               rows          and columns of a tile of products.
 # _ROOM               ratio         of the candidates that a row has room for to those that it needs.
 # _SAMPLED            rows          at most of the sample that gives the initial bounds, each _SURE standard deviations
 #                                   lower than expected.
-# Dense or sparse, single or double precision
+# _SAMPLE             rows          whose lists tell whether single precision suffices.
 # _DENSE_SHARE        share         of nonzeros above which products are of dense rows; so are those of all rows with at
 #                                   most _DENSE_NUMBERS numbers.
 # _BLOCK_NUMBERS      numbers       of a block of products.
 # _COMPUTED_SHARE     share         of similarities computed exactly above which products are in double precision.
 # _FULL_SHARE         share         of nonzeros above which rows store their zeros, too.
-# Costs on one thread, fitted to 60 random shapes
-# _TREE_FEATURES      features      up to which "auto" considers the tree, by searches for _SAMPLE rows.
-# _MET, _MET_FEATURE  ns            for a row or box that the tree visits, and in addition for each feature.
-# _PAIR, _ROW         ns            for a pair of rows in the blocks, and for each row more than in the tree.
-# _LISTED_PAIR, _LISTED_ROW  ns     for a pair of rows and for a row when all lists are made again, which happens once
-#                                   scans have taken as long.
-# _SCANNED, _SCANNED_NUMBER  ns     for a row that a scan reads, and in addition for each of its numbers.
 _LIST = 12
 _NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
+_SCANNED = 50_000.0
+_FEW_FEATURES, _NEAREST, _QUERIED = 12, 48, 4096
 _TILE, _ROOM = 512, 2
 _SAMPLED, _SURE = 1024, 1.5
+_SAMPLE = 32
 _DENSE_SHARE = 0.02
 _DENSE_NUMBERS = 50_000_000
 _BLOCK_NUMBERS = 4_000_000
 _COMPUTED_SHARE, _FULL_SHARE = 0.1, 0.25
-_TREE_FEATURES = 64
-_SAMPLE = 32
-_MET, _MET_FEATURE = 3.3, 0.16
-_PAIR, _ROW = 2.5, 2500.0
-_LISTED_PAIR, _LISTED_ROW = 0.25, 10_000.0
-_SCANNED, _SCANNED_NUMBER = 3.0, 0.3
 
 
 # --- equal rows -----------------------------------------------------------------------------------------------------
@@ -242,20 +231,15 @@ def _sorted_rows(X) -> Any:
     return rows
 
 
-def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.ndarray:
+def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
     """Group rows by three, the most similar first.
 
     Parameters
     ----------
     unit_rows : CSR matrix (n, d)
         From `weighted_unit_rows`.
-    engine : {"auto", "tree", "blocks"}, default="auto"
-        How similar rows are found. The groups do not depend on it. "auto" takes what is likely to be faster, which
-        depends on the number of rows and on how many dimensions they fill: the tree for some thousand rows of up to 64
-        features, for more rows up to about 20, and where rows lie in clusters or near a surface. "tree" makes the rows
-        dense.
     n_threads : int, default=1
-        Threads that make the first lists. The groups do not depend on it.
+        Threads that make the lists. The groups do not depend on it.
 
     Returns
     -------
@@ -263,17 +247,10 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
         Row numbers of every group, in the order in which groups are formed: the pair, the smaller number first, then
         the third row. The last group has the one or two remaining rows, if any, and -1 for missing members.
 
-    Raises
-    ------
-    ValueError
-        For an unknown engine.
-
     References
     ----------
     CI-SVM (2018), section 3.2, steps 1 to 4.
     """
-    if engine not in ("auto", *ENGINES):
-        raise ValueError(f"engine={engine!r}: {nearest_name(engine, ('auto', *ENGINES))}")
     n, d = unit_rows.shape
     first, distinct_of, copies = _find_copies(unit_rows)
     distinct = unit_rows if first.size == n else unit_rows[first]
@@ -284,24 +261,19 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
         np.ascontiguousarray(distinct.data, dtype=np.float64),
     )
     m = first.size
-    empty = np.diff(rows_of.indptr) == 0
-    if distinct.nnz > _FULL_SHARE * m * d and not empty.any():
+    if distinct.nnz > _FULL_SHARE * m * d and not (np.diff(rows_of.indptr) == 0).any():
         # Vectorisation: rows that store their zeros have the same sums, by vector instructions.
         indices = np.tile(np.arange(d, dtype=np.int32), m)
         rows_of = SparseRows(d, d * np.arange(m + 1), indices, distinct.toarray().ravel())
-    by_tree = engine == "tree" or (engine == "auto" and d <= _TREE_FEATURES and m > 0)
-    tree, positions = plant(distinct.toarray() if by_tree else np.zeros((0, d)), empty)
-    if by_tree and engine == "auto":
-        sample = np.linspace(0, m - 1, _SAMPLE).astype(np.int64)
-        met = rows_met(tree, copies, sample, np.empty(_LIST, np.int64), np.empty(_LIST, np.int32))
-        by_tree = met * (_MET + _MET_FEATURE * d) <= _PAIR * m + _ROW
     length = min(_LIST, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
     entries = rows_of.data.size / max(m, 1)
-    n_near = int(min(m * (entries + 10.0) / _NEAR_READ, _NEAR, _NEAR_NUMBERS / max(m, 1)))
-    shape = m, n_near if not by_tree and n_near > 2 * length else 0
+    by_distance = d <= _FEW_FEATURES
+    most = _NEAREST if by_distance else _NEAR
+    n_near = int(min(m * (entries + 10.0) / _NEAR_READ, most, _NEAR_NUMBERS / max(m, 1)))
+    shape = m, n_near if n_near > 2 * length else 0
     near = Near(np.zeros(shape, np.int64), np.zeros(shape, np.int32), np.full(m, -1), np.zeros(m, np.int64))
-    search = Search(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near)
+    search = Search(rows_of, copies, distinct_of, lists, near)
     with one_blas_thread(), thread_pool(n_threads) as pool:
         map_jobs: Any = pool.map if pool else map
 
@@ -310,88 +282,130 @@ def greedy_triples(unit_rows, engine: str = "auto", n_threads: int = 1) -> np.nd
                 pass
 
         def renew(remaining: np.ndarray) -> None:
-            _make_lists(run_jobs, distinct, remaining, rows_of, copies, lists, near)
+            rows = distinct if remaining.size == m else distinct[remaining]
+            near.counts[remaining] = -1
+            products = _Products(run_jobs, rows, remaining, search)
+            uncertain = _lists_by_distance(run_jobs, rows, remaining, search) if by_distance else products.make_lists()
+            products.list_separately(uncertain)
 
         def scan_budget(n_remaining: int) -> float:
-            renewal = n_remaining * (_LISTED_PAIR * n_remaining + _LISTED_ROW) / n_threads
-            return renewal / (_SCANNED + _SCANNED_NUMBER * entries)
+            return _SCANNED * n_remaining / (entries + 10.0)
 
-        if by_tree:
-            bounds = np.linspace(0, m, 8 * n_threads + 1).astype(np.int64)
-            run_jobs((tree_lists, tree, copies, empty, *limits, *lists) for limits in itertools.pairwise(bounds))
-            return form_triples(search)
         renew(np.arange(m))
         return form_triples(search, renew, scan_budget)
 
 
-def _make_lists(
-    run_jobs: Callable[[Any], None], all_distinct, remaining: np.ndarray, rows_of, copies, lists, near
-) -> None:
-    """Make the lists of the remaining rows from products with all of them.
+def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np.ndarray, search: Search) -> np.ndarray:
+    """Make the lists of the remaining rows from the nearest ones; return those that are uncertain."""
+    # Imported late: slow, and not needed for many features.
+    from scipy.spatial import cKDTree
 
-    A product of two rows serves both. Rows that have too many candidates, or too few, are repeated separately.
-    """
-    distinct = all_distinct if remaining.size == all_distinct.shape[0] else all_distinct[remaining]
-    m, d = distinct.shape
-    dense = distinct.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
-    longest = np.diff(distinct.indptr).max(initial=0)
-    # The row itself may be among the best.
-    wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
-    near.counts[remaining] = -1
+    # Distances to a row of zeros, of which there is one at most, say nothing about similarities.
+    unit = np.flatnonzero(np.diff(rows.indptr))
+    has_zeros = unit.size < remaining.size
+    points = rows.toarray()[unit]
+    others = remaining[unit]
+    wanted = max(search.lists.rows.shape[1] + 4, search.near.rows.shape[1] + 1)
+    ranks = np.arange(1, min(unit.size, wanted) + 1)
+    # Round-off of rows of norm 1 and of their distances, and of rounding products to whole units.
+    error = np.finfo(np.float64).eps * (4 * rows.shape[1] + 32) + 1.0 / SCALE
+    certain = np.zeros(unit.size, dtype=np.bool_)
+    if unit.size:
+        tree = cKDTree(points)
 
-    def settings(precision: type) -> tuple[Any, float]:
-        rows = distinct.astype(precision)
+        def query(start: int) -> None:
+            distances, columns = tree.query(points[start : start + _QUERIED], k=ranks)
+            arguments = error, has_zeros, others, search.rows_of, search.copies, *search.lists, search.near
+            certain[start : start + _QUERIED] = nearest_lists(start, distances, columns, *arguments)
+
+        run_jobs((query, start) for start in range(0, unit.size, _QUERIED))
+    return unit[~certain]
+
+
+class _Products:
+    """Lists of the remaining rows from products with all of them; a product serves both rows."""
+
+    def __init__(self, run_jobs: Callable[[Any], None], rows: Any, remaining: np.ndarray, search: Search) -> None:
+        self._run_jobs, self._distinct, self._remaining, self._search = run_jobs, rows, remaining, search
+        m, d = rows.shape
+        self._dense = rows.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
+        self._set_precision(np.float32)
+
+    def _set_precision(self, precision: type) -> None:
+        rows = self._distinct.astype(precision)
+        self._rows = rows.toarray() if self._dense else rows
         # Error of products of rows of norm 1, and of rounding them to whole units.
-        return (rows.toarray() if dense else rows), np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE
+        longest = np.diff(self._distinct.indptr).max(initial=0)
+        self._error = float(np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE)
 
-    rows, error = settings(np.float32)
-
-    def product(first: Any, second: Any) -> np.ndarray:
-        products: np.ndarray = (first @ second.T) if dense else (first @ second.T).toarray()
+    def _product(self, first: Any, second: Any) -> np.ndarray:
+        products: np.ndarray = (first @ second.T) if self._dense else (first @ second.T).toarray()
         return products
 
-    def list_separately(positions: np.ndarray) -> int:
-        products = product(rows[positions], rows)
-        return block_lists(products, remaining[positions], remaining, error, rows_of, copies, *lists)
+    def _list_rows(self, positions: np.ndarray) -> int:
+        """Make lists separately; return how many similarities were computed beyond those needed."""
+        search, remaining = self._search, self._remaining
+        products = self._product(self._rows[positions], self._rows)
+        return block_lists(
+            products, remaining[positions], remaining, self._error, search.rows_of, search.copies, *search.lists
+        )
 
-    # Single precision suffices unless it leaves most rows to choose from, as for nearly parallel rows.
-    sample = np.arange(min(_SAMPLE, math.ceil(m / 16)))
-    if list_separately(sample) > _COMPUTED_SHARE * sample.size * m:
-        rows, error = settings(np.float64)
-    # Products in wrong order differ by at most twice the error, plus round-off.
-    apart = 2.0 * error + 1e-6
-    starts = range(0, m, _TILE)
-    # Initial bounds from the largest products with a sample of rows skip most rows. Where a bound is too high, which is
-    # rare, the list is made once more.
-    guesses = np.full(m, -np.inf, rows.dtype)
-    sampled = np.linspace(0, m - 1, min(_SAMPLED, m // 4, 8 * math.isqrt(m))).astype(np.int64)
-    expected = wanted * sampled.size / max(m, 1)
-    rank = max(1, math.ceil(expected + _SURE * (math.sqrt(expected) + 1.0)))
+    def list_separately(self, positions: np.ndarray) -> None:
+        """Make the lists of some rows, by blocks."""
+        step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(self._remaining.size, 1))))
+        self._run_jobs((self._list_rows, positions[start : start + step]) for start in range(0, positions.size, step))
 
-    def guess(start: int) -> None:
-        products = product(rows[start : start + _TILE], rows[sampled])
-        guesses[start : start + _TILE] = np.partition(products, -rank, axis=1)[:, -rank]
+    def make_lists(self) -> np.ndarray:
+        """Make all lists; return the rows that have too many candidates, or too few."""
+        m, lists, near = self._remaining.size, self._search.lists, self._search.near
+        # The row itself may be among the best.
+        wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
+        # Single precision suffices unless it leaves most rows to choose from, as for nearly parallel rows.
+        sample = np.arange(min(_SAMPLE, math.ceil(m / 16)))
+        if self._list_rows(sample) > _COMPUTED_SHARE * sample.size * m:
+            self._set_precision(np.float64)
+        rows, error, product = self._rows, self._error, self._product
+        # Products in wrong order differ by at most twice the error, plus round-off.
+        apart = 2.0 * error + 1e-6
+        starts = range(0, m, _TILE)
+        candidates = Candidates(
+            np.empty((m, _ROOM * wanted), rows.dtype),
+            np.empty((m, _ROOM * wanted), np.int32),
+            np.zeros(m, np.int64),
+            self._guesses(wanted),
+        )
+        # Locks: tiles that are searched at the same time have no rows in common.
+        locks = [threading.Lock() for _ in starts]
 
-    if rank <= sampled.size // 4:
-        run_jobs((guess, start) for start in starts)
-    room = _ROOM * wanted
-    candidates = Candidates(
-        np.empty((m, room), rows.dtype), np.empty((m, room), np.int32), np.zeros(m, np.int64), guesses
-    )
-    # Locks: tiles that are searched at the same time have no rows in common.
-    locks = [threading.Lock() for _ in starts]
+        def tile(first: int, second: int) -> None:
+            products = product(rows[first : first + _TILE], rows[second : second + _TILE])
+            with locks[first // _TILE], locks[second // _TILE] if second > first else contextlib.nullcontext():
+                meet(products, first, second, wanted, apart, candidates)
 
-    def tile(first: int, second: int) -> None:
-        products = product(rows[first : first + _TILE], rows[second : second + _TILE])
-        with locks[first // _TILE], locks[second // _TILE] if second > first else contextlib.nullcontext():
-            meet(products, first, second, wanted, apart, candidates)
+        self._run_jobs((tile, first, first + offset) for offset in starts for first in range(0, m - offset, _TILE))
+        search = self._search
+        arguments = apart, error, candidates, self._remaining, search.rows_of, search.copies, *lists, near
+        self._run_jobs((candidate_lists, start, min(start + _TILE, m), *arguments) for start in starts)
+        return np.flatnonzero(candidates.counts < 0)
 
-    run_jobs((tile, first, first + offset) for offset in starts for first in range(0, m - offset, _TILE))
-    arguments = apart, error, candidates, remaining, rows_of, copies, *lists, near
-    run_jobs((candidate_lists, start, min(start + _TILE, m), *arguments) for start in starts)
-    crowded = np.flatnonzero(candidates.counts < 0)
-    step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(m, 1))))
-    run_jobs((list_separately, crowded[start : start + step]) for start in range(0, crowded.size, step))
+    def _guesses(self, wanted: int) -> np.ndarray:
+        """Guess initial bounds from the largest products with a sample of rows, which skip most rows.
+
+        Where a bound is too high, which is rare, the list is made once more.
+        """
+        m, rows = self._remaining.size, self._rows
+        guesses = np.full(m, -np.inf, rows.dtype)
+        sampled = np.linspace(0, m - 1, min(_SAMPLED, m // 4, 8 * math.isqrt(m))).astype(np.int64)
+        expected = wanted * sampled.size / max(m, 1)
+        rank = max(1, math.ceil(expected + _SURE * (math.sqrt(expected) + 1.0)))
+
+        def guess(start: int) -> None:
+            products = self._product(rows[start : start + _TILE], rows[sampled])
+            guesses[start : start + _TILE] = np.partition(products, -rank, axis=1)[:, -rank]
+
+        if rank <= sampled.size // 4:
+            self._run_jobs((guess, start) for start in range(0, m, _TILE))
+        return guesses
 
 
 def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -448,10 +462,10 @@ def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.nd
 
 
 def warm_up() -> None:
-    """Compile what this module runs, also for double precision."""
-    X = np.eye(4) + 0.5
-    rows = weighted_unit_rows(X, feature_weights(X))
-    for engine in ("auto", *ENGINES):
-        greedy_triples(rows, engine)
-    rows = weighted_unit_rows(1.0 + 1e-6 * np.random.default_rng(0).random((64, 4)), np.full(4, 0.25))
-    greedy_triples(rows, "blocks")
+    """Compile what this module runs, for few features and for many, also in double precision."""
+    rng = np.random.default_rng(0)
+    for n_features in (4, _FEW_FEATURES + 1):
+        X = rng.random((4, n_features))
+        greedy_triples(weighted_unit_rows(X, feature_weights(X)))
+    X = 1.0 + 1e-6 * rng.random((64, _FEW_FEATURES + 1))
+    greedy_triples(weighted_unit_rows(X, np.full(X.shape[1], 1.0 / X.shape[1])))

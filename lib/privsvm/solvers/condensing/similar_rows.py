@@ -1,8 +1,8 @@
-"""Lists of the rows most similar to a row, exactly, by blocks of products.
+"""Lists of the rows most similar to a row, exactly, from approximate products or distances.
 
-Similarities are cosines of unit rows, summed in one order and rounded to multiples of 2^-46, so that these lists and
-those of `privsvm.solvers.condensing.kd_tree` agree, and differences by round-off count as equal. Of equals the row with
-the smaller number comes first.
+Similarities are cosines of unit rows, summed in one order and rounded to multiples of 2^-46, so that lists do not
+depend on how candidates are found, and differences by round-off count as equal. Of equals the row with the smaller
+number comes first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = [
     "SparseRows",
     "block_lists",
     "candidate_lists",
-    "insert_copies",
     "meet",
+    "nearest_lists",
     "scan_list",
     "scan_third",
     "similarity",
@@ -109,7 +109,7 @@ def similarity(rows_of, a, b):
 
 
 @jit_step()
-def insert_copies(sims, rows, count, value, copies, distinct, left_out):
+def _insert_copies(sims, rows, count, value, copies, distinct, left_out):
     """Insert a row's copies, except one, into a sorted list; return its length."""
     length = rows.shape[0]
     for position in range(copies.head[distinct], copies.tail[distinct]):
@@ -205,7 +205,7 @@ def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, row
             for k in range(n_some):
                 four[k] = _similarity_with(rows_of, dense, others[columns[first + k]])
         for k in range(n_some):
-            count = insert_copies(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
+            count = _insert_copies(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
     _clear(rows_of, i, dense)
     return count
 
@@ -386,12 +386,45 @@ def block_lists(products, listed, others, error, rows_of, copies, all_sims, all_
                 if row[k] >= least:
                     surplus += 1
                     j = others[k]
-                    count = insert_copies(sims, rows, count, _similarity_with(rows_of, dense, j), copies, j, left_out)
+                    count = _insert_copies(sims, rows, count, _similarity_with(rows_of, dense, j), copies, j, left_out)
                     if count == length:
                         least = sims[count - 1] / SCALE - error
             _clear(rows_of, i, dense)
         counts[i] = count
     return surplus
+
+
+@jit()
+def nearest_lists(start, distances, columns, error, has_zeros, others, rows_of, copies, sims, rows, counts, near):
+    """Make lists of ``others[start]`` and the rows after it from their nearest ones.
+
+    `distances` and `columns` (n, k) are ascending; products derived from them are off by `error` at most. Returns which
+    lists are certain: those whose last row is more similar than any that is not among the nearest, and than a row of
+    zeros where there is one.
+    """
+    n_rows, n_nearest = distances.shape
+    length, n_near = rows.shape[1], near.rows.shape[1]
+    last_near = min(n_near, n_nearest - 1)
+    certain = np.zeros(n_rows, np.bool_)
+    for r in range(n_rows):
+        i, count = others[start + r], 0
+        left_out = copies.members[copies.head[i]]
+        certain[r] = n_nearest == others.shape[0] and not has_zeros
+        for k in range(n_nearest):
+            most = np.int64(math.ceil((1.0 - 0.5 * distances[r, k] * distances[r, k] + error) * SCALE))
+            j = others[columns[r, k]]
+            if k < n_near:
+                near.most[i, k], near.rows[i, k] = most, j
+            if n_near and k == last_near:
+                near.counts[i], near.bounds[i] = min(n_near, n_nearest), max(most, 0)
+            if count == length and most < sims[i, count - 1]:
+                certain[r] = not has_zeros or sims[i, count - 1] > 0
+                if k >= last_near:
+                    break
+                continue
+            count = _insert_copies(sims[i], rows[i], count, similarity(rows_of, i, j), copies, j, left_out)
+        counts[i] = count
+    return certain
 
 
 @jit_step(fastmath=FAST_MATH)
@@ -437,7 +470,7 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
     for position in range(n_remaining):
         j = remaining[position]
         if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
-            count = insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
+            count = _insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
             if count == rows.shape[0]:
                 least = _least_product(rows_of, sims[count - 1])
     _clear(rows_of, i, dense)

@@ -8,14 +8,12 @@ rows are searched.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.solvers.condensing.kd_tree import RowPositions, Tree, tree_list, tree_third
 from privsvm.solvers.condensing.similar_rows import (
     UNKNOWN,
     Copies,
@@ -42,12 +40,6 @@ class Search(NamedTuple):
 
     Attributes
     ----------
-    by_tree : bool
-        Whether searches go through the tree, or scan all remaining rows.
-    tree : Tree
-        Over the distinct rows; may be empty without `by_tree`.
-    positions : RowPositions
-        Of the distinct rows in the tree.
     rows_of : SparseRows
         The distinct rows.
     copies : Copies
@@ -60,9 +52,6 @@ class Search(NamedTuple):
         Of every distinct row.
     """
 
-    by_tree: bool
-    tree: Tree
-    positions: RowPositions
     rows_of: SparseRows
     copies: Copies
     distinct_of: np.ndarray
@@ -90,9 +79,6 @@ class _State(NamedTuple):
     # Indexed by the constants below.
     counters: np.ndarray
     # Work space of the searches.
-    stack: np.ndarray
-    reaches: np.ndarray
-    direction: np.ndarray
     dense: np.ndarray
 
 
@@ -165,25 +151,20 @@ def _smallest_row(state):
 
 
 @jit_step()
-def _renew_list(by_tree, tree, positions, rows_of, copies, lists, near, state, i):
+def _renew_list(rows_of, copies, lists, near, state, i):
     """Make the list of a row again from the remaining rows."""
-    if by_tree:
-        lists.counts[i], _met = tree_list(
-            tree, copies, i, tree.rows[positions.place_of[i]], state.stack, state.reaches, lists.sims[i], lists.rows[i]
-        )
-    else:
-        n_remaining = state.counters[_N_REMAINING]
-        state.counters[_N_SCANNED] += n_remaining
-        lists.counts[i] = scan_list(
-            rows_of, copies, state.remaining, n_remaining, i, state.dense, lists.sims[i], lists.rows[i]
-        )
-        near.counts[i] = -1
+    n_remaining = state.counters[_N_REMAINING]
+    state.counters[_N_SCANNED] += n_remaining
+    lists.counts[i] = scan_list(
+        rows_of, copies, state.remaining, n_remaining, i, state.dense, lists.sims[i], lists.rows[i]
+    )
+    near.counts[i] = -1
     state.pointers[i] = 0
     state.bounds[i] = _bound(lists, i)
 
 
 @jit_step()
-def _best_partner(by_tree, tree, positions, rows_of, copies, lists, near, state, i):
+def _best_partner(rows_of, copies, lists, near, state, i):
     """Return the row most similar to the first copy of i, and the similarity.
 
     Where a list is exhausted but another pair may be better, the row is -1, and the similarity is the list's bound.
@@ -203,7 +184,7 @@ def _best_partner(by_tree, tree, positions, rows_of, copies, lists, near, state,
     if position == lists.counts[i]:
         if state.keys[i] > state.bounds[i]:
             return np.int64(-1), state.bounds[i]
-        _renew_list(by_tree, tree, positions, rows_of, copies, lists, near, state, i)
+        _renew_list(rows_of, copies, lists, near, state, i)
         position = state.pointers[i]
     return np.int64(lists.rows[i, position]), lists.sims[i, position]
 
@@ -257,7 +238,7 @@ def _near_third(rows_of, copies, near, state, a, b, third, best):
 
 
 @jit_step()
-def _find_third(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, state, a, b):
+def _find_third(rows_of, copies, distinct_of, lists, near, state, a, b):
     """Return the row most similar to a pair that was just removed."""
     third, best = np.int64(-1), np.int64(UNKNOWN)
     empty_a, empty_b = _is_empty(rows_of, a), _is_empty(rows_of, b)
@@ -265,28 +246,13 @@ def _find_third(by_tree, tree, positions, rows_of, copies, distinct_of, lists, n
         return _smallest_row(state)
     if not empty_a and not empty_b:
         third, best = _listed_third(rows_of, distinct_of, lists, state, a, b)
-        if not by_tree:
-            third, best = _near_third(rows_of, copies, near, state, a, b, third, best)
+        third, best = _near_third(rows_of, copies, near, state, a, b, third, best)
         bound_a, bound_b = _bound_beyond(near, state, a), _bound_beyond(near, state, b)
         if bound_a == UNKNOWN or bound_b == UNKNOWN or best > bound_a + bound_b:
             return third
-    if by_tree:
-        one, other = tree.rows[positions.place_of[a]], tree.rows[positions.place_of[b]]
-        return tree_third(tree, copies, one, other, state.direction, state.stack, state.reaches, best, third)
     n_remaining = state.counters[_N_REMAINING]
     state.counters[_N_SCANNED] += n_remaining
     return scan_third(rows_of, copies, state.remaining, n_remaining, a, b, state.dense, best, third)
-
-
-@jit_step()
-def _take_out(by_tree, tree, positions, copies, state, distinct):
-    """Remove a distinct row without copies from the tree or from the scans' count."""
-    state.counters[_N_DISTINCT] -= 1
-    if by_tree:
-        node = positions.leaf_of[distinct]
-        while node >= 0:
-            tree.alive[node] -= 1
-            node = positions.parent[node]
 
 
 @jit_step()
@@ -308,7 +274,7 @@ def _leave(copies, state, distinct):
 
 
 @jit()
-def _run(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, state, groups, most):
+def _run(rows_of, copies, distinct_of, lists, near, state, groups, most):
     """Form groups until scans have read `most` rows; return whether all are formed."""
     head, tail, heap = copies.head, copies.tail, state.heap
     made, n_alive = state.counters[_MADE], state.counters[_N_LEFT]
@@ -325,7 +291,7 @@ def _run(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, st
             state.fronts[i] = copies.members[head[i]]
             _sift_down(state, 0)
             continue
-        partner, similarity = _best_partner(by_tree, tree, positions, rows_of, copies, lists, near, state, i)
+        partner, similarity = _best_partner(rows_of, copies, lists, near, state, i)
         if similarity < state.keys[i]:
             state.keys[i] = similarity
             _sift_down(state, 0)
@@ -334,19 +300,16 @@ def _run(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, st
         a, b = distinct_of[groups[made, 0]], distinct_of[groups[made, 1]]
         _leave(copies, state, a)
         _leave(copies, state, b)
-        groups[made, 2] = _find_third(by_tree, tree, positions, rows_of, copies, distinct_of, lists, near, state, a, b)
+        groups[made, 2] = _find_third(rows_of, copies, distinct_of, lists, near, state, a, b)
         c = distinct_of[groups[made, 2]]
         _leave(copies, state, c)
         made += 1
         n_alive -= 3
         # Each distinct row is removed once.
-        if head[a] == tail[a]:
-            _take_out(by_tree, tree, positions, copies, state, a)
-        if b != a and head[b] == tail[b]:
-            _take_out(by_tree, tree, positions, copies, state, b)
-        if c != a and c != b and head[c] == tail[c]:
-            _take_out(by_tree, tree, positions, copies, state, c)
-        if not by_tree and 2 * state.counters[_N_DISTINCT] < state.counters[_N_REMAINING]:
+        state.counters[_N_DISTINCT] -= (
+            int(head[a] == tail[a]) + int(b != a and head[b] == tail[b]) + int(c != a and c != b and head[c] == tail[c])
+        )
+        if 2 * state.counters[_N_DISTINCT] < state.counters[_N_REMAINING]:
             _drop_exhausted(copies, state)
     state.counters[_MADE], state.counters[_N_LEFT] = made, n_alive
     return n_alive < 3
@@ -368,18 +331,18 @@ def _renew_all(copies: Copies, lists: Lists, state: _State, renew: Any) -> None:
 
 def form_triples(
     search: Search,
-    renew: Callable[[np.ndarray], None] | None = None,
-    scan_budget: Callable[[int], float] = lambda _: math.inf,
+    renew: Callable[[np.ndarray], None],
+    scan_budget: Callable[[int], float],
 ) -> np.ndarray:
     """Form the triples.
 
     Parameters
     ----------
     search : Search
-        Rows, tree and lists; overwritten.
-    renew : callable or None, default=None
-        Makes the lists of the remaining distinct rows again. None: lists are made again one by one.
-    scan_budget : callable, default=no limit
+        Rows and lists; overwritten.
+    renew : callable
+        Makes the lists of the remaining distinct rows again.
+    scan_budget : callable
         From the number of remaining distinct rows to the number of rows that scans may read before all lists are made
         again.
 
@@ -388,7 +351,7 @@ def form_triples(
     ndarray of int (M, 3)
         Groups; -1 for missing members of the last one.
     """
-    by_tree, tree, _, rows_of, copies, distinct_of, lists, _ = search
+    rows_of, copies, distinct_of, lists, _ = search
     n, m = distinct_of.size, lists.counts.size
     state = _State(
         visited=np.zeros(n, dtype=np.bool_),
@@ -400,10 +363,7 @@ def form_triples(
         heap=np.arange(m),
         remaining=np.arange(m),
         counters=np.array([m, m, m, 0, 0, n, 0]),
-        stack=np.empty(128, dtype=np.int64),
-        reaches=np.empty(128, dtype=np.int64),
-        direction=np.empty(tree.rows.shape[1]),
-        dense=np.zeros(0 if by_tree else rows_of.n_features),
+        dense=np.zeros(rows_of.n_features),
     )
     groups = np.full(((n + 2) // 3, 3), -1)
     _fill_heap(copies, lists, state)
