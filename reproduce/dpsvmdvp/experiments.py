@@ -156,7 +156,7 @@ EXPERIMENTS = {
             "reaches the SVM, for each choice that the paper leaves open.",
             settings=BUDGET_SETTINGS,
             jobs=budget_jobs,
-            report="report:budget_report",
+            report="report:budget",
         ),
         _experiment(
             name="dpsvmdvp_size",
@@ -164,7 +164,7 @@ EXPERIMENTS = {
             compares="The first rows of the file, as in the paper, and as many drawn at random.",
             settings=SIZE_SETTINGS,
             jobs=size_jobs,
-            report="report:size_report",
+            report="report:size",
         ),
         _experiment(
             name="dpsvmdvp_features",
@@ -172,7 +172,7 @@ EXPERIMENTS = {
             compares="The first features of each row.",
             settings=FEATURES_SETTINGS,
             jobs=features_jobs,
-            report="report:features_report",
+            report="report:features",
         ),
     )
 }

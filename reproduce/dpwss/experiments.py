@@ -100,7 +100,7 @@ TABLE3 = _experiment(
     settings=TABLE3_SETTINGS,
     jobs=table3_jobs,
     run="runs:table3",
-    report="report:table3_report",
+    report="report:table3",
 )
 
 FIGURES = _experiment(
@@ -111,7 +111,7 @@ FIGURES = _experiment(
     settings=FIGURES_SETTINGS,
     jobs=figures_jobs,
     run="runs:figure1",
-    report="report:figures_report",
+    report="report:figures",
     borrows=TABLE3,
 )
 

@@ -411,7 +411,7 @@ TABLE2 = _experiment(
     "released weight perturbation really has; and which readings give the printed numbers.",
     settings=TABLE2_SETTINGS,
     jobs=table2_jobs,
-    report="report.table2:table2_report",
+    report="report:table2",
 )
 SOUND = _experiment(
     name="pmsvm_table2_sound",
@@ -420,7 +420,7 @@ SOUND = _experiment(
     settings=SOUND_SETTINGS,
     jobs=sound_jobs,
     run="runs.sound:run",
-    report="report.sound:sound_report",
+    report="report:sound",
 )
 LR_DECAY = _experiment(
     name="pmsvm_lr_decay",
@@ -428,7 +428,7 @@ LR_DECAY = _experiment(
     compares="Gradient perturbation with a constant learning rate and with one that falls to 0.",
     settings=LR_DECAY_SETTINGS,
     jobs=lr_decay_jobs,
-    report="report.ablations:lr_decay_report",
+    report="report:lr_decay",
 )
 CLIP = _experiment(
     name="pmsvm_clip",
@@ -436,7 +436,7 @@ CLIP = _experiment(
     compares="Adaptive gradient perturbation with four clipping norms.",
     settings=CLIP_SETTINGS,
     jobs=clip_jobs,
-    report="report.ablations:clip_report",
+    report="report:clip",
 )
 BATCH = _experiment(
     name="pmsvm_batch",
@@ -445,7 +445,7 @@ BATCH = _experiment(
     "to have.",
     settings=BATCH_SETTINGS,
     jobs=batch_jobs,
-    report="report.ablations:batch_report",
+    report="report:batch",
 )
 CONVERGENCE = _experiment(
     name="pmsvm_convergence",
@@ -453,7 +453,7 @@ CONVERGENCE = _experiment(
     compares="Loss, training and test accuracy against steps at four epsilons.",
     settings=CONVERGENCE_SETTINGS,
     jobs=convergence_jobs,
-    report="report.convergence:convergence_report",
+    report="report:convergence",
 )
 GAP = _experiment(
     name="pmsvm_gap",
@@ -461,7 +461,7 @@ GAP = _experiment(
     compares="Accuracies of Table 2 subtracted from those of the same training without noise.",
     settings=GAP_SETTINGS,
     jobs=gap_jobs,
-    report="report.gap:gap_report",
+    report="report:gap",
     borrows=TABLE2,
 )
 TIME = _experiment(
@@ -471,7 +471,7 @@ TIME = _experiment(
     settings=TIME_SETTINGS,
     jobs=time_jobs,
     run="runs.times:run",
-    report="report.times:time_report",
+    report="report:times",
 )
 
 EXPERIMENTS = {

@@ -197,7 +197,7 @@ TABLE1 = _experiment(
     "what the published no sharing errors are; and other readings of what the paper leaves open.",
     settings=TABLE1_SETTINGS,
     jobs=table1_jobs,
-    report="report.tables:table1_report",
+    report="report:tables",
 )
 TABLE2 = _experiment(
     name="ppsvm_table2",
@@ -206,7 +206,7 @@ TABLE2 = _experiment(
     "what the published no sharing errors are; and other readings of what the paper leaves open.",
     settings=TABLE2_SETTINGS,
     jobs=table2_jobs,
-    report="report.tables:table2_report",
+    report="report:tables",
 )
 
 ENTITIES = _experiment(
@@ -215,7 +215,7 @@ ENTITIES = _experiment(
     compares="PPSVM and entities alone on Ionosphere, dealt to 2, 4, ..., 30 entities.",
     settings=ENTITIES_SETTINGS,
     jobs=entities_jobs,
-    report="report.entities:entities_report",
+    report="report:entities",
 )
 KERNELS = _experiment(
     name="ppsvm_kernels",
@@ -223,7 +223,7 @@ KERNELS = _experiment(
     compares="Ten-fold errors of 1-norm SVMs with three kernels on seven datasets.",
     settings=KERNELS_SETTINGS,
     jobs=kernels_jobs,
-    report="report.kernels:kernels_report",
+    report="report:kernels",
 )
 SHARING = _experiment(
     name="ppsvm_sharing",
@@ -231,7 +231,7 @@ SHARING = _experiment(
     compares="The results of Tables 1 and 2 as points.",
     settings={},
     jobs=lambda settings: {},
-    report="report.sharing:sharing_report",
+    report="report:sharing",
     # The results of both tables.
     borrows=dataclasses.replace(TABLE2, borrows=TABLE1),
 )
@@ -241,7 +241,7 @@ ATTACK = _experiment(
     compares="What Remarks 2.2 and 3.2 call impossible, in the settings of Tables 1 and 2.",
     settings=ATTACK_SETTINGS,
     jobs=attack_jobs,
-    report="report.attack:attack_report",
+    report="report:attack",
 )
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE1, TABLE2, SHARING, ENTITIES, KERNELS, ATTACK)}

@@ -14,7 +14,7 @@ from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json, write_text
 from privsvm.warm_up import cache_folder
 from privsvm_bench.reproduction.comparison import Row, count_verdicts, merge_rows, read_rows, rows_csv
-from privsvm_bench.reproduction.experiment import Experiment, Report, Result, Table, outcome
+from privsvm_bench.reproduction.experiment import Experiment, Report, Result, outcome
 from privsvm_bench.reproduction.papers import choose
 from privsvm_bench.workflow.stage import die_with_parent, json_argument
 
@@ -125,10 +125,4 @@ def _merged(
     by_table: dict[str, list[Row]] = {}
     for row in rows:
         by_table.setdefault(row.table, []).append(row)
-    shown = {table.name: table for table in report.tables}
-    # A table that the present results do not make at all has its rows only.
-    tables = [
-        dataclasses.replace(shown.get(name, Table(name=name, title=name, caption="", rows=[])), rows=values)
-        for name, values in by_table.items()
-    ]
-    return dataclasses.replace(report, tables=tables)
+    return dataclasses.replace(report, tables=[experiment.table(name, values) for name, values in by_table.items()])

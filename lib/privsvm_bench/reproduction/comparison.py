@@ -18,14 +18,13 @@ __all__ = [
     "Published",
     "Row",
     "Rule",
-    "claim",
     "compare",
     "count_verdicts",
-    "explained",
     "merge_rows",
     "read_published",
     "read_rows",
     "rows_csv",
+    "ruled_by",
     "within",
     "within_either",
     "within_share",
@@ -133,77 +132,66 @@ class Row:
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
+_PLACE = COLUMNS[:5]
+
+
+def ruled_by(holds: bool) -> Rule:
+    """Make a rule of a number that something else decides."""
+    return Rule("", lambda published, ours: holds)
 
 
 def compare(
-    labels: Mapping[str, Any],
-    published: str | None,
-    ours: float | None,
-    rule: Rule,
-    explanation: str | Callable[[], str] = "",
+    place: Sequence[str],
+    published: str | None = "",
+    ours: float | None = None,
+    agrees: Rule | bool | None = None,
+    *,
+    why: str | Callable[[], str] = "",
+    note: str = "",
     missing: Missing | None = None,
+    open_choice: bool = False,
 ) -> Row:
-    """Compare one of our numbers with the printed one.
+    """Compare a number of ours with a printed one, or with a statement.
 
     Parameters
     ----------
-    labels : mapping
-        ``table, dataset, method, setting, metric`` of the row.
+    place : sequence of str
+        Table, dataset, method, setting and metric; those at the end may be left out.
     published : str or None
-        The number as printed; None if there is none.
+        The number as printed, or the statement.
     ours : float or None
         Our number; None only together with `missing`.
-    rule : Rule
-        When the two agree.
-    explanation : str or callable
+    agrees : Rule, bool or None
+        When the two numbers agree; whether the statement holds; None where nothing is compared.
+    why : str or callable
         Why they differ; a callable is called only if they do.
+    note : str
+        What the row says in any case.
     missing : tuple of str or None
         Verdict and reason if we have no number.
+    open_choice : bool, default=False
+        Whether it is a choice that the paper leaves open, which a difference rules out.
 
     Returns
     -------
     Row
     """
+    row = Row(**dict(zip(_PLACE, place, strict=False)), published=published or "", verdict="no number")
     if missing is not None or ours is None:
         verdict, reason = missing or ("not run", "")
-        return Row(**labels, published=published or "", verdict=verdict, explanation=reason)
-    if published is None:
-        return Row(**labels, ours=ours, verdict="no number")
-    number = float(published)
-    if rule.agrees(number, ours):
-        return Row(**labels, published=published, ours=ours, difference=ours - number, verdict="within tolerance")
-    reason = explanation() if callable(explanation) else explanation
-    return Row(
-        **labels,
-        published=published,
+        return dataclasses.replace(row, verdict=verdict, explanation=reason)
+    if agrees is None or (isinstance(agrees, Rule) and not published):
+        return dataclasses.replace(row, ours=ours, explanation=note)
+    number = float(row.published) if isinstance(agrees, Rule) else None
+    inside = agrees.agrees(number, ours) if isinstance(agrees, Rule) and number is not None else bool(agrees)
+    reason = "" if inside else why() if callable(why) else why
+    return dataclasses.replace(
+        row,
         ours=ours,
-        difference=ours - number,
-        verdict="beyond tolerance",
-        explanation=reason,
+        difference=None if number is None else ours - number,
+        verdict="within tolerance" if inside else "ruled out" if open_choice else "beyond tolerance",
+        explanation="; ".join(filter(None, (reason, note))),
     )
-
-
-def claim(
-    labels: Mapping[str, Any],
-    statement: str,
-    ours: float | None,
-    holds: bool,
-    explanation: str | Callable[[], str] = "",
-    missing: Missing | None = None,
-) -> Row:
-    """Check a statement in the paper's text; the arguments are those of `compare`."""
-    if missing is not None or ours is None:
-        verdict, reason = missing or ("not run", "")
-        return Row(**labels, published=statement, verdict=verdict, explanation=reason)
-    if holds:
-        return Row(**labels, published=statement, ours=ours, verdict="within tolerance")
-    reason = explanation() if callable(explanation) else explanation
-    return Row(**labels, published=statement, ours=ours, verdict="beyond tolerance", explanation=reason)
-
-
-def explained(row: Row, text: str) -> Row:
-    """Add to what a row says."""
-    return dataclasses.replace(row, explanation="; ".join(sentence for sentence in (row.explanation, text) if sentence))
 
 
 def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:

@@ -1,16 +1,18 @@
-"""Experiments of papers: settings, jobs, and the tables and figures made from their results."""
+"""Experiments of papers: settings, jobs, and the tables and charts made from their results."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from privsvm_bench.reproduction.comparison import Missing, Published, Row, read_published
+from privsvm_bench.reproduction.panels import Panel
 
-__all__ = ["Experiment", "Figure", "Outcome", "Report", "Result", "Results", "Table", "outcome"]
+__all__ = ["Experiment", "Outcome", "Report", "Result", "Results", "Table", "outcome"]
 
 Settings = Mapping[str, Any]
 Result = Mapping[str, Any]
@@ -57,21 +59,11 @@ class Table:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One plotly figure: ``data`` and ``layout`` as plain JSON."""
-
-    title: str
-    caption: str
-    data: list[dict[str, Any]]
-    layout: dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What the page of an experiment shows: tables, figures, and notes on choices and findings."""
+    """What the page of an experiment shows: tables, charts of results, and notes on choices and findings."""
 
     tables: list[Table]
-    figures: list[Figure] = dataclasses.field(default_factory=list)
+    charts: list[Panel] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
 
     @property
@@ -99,8 +91,8 @@ class Experiment:
     run : str
         ``module:function`` of the package, with ``(parameters, context) -> result``; imported when a job runs.
     report : str
-        ``module:function`` of the package, with ``(experiment, outcomes of all jobs) -> Report``; imported when a
-        report is written.
+        ``module:function`` of the package, with ``(experiment, outcomes of all jobs)`` -> rows, charts and, as text,
+        notes; imported when a report is written. ``tables.csv`` has the headings, captions and further notes.
     borrows : Experiment or None
         Another experiment whose results the report also reads.
     """
@@ -130,7 +122,45 @@ class Experiment:
 
     def make_report(self, results: Mapping[str, Result | None]) -> Report:
         """Compare the stored results of all jobs (None for a job that has not run) with what the paper prints."""
-        return self.function(self.report)(self, {job: outcome(result) for job, result in results.items()})
+        items: Iterable[Row | Panel | str] = self.function(self.report)(
+            self, {job: outcome(result) for job, result in results.items()}
+        )
+        rows: dict[str, list[Row]] = {}
+        charts, notes = [], self.notes()
+        for item in items:
+            if isinstance(item, Row):
+                rows.setdefault(item.table, []).append(item)
+            elif isinstance(item, Panel):
+                charts.append(item)
+            else:
+                notes.append(item)
+        order = [*(name for name in self.captions() if name in rows), *rows]
+        return Report(tables=[self.table(name, rows[name]) for name in dict.fromkeys(order)], charts=charts, notes=notes)
+
+    def table(self, name: str, rows: list[Row]) -> Table:
+        """Give rows the heading and the caption of their table."""
+        title, caption = self.captions().get(name, (name, ""))
+        return Table(name=name, title=title, caption=caption, rows=rows)
+
+    def records(self, file: str) -> list[dict[str, str]]:
+        """Read the lines on this experiment of a CSV file in the paper's folder."""
+        path = Path(importlib.import_module(self.package).__path__[0]) / file
+        with open(path, encoding="utf-8", newline="") as handle:
+            return [line for line in csv.DictReader(handle) if line.pop("experiment") == self.name]
+
+    def _texts(self) -> list[tuple[str, str, str]]:
+        """Return table, heading and text of the lines of ``tables.csv``, which name settings in braces."""
+        words = {key: ", ".join(map(str, value)) if isinstance(value, list) else value
+                 for key, value in self.settings.items()}  # fmt: skip
+        return [(line["table"], line["title"], line["text"].format(**words)) for line in self.records("tables.csv")]
+
+    def captions(self) -> dict[str, tuple[str, str]]:
+        """Return the heading and the caption of each table, in order."""
+        return {table: (title, text) for table, title, text in self._texts() if table}
+
+    def notes(self) -> list[str]:
+        """Return what the page says of the whole experiment."""
+        return [text for table, _, text in self._texts() if not table]
 
     def published(self) -> Published:
         """Read the numbers that the paper prints, from the ``published.csv`` of its folder."""

@@ -171,8 +171,9 @@ class Column:
         Of the Kolmogorov-Smirnov test against the uniform distribution; None where nothing is random.
     log_ratio : float or None
         Log likelihood of the printed numbers under their own distributions over that under their neighbours'.
-    fresh, fresh_outside : int
-        Draws of our own that the distributions do not rest on, and those outside the central 95 %.
+    fresh : mapping
+        Kind of rule ("one value", "mean of 5 runs", ...) to draws of our own that the distributions do not rest on, and
+        those outside the central 95 %.
     wrong, passes : mapping
         Numbers known to be wrong by kind ("neighbours", "constants"), and those that lie inside.
     """
@@ -187,8 +188,7 @@ class Column:
     above: int
     p: float | None
     log_ratio: float | None
-    fresh: int
-    fresh_outside: int
+    fresh: Mapping[str, tuple[int, int]]
     wrong: Mapping[str, int]
     passes: Mapping[str, int]
 
@@ -284,13 +284,15 @@ def _column(
     """Sum up the cells of a rule; the verdict is filled in when all columns are known."""
     wrong: collections.Counter[str] = collections.Counter()
     passes: collections.Counter[str] = collections.Counter()
-    fresh, uniform, ratios = [], [], []
+    fresh: dict[str, tuple[int, int]] = {}
+    uniform, ratios = [], []
     exact = all(item.statistic == "exact" for _, item in cells)
     for printed, item in cells:
         value, unit = float(printed.text), printed.unit
         for number, drawn in enumerate(item.fresh):
             level = _uniform(round(drawn / unit) * unit, unit, item, f"{printed.id} fresh {number}")
-            fresh.append(abs(level - 0.5) > 0.5 * CENTRAL)
+            draws, outside = fresh.get(item.statistic, (0, 0))
+            fresh[item.statistic] = draws + 1, outside + (abs(level - 0.5) > 0.5 * CENTRAL)
         for kind, other in _wrong_numbers(printed, numbers, constant).items():
             wrong[kind] += 1
             passes[kind] += _inside(other, unit, item)
@@ -311,7 +313,7 @@ def _column(
         below=sum(float(printed.text) < item.median for printed, item in cells),
         above=sum(float(printed.text) > item.median for printed, item in cells),
         p=float(scipy.stats.kstest(uniform, "uniform").pvalue) if uniform else None,
-        log_ratio=log_ratio, fresh=len(fresh), fresh_outside=sum(fresh), wrong=wrong, passes=passes,
+        log_ratio=log_ratio, fresh=fresh, wrong=wrong, passes=passes,
     )  # fmt: skip
 
 

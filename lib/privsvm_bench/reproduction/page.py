@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from privsvm_bench.reproduction.comparison import VERDICTS, Row, count_verdicts
 from privsvm_bench.reproduction.experiment import Experiment, Report
 from privsvm_bench.reproduction.judging import VERDICTS as MEANINGS
+from privsvm_bench.reproduction.panels import charts_of, legend, panel_svg
 from privsvm_bench.reproduction.paper_page import summary
 from privsvm_bench.reproduction.printed import PrintedPaper
 from privsvm_bench.reproduction.rendering import environment
@@ -56,15 +56,13 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
     experiment : Experiment
         The experiment.
     report : Report
-        Its tables and figures.
+        Its tables and charts.
 
     Returns
     -------
     str
         HTML that makes no network request.
     """
-    from plotly.offline import get_plotlyjs
-
     tables = []
     for table in report.tables:
         groups: dict[str, list[Row]] = {}
@@ -79,10 +77,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
                 "groups": [(name, rows, count_verdicts(rows)) for name, rows in groups.items()],
             }
         )
-    # A figure without points has no results to show.
-    drawn = [figure for figure in report.figures if any(series.get("x") or series.get("z") for series in figure.data)]
-    report = dataclasses.replace(report, figures=drawn)
-    figures = [{"data": figure.data, "layout": figure.layout} for figure in report.figures]
+    charts = [*charts_of(experiment.records("charts.csv"), report.rows), *report.charts]
     return (
         environment()
         .get_template("experiment.html.jinja")
@@ -93,9 +88,7 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
             counts=count_verdicts(report.rows),
             verdicts=VERDICTS,
             settings=json.dumps(experiment.settings, indent=1, sort_keys=True),
-            # "<" is escaped, so that no text can end the script.
-            figures=json.dumps(figures).replace("<", "\\u003c"),
-            plotly=get_plotlyjs().replace("</script", "<\\/script"),
+            charts=[(chart.title, panel_svg(chart), legend(chart)) for chart in charts if not chart.empty],
         )
     )
 

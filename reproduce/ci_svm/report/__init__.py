@@ -1,1 +1,0 @@
-"""Tables and figures, a file for each experiment or few."""
