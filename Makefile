@@ -45,6 +45,7 @@ docs: prepare-dev  ## Write what is generated from the sources, and build the si
 	python docs/draw_methods.py
 	python docs/draw_curves.py
 	python docs/draw_risk.py
+	python docs/draw_reproductions.py
 	python docs/write_glossary.py
 	python docs/write_reproductions.py
 	python docs/generate.py

@@ -8,7 +8,13 @@ import sys
 from pathlib import Path
 
 from privsvm_bench.reproduction.judging import DECIDED
-from privsvm_bench.reproduction.paper_page import calibration, headline, undecided
+from privsvm_bench.reproduction.paper_page import (
+    calibration,
+    calibration_by_kind,
+    column_misses,
+    headline,
+    undecided,
+)
 from privsvm_bench.reproduction.papers import find_experiments
 from privsvm_bench.reproduction.printed import PrintedPaper, count, judge_paper
 
@@ -36,11 +42,48 @@ def judged_papers() -> list[PrintedPaper]:
     ]
 
 
+def opening(papers: list[PrintedPaper]) -> list[str]:
+    """Sum up all papers in two sentences, a picture, and a line for each."""
+    rows = count([verdict for judged in papers for verdict in judged.verdicts])
+    decided = sum(rows[word] for word in DECIDED)
+    shares = {}
+    for judged in papers:
+        counts = count(judged.verdicts)
+        shares[judged.paper.title.partition(" (")[0]] = counts["agrees"] / sum(counts[word] for word in DECIDED)
+    broken = [
+        judged
+        for judged in papers
+        if any(claim.id.startswith("privacy") and claim.verdict == "refuted" for claim in judged.claims)
+    ]
+    best, worst = max(shares, key=lambda name: shares[name]), min(shares, key=lambda name: shares[name])
+    text = (
+        f"Of {sum(rows.values())} numbers and statements that {len(papers)} papers print, {decided} can be compared "
+        f"with our runs: {rows['agrees']} agree, {rows['unlikely']} are unlikely, {rows['refuted']} are refuted. "
+        f"{best} reproduces best ({100 * shares[best]:.0f} % of its decided rows agree) and {worst} worst "
+        f"({100 * shares[worst]:.0f} %); in {len(broken)} of the {len(papers)} papers a claim on privacy is refuted, "
+        "by a witness with a number."
+    )
+    lines = [text, "", f"![Rows of each paper by verdict: {_picture_words(papers)}](images/reproductions.svg)", ""]
+    for judged in papers:
+        reproduces, differs, privacy = headline(judged)
+        against = f"; refuted: {differs}" if differs else ""
+        lines.append(f"- **{judged.paper.title}:** agrees: {reproduces}{against}. Privacy: {privacy}.")
+    return lines
+
+
+def _picture_words(papers: list[PrintedPaper]) -> str:
+    """Describe the picture."""
+    return "; ".join(
+        f"{judged.paper.name} {counts['agrees']} agree, {counts['refuted']} refuted"
+        for judged in papers
+        if (counts := count(judged.verdicts))
+    )
+
+
 def overview(papers: list[PrintedPaper]) -> list[str]:
-    """Write each paper's verdict, its counts, and its undecided rows."""
-    lines = ["| paper | reproduces | does not | its privacy claim |", "| --- | --- | --- | --- |"]
-    lines += [f"| **{judged.paper.title}** | " + " | ".join(headline(judged)) + " |" for judged in papers]
-    lines += ["", "| paper | printed | compared | " + " | ".join(COLUMNS) + " | given or repeated |"]
+    """Count each paper's rows by verdict, and its undecided ones by reason."""
+    lines = []
+    lines += ["| paper | printed | compared | " + " | ".join(COLUMNS) + " | given or repeated |"]
     lines.append("| --- |" + " ---: |" * (len(COLUMNS) + 3))
     for judged in papers:
         counts = count(judged.verdicts)
@@ -92,13 +135,19 @@ def section(judged: PrintedPaper) -> list[str]:
         if reasons:
             named = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common())
             lines.append(f"- **{title}:** {named}.")
-    fresh = calibration(judged.columns)
-    if fresh is not None:
-        lines.append(
-            f"- **Fresh draws of our own:** {fresh.outside} of {fresh.fresh} ({100 * fresh.outside / fresh.fresh:.1f} "
-            f"%; interval {100 * fresh.low:.1f} to {100 * fresh.high:.1f} %) lie outside the central 95 %."
-        )
     return [*lines, ""]
+
+
+def fresh_draws(papers: list[PrintedPaper]) -> list[str]:
+    """Count the fresh draws of our own that lie outside the central 95 %, by paper, kind of rule and column."""
+    lines = ["| fresh draws of our own | outside the central 95 % |", "| --- | --- |"]
+    for judged in papers:
+        fresh = calibration(judged.columns)
+        if fresh is not None:
+            lines.append(f"| {judged.paper.name} | {fresh} |")
+    columns = [column for judged in papers for column in judged.columns]
+    lines += [f"| {kind} | {fresh} |" for kind, fresh in calibration_by_kind(columns).items()]
+    return [*lines, "", f"{column_misses(columns)}."]
 
 
 def table() -> str:
@@ -111,14 +160,20 @@ def table() -> str:
 
 
 def page() -> str:
-    """Replace the generated section of the page."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
+    """Replace the generated sections of the page."""
     papers = judged_papers()
-    lines = [*overview(papers), ""]
+    details = [*overview(papers), ""]
     for judged in papers:
-        lines += section(judged)
-    lines += ["### The experiments behind them", "", table()]
-    return f"{before}{START}" + "\n".join(lines) + f"{END}{rest.partition(END)[2]}"
+        details += section(judged)
+    parts = [
+        opening(papers),
+        [*details, "### Fresh draws", "", *fresh_draws(papers), "", "### The experiments behind them", "", table()],
+    ]
+    before, *rest = PAGE.read_text(encoding="utf-8").split(START)
+    return before + "".join(
+        START + "\n".join(part).rstrip("\n") + "\n" + END + text.partition(END)[2]
+        for part, text in zip(parts, rest, strict=True)
+    )
 
 
 if __name__ == "__main__":

@@ -27,19 +27,8 @@ def size_ratio(parameters: Mapping[str, Any], context: Context, piece: int) -> d
 def attack(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Condense four fifths of the rows and attack what is published.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source, most_rows, seed``.
-    context : Context
-        Data, streams.
-    piece : int
-        Always 0.
-
-    Returns
-    -------
-    dict
-        ``claim/privacy/<what>`` to one number; see `privsvm.privacy.attacks.condensation_attacks.audit_condensation`.
+    Parameters: ``dataset, source, most_rows, seed``. Result: ``claim/privacy/<what>`` to one number; see
+    `privsvm.privacy.attacks.condensation_attacks.audit_condensation`.
     """
     X, codes, n_classes = read(parameters, context)
     stream = context.stream(parameters["seed"], parameters["dataset"], "attack")

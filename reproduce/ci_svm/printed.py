@@ -12,7 +12,8 @@ import scipy.stats
 
 from privsvm_bench.reproduction.distributions import Distribution
 from privsvm_bench.reproduction.judging import Judgement, Printed
-from privsvm_bench.reproduction.printed import Claim, Paper, all_medians, numbers_of, statement
+from privsvm_bench.reproduction.printed import Paper, all_medians, numbers_of
+from privsvm_bench.reproduction.statements import Claim, statement
 from privsvm_bench.reproduction.trends import WORDS
 
 # Sizes between which the printed steps are counted.
@@ -75,8 +76,9 @@ def _privacy(distributions: Mapping[str, Distribution]) -> list[Claim]:
     names = ("third_member_error", "linkage_rate", "guessing_rate", "membership_auc")
     values = all_medians(distributions, [f"claim/privacy/{name}" for name in names])
     coincident = all_medians(distributions, ["claim/coincident/share of condensed rows"])
-    ours = ""
+    ours = brief = ""
     if values:
+        brief = f"{100 * values[1]:.0f} % of the rows of heart are linked to their condensed row"
         ours = (
             f"heart: from two rows of a group and its mean the third follows within {values[0]:.1g} standard "
             f"deviations; {100 * values[1]:.0f} % of the rows are linked to their condensed row, where guessing links "
@@ -86,7 +88,7 @@ def _privacy(distributions: Mapping[str, Distribution]) -> list[Claim]:
     return [
         statement(
             "privacy", "Sections 1, 3 and 3.2", "condensed rows do not reveal the actual information",
-            values[0] > _RECOVERED and values[1] < 0.5 and values[3] < _TOLD if values else None, ours,
+            values[0] > _RECOVERED and values[1] < 0.5 and values[3] < _TOLD if values else None, ours, brief=brief,
         ),
         statement(
             "coincident", "Section 3.2", "most of the condensed rows are not rows of the original data",

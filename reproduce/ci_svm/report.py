@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.comparison import Missing, Row, compare, ruled_by, within
+from privsvm_bench.reproduction.comparison import Missing, Row, compare, within
 from privsvm_bench.reproduction.experiment import Experiment, Outcome, Result, Results, Settings
 from privsvm_bench.reproduction.panels import Line, Panel
 from reproduce.ci_svm.experiments import (
@@ -263,7 +263,7 @@ def _why_below(gains: Mapping[str, float], short: float) -> str:
 
 
 def _claims(kinds: _Kinds) -> Iterator[Row]:
-    """What the paper says of mean differences of accuracies."""
+    """Check what the paper says of mean differences of accuracies."""
     words = {
         "two-class": ((RSVM, "consistent"), (LIBSVM, _IMPROVED), (FCM, _IMPROVED)),
         NAMED: ((RSVM, "consistent"), (LIBSVM, _IMPROVED), (FCM, _IMPROVED)),
@@ -290,7 +290,7 @@ def _claims(kinds: _Kinds) -> Iterator[Row]:
 
 
 def _judged(kinds: _Kinds) -> Iterator[Row]:
-    """The difference that the search shows, each method judged on the rows that it trains on."""
+    """Compare what the search shows, each method judged on the rows that it trains on."""
 
     def place(dataset: str, method: str) -> tuple[str, ...]:
         metric = "difference of searched accuracies"
@@ -318,7 +318,7 @@ def _judged(kinds: _Kinds) -> Iterator[Row]:
 
 
 def _variants(kinds: _Kinds) -> Iterator[Row]:
-    """The mean accuracy less LIBSVM's, in turn with one thing changed."""
+    """Average the accuracy less LIBSVM's, in turn with one thing changed."""
     for classes in kinds.groups:
         for method in (CI, *kinds.methods(classes, VARIANTS)):
             place = ("variants", f"{classes}, mean", method, "", "accuracy less LIBSVM's")
@@ -330,7 +330,7 @@ def _variants(kinds: _Kinds) -> Iterator[Row]:
             if method != CI:
                 gain, its_error = average_of(list(kinds.differences(classes, method, CI).values()))
                 note = f"; {_points(gain)} points against CI-SVM (se {100 * its_error:.1f})"
-            worst = min(pairs, key=lambda dataset: pairs[dataset][0])  # noqa: B023
+            worst = min(pairs, key=lambda dataset: pairs[dataset][0])
             yield compare(place, "", mean, note=f"se {error:.4f}{note}; lowest on {worst}, {_points(pairs[worst][0])}")
 
 
@@ -412,7 +412,7 @@ _RATIOS: tuple[tuple[str, str, str, str, Callable[[Result, str], float], bool, s
 
 
 def times(experiment: Experiment, results: Results) -> Iterator[Row | str]:
-    """Times of Tables 2 and 3, ratios, growth, and large datasets."""
+    """Tabulate times of Tables 2 and 3, ratios, growth, and large datasets."""
     settings, kinds = experiment.settings, _Kinds(experiment.settings, results)
     for table, other, metric, statement, value, flat, why, form in _RATIOS:
         if value is _scratch and not settings["scratch"]["repeats"]:

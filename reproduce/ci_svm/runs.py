@@ -110,17 +110,8 @@ def unit_range(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndar
 def read(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, np.ndarray, int]:
     """Features (n, d), class codes (n,) and the number of classes.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset``, ``source`` (name and parts), ``seed``; ``most_rows``: None, or how many rows are drawn, once, of
-        more.
-    context : Context
-        Where the data is.
-
-    Returns
-    -------
-    X, codes, n_classes
+    Parameters: ``dataset``, ``source`` (name and parts), ``seed``; ``most_rows``: None, or how many rows are drawn,
+    once, of more.
     """
     X, codes, labels = context.class_rows(*parameters["source"])
     most = parameters["most_rows"]
@@ -385,22 +376,13 @@ def _grid(parameters: Mapping[str, Any]) -> Grid:
 def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Errors of every method on the folds of repeated five-fold splits.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `read`; ``repeats``; ``Cs``, ``gammas``: the grid, None for the paper's; ``methods``: name to
-        ``{"side", "judge", "mbar"}``: what is trained on (`SIDES`, or "reduced kernel" with a share `mbar` of the
-        rows), and what the search is judged on ("its rows" or "held-out rows"); ``search``: "every fold", or
-        "once a repeat": on the first fold's training rows, for all folds.
-    context : Context
-        Data, streams, partial results.
-
-    Returns
-    -------
-    dict
-        ``n_rows, n_features, n_classes``, and for each of ``repeats``: ``folds`` (sizes), ``cpu_seconds``, and for
-        each of ``methods`` lists over the folds: ``errors, C, gamma, n_rows, n_support, purity, mixed``, and
-        ``searched``: what the search found its best point to have (for the folds that were searched).
+    Parameters: as for `read`; ``repeats``; ``Cs``, ``gammas``: the grid, None for the paper's; ``methods``: name to
+    ``{"side", "judge", "mbar"}``: what is trained on (`SIDES`, or "reduced kernel" with a share `mbar` of the rows),
+    and what the search is judged on ("its rows" or "held-out rows"); ``search``: "every fold", or "once a repeat": on
+    the first fold's training rows, for all folds. Result: ``n_rows, n_features, n_classes``, and for each of
+    ``repeats``: ``folds`` (sizes), ``cpu_seconds``, and for each of ``methods`` lists over the folds: ``errors, C,
+    gamma, n_rows, n_support, purity, mixed``, and ``searched``: what the search found its best point to have (for the
+    folds that were searched).
     """
     X, codes, n_classes = read(parameters, context)
     grid = _grid(parameters)
@@ -455,17 +437,8 @@ def _stream(
 def picture(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Two features of the rows of a dataset, before and after condensing by them.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `read`; ``columns``: the two features.
-    context : Context
-        Where the data is.
-
-    Returns
-    -------
-    dict
-        ``rows, codes, condensed, condensed_codes``, and ``groups``: the rows of each condensed one.
+    Parameters: as for `read`; ``columns``: the two features. Result: ``rows, codes, condensed, condensed_codes``, and
+    ``groups``: the rows of each condensed one.
     """
     X, codes, n_classes = read(parameters, context)
     rows, _ = unit_range(X[:, parameters["columns"]], X[:1, parameters["columns"]])
@@ -483,20 +456,10 @@ def picture(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Processor time of every method on the first fold of some splits, one after the other in one thread.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `accuracies`; each of the ``repeats`` searches. ``scratch``: ``methods`` whose search is done by LIBSVM
-        too, in the first of the ``repeats`` it says.
-    context : Context
-        Data, streams, partial results.
-
-    Returns
-    -------
-    dict
-        ``n_rows`` (trained on), ``n_features, n_classes``, and for each of ``repeats`` and each method ``seconds``
-        (condense, search, train), ``n_rows, n_support, accuracy``; of a search by LIBSVM, ``scratch`` (its seconds and
-        accuracy) and ``searched`` (the accuracy that ours found).
+    Parameters: as for `accuracies`; each of the ``repeats`` searches. ``scratch``: ``methods`` whose search is done by
+    LIBSVM too, in the first of the ``repeats`` it says. Result: ``n_rows`` (trained on), ``n_features, n_classes``, and
+    for each of ``repeats`` and each method ``seconds`` (condense, search, train), ``n_rows, n_support, accuracy``; of a
+    search by LIBSVM, ``scratch`` (its seconds and accuracy) and ``searched`` (the accuracy that ours found).
     """
     X, codes, n_classes = read(parameters, context)
     grid = _grid(parameters)
@@ -548,18 +511,9 @@ def _seconds(step: Callable[[], Any]) -> tuple[float, Any]:
 def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Processor time of condensing more and more rows of a dataset, in one thread.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `read`; ``sizes``: for "ci" and "fcm", numbers of rows, drawn at random, the fewer among the more (larger
-        ones than the dataset are its size); ``repeats``: the smallest time of so many counts.
-    context : Context
-        Data, streams, partial results.
-
-    Returns
-    -------
-    dict
-        For "ci" and "fcm" the lists ``n_rows`` and ``seconds``; for "fcm" ``n_iter`` too.
+    Parameters: as for `read`; ``sizes``: for "ci" and "fcm", numbers of rows, drawn at random, the fewer among the more
+    (larger ones than the dataset are its size); ``repeats``: the smallest time of so many counts. Result: for "ci" and
+    "fcm" the lists ``n_rows`` and ``seconds``; for "fcm" ``n_iter`` too.
     """
     X, codes, n_classes = read(parameters, context)
     X, _ = unit_range(X, X[:1])
@@ -593,20 +547,10 @@ def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Condense a large dataset, and train once on all rows and on condensed ones with C and gamma that are given.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source, seed``; ``C``, ``gamma``.
-    context : Context
-        Data, streams.
-
-    Returns
-    -------
-    dict
-        ``n_rows`` (trained on: four of five), ``n_features, n_classes``; ``seconds``: of condensing, of training on
-        all rows, on condensed ones and on a third of the rows; ``accuracy`` on the fifth, ``n_support``; ``purity``;
-        ``megabytes``: the largest memory of the whole process, data and library included, while it condensed; None
-        where the system does not tell.
+    Parameters: ``dataset, source, seed``; ``C``, ``gamma``. Result: ``n_rows`` (trained on: four of five),
+    ``n_features, n_classes``; ``seconds``: of condensing, of training on all rows, on condensed ones and on a third of
+    the rows; ``accuracy`` on the fifth, ``n_support``; ``purity``; ``megabytes``: the largest memory of the whole
+    process, data and library included, while it condensed; None where the system does not tell.
     """
     train, train_codes, judged, judged_codes, n_classes = _large_parts(parameters, context)
     small = deal_folds(train_codes, context.stream(parameters["seed"], parameters["dataset"], "third"), 3) == 0

@@ -106,20 +106,9 @@ def _noisy_accuracies(
 def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Accuracies at one epsilon under each reading of the precision, and how large the errors and the noise are.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Of a job of Figures 1 and 2 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``runs`` and one of ``epsilons``.
-    context : Context
-        Data, streams.
-    piece : int
-        Further noise.
-
-    Returns
-    -------
-    dict
-        ``<dataset>/<reading>/epsilon=.../accuracy`` to accuracies; ``.../median scale`` and ``.../sum of errors``
-        to as many equal numbers.
+    Parameters: of a job of Figures 1 and 2 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``runs`` and one of
+    ``epsilons``. Result: ``<dataset>/<reading>/epsilon=.../accuracy`` to accuracies; ``.../median scale`` and ``.../sum
+    of errors`` to as many equal numbers.
     """
     trained = _train(parameters, _data(parameters, context))
     runs, epsilon = parameters["runs"], parameters["epsilons"][0]

@@ -100,18 +100,9 @@ def _once(
 def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Accuracies and times of one training set.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Of a job of Figures 1 to 6, with ``epsilons, runs, private_runs, repeats``.
-    context : Context
-        Data, streams.
-
-    Returns
-    -------
-    dict
-        ``SVM``: its accuracy; ``DPSVMDVP`` and ``PrivateSVM``: accuracies of single draws at each epsilon;
-        ``seconds``: times by method and step.
+    Parameters: of a job of Figures 1 to 6, with ``epsilons, runs, private_runs, repeats``. Result: ``SVM``: its
+    accuracy; ``DPSVMDVP`` and ``PrivateSVM``: accuracies of single draws at each epsilon; ``seconds``: times by method
+    and step.
     """
     data = _data(parameters, context)
     X, signs, Z, Z_signs = data
@@ -166,20 +157,9 @@ def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]
 def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Points of the panels that one training set has, and the printed accuracies that are among them.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Those of `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to cells;
-        ``same``: points of other figures at epsilon 0.1 that have the same training set.
-    context : Context
-        Data, streams, partial results.
-    piece : int
-        Always 0.
-
-    Returns
-    -------
-    dict
-        ``panel/<dataset>/<what varies>=<value>/<method>/<metric>`` to values of single runs.
+    Parameters: those of `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to
+    cells; ``same``: points of other figures at epsilon 0.1 that have the same training set. Result:
+    ``panel/<dataset>/<what varies>=<value>/<method>/<metric>`` to values of single runs.
     """
     measured, figure = _measured(parameters, context), parameters["figure"]
     result: dict[str, list[float]] = {}
@@ -218,19 +198,8 @@ def curve_knees(parameters: Mapping[str, Any], context: Context, piece: int) -> 
 def orders(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Accuracies as printed, each a mean of three draws around the solution of another order of the same rows.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Those of `measure`, with ``orders`` (of a piece) and ``cells``: epsilon as text to the cells that have it.
-    context : Context
-        Data, streams.
-    piece : int
-        Which orders.
-
-    Returns
-    -------
-    dict
-        Cell to one value for each order; where all epsilons are drawn, also the knees of each curve.
+    Parameters: those of `measure`, with ``orders`` (of a piece) and ``cells``: epsilon as text to the cells that have
+    it. Result: cell to one value for each order; where all epsilons are drawn, also the knees of each curve.
     """
     X, signs, Z, Z_signs = _data(parameters, context)
     run_key = (parameters["seed"], parameters["dataset"], parameters["n_train"] or 0, parameters["n_features"] or 0)

@@ -19,19 +19,8 @@ from reproduce.dpsvmdvp.runs import _data
 def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count the training rows in the clear, and whether one of them is missing in a neighbouring dataset.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, train, test, C, gamma, tol, epsilon, seed`` and what `reproduce.dpsvmdvp.runs` reads data by.
-    context : Context
-        Data, streams.
-    piece : int
-        Always 0.
-
-    Returns
-    -------
-    dict
-        ``claim/privacy/<what>`` to one number.
+    Parameters: ``dataset, train, test, C, gamma, tol, epsilon, seed`` and what `reproduce.dpsvmdvp.runs` reads data by.
+    Result: ``claim/privacy/<what>`` to one number.
     """
     X, signs, _, _ = _data(parameters, context)
     model = DPSVMDVPClassifier(

@@ -54,8 +54,7 @@ def _knee_row(
     grid = [float(epsilon) for epsilon in epsilons]
     if knee is None:
         verdict = "ruled out" if open_choice else "beyond tolerance"
-        return Row(**dict(zip(("table", "dataset", "method", "setting", "metric"), place, strict=True)),
-                   published=printed, verdict=verdict, explanation="; ".join(filter(None, (why, note))))  # fmt: skip
+        return compare(place, printed, missing=(verdict, "; ".join(filter(None, (why, note)))))
     near = abs(grid.index(float(printed)) - grid.index(float(knee))) <= 1
     return compare(place, printed, knee, ruled_by(near), why=why, note=note, open_choice=open_choice)
 
@@ -143,7 +142,7 @@ def _curves(parameters: Mapping[str, Any], option: str, outcome: Outcome, first:
 
 
 def _draws(experiment: Experiment, published: Published, outcome: Outcome) -> Iterator[Row | str]:
-    """The paper's three draws again and again, around one trained model."""
+    """Take the paper's three draws again and again, around one trained model."""
     (result, missing), choice = outcome, experiment.settings["draws"]
     epsilons, three = experiment.settings["epsilons"], experiment.settings["repeats"]
     for index, metric in enumerate(KNEES):

@@ -90,20 +90,11 @@ def _accuracy(path: ReleasedPath, epsilon_index: int, Z: np.ndarray, signs: np.n
 def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Test accuracies of all methods for one training set.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, train, test`` (name, part, positive label), ``n_train, order, n_test, n_features, scaling, C, gamma``
-        (None: 1 / features, LIBSVM's default), ``tol, epsilons, repeats, variants`` (name to parameters of DPSVMDVP),
-        ``private_svm`` (parameters, or None to leave it out), ``seed``.
-    context : Context
-        Data, streams.
-
-    Returns
-    -------
-    dict
-        ``SVM`` (accuracy), ``variants`` (name to (E, R) accuracies), ``PrivateSVM`` ((E, R), or None and the reason),
-        numbers of rows and support vectors, share of positive rows, sum of the errors.
+    Parameters: ``dataset, train, test`` (name, part, positive label), ``n_train, order, n_test, n_features, scaling, C,
+    gamma`` (None: 1 / features, LIBSVM's default), ``tol, epsilons, repeats, variants`` (name to parameters of
+    DPSVMDVP), ``private_svm`` (parameters, or None to leave it out), ``seed``. Result: ``SVM`` (accuracy), ``variants``
+    (name to (E, R) accuracies), ``PrivateSVM`` ((E, R), or None and the reason), numbers of rows and support vectors,
+    share of positive rows, sum of the errors.
     """
     X, signs, Z, Z_signs = _data(parameters, context)
     gamma = parameters["gamma"] or 1.0 / X.shape[1]
@@ -192,18 +183,8 @@ def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
 def draws(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Accuracies of many draws, and the scales they are drawn with.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `accuracies`; scales are those of its first variant.
-    context : Context
-        Data, streams.
-
-    Returns
-    -------
-    dict
-        As `accuracies`, and ``scales`` at epsilon 1: their median and largest, and the sums of the errors by kernel
-        values of single and of double precision.
+    Parameters: as for `accuracies`; scales are those of its first variant. Result: As `accuracies`, and ``scales`` at
+    epsilon 1: their median and largest, and the sums of the errors by kernel values of single and of double precision.
     """
     X, signs, _, _ = _data(parameters, context)
     gamma = parameters["gamma"] or 1.0 / X.shape[1]

@@ -33,20 +33,8 @@ def unit(cell: str) -> float:
 def table3(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Train several times with one setting.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source`` (name, part, positive label), ``shrinking``, ``setting``, ``column`` (epsilon and sigma),
-        ``runs`` of a piece, ``C, tol, seed``.
-    context : Context
-        Data.
-    piece : int
-        Which runs.
-
-    Returns
-    -------
-    dict
-        Cell of the table to the values of all runs.
+    Parameters: ``dataset, source`` (name, part, positive label), ``shrinking``, ``setting``, ``column`` (epsilon and
+    sigma), ``runs`` of a piece, ``C, tol, seed``. Result: cell of the table to the values of all runs.
     """
     rows = context.rows(*parameters["source"])
     order = _libsvm_order(rows.signs)

@@ -23,19 +23,8 @@ ERROR = 1e-6
 def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Train on both datasets again and again; bound epsilon below by the event that the first one's model comes out.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``column`` (epsilon and sigma), ``runs, shrinking, C, tol, seed``.
-    context : Context
-        Not used.
-    piece : int
-        Always 0.
-
-    Returns
-    -------
-    dict
-        ``claim/privacy/<what>`` to one number.
+    Parameters: ``column`` (epsilon and sigma), ``runs, shrinking, C, tol, seed``. Result: ``claim/privacy/<what>`` to
+    one number.
     """
     signs = np.array([1.0, -1.0])
     weights: list[list[float]] = []

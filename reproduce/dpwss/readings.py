@@ -125,19 +125,8 @@ def _train(K, y, C, tol, sigma, sharpness, mark, empty, rng, max_iter):
 def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Objectives and iterations of many runs by every reading.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source, epsilon, C, tol, runs, seed, names`` (of readings).
-    context : Context
-        Data.
-    piece : int
-        Which runs.
-
-    Returns
-    -------
-    dict
-        ``<reading>/<dataset>/<epsilon>/<metric>`` to one value for each run.
+    Parameters: ``dataset, source, epsilon, C, tol, runs, seed, names`` (of readings). Result:
+    ``<reading>/<dataset>/<epsilon>/<metric>`` to one value for each run.
     """
     rows = context.rows(*parameters["source"])
     dense = rows.X.toarray() if hasattr(rows.X, "toarray") else rows.X

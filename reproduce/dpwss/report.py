@@ -58,7 +58,10 @@ def _why(published: Published, key: _Key, metric: str, runs: Runs) -> str:
         return _why_random(RULES[method][metric], printed, runs[metric], runs, metric in METRICS[6:])
     if metric == "AUC" and max(runs["tied"]) > 0.001:
         return f"{100 * runs['tied'][0]:.1f} % of the pairs of rows are tied, and numbered by the order of the rows"
-    if setting == "shrinking=0" and published.get((dataset, method, "shrinking=1", metric)) == published[(*key, metric)]:
+    if (
+        setting == "shrinking=0"
+        and published.get((dataset, method, "shrinking=1", metric)) == published[(*key, metric)]
+    ):
         return "the paper prints the same number with and without shrinking, where the two solutions differ a little"
     return "LIBSVM's program is not repeated to the last step here"
 
@@ -175,7 +178,9 @@ def _figure1_panel(choice: Mapping[str, Any], result: Result) -> Panel:
     (low, high), (bottom, top) = ((min(values), max(values)) for values in zip(*points, strict=True))
     for number, line in enumerate(result["lines"]):
         (w0, w1), b = line["weights"], line["offset"]
-        ends = [(x, -(w0 * x + b) / w1) for x in (low, high)] if abs(w1) > 1e-12 else [(-b / w0, bottom), (-b / w0, top)]
+        ends = (
+            [(x, -(w0 * x + b) / w1) for x in (low, high)] if abs(w1) > 1e-12 else [(-b / w0, bottom), (-b / w0, top)]
+        )
         drawn.append(Line(f"DPWSS {number}" if number else "WSS2", [x for x, _ in ends], [(y,) for _, y in ends], "-"))
     first, second = choice["features"]
     column = choice["column"]

@@ -78,18 +78,8 @@ def _measure(X, signs: np.ndarray, solution: CSVCSolution, order: np.ndarray) ->
 def table3(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Train one dataset with one shrinking setting by WSS2 and by all DPWSS settings.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source`` (name, part, positive label), ``shrinking, columns`` (setting to epsilon and sigma, or to
-        None for WSS2), ``runs, C, tol, seed``.
-    context : Context
-        Data, streams, partial results.
-
-    Returns
-    -------
-    dict
-        Setting to metric to the values of all runs.
+    Parameters: ``dataset, source`` (name, part, positive label), ``shrinking, columns`` (setting to epsilon and sigma,
+    or to None for WSS2), ``runs, C, tol, seed``. Result: Setting to metric to the values of all runs.
     """
     rows = context.rows(*parameters["source"])
     order = _libsvm_order(rows.signs)
@@ -115,18 +105,9 @@ def table3(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 def figure1(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Lines of WSS2 and of several DPWSS runs on two shifted columns of one dataset.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``source, features`` (two column numbers from 1), ``shift`` (of each class, in opposite directions), ``column``
-        (epsilon and sigma), ``runs, shrinking, C, tol, seed``.
-    context : Context
-        Data and streams.
-
-    Returns
-    -------
-    dict
-        ``points, signs, support`` and ``lines``: weights, offset, accuracy and iterations; the first is WSS2.
+    Parameters: ``source, features`` (two column numbers from 1), ``shift`` (of each class, in opposite directions),
+    ``column`` (epsilon and sigma), ``runs, shrinking, C, tol, seed``. Result: ``points, signs, support`` and ``lines``:
+    weights, offset, accuracy and iterations; the first is WSS2.
     """
     rows = context.rows(*parameters["source"])
     order = _libsvm_order(rows.signs)

@@ -65,19 +65,8 @@ def _model(method: str, C: float, delta: float) -> Any:
 def weight(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[list[float]]]:
     """Accuracies on every split with many draws of noise each.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source, method, C, delta, test_size, splits, epsilons, noises, seed``.
-    context : Context
-        Data, streams, partial results.
-    piece : int
-        Further noise.
-
-    Returns
-    -------
-    dict
-        Cell to draws, each a list with one accuracy for each split.
+    Parameters: ``dataset, source, method, C, delta, test_size, splits, epsilons, noises, seed``. Result: cell to draws,
+    each a list with one accuracy for each split.
     """
     rows: ClassRows = context.class_rows(*parameters["source"])
     X = scaled(rows.X, "min_max")
@@ -181,18 +170,7 @@ def train_many(
 def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> list[list[float]]:
     """Accuracies of several noisy trainings on one split, for each epsilon; methods of equal training share them.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source, training, delta, test_size, split, epsilons, runs, seed``.
-    context : Context
-        Data, streams.
-    piece : int
-        Which trainings.
-
-    Returns
-    -------
-    list of list of float
+    Parameters: ``dataset, source, training, delta, test_size, split, epsilons, runs, seed``.
     """
     rows, training = context.class_rows(*parameters["source"]), parameters["training"]
     kept_sparse = training["scaling"] == "none" and training["start"] == "random" and scipy.sparse.issparse(rows.X)
@@ -221,19 +199,7 @@ def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> li
 def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Accuracies of several noisy trainings by cell; see `trainings`.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Those of `trainings`, ``method, suffix`` (of the setting).
-    context : Context
-        Data, streams, partial results.
-    piece : int
-        Which trainings.
-
-    Returns
-    -------
-    dict
-        Cell to accuracies.
+    Parameters: those of `trainings`, ``method, suffix`` (of the setting). Result: Cell to accuracies.
     """
     shared = Context("pmsvm_trainings", context.folder, context.code)
     reduced = without(parameters, "method", "suffix")

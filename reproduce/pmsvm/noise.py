@@ -19,19 +19,8 @@ FITS, NOISES = 6, 20
 def noise_share(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Processor time of drawing and adding noise over that of a fit.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``dataset, source, C, test_size, split, seed``.
-    context : Context
-        Data, streams.
-    piece : int
-        Which fits.
-
-    Returns
-    -------
-    dict
-        ``<dataset>/PMSVM-WP//share of noise`` to one value for each fit.
+    Parameters: ``dataset, source, C, test_size, split, seed``. Result: ``<dataset>/PMSVM-WP//share of noise`` to one
+    value for each fit.
     """
     rows = context.class_rows(*parameters["source"])
     X = scaled(rows.X, "min_max")

@@ -8,7 +8,8 @@ from typing import Any
 
 from privsvm_bench.reproduction.distributions import Distribution
 from privsvm_bench.reproduction.judging import TIMES, Judgement, Printed
-from privsvm_bench.reproduction.printed import Claim, Paper, all_medians, cell_id, difference, numbers_of, statement
+from privsvm_bench.reproduction.printed import Paper, all_medians, cell_id, difference, numbers_of
+from privsvm_bench.reproduction.statements import Claim, statement
 from privsvm_bench.reproduction.trends import TYPICALLY
 from reproduce.pmsvm.experiments import DATASETS
 from reproduce.pmsvm.trends import trend_claims

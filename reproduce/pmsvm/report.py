@@ -1,4 +1,4 @@
-"""Rows of the experiments of pmsvm-2025 beside the printed numbers; tables.csv has captions, charts.csv what is drawn."""
+"""Rows of the experiments of pmsvm-2025 beside the printed numbers; tables.csv has their captions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def _ablation(
 
 def lr_decay(experiment: Experiment, results: Results) -> Iterator[Row]:
     """Tables 3 and 9, and whether a falling learning rate helps."""
-    published, rows = experiment.published(), []
+    published = experiment.published()
+    rows: list[Row] = []
     for job, parameters in experiment.jobs(experiment.settings).items():
         rows += _ablation("lr_decay", published, parameters, results[job])
     yield from rows
@@ -121,7 +122,9 @@ def lr_decay(experiment: Experiment, results: Results) -> Iterator[Row]:
 
 def clip(experiment: Experiment, results: Results) -> Iterator[Row]:
     """Table 10, by Table 8 and as stored, and whether R = 1 is a reasonable choice."""
-    published, rows, others = experiment.published(), [], []
+    published = experiment.published()
+    rows: list[Row] = []
+    others: list[Row] = []
     change = "the notebook's epochs and the stored scripts' scaling"
     for job, parameters in experiment.jobs(experiment.settings).items():
         rows += _ablation("clip", published, parameters, results[job], twin=AS_STORED, change=change)
@@ -145,7 +148,9 @@ def clip(experiment: Experiment, results: Results) -> Iterator[Row]:
 
 def batch(experiment: Experiment, results: Results) -> Iterator[Row]:
     """Table 11, as stated and with the other clipping norm, and which of them gives a column."""
-    published, stated, others = experiment.published(), [], []
+    published = experiment.published()
+    stated: list[Row] = []
+    others: list[Row] = []
     norm = float(experiment.settings["other_clip"])
     suffix = f";clip={norm:g}"
     for job, parameters in experiment.jobs(experiment.settings).items():
@@ -194,7 +199,9 @@ def convergence(experiment: Experiment, results: Results) -> Iterator[Row | Pane
         yield compare(("statements", dataset, "PMSVM-AGP", "first epoch", "test accuracy minus that of PMSVM-GP"),
                       "faster in the early stages", early, early is not None and early > 0.0,
                       why="the first epoch of PMSVM-GP is at least as good", missing=missing)  # fmt: skip
-        for metric in ("loss", "accuracy", "training accuracy") if curves is not None else ():
+        for metric in ("loss", "accuracy", "training accuracy"):
+            if curves is None:
+                break
             lines = [
                 Line(f"{method}, epsilon {epsilon:g}", curve["steps"], [(value,) for value in curve[metric]], "-")
                 for method in BOTH
@@ -231,11 +238,12 @@ def gap(experiment: Experiment, results: Results) -> Iterator[Row]:
                 if value is not None:
                     gaps[method].setdefault(dataset, []).append(value)
     means = {
-        method: [statistics.fmean(values) for values in zip(*lines.values(), strict=True)] for method, lines in gaps.items()
-    }  # fmt: skip
+        method: [statistics.fmean(values) for values in zip(*lines.values(), strict=True)]
+        for method, lines in gaps.items()
+    }
     low, high = settings["epsilons"][0], settings["epsilons"][-1]
     for method in methods:
-        worst = max(gaps[method], key=lambda dataset: gaps[method][dataset][-1], default="")  # noqa: B023
+        worst = max(gaps[method], key=lambda dataset: gaps[method][dataset][-1], default="")
         largest = means[method][-1] if means[method] else None
         why = f"largest on {worst}: {gaps[method][worst][-1]:.3f}" if worst else "not run"
         yield compare(("statements", "mean", method, f"epsilon={high:g}", "gap"), "under 0.15", largest,
@@ -336,7 +344,7 @@ def _better(table: str, settings: Settings, published: Published, found: _Sound)
             best, spread = max((_printed(published, (dataset, method, setting)) for method in BOTH),
                                key=lambda pair: float(pair[0] or "-1"))  # fmt: skip
             runs = {name: values for name, values in found.cells.get((dataset, setting), {}).items() if name in BOTH}
-            ours = max(runs, key=lambda name: statistics.fmean(runs[name]), default="")  # noqa: B023
+            ours = max(runs, key=lambda name: statistics.fmean(runs[name]), default="")
             values = runs.get(ours, [])
             why = (
                 f"lower by more than the printed standard deviation of {spread:g}, which is that of the noise on one "
@@ -358,7 +366,8 @@ def _better(table: str, settings: Settings, published: Published, found: _Sound)
 
 def table2(experiment: Experiment, results: Results) -> Iterator[Row]:
     """Every cell of Table 2, the true epsilon of PMSVM-WP, and other readings of what is open."""
-    published, rows = experiment.published(), []
+    published = experiment.published()
+    rows: list[Row] = []
     for job, parameters in table2_jobs(experiment.settings).items():
         outcome = results[job]
         if parameters["kind"] == "gradient":
@@ -404,9 +413,7 @@ def _distances(rows: Sequence[Row], published: Published) -> Iterator[Row]:
                       note=f"{released:.2f} as released, on the same {len(pairs)} cells")  # fmt: skip
 
 
-def _weight_rows(
-    published: Published, parameters: Mapping[str, Any], method: str, outcome: Outcome
-) -> Iterator[Row]:
+def _weight_rows(published: Published, parameters: Mapping[str, Any], method: str, outcome: Outcome) -> Iterator[Row]:
     """One column of weight perturbation: as released, its spread, the lookup corrected, other readings."""
     result, missing = outcome
     dataset = parameters["dataset"]
@@ -442,9 +449,9 @@ def _weight_rows(
             )  # fmt: skip
             if accuracies is not None and accuracies["corrected"] != accuracies["as released"]:
                 values = accuracies["corrected"][index]
-                place = ("corrected lookup", dataset, method, f"class lookup corrected; {setting}")
-                yield compare((*place, "accuracy"), "", statistics.fmean(values))
-                yield compare((*place, "accuracy SD"), "", statistics.pstdev(values))
+                other = ("corrected lookup", dataset, method, f"class lookup corrected; {setting}")
+                yield compare((*other, "accuracy"), "", statistics.fmean(values))
+                yield compare((*other, "accuracy SD"), "", statistics.pstdev(values))
 
 
 def _epsilon_rows(parameters: Mapping[str, Any], method: str, outcome: Outcome) -> Iterator[Row]:
@@ -504,7 +511,8 @@ _MEASURED: Mapping[str, tuple[Sequence[str], Sequence[tuple[str, str, str]]]] = 
     "ms_per_iteration": (
         ("GRPUA", "GRPUA, Opacus", "PMSVM-GP", "PMSVM-GP, Opacus"),
         (
-            ("PMSVM-GP", "GRPUA", "several times longer"), ("PMSVM-GP, Opacus", "GRPUA, Opacus", "several times longer"),
+            ("PMSVM-GP", "GRPUA", "several times longer"),
+            ("PMSVM-GP, Opacus", "GRPUA, Opacus", "several times longer"),
             ("PMSVM-GP", "PMSVM-GP, Opacus", ""),
         ),
     ),

@@ -27,20 +27,9 @@ def unit(cell: str) -> float:
 def partitions(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Errors of some partitions.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Of a job of Table 1 or 2 (see `reproduce.ppsvm.runs.errors`) with ``PPSVM`` or ``alone`` empty; ``cell``;
-        ``partitions`` of a piece.
-    context : Context
-        Data, streams.
-    piece : int
-        Which partitions.
-
-    Returns
-    -------
-    dict
-        The cell to ten-fold means (with sharing), or to the entities' mean on single folds (without).
+    Parameters: of a job of Table 1 or 2 (see `reproduce.ppsvm.runs.errors`) with ``PPSVM`` or ``alone`` empty;
+    ``cell``; ``partitions`` of a piece. Result: The cell to ten-fold means (with sharing), or to the entities' mean on
+    single folds (without).
     """
     X, codes = read(parameters, context)
     values: list[float] = []

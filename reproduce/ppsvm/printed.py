@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from privsvm_bench.reproduction.distributions import Distribution
+import numpy as np
+import scipy.stats
+
+from privsvm_bench.reproduction.comparison import Row, read_rows
+from privsvm_bench.reproduction.distributions import LEVELS, ONE_VALUE, Distribution, of_mean
 from privsvm_bench.reproduction.judging import Judgement, Printed
-from privsvm_bench.reproduction.printed import Claim, Paper, all_medians, cell_id, numbers_of, statement
+from privsvm_bench.reproduction.printed import Paper, all_medians, cell_id, numbers_of
+from privsvm_bench.reproduction.statements import Claim, statement
 from reproduce.ppsvm.experiments import DATASETS
 
 # Blocks that differ by less are equal but for round-off; columns that differ by more are other columns.
@@ -37,8 +44,8 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
     printed, item = judgement.printed, judgement.distribution
-    if judgement.verdict == "not judged yet":
-        return "a partition of this set takes minutes of processor time"
+    if item is not None and item.origin.startswith("ppsvm_table"):
+        return f"judged by the partitions of {item.origin}: a further one takes minutes of processor time"
     if item is None or judgement.verdict not in ("unlikely", "refuted"):
         return ""
     side = "above" if float(printed.text) > item.median else "below"
@@ -48,6 +55,42 @@ def reading(judgement: Judgement) -> str:
     if printed.dataset == "Cleveland Heart" and printed.method == "no sharing":
         text += "; no entity's few features of this set separate the classes so well in our folds"
     return text
+
+
+def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:
+    """Take the partitions of the experiments on Tables 1 and 2 where no further ones have been drawn."""
+    result = {}
+    for kernel, experiment in (("linear", "ppsvm_table1"), ("gaussian", "ppsvm_table2")):
+        table = Path(__file__).parents[2] / f"reports/reproduce/{experiment}.csv"
+        for row in read_rows(table) if table.exists() else []:
+            method = {"sharing": "PPSVM", "no sharing": "no sharing"}.get(row.table, "")
+            cell = cell_id(row.dataset, method, f"kernel={kernel};entities={row.setting.partition(' ')[0]}", "error")
+            if method and row.ours is not None and cell not in distributions:
+                result[cell] = _of_row(cell, row, row.ours, experiment)
+    return result
+
+
+def _of_row(cell: str, row: Row, mean: float, origin: str) -> Distribution:
+    """Read the distribution that a row of a table sums up: partitions, or the range of single folds."""
+    if row.table == "sharing":
+        match = re.search(r"sd ([\d.]+) over (\d+) partitions", row.explanation)
+        assert match is not None
+        runs, statistic = int(match[2]), "one run"
+        # So few are taken to be normal: only their mean and their spread count.
+        quantiles = of_mean(mean + float(match[1]) * scipy.stats.zscore(np.arange(runs), ddof=1), 1,
+                            np.random.default_rng(0))  # fmt: skip
+    else:
+        match = re.search(r"our (\d+) single folds: ([\d.]+) to ([\d.]+)", row.explanation)
+        assert match is not None
+        runs, statistic = int(match[1]), ONE_VALUE
+        # Two halves of normal distributions, which reach the extremes where so many folds do.
+        widths = [(float(match[side]) - mean) / scipy.stats.norm.ppf(level)
+                  for side, level in ((2, 1 / (runs + 1)), (3, runs / (runs + 1)))]  # fmt: skip
+        normal = scipy.stats.norm.ppf(np.clip(LEVELS, 1 / (runs + 1), runs / (runs + 1)))
+        quantiles = tuple(float(mean + widths[int(value > 0)] * value) for value in normal)
+    return Distribution(
+        cell=cell, statistic=statistic, runs=runs, origin=origin, unit=1e-4, fresh=(), quantiles=quantiles
+    )
 
 
 def claims(
@@ -70,6 +113,7 @@ def claims(
                 f"privacy-{kernel}", source,
                 f"from the {kernel} block alone the columns cannot be computed",
                 values[0] <= _ROUND_OFF and values[1] >= _CHANGED if values else None, ours,
+                brief=f"{kernel} kernel: nothing is known but the block",
             )
         )  # fmt: skip
     return result
@@ -80,6 +124,7 @@ PAPER = Paper(
     title="PPSVM (Mangasarian, Wild and Fung, 2007)",
     numbers=numbers,
     reading=reading,
+    derive=derive,
     claims=claims,
     experiments=("ppsvm_exact", "ppsvm_table1", "ppsvm_table2", "ppsvm_privacy"),
     notes=(

@@ -29,20 +29,9 @@ def _block(rows: np.ndarray, entity: Entity, rotation: np.ndarray, kernel: str, 
 def turned(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Turn an entity's columns and its random matrix alike, and compare the published blocks.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Of a job of Table 1 or 2, see `reproduce.ppsvm.runs.errors`.
-    context : Context
-        Data, streams.
-    piece : int
-        Always 0.
-
-    Returns
-    -------
-    dict
-        ``claim/privacy-<kernel>/<what>`` to one number: the largest difference of the blocks over all entities, and the
-        smallest largest difference of their columns, in standard deviations.
+    Parameters: of a job of Table 1 or 2, see `reproduce.ppsvm.runs.errors`. Result: ``claim/privacy-<kernel>/<what>``
+    to one number: the largest difference of the blocks over all entities, and the smallest largest difference of their
+    columns, in standard deviations.
     """
     X, _ = read(parameters, context)
     partition, kernel = _partition(parameters, context, X, 0), parameters["kernel"]

@@ -187,7 +187,9 @@ def _sharing(published: Published, job: Job, outcome: Outcome) -> Row:
                    note=_spread(values))  # fmt: skip
 
 
-def _other(place: Sequence[str], printed: str | None, values: Sequence[float], missing: Missing | None, note: str) -> Row:
+def _other(
+    place: Sequence[str], printed: str | None, values: Sequence[float], missing: Missing | None, note: str
+) -> Row:
     """Compare another choice; one beyond the tolerance is ruled out."""
     text = "; ".join(filter(None, (_spread(values) if values else "", note)))
     return compare(place, printed, statistics.fmean(values) if values else None, within(TOLERANCE), note=text,
@@ -195,7 +197,7 @@ def _other(place: Sequence[str], printed: str | None, values: Sequence[float], m
 
 
 def _variants(published: Published, job: Job, outcome: Outcome) -> Iterator[Row]:
-    """What else was tried: rules of choosing for PPSVM, other columns for an entity alone."""
+    """List what else was tried: rules of choosing for PPSVM, other columns for an entity alone."""
     result, missing = outcome
     printed, (_, *rules), (main, *columns) = _printed_error(published, job, "PPSVM"), job["PPSVM"], job["alone"]
     for variant in rules:
@@ -393,7 +395,7 @@ def _why_kernel(ours: float, other: str, job: Job, result: Result) -> str:
 
 
 def attack(experiment: Experiment, results: Results) -> Iterator[Row | Panel | str]:
-    """What is recovered of each entity's rows from as many known ones as it has columns."""
+    """Tabulate what is recovered of each entity's rows from as many known ones as it has columns."""
     there = possible = 0
     for name, job in experiment.jobs(experiment.settings).items():
         result, missing = results[name]
@@ -425,7 +427,7 @@ def attack(experiment: Experiment, results: Results) -> Iterator[Row | Panel | s
                      [(max(value, 1e-17),) for value in entity["max_error"]])
                 for position, entity in enumerate(members)
             ]  # fmt: skip
-            yield Panel(title=f"{job['dataset']}, {job['entities']} entities, {kernel}: largest error against known rows",
+            yield Panel(title=f"{job['dataset']}, {job['entities']} entities, {kernel}: error against known rows",
                         x="known rows", y="largest error", lines=lines, log_y=True)  # fmt: skip
     if there:
         yield f"Exact recovery is possible in {possible} of {there} settings of Tables 1 and 2."

@@ -41,18 +41,9 @@ class Partition(NamedTuple):
 def read(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, np.ndarray]:
     """Features (n, d) as in their file, and class codes (n,) 0 and 1.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``source`` (name, part, positive label); ``missing``: "drop_rows", "mean" or None; ``reading``: None for the
-        file's label, or ``{"column", "above", "label_as_feature"}``: the class is whether that column is above the
-        number, and the file's label takes its place among the features, or is dropped.
-    context : Context
-        Where the data is.
-
-    Returns
-    -------
-    X, codes
+    Parameters: ``source`` (name, part, positive label); ``missing``: "drop_rows", "mean" or None; ``reading``: None for
+    the file's label, or ``{"column", "above", "label_as_feature"}``: the class is whether that column is above the
+    number, and the file's label takes its place among the features, or is dropped.
     """
     X, signs = context.rows(*parameters["source"])
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
@@ -193,21 +184,12 @@ def _published_columns(block: np.ndarray, kernel: str, gamma: float) -> np.ndarr
 def errors(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Ten-fold errors of PPSVM, and of each entity that shares nothing.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `read`; ``dataset, kernel, entities, mbar, n_folds, partitions, seed``; ``PPSVM`` and ``alone``: name to
-        ``{"tune": "once" or "every_fold", "rule"}``; of "alone" also ``columns``: "own" (features for "linear", the
-        entity's own random kernel for "gaussian") or "full" (its kernel with all training rows); ``most_entities``:
-        None, or how many entities are drawn for "alone" in each partition.
-    context : Context
-        Data, streams, partial results.
-
-    Returns
-    -------
-    dict
-        ``n_rows, n_features, majority`` (error of the larger class), ``mbar``, and for each of ``partitions``: sizes
-        of its folds and of its entities, errors by fold of "PPSVM" and of each entity "alone", CPU seconds.
+    Parameters: as for `read`; ``dataset, kernel, entities, mbar, n_folds, partitions, seed``; ``PPSVM`` and ``alone``:
+    name to ``{"tune": "once" or "every_fold", "rule"}``; of "alone" also ``columns``: "own" (features for "linear", the
+    entity's own random kernel for "gaussian") or "full" (its kernel with all training rows); ``most_entities``: None,
+    or how many entities are drawn for "alone" in each partition. Result: ``n_rows, n_features, majority`` (error of the
+    larger class), ``mbar``, and for each of ``partitions``: sizes of its folds and of its entities, errors by fold of
+    "PPSVM" and of each entity "alone", CPU seconds.
     """
     X, codes = read(parameters, context)
 
@@ -291,18 +273,9 @@ def _size(parameters: Mapping[str, Any], X: np.ndarray, codes: np.ndarray) -> di
 def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Ten-fold errors with the random kernel, with a reduced one and with the full one.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `errors`, without "PPSVM", "alone" and "most_entities"; ``protocol``: as there, with
-        ``most_tuned_rows``: for "gaussian", full kernels of more rows take nu and mu of the reduced one.
-    context : Context
-        Data, streams, partial results.
-
-    Returns
-    -------
-    dict
-        As `errors`; each partition has the errors by fold of "random", "reduced" and "full".
+    Parameters: as for `errors`, without "PPSVM", "alone" and "most_entities"; ``protocol``: as there, with
+    ``most_tuned_rows``: for "gaussian", full kernels of more rows take nu and mu of the reduced one. Result: as
+    `errors`; each partition has the errors by fold of "random", "reduced" and "full".
     """
     X, codes = read(parameters, context)
 
@@ -345,19 +318,9 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Known-sample recovery from the blocks of each entity.
 
-    Parameters
-    ----------
-    parameters : mapping
-        As for `read`; ``dataset, kernel, entities, mbar, n_folds, draws, seed``; ``counts``: numbers of known rows, or
-        None for a grid around those needed.
-    context : Context
-        Data, streams.
-
-    Returns
-    -------
-    dict
-        ``n_rows, n_features, majority, mbar, gamma`` and for each of ``entities`` its number of columns and the fields
-        of `privsvm.privacy.attacks.known_sample.RecoveryCurve`.
+    Parameters: as for `read`; ``dataset, kernel, entities, mbar, n_folds, draws, seed``; ``counts``: numbers of known
+    rows, or None for a grid around those needed. Result: ``n_rows, n_features, majority, mbar, gamma`` and for each of
+    ``entities`` its number of columns and the fields of `privsvm.privacy.attacks.known_sample.RecoveryCurve`.
     """
     X, codes = read(parameters, context)
     kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]

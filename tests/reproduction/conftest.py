@@ -1,13 +1,14 @@
 """The papers' experiments, run in this process on small bundled data in place of the papers' own."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
+from privsvm.files import read_json
 from privsvm_bench.reproduction import context as engine
 from privsvm_bench.reproduction.comparison import read_rows
+from privsvm_bench.reproduction.papers import find_experiments
 from reproduce.__main__ import main
 from reproduce.dpwss import experiments as dpwss
 from reproduce.pmsvm import experiments as pmsvm
@@ -114,8 +115,13 @@ class Bench:
     def page(self, experiment: str) -> str:
         return (self.reports / f"{experiment}.html").read_text()
 
-    def figures(self, experiment: str) -> list[dict]:
-        return json.loads(re.search(r"^const figures = (.*);$", self.page(experiment), re.MULTILINE).group(1))
+    def report(self, experiment: str, settings: dict):
+        item = find_experiments("reproduce")[experiment].with_settings(settings)
+        stored = {
+            job: read_json(self.folder / "data" / owner.name / f"{job}.json")["result"]
+            for job, (owner, _) in item.all_jobs().items()
+        }
+        return item.make_report(stored)
 
 
 @pytest.fixture

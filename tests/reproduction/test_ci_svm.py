@@ -21,9 +21,8 @@ from privsvm.solvers.condensing.condense import feature_weights
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from privsvm_bench.reproduction import context as engine
 from privsvm_bench.reproduction import jobs
-from reproduce.ci_svm import experiments
+from reproduce.ci_svm import experiments, report
 from reproduce.ci_svm import runs as ci_svm_runs
-from reproduce.ci_svm.report import shared, times
 from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
 
 from .conftest import CI_SVM, Bench
@@ -357,14 +356,14 @@ def test_paired_differences():
             {"folds": [20, 10], "methods": {"a": {"errors": [2, 1]}, "b": {"errors": [0, 2]}}},
         ]
     }
-    assert shared.fold_accuracies(result, "a") == pytest.approx([0.9, 0.8, 0.9, 0.9])
-    assert shared.repeat_accuracies(result, "b") == pytest.approx([23 / 30, 28 / 30])
-    mean, error = shared.paired_difference(result, "a", "b")
+    assert report.fold_accuracies(result, "a") == pytest.approx([0.9, 0.8, 0.9, 0.9])
+    assert report.repeat_accuracies(result, "b") == pytest.approx([23 / 30, 28 / 30])
+    mean, error = report.paired_difference(result, "a", "b")
     differences = [0.2, 0.0, -0.1, 0.1]
     assert mean == pytest.approx(0.05)
     assert error == pytest.approx(math.sqrt((1 / 4 + 1 / 4) * np.var(differences, ddof=1)))
     # Datasets are independent.
-    assert shared.average_of([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
+    assert report.average_of([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
 
 
 def verdicts_with(errors, searched=None):
@@ -423,7 +422,7 @@ def test_an_improvement_on_condensed_rows_only_is_told():
 
 
 def test_exponents():
-    exponent = times.exponent
+    exponent = report.exponent
     assert exponent([10, 20, 40], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
     sizes = [5000, 60000]
     slope = exponent(sizes, [n * math.log(n) for n in sizes])
@@ -495,7 +494,7 @@ def test_rows_come_from_the_results(ran):
             assert accuracy == pytest.approx(1.0 - wrong / (2 * result["n_rows"]), abs=1e-6)
             assert accuracy > 0.85
         (row,) = [row for row in rows if (row.table, row.dataset) == ("within three points", dataset)]
-        method_accuracies = [shared.fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
+        method_accuracies = [report.fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
         assert row.ours == pytest.approx(
             statistics.fmean(method_accuracies[0]) - statistics.fmean(method_accuracies[1]), abs=1e-6
         )
@@ -590,7 +589,7 @@ def test_the_cosine_costs_accuracy_on_fourclass(bench):
     result = read_json(bench.folder / "ci_svm_accuracy" / "fourclass.json")["result"]
     if "missing" in result:
         pytest.skip(result["missing"]["reason"])
-    (libsvm,), (cosine,), (distance,) = (shared.repeat_accuracies(result, name) for name in chosen)
+    (libsvm,), (cosine,), (distance,) = (report.repeat_accuracies(result, name) for name in chosen)
     assert libsvm > 0.98
     assert distance > 0.95
     assert cosine < 0.9

@@ -3,17 +3,17 @@ import pytest
 from privsvm_bench.reproduction.comparison import (
     VERDICTS,
     Row,
-    claim,
     compare,
     count_verdicts,
     read_rows,
     rows_csv,
+    ruled_by,
     within,
     within_either,
     within_share,
 )
 
-PLACE = {"table": "t", "dataset": "d", "method": "m", "setting": "s", "metric": "x"}
+PLACE = ("t", "d", "m", "s", "x")
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,11 @@ def test_a_row_that_differs_must_say_why():
     with pytest.raises(ValueError, match="without an explanation"):
         compare(PLACE, "0.5", 0.9, within(0.01))
     asked = []
-    row = compare(PLACE, "0.5", 0.9, within(0.01), lambda: asked.append(1) or "because")
-    assert (row.verdict, row.explanation, row.difference) == ("beyond tolerance", "because", pytest.approx(0.4))
-    assert compare(PLACE, "0.5", 0.5, within(0.01), lambda: asked.append(1) or "").verdict == "within tolerance"
+    row = compare(PLACE, "0.5", 0.9, within(0.01), why=lambda: asked.append(1) or "because", note="more")
+    assert (row.verdict, row.explanation, row.difference) == ("beyond tolerance", "because; more", pytest.approx(0.4))
+    assert compare(PLACE, "0.5", 0.5, within(0.01), why=lambda: asked.append(1) or "").verdict == "within tolerance"
     assert len(asked) == 1
+    assert compare(PLACE, "0.5", 0.9, within(0.01), why="other", open_choice=True).verdict == "ruled out"
 
 
 def test_what_is_missing_gets_a_verdict():
@@ -52,23 +53,25 @@ def test_what_is_missing_gets_a_verdict():
     assert (row.verdict, row.published, row.ours, row.explanation) == ("no data", "0.5", None, "gone")
     assert compare(PLACE, "0.5", None, within(0.01)).verdict == "not run"
     assert compare(PLACE, None, 0.3, within(0.01)).verdict == "no number"
-    assert claim(PLACE, "rises", None, False, missing=("no data", "gone")).verdict == "no data"
+    assert compare(PLACE, "rises", None, False, missing=("no data", "gone")).verdict == "no data"
 
 
 def test_statements():
-    assert claim(PLACE, "rises", 0.1, True).verdict == "within tolerance"
-    assert claim(PLACE, "rises", -0.1, False, "it falls").verdict == "beyond tolerance"
+    assert compare(PLACE, "rises", 0.1, True).verdict == "within tolerance"
+    assert compare(PLACE, "rises", -0.1, False, why="it falls").verdict == "beyond tolerance"
+    row = compare(PLACE, "0.5", 0.4, ruled_by(True))
+    assert (row.verdict, row.difference) == ("within tolerance", pytest.approx(-0.1))
 
 
 def test_unknown_verdicts_are_refused():
     with pytest.raises(ValueError, match="verdict='fine'"):
-        Row(**PLACE, verdict="fine")
+        Row(table="t", verdict="fine")
 
 
 def test_csv_round_trip(tmp_path):
     rows = [
         compare(PLACE, "0.50", 0.504, within(0.01)),
-        compare(PLACE, "-92.47", -92.1234567, within(0.01), 'it, "beyond tolerance"'),
+        compare(PLACE, "-92.47", -92.1234567, within(0.01), why='it, "beyond tolerance"'),
         compare(PLACE, None, 12.0, within(0.01)),
         compare(PLACE, "1", None, within(0.01), missing=("no data", "gone")),
     ]

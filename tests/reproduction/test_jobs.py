@@ -187,7 +187,7 @@ def test_a_result_is_stored_with_the_digest_of_its_code(finished):
         ("pmsvm_table2", "", "lib/privsvm/solvers/linear/one_norm_svm.py", False),
         ("pmsvm_table2", "", "lib/privsvm_bench/reproduction/comparison.py", False),
         ("pmsvm_table2", "", "lib/privsvm_bench/reporting/page.py", False),
-        ("pmsvm_table2", "", "reproduce/pmsvm/report/table2.py", False),
+        ("pmsvm_table2", "", "reproduce/pmsvm/report.py", False),
         ("pmsvm_table2", "", "reproduce/pmsvm/runs/weight.py", True),
         ("pmsvm_table2", "", "reproduce/pmsvm/runs/times.py", False),
         ("pmsvm_time", "", "reproduce/pmsvm/runs/gradient.py", True),

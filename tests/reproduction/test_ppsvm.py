@@ -12,8 +12,7 @@ from privsvm_bench.reproduction import jobs
 from privsvm_bench.reproduction.comparison import read_published
 from reproduce.ppsvm import experiments
 from reproduce.ppsvm import runs as ppsvm_runs
-from reproduce.ppsvm.report import entities
-from reproduce.ppsvm.report.shared import alone_errors, ppsvm_errors, whole_errors
+from reproduce.ppsvm.report import alone_errors, improvements, ppsvm_errors, rank_correlation, whole_errors
 
 from .conftest import PPSVM, PPSVM_KERNELS, REPOSITORY
 
@@ -231,14 +230,14 @@ def test_means_of_folds():
     means, single = alone_errors(result, "main")
     assert means == [pytest.approx(0.275)]
     assert single == pytest.approx([0.3, 0.25])
-    assert entities.improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
+    assert improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
 
 
 @pytest.mark.parametrize(
     ("values", "expected"), [([1, 2, 3], 1.0), ([3, 2, 1], -1.0), ([1, 1, 1], 0.0), ([1, 3, 3], math.sqrt(3) / 2)]
 )
 def test_rank_correlation(values, expected):
-    assert entities.rank_correlation([5, 7, 9], values) == pytest.approx(expected)
+    assert rank_correlation([5, 7, 9], values) == pytest.approx(expected)
 
 
 def _with_errors(error, alone):
@@ -299,11 +298,11 @@ def test_the_attack_recovers_the_rows(finished):
     rows = finished.rows("ppsvm_attack")
     assert {row.verdict for row in rows} == {"beyond tolerance"}
     assert all(row.ours < 1e-8 for row in rows)
-    linear, gaussian = finished.figures("ppsvm_attack")
-    for figure, more in ((linear, 0), (gaussian, 1)):
-        for trace in figure["data"]:
-            columns = int(trace["name"].split("(")[1].split()[0])
-            for n_known, error in zip(trace["x"], trace["y"], strict=True):
+    linear, gaussian = finished.report("ppsvm_attack", PPSVM).charts
+    for chart, more in ((linear, 0), (gaussian, 1)):
+        for line in chart.lines:
+            columns = int(line.name.split("(")[1].split()[0])
+            for n_known, (error,) in zip(line.x, line.bands, strict=True):
                 assert (error < 1e-6) == (n_known >= columns + more)
 
 

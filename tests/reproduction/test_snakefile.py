@@ -61,18 +61,16 @@ def count(parameters, context):
     return {"n_rows": len(context.class_rows(*parameters["source"]).codes)}
 """,
     "report.py": """from privsvm_bench.reproduction.comparison import compare, within
-from privsvm_bench.reproduction.experiment import Report, Table
 
 
 def table1(experiment, results):
-    rows = []
     for name, (result, missing) in results.items():
         printed = experiment.published()[name, "", "", "rows"]
-        place = {"table": "rows", "dataset": name, "metric": "rows"}
-        rows.append(compare(place, printed, None if result is None else result["n_rows"], within(0), missing=missing))
-    return Report(tables=[Table(name="rows", title="Rows", caption="Agrees where it is equal.", rows=rows)])
+        ours = None if result is None else result["n_rows"]
+        yield compare(("rows", name, "", "", "rows"), printed, ours, within(0), missing=missing)
 """,
     "published.csv": "source,dataset,method,setting,metric,value\nTable 1,wine,,,rows,178\n",
+    "tables.csv": "experiment,table,title,text\ntoy_table1,rows,Rows,The tolerance is 0.\n",
 }
 
 

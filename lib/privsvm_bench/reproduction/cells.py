@@ -10,7 +10,8 @@ from privsvm.errors import PrivSVMError, nearest_name
 from privsvm_bench.reproduction.distributions import Distribution
 from privsvm_bench.reproduction.draws import Draws
 from privsvm_bench.reproduction.judging import Printed
-from privsvm_bench.reproduction.printed import Claim, Paper, PrintedPaper
+from privsvm_bench.reproduction.printed import Paper, PrintedPaper
+from privsvm_bench.reproduction.statements import Claim
 
 __all__ = ["STATEMENTS", "choose_draws", "column_of", "command", "expected_seconds", "find_claim", "find_printed"]
 

@@ -176,7 +176,8 @@ def compare(
     -------
     Row
     """
-    row = Row(**dict(zip(_PLACE, place, strict=False)), published=published or "", verdict="no number")
+    labels: dict[str, Any] = dict(zip(_PLACE, place, strict=False))
+    row = Row(**labels, published=published or "", verdict="no number")
     if missing is not None or ours is None:
         verdict, reason = missing or ("not run", "")
         return dataclasses.replace(row, verdict=verdict, explanation=reason)

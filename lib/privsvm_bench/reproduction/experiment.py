@@ -135,7 +135,9 @@ class Experiment:
             else:
                 notes.append(item)
         order = [*(name for name in self.captions() if name in rows), *rows]
-        return Report(tables=[self.table(name, rows[name]) for name in dict.fromkeys(order)], charts=charts, notes=notes)
+        return Report(
+            tables=[self.table(name, rows[name]) for name in dict.fromkeys(order)], charts=charts, notes=notes
+        )
 
     def table(self, name: str, rows: list[Row]) -> Table:
         """Give rows the heading and the caption of their table."""
@@ -145,6 +147,8 @@ class Experiment:
     def records(self, file: str) -> list[dict[str, str]]:
         """Read the lines on this experiment of a CSV file in the paper's folder."""
         path = Path(importlib.import_module(self.package).__path__[0]) / file
+        if not path.exists():
+            return []
         with open(path, encoding="utf-8", newline="") as handle:
             return [line for line in csv.DictReader(handle) if line.pop("experiment") == self.name]
 

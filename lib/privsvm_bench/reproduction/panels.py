@@ -102,8 +102,9 @@ def panel_svg(panel: Panel) -> str:
             if len(line.bands[0]) > 1:
                 axes.fill_between(line.x, lower, upper, color=colour, alpha=0.18, linewidth=0)
             marker, dash = line.style.rstrip("-"), _dashes(dashes) if line.style.endswith("-") else "none"
-            hollow = {"mfc": "none"} if marker == "D" else {}
-            named(axes.plot(line.x, middle, marker, ls=dash, color=colour, **hollow)[0], line.name)
+            filled = "none" if marker == "D" else colour
+            drawn = axes.plot(line.x, middle, marker=marker, mfc=filled, ls=dash, color=colour)[0]
+            named(drawn, line.name)
         for value, name in panel.marks:
             named(axes.axvline(value, color=INK, ls=(0, (1, 3)), lw=1), f"{name}: {value:g}")
         for x, y in panel.points:
@@ -163,8 +164,9 @@ def charts_of(records: Iterable[Mapping[str, str]], rows: Sequence[Row]) -> list
             for name in dict.fromkeys(names[id(row)][1] for row in members):
                 line = [row for row in members if names[id(row)][1] == name]
                 style = "." if record["x"] == "dataset" else ".-"
-                lines.append(Line(name, [places[id(row)] for row in line], [(row.ours,) for row in line], style))
-                printed = [row for row in line if row.difference is not None]
+                ours = [(row.ours,) for row in line if row.ours is not None]
+                lines.append(Line(name, [places[id(row)] for row in line], ours, style))
+                printed = [row for row in line if row.published and row.difference is not None]
                 if printed:
                     numbers = [(float(row.published),) for row in printed]
                     lines.append(Line(f"{name}, printed", [places[id(row)] for row in printed], numbers, "D"))
@@ -180,18 +182,24 @@ def _against_printed(rows: Sequence[Row]) -> list[Panel]:
     """Draw ours against the printed numbers; on the line they are equal."""
     panels = []
     for table, metric in dict.fromkeys((row.table, row.metric) for row in rows):
-        points = [(float(row.published), row.ours, row.method) for row in rows
-                  if (row.table, row.metric) == (table, metric) and row.difference is not None]  # fmt: skip
+        points = [
+            (float(row.published), row.ours, row.method)
+            for row in rows
+            if (row.table, row.metric) == (table, metric)
+            and row.published
+            and row.difference is not None
+            and row.ours is not None
+        ]
         if len({x for x, _, _ in points}) < _LEAST_PRINTED:
             continue
-        ends = [min(min(point[:2]) for point in points), max(max(point[:2]) for point in points)]
+        numbers = [number for x, y, _ in points for number in (x, y)]
+        ends = [min(numbers), max(numbers)]
         # Numbers of one sign over several powers of ten.
         log = "xy" if ends[0] > 0 and ends[1] > 100 * ends[0] else ""
-        lines = [
-            Line(name, [x for x, _, method in points if method == name],
-                 [(y,) for _, y, method in points if method == name], ".")
-            for name in dict.fromkeys(method for _, _, method in points)
-        ]  # fmt: skip
+        lines = []
+        for name in dict.fromkeys(method for _, _, method in points):
+            members = [(x, y) for x, y, method in points if method == name]
+            lines.append(Line(name, [x for x, _ in members], [(y,) for _, y in members], "."))
         title = f"{table}, {metric}: ours against printed"
         panels.append(_panel(title, "printed", [*lines, Line("equal", ends, [(end,) for end in ends], "-")], log))
     return panels

@@ -35,8 +35,6 @@ __all__ = [
 
 # Tables of at most so many numbers are open from the start.
 _SMALL = 60
-# Columns and statements that a headline names.
-_NAMED = 3
 
 
 def anchor(name: str) -> str:
@@ -53,23 +51,26 @@ def undecided(judged: PrintedPaper) -> dict[str, int]:
 
 
 class Calibration(NamedTuple):
-    """Fresh draws of our own, those outside the central 95 %, the exact 95 % interval of their share, and its p-value.
+    """Fresh draws of our own, and those outside the central 95 %.
 
-    The draws of one run give several numbers, which are not independent: the interval is a little too narrow.
+    The draws of one run give several numbers, which are not independent: intervals are a little too narrow.
     """
 
     fresh: int
     outside: int
-    low: float
-    high: float
-    p: float
+
+    def interval(self, among: int = 1) -> tuple[float, float]:
+        """Return the exact interval of their share that `among` such intervals have together with 95 %, in per cent."""
+        limits = scipy.stats.binomtest(self.outside, self.fresh).proportion_ci(1.0 - 0.05 / among)
+        return 100 * float(limits.low), 100 * float(limits.high)
 
     def holds(self, among: int = 1) -> bool:
-        """Whether 5 % lies in the interval, which is widened so that 95 % of `among` intervals all have it."""
-        return self.p >= (1.0 - CENTRAL) / among
+        """Whether 5 % lies in that interval."""
+        low, high = self.interval(among)
+        return low <= 100 * (1.0 - CENTRAL) <= high
 
     def __str__(self) -> str:
-        share, low, high = (100 * value for value in (self.outside / self.fresh, self.low, self.high))
+        (low, high), share = self.interval(), 100 * self.outside / self.fresh
         return f"{self.outside} of {self.fresh} ({share:.1f} %; interval {low:.1f} to {high:.1f} %)"
 
 
@@ -80,19 +81,13 @@ def calibration_by_kind(columns: Sequence[Column]) -> dict[str, Calibration]:
         for kind, (fresh, outside) in column.fresh.items():
             before = counts.get(kind, (0, 0))
             counts[kind] = before[0] + fresh, before[1] + outside
-    return {kind: _calibration(fresh, outside) for kind, (fresh, outside) in counts.items()}
-
-
-def _calibration(fresh: int, outside: int) -> Calibration:
-    test = scipy.stats.binomtest(outside, fresh, 1.0 - CENTRAL)
-    limits = test.proportion_ci(0.95)
-    return Calibration(fresh, outside, float(limits.low), float(limits.high), float(test.pvalue))
+    return {kind: Calibration(*count) for kind, count in counts.items()}
 
 
 def calibration(columns: Sequence[Column]) -> Calibration | None:
     """Count the fresh draws of some columns; None without any."""
     kinds = calibration_by_kind(columns).values()
-    return _calibration(sum(kind.fresh for kind in kinds), sum(kind.outside for kind in kinds)) if kinds else None
+    return Calibration(sum(kind.fresh for kind in kinds), sum(kind.outside for kind in kinds)) if kinds else None
 
 
 def column_misses(columns: Sequence[Column]) -> str:
@@ -123,42 +118,33 @@ def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
     return len(fits), float(low), float(middle), float(high)
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Join the first names, and count the others."""
-    rest = len(names) - _NAMED
-    return "; ".join([*names[:_NAMED], *([f"{rest} more"] if rest > 0 else [])])
-
-
 def _several(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def headline(judged: PrintedPaper) -> tuple[str, str, str]:
     """Say what of a paper reproduces, what does not, and what its privacy claim is worth."""
-    numbers, columns = count([judgement.verdict for judgement in judged.judgements]), judged.columns
+    numbers = count([judgement.verdict for judgement in judged.judgements])
     decided = sum(numbers[word] for word in DECIDED)
     claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
     held, failed = ([claim for claim in claims if claim.verdict == word] for word in ("agrees", "refuted"))
-    counts = []
-    if decided:
-        good = sum(column.verdict == "agrees" for column in columns)
-        counts += [f"{numbers['agrees']} of {decided} decided numbers", f"{good} of {len(columns)} columns"]
-    counts.append(f"{len(held)} of {len(held) + len(failed)} decided statements")
-    wrong = sorted((column for column in columns if column.verdict == "refuted"), key=lambda column: -column.outside)
+    wrong = [column for column in judged.columns if column.verdict == "refuted"]
+    worst = max(wrong, key=lambda column: column.outside, default=None)
     against = []
-    if decided:
-        against.append(f"{_several(numbers['refuted'], 'number')} refuted, {numbers['unlikely']} unlikely")
-    if wrong:
-        named = _listed([f"{column.rule}, {column.outside} of {column.cells}" for column in wrong])
-        against.append(f"{_several(len(wrong), 'column')}: {named}")
+    if numbers["refuted"]:
+        named = f" (most: {worst.rule}, {worst.outside} of {worst.cells} outside)" if worst else ""
+        against.append(_several(numbers["refuted"], "number") + named)
     if failed:
-        against.append(f"{_several(len(failed), 'statement')}: {_listed([claim.text for claim in failed])}")
-    privacy = [
-        f"{claim.text}: {claim.verdict}" + (f" ({claim.ours})" if claim.verdict == "refuted" else "")
-        for claim in judged.claims
-        if claim.id.startswith("privacy")
-    ]
-    return ", ".join(counts), ". ".join(against), "; ".join(privacy)
+        against.append(f"{_several(len(failed), 'statement')} (such as: {failed[0].text})")
+    privacy: dict[str, list[str]] = {}
+    for claim in judged.claims:
+        if claim.id.startswith("privacy"):
+            privacy.setdefault(claim.verdict, []).append(claim.brief or claim.text)
+    return (
+        f"{numbers['agrees']} of {decided} numbers, {len(held)} of {len(held) + len(failed)} statements",
+        "; ".join(against),
+        "; ".join(f"{verdict} ({'; '.join(texts)})" for verdict, texts in privacy.items()),
+    )
 
 
 def _time(judged: PrintedPaper, judgement: Judgement) -> str:

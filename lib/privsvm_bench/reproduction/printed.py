@@ -6,22 +6,20 @@ import collections
 import csv
 import dataclasses
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm_bench.reproduction.comparison import Row, read_rows
 from privsvm_bench.reproduction.distributions import LEVELS, Distribution, of_whole, read_distributions
 from privsvm_bench.reproduction.judging import VERDICTS, Column, Judgement, Printed, judge
 from privsvm_bench.reproduction.panels import Panel
+from privsvm_bench.reproduction.statements import Claim, read_claims, read_trends
 
 __all__ = [
     "NOT_JUDGED",
     "PRINTED_COLUMNS",
-    "Claim",
     "Comparison",
     "Paper",
     "Passage",
@@ -35,44 +33,9 @@ __all__ = [
     "numbers_of",
     "printed_csv",
     "read_all",
-    "read_claims",
     "read_passages",
     "reading_of",
-    "statement",
 ]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A statement of a paper's text.
-
-    Attributes
-    ----------
-    id, source : str
-        Its identifier, and where it stands.
-    text : str
-        What it says, in our words.
-    verdict : str
-        One of `privsvm_bench.reproduction.judging.VERDICTS`.
-    ours : str
-        What we find.
-    experiment : str
-        Whose page shows it; empty without one.
-    reason : str
-        Why it is undecided; empty for one that is decided.
-    """
-
-    id: str
-    source: str
-    text: str
-    verdict: str
-    ours: str
-    experiment: str = ""
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        if self.verdict == "cannot discriminate" and not self.reason:
-            raise ValueError(f"{self.id}: an undecided statement says why")
 
 
 class Passage(NamedTuple):
@@ -215,119 +178,9 @@ def numbers_of(
     return result
 
 
-def statement(name: str, source: str, text: str, holds: bool | None, ours: str, reason: str = "") -> Claim:
-    """Judge a statement.
-
-    Parameters
-    ----------
-    name, source, text : str
-        Identifier, place and content.
-    holds : bool or None
-        Whether our runs agree; None without runs.
-    ours : str
-        What our runs give.
-    reason : str, default=""
-        Why neither outcome would say anything; empty for most.
-
-    Returns
-    -------
-    Claim
-    """
-    if holds is None:
-        return Claim(id=name, source=source, text=text, verdict="not judged yet", ours="")
-    verdict = "cannot discriminate" if reason else "agrees" if holds else "refuted"
-    return Claim(id=name, source=source, text=text, verdict=verdict, ours=ours, reason=reason)
-
-
 def cell_id(dataset: str, method: str, setting: str, metric: str) -> str:
     """Join the names that identify a printed number."""
     return "/".join((dataset, method, setting, metric))
-
-
-def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
-    """Read the statements whose check is a table of an experiment.
-
-    Parameters
-    ----------
-    path : path-like
-        ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need, undecided``. The rows of the
-        table with this method, metric and text (``said``; empty means any) must satisfy ``need``: "all" or "most" of
-        them; "one", where a figure shows one dataset that our copy does not name; "zero": numbers within two standard
-        errors of 0; "between" two numbers; "at most" a number; or within a "range" of a width. ``undecided`` says why
-        neither outcome would say anything; empty for most.
-    reports : path-like
-        Folder of the experiments' tables.
-
-    Returns
-    -------
-    list of Claim
-    """
-    if not Path(path).exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return [_read_claim(record, Path(reports)) for record in csv.DictReader(handle)]
-
-
-_CHECKED = ("within tolerance", "beyond tolerance")
-_ONE_FIGURE = "it holds on some datasets only, and our copy does not name that of the figure"
-
-
-def _read_claim(record: Mapping[str, str], reports: Path) -> Claim:
-    """Judge one statement by the rows of its table."""
-    table, need = reports / f"{record['experiment']}.csv", record["need"]
-    rows = [
-        row
-        for row in (read_rows(table) if table.exists() else [])
-        if row.table == record["table"]
-        and record["method"] in ("", row.method)
-        and record["metric"] in ("", row.metric)
-        and (row.published or (need.startswith("between") and row.ours is not None))
-        and record["said"] in ("", row.published)
-    ]
-    shared = {"id": record["id"], "source": record["source"], "text": record["claim"],
-              "experiment": record["experiment"]}  # fmt: skip
-    checked = [(row, held) for row in rows if (held := _holds_in(row, need)) is not None]
-    if not checked:
-        return Claim(**shared, verdict="no data" if rows else "not judged yet", ours="")
-    values = [row.ours for row, _ in checked if row.ours is not None]
-    spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
-    ours = f"{record['metric'] or 'value'}: {spread}"
-    holds, total = sum(held for _, held in checked), len(checked)
-    if total > 1 and not need.startswith(("zero", "range")):
-        ours = f"holds in {holds} of {total}; {ours}"
-    enough = _holds(need, holds, total, rows)
-    reason = record["undecided"] or ("" if enough or need != "one" or holds == 0 else _ONE_FIGURE)
-    verdict = "cannot discriminate" if reason else "agrees" if enough else "refuted"
-    return Claim(**shared, verdict=verdict, ours=ours, reason=reason)
-
-
-def _holds_in(row: Row, need: str) -> bool | None:
-    """Return whether a statement holds in a row; None where it has no number of ours.
-
-    Numbers that are to lie between two others are rounded as these are printed.
-    """
-    if need.startswith("between") and row.ours is not None:
-        _, low, high = need.split()
-        return float(low) <= round(row.ours, len(high.partition(".")[2])) <= float(high)
-    if row.verdict not in _CHECKED or row.ours is None:
-        return None
-    if need.startswith("at most"):
-        return row.ours <= float(need.removeprefix("at most"))
-    return row.verdict == _CHECKED[0]
-
-
-def _holds(need: str, holds: int, total: int, rows: Sequence[Row]) -> bool:
-    """Return whether enough rows hold; "zero" looks at numbers and standard errors, "range" at how far they spread."""
-    if need.startswith("range"):
-        values = [row.ours for row in rows if row.ours is not None]
-        return max(values) - min(values) <= float(need.partition(" ")[2])
-    if need == "zero":
-        errors = [re.search(r"se ([0-9.]*[0-9])", row.explanation) for row in rows]
-        return all(
-            row.ours is not None and error is not None and abs(row.ours) <= 2.0 * float(error[1])
-            for row, error in zip(rows, errors, strict=True)
-        )
-    return 2 * holds > total if need == "most" else holds == total
 
 
 def read_passages(path: str | Path) -> list[Passage]:
@@ -377,7 +230,11 @@ def judge_paper(
     judgements, columns = judge(numbers, distributions)
     by_id = {judgement.printed.id: judgement for judgement in judgements}
     texts = {printed.id: printed.text for printed in numbers}
-    claims = [*read_claims(Path(root) / "claims.csv", reports), *paper.claims(texts, by_id, distributions)]
+    claims = [
+        *read_claims(Path(root) / "claims.csv", reports),
+        *read_trends(Path(root) / "trends.csv", distributions),
+        *paper.claims(texts, by_id, distributions),
+    ]
     return PrintedPaper(
         paper=paper,
         judgements=judgements,

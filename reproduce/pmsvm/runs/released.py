@@ -47,16 +47,6 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any], Context], dict[str, Any]]] = {
 def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Run one job.
 
-    Parameters
-    ----------
-    parameters : mapping
-        ``kind`` says what, and what else there is.
-    context : Context
-        Data, random streams, partial results.
-
-    Returns
-    -------
-    dict
-        What JSON can hold.
+    Parameters: ``kind`` says what, and what else there is. Result: What JSON can hold.
     """
     return _KINDS[parameters["kind"]](parameters, context)
