@@ -16,6 +16,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.families.one_norm.ppsvm_protocol import (
+    AgreedLabels,
     combine_messages,
     draw_secrets,
     kernel_agreement,
@@ -129,13 +130,11 @@ def train(options: argparse.Namespace) -> None:
         raise PrivSVMError(f"{options.labels}: label {unknown[0]!r} is not among the agreed {agreement['classes']}")
     paths = train_on_messages(
         {source: read_npz(source) for source in options.blocks},
-        [np.array([codes[label] for label in labels])],
+        AgreedLabels([np.array([codes[label] for label in labels])], len(codes), [rows_digest(identifiers, labels)]),
         agreement,
         options.C,
         options.gamma,
-        len(codes),
         lambda split: system_stream(),
-        [rows_digest(identifiers, labels)],
     )
     record = SavedModels(implementation="ppsvm", classes=tuple(agreement["classes"]), **released(paths))
     save_paths(paths, options.model, options.record, record)

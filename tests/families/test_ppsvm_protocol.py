@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from privsvm.errors import PrivSVMError
 from privsvm.families.one_norm.ppsvm_protocol import (
+    AgreedLabels,
     Entity,
     combine_blocks,
     combine_messages,
@@ -22,7 +23,7 @@ from privsvm.families.one_norm.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
-from privsvm.families.one_norm.ppsvm_training import train_on_blocks
+from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_blocks
 from privsvm.numerics.noise.streams import seeded_stream
 
 ROWS, COUNTS = [30, 28], {"north": 3, "south": 2, "west": 1}
@@ -67,7 +68,9 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
     agreement = agreement_of(kernel, gamma=gamma, C=C)
     assert agreement["gamma"] == (None if kernel == "linear" else gamma if gamma == 0.2 else 1 / 6)
     messages = messages_of(agreement)
-    paths = train_on_messages(messages, CLASSES, agreement, C, gamma, 3, lambda split: seeded_stream(3, split), DIGESTS)
+    paths = train_on_messages(
+        messages, AgreedLabels(CLASSES, 3, DIGESTS), agreement, C, gamma, lambda split: seeded_stream(3, split)
+    )
     answers = combine_messages(messages_of(agreement, "test", None), agreement, "test")
     for split, path in enumerate(paths):
         entities = {
@@ -87,8 +90,7 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
             kernel_of("train"),
             CLASSES[split],
             3,
-            kernel,
-            agreement["gamma"],
+            PublicKernel(kernel, agreement["gamma"]),
             C,
             gamma == "tune",
             seeded_stream(3, split),
@@ -240,7 +242,7 @@ def test_missing_and_unknown_entities():
 def test_labels_must_fit_the_rows():
     agreement = agreement_of()
     short = [CLASSES[0], CLASSES[1][:5]]
-    arguments = (messages_of(agreement), short, agreement, 1.0, "auto", 3, lambda split: seeded_stream(3, split))
+    arguments = (messages_of(agreement), AgreedLabels(short, 3), agreement, 1.0, "auto", seeded_stream)
     assert "5 labels and 28 rows" in refusal(train_on_messages, *arguments)
 
 

@@ -81,7 +81,7 @@ def scripted(X, y, recipe, budget, seed=0, n_classes=2):
     with pytest.MonkeyPatch.context() as patch:
         script = Script(patch, seed)
         model = train(
-            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=10, budget=budget, share=1.0,
+            rows_to_train(X), y, recipe=recipe, n_rows=10, budget=budget,
             class_weights=np.ones(n_classes), source=Silence(),
         )  # fmt: skip
     return script, model
@@ -119,7 +119,7 @@ def share_needed(first, second, recipe, allowed, n_classes, key):
     shares = []
     for (X, y), source in ((first, recorder), (second, Replayer(recorder.calls))):
         model = train(
-            rows_to_train(X), y, n_classes, recipe=recipe, n_rows=40, budget=allowed, share=1.0,
+            rows_to_train(X), y, recipe=recipe, n_rows=40, budget=allowed,
             class_weights=np.ones(n_classes), source=source,
         )  # fmt: skip
         shares.append((model, source.calls))
@@ -187,7 +187,7 @@ class OtherRows:
         if self.turn < 2:
             self.seen.append([])
         train(
-            rows_to_train(rows), labels, 2, recipe=recipe, n_rows=40, budget=allowed, share=1.0,
+            rows_to_train(rows), labels, recipe=recipe, n_rows=40, budget=allowed,
             class_weights=np.ones(2), source=source,
         )  # fmt: skip
 
@@ -258,7 +258,7 @@ def test_a_row_depends_on_itself_and_on_releases_alone(name, size):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_event_is_that_of_the_noise_and_costs_the_budget(name, relation):
     recipe, allowed = RECIPES[name], budget(relation, 2.0)
-    event = recipe.event(allowed, 0.5)
+    event = recipe.event(dataclasses.replace(allowed, share=0.5))
     stated = [release.noise_multiplier for release, count in leaves(event) for _ in range(count)]
     assert all(isinstance(release, Gaussian) for release, _ in leaves(event))
     factor = 1.0 if relation == "add_remove" else 2.0
@@ -324,8 +324,8 @@ def test_without_noise_to_speak_of_rows_are_centred_and_evened_out():
             scaled_descent, "descend", lambda cells, *rest: kept.update(rows=cells / 2**20) or np.zeros((2, 5))
         )
         train(
-            rows_to_train(X), np.arange(500) % 2, 2, recipe=Recipe(mean_share=0.1, moment_share=0.1), n_rows=500,
-            budget=generous, share=1.0, class_weights=np.ones(2), source=NoiseSource(bytes(32)),
+            rows_to_train(X), np.arange(500) % 2, recipe=Recipe(mean_share=0.1, moment_share=0.1), n_rows=500,
+            budget=generous, class_weights=np.ones(2), source=NoiseSource(bytes(32)),
         )  # fmt: skip
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     unit -= unit.mean(axis=0)

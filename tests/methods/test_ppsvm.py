@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier, load
 from privsvm.base.released import BlockPath
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.families.one_norm.ppsvm_training import train_on_blocks
+from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_blocks
 from privsvm.numerics.rows.rows import squared_distances
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -85,9 +85,9 @@ def test_blocks_of_one_gamma_train_models_of_any():
     block = published.public_kernel(X)
     codes = Y.astype(np.int64)
     rng = np.random.default_rng(0)
-    model, arrays = train_on_blocks(block**5.0, codes, 2, "gaussian", 0.05, 1.0, False, rng)
+    model, arrays = train_on_blocks(block**5.0, codes, 2, PublicKernel("gaussian", 0.05), 1.0, False, rng)
     assert arrays["power"] == 1.0
-    again, _ = train_on_blocks(block, codes, 2, "gaussian", 0.01, 1.0, False, rng)
+    again, _ = train_on_blocks(block, codes, 2, PublicKernel("gaussian", 0.01), 1.0, False, rng)
     direct = PPSVMClassifier(kernel="gaussian", gamma=0.05, random_state=0).fit(X, Y)
     assert direct.objective_ == pytest.approx(model.objective, rel=1e-6)
     assert again.objective == pytest.approx(published.objective_, rel=1e-9)

@@ -361,8 +361,8 @@ MUTANTS = (
     ),
     _bug(
         "solves stop a hundred times further off than is recorded", _PERTURBATION,
-        "    weights = solve(rows, codes, n_classes, C, target, data_norm)\n",
-        "    weights = solve(rows, codes, n_classes, C, 1e4 * target, data_norm)\n",
+        "    weights = problem.weights(rows, codes, n_classes, target)\n",
+        "    weights = problem.weights(rows, codes, n_classes, 1e4 * target)\n",
         _REPLAY + "test_what_is_released_is_as_near_to_the_optimum_as_is_recorded", says="assert",
     ),
     _bug(
@@ -378,8 +378,7 @@ MUTANTS = (
     ),
     _bug(
         "Crammer-Singer weights get the noise of another epsilon", "families/output_perturbation/weight_perturbation.py",
-        "mechanism.release(weights, streams(mechanism.epsilon, r))",
-        "mechanisms[-1].release(weights, streams(mechanism.epsilon, r))",
+        "mechanism.release(weights, source)", "mechanisms[-1].release(weights, source)",
         f"{_WEIGHTS}[PMSVMWPClassifier-replace_one]", says=_LAW,
     ),
     _bug(
@@ -494,8 +493,7 @@ MUTANTS = (
     ),
     _bug(
         "models of a block share their choices", _FRANK_WOLFE,
-        "(mechanism, streams(mechanism.epsilon, repeat)) for mechanism in mechanisms for repeat in range(repeats)",
-        "(mechanism, streams(mechanism.epsilon, 0)) for mechanism in mechanisms for repeat in range(repeats)",
+        "(mechanism, release.streams(mechanism.epsilon, repeat))", "(mechanism, release.streams(mechanism.epsilon, 0))",
         f"{_CHANCES}[DPFrankWolfeClassifier-replace_one]", says="chisquare(counts, expected).pvalue",
     ),
     # --- moments
@@ -576,7 +574,7 @@ MUTANTS = (
     ),
     _bug(
         "the recommended method records one release of several", "families/moments/scaled_descent.py",
-        "for epsilon_share in releases.values()", "for epsilon_share in list(releases.values())[:0]",
+        "for share in releases.values()]", "for share in list(releases.values())[:0]]",
         f"{_RECORD}[PrivateLinearClassifier-replace_one-features=fourier]", says=_ANOTHER,
     ),
     _bug(

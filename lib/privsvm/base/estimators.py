@@ -12,7 +12,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -30,8 +30,16 @@ from privsvm.base.parameters import (
     RANDOM_STATE,
     DeclaredEstimator,
 )
+from privsvm.base.released import ReleasedPath
 from privsvm.base.tables import rows_of_users
-from privsvm.base.validation import check_consent, common_tags, is_plain
+from privsvm.base.validation import (
+    check_budgets,
+    check_consent,
+    check_public_classes,
+    check_training_data,
+    common_tags,
+    is_plain,
+)
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
@@ -42,11 +50,12 @@ __all__ = [
     "MarksClones",
     "NoiseSources",
     "NoiseStreams",
+    "PathT",
     "PrivateClassifier",
+    "Release",
     "ReleasedClassifier",
     "SingleModelClassifier",
     "all_or_nothing",
-    "disclose_noise",
     "noise_generators",
     "noise_streams",
     "plain_parameters",
@@ -121,9 +130,74 @@ def randomness_of(rng: NoiseStreams | np.random.Generator | int | None) -> Rando
     return "system" if rng is None else "seeded"
 
 
-def disclose_noise(guarantee: Guarantee, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
-    """Record where the noise of a release came from of which nothing is proved; see `randomness_of`."""
-    return dataclasses.replace(guarantee, randomness=randomness_of(rng))
+PathT = TypeVar("PathT", bound=ReleasedPath)
+# What the noise of one release is drawn for: an epsilon, or its mechanism.
+_Item = TypeVar("_Item")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Release:
+    """The checked rows, labels and budgets that a method trains on and releases models for.
+
+    Attributes
+    ----------
+    rows : ndarray, CSR matrix or RowBlocks (n, d)
+        Training rows.
+    codes : ndarray of int (n,)
+        Class codes.
+    n_classes : int
+        Number of classes c.
+    epsilons : tuple of float (E)
+        The grid.
+    delta : float
+        Goes with every epsilon; 0 for a method without one.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    repeats : int
+        Models R per epsilon.
+    streams : callable
+        From an epsilon and the number of a repeat to a source of noise; see `noise_streams`.
+    randomness : {"system", "seeded"}
+        Where the noise comes from, for the privacy record.
+    audit : bool
+        Whether guarantees get a witness.
+    """
+
+    rows: Any
+    codes: np.ndarray
+    n_classes: int
+    epsilons: tuple[float, ...]
+    delta: float
+    neighbours: Neighbours
+    repeats: int
+    streams: Callable[[float, int], Any]
+    randomness: Randomness
+    audit: bool
+
+    def stack(self, items: Sequence[_Item], draw: Callable[[_Item, Any], np.ndarray]) -> np.ndarray:
+        """Draw from the noise of every epsilon and repeat.
+
+        Parameters
+        ----------
+        items : sequence (E)
+            One for each epsilon, such as its mechanism.
+        draw : callable
+            From an item and a source of noise to an array.
+
+        Returns
+        -------
+        ndarray (E, R, ...)
+        """
+        return np.stack(
+            [
+                np.stack([draw(item, self.streams(epsilon, repeat)) for repeat in range(self.repeats)])
+                for epsilon, item in zip(self.epsilons, items, strict=True)
+            ]
+        )
+
+    def path(self, kind: type[PathT], guarantees: Sequence[Guarantee], **arrays: Any) -> PathT:
+        """Make the path of the released models from their records, arrays and times."""
+        return kind(epsilons=self.epsilons, guarantees=tuple(guarantees), n_classes=self.n_classes, **arrays)
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -406,6 +480,8 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
     reads_blocks: ClassVar[bool] = False
     # Memory for many classes: see `check_class_memory`.
     class_memory: ClassVar[str] = "rows"
+    # `noise_generators` for a method that proves nothing.
+    noise_source: ClassVar[Callable[..., Callable[[float, int], Any]]] = staticmethod(noise_streams)
 
     epsilon: float = EPSILON
     classes: Sequence[Any] | None = CLASSES
@@ -492,19 +568,37 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         ReleasedPath
             The E x R models and their records.
         """
-        return _without_proof(self._release(X, y, epsilons, repeats, rng, audit), unknown_class(self))
+        streams = self.noise_source(rng, self)
+        self._check_parameters()
+        delta = self._delta()
+        # Pure differential privacy has no delta, and the check wants one.
+        checked, _ = check_budgets(epsilons, delta or 0.5)
+        rows, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        release = Release(
+            rows=rows,
+            codes=codes,
+            n_classes=len(self.classes_),
+            epsilons=tuple(checked),
+            delta=delta,
+            neighbours=self.neighbours,
+            repeats=repeats,
+            streams=streams,
+            randomness=randomness_of(rng),
+            audit=audit,
+        )
+        return _without_proof(self._release(release), unknown_class(self))
+
+    def _check_parameters(self) -> None:
+        """Check parameters, and the consent that some of them need."""
+        self.check_declared()
+        check_public_classes(self.classes, self.allow_unsound)
+
+    def _delta(self) -> float:
+        return float(getattr(self, "delta", 0.0))
 
     @abc.abstractmethod
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> Any:
-        """Release the models of a method, by its own code; see `release_path`."""
+    def _release(self, release: Release) -> Any:
+        """Train and release the models of a path; see `release_path`."""
 
     def _keep(self, path: Any) -> None:
         """Set the fitted attributes from a path of one model."""

@@ -23,22 +23,17 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import (
-    check_budgets,
-    check_public_classes,
-    check_training_data,
-    facts_of_call,
-)
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.events import ExponentialMechanism, SelfComposed
 from privsvm.privacy.gate import ONE_MODEL, grant
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
@@ -133,29 +128,24 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         super()._keep(path)
         self.intercept_ = path.intercept[0, 0]
 
-    def _release(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> LinearPath:
-        streams = noise_streams(rng, self)
-        epsilons, delta = self._check_parameters(epsilons)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _release(self, release: Release) -> LinearPath:
+        X, epsilons, repeats = release.rows, release.epsilons, release.repeats
         started = time.perf_counter()
-        rows, signs = self._bounded(X), one_vs_rest_signs(codes, len(self.classes_))
+        rows, signs = self._bounded(X), one_vs_rest_signs(release.codes, release.n_classes)
         n_selections = int(self.n_steps) * signs.shape[0]
         mechanisms = [
             ExponentialSelections(
-                epsilon=epsilon, delta=delta, sensitivity=score_sensitivity(X.shape[0]), n_selections=n_selections
+                epsilon=epsilon,
+                delta=release.delta,
+                sensitivity=score_sensitivity(X.shape[0]),
+                n_selections=n_selections,
             )
             for epsilon in epsilons
         ]
         models = [
-            (mechanism, streams(mechanism.epsilon, repeat)) for mechanism in mechanisms for repeat in range(repeats)
+            (mechanism, release.streams(mechanism.epsilon, repeat))
+            for mechanism in mechanisms
+            for repeat in range(repeats)
         ]
         block = max(1, _BLOCK // (signs.shape[0] * max(rows.shape)))
         weights = np.concatenate(
@@ -163,14 +153,13 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         ).reshape(len(epsilons), repeats, signs.shape[0], -1)
         n_features = X.shape[1]
         seconds = time.perf_counter() - started
-        witnesses = [self._witness(mechanism, *rows.shape) if audit else None for mechanism in mechanisms]
-        return LinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(
-                self._guarantee(mechanism, X.shape[0], rng, witness)
+        witnesses = [self._witness(mechanism, *rows.shape) if release.audit else None for mechanism in mechanisms]
+        return release.path(
+            LinearPath,
+            [
+                self._guarantee(mechanism, X.shape[0], release.randomness, witness)
                 for mechanism, witness in zip(mechanisms, witnesses, strict=True)
-            ),
-            n_classes=len(self.classes_),
+            ],
             release_seconds=seconds,
             coef=np.ascontiguousarray(weights[..., :n_features]),
             intercept=weights[..., n_features:].sum(axis=-1) * float(self.data_bound),
@@ -253,13 +242,10 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             counts[*cells, chosen % n_features] += np.where(chosen < n_features, 1.0, -1.0)
         return counts * (float(self.radius) / int(self.n_steps))
 
-    def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
-        """Check parameters; return the budget as plain floats."""
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not math.isfinite(float(self.radius) * float(self.data_bound)):
             raise ValueError(f"radius={self.radius!r}, data_bound={self.data_bound!r}: their product must be finite")
-        return check_budgets(epsilons, self.delta)
 
     def _witness(self, mechanism: ExponentialSelections, n_rows: int, n_features: int) -> Witness | None:
         """Lower bound on epsilon from one row of ones under two labels, all other rows being zeros.
@@ -325,13 +311,15 @@ class DPFrankWolfeClassifier(PrivateClassifier):
                 chances += np.roll(moves[2], (1, 1), axis=(0, 1)) + np.roll(moves[3], -1, axis=1)
         return chances.ravel()
 
-    def _guarantee(self, mechanism: ExponentialSelections, n_rows: int, rng, witness: Witness | None) -> Guarantee:
+    def _guarantee(
+        self, mechanism: ExponentialSelections, n_rows: int, randomness: Randomness, witness: Witness | None
+    ) -> Guarantee:
         # The mean loss in units of a score.
         unit = float(self.radius) * float(self.data_bound) / n_rows / 2.0 ** (_FEATURE_BITS + slope_bits(n_rows))
         return grant(
             facts=facts_of_call(self.classes, n_rows=None),
             event=SelfComposed(ExponentialMechanism(mechanism.step_epsilon), mechanism.n_selections),
-            randomness=randomness_of(rng),
+            randomness=randomness,
             mechanism=f"exponential mechanism, {mechanism.n_selections} selections of a vertex (Frank-Wolfe)",
             neighbours="replace_one",
             epsilon_requested=mechanism.epsilon,

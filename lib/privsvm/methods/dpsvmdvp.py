@@ -15,10 +15,10 @@ from types import MappingProxyType
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_generators
+from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
 from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath
-from privsvm.base.validation import check_consent, check_positive, check_training_data
+from privsvm.base.validation import check_consent
 from privsvm.constraints import FLAG, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.privacy.audit import verbatim_row_witness
@@ -131,6 +131,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
 
     linear_scores = False
     accepts_no_rows = False
+    noise_source = staticmethod(noise_generators)
 
     weights: str = parameter(
         "signed",
@@ -157,106 +158,53 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     )
     classes: Sequence | None = LABELS
 
-    def fit(self, X, y) -> DPSVMDVPClassifier:
-        """Train, and release one noisy model.
+    def _keep(self, path: KernelPath) -> None:
+        self._path = path
+        self.support_vectors_, self.dual_coef_ = path.support_vectors, path.pair_coef[0, 0]
+        self.intercept_ = path.intercept[0, 0]
+        self.guarantee_ = path.guarantees[0]
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        DPSVMDVPClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
-        """
-        self.check_declared()
-        self._path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
-        self.support_vectors_ = self._path.support_vectors
-        self.dual_coef_ = self._path.pair_coef[0, 0]
-        self.intercept_ = self._path.intercept[0, 0]
-        self.guarantee_ = self._path.guarantees[0]
-        return self
-
-    def _release(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> KernelPath:
-        """Release models for a grid of epsilons from one solve. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid.
-        repeats : int
-            Noise draws R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.estimators.noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees: a support vector that one neighbouring dataset lacks.
-
-        Returns
-        -------
-        KernelPath
-            ``pair_coef`` (E, R, m, p).
-        """
-        streams = noise_generators(rng, self)
-        budgets = self._check_parameters(epsilons)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _release(self, release: Release) -> KernelPath:
+        X = release.rows
         gamma = resolve_gamma(self.gamma, X)
         started = time.perf_counter()
-        pairs = self._solve_pairs(X, codes, gamma)
+        pairs = self._solve_pairs(X, release.codes, gamma)
         fit_seconds = time.perf_counter() - started
         self.n_iter_ = sum(pair.n_iter for pair in pairs)
         support = np.unique(np.concatenate([pair.rows for pair in pairs]))
         vectors = X[support]
         vectors = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
-        witness = verbatim_row_witness(vectors, X, self.neighbours) if audit else None
-        guarantees = tuple(disclose_noise(self._guarantee(epsilon, pairs, witness), rng) for epsilon in budgets)
+        witness = verbatim_row_witness(vectors, X, self.neighbours) if release.audit else None
+        guarantees = [self._guarantee(release, epsilon, pairs, witness) for epsilon in release.epsilons]
         started = time.perf_counter()
-        pair_coef = np.zeros((len(budgets), repeats, support.size, len(pairs)))
         positions = [np.searchsorted(support, pair.rows) for pair in pairs]
-        for epsilon_index, epsilon in enumerate(budgets):
-            for repeat in range(repeats):
-                stream = streams(epsilon, repeat)
-                for column, (pair, position) in enumerate(zip(pairs, positions, strict=True)):
-                    noisy = pair.coef.copy()
-                    noisy[pair.perturbed] += stream.laplace(size=pair.unit_scales.size) * (pair.unit_scales / epsilon)
-                    pair_coef[epsilon_index, repeat, position, column] = pair.signs * noisy
+
+        def noisy_coef(epsilon: float, stream: np.random.Generator) -> np.ndarray:
+            coef = np.zeros((support.size, len(pairs)))
+            for column, (pair, position) in enumerate(zip(pairs, positions, strict=True)):
+                noisy = pair.coef.copy()
+                noisy[pair.perturbed] += stream.laplace(size=pair.unit_scales.size) * (pair.unit_scales / epsilon)
+                coef[position, column] = pair.signs * noisy
+            return coef
+
+        pair_coef = release.stack(release.epsilons, noisy_coef)
         offsets = np.array([pair.offset for pair in pairs])
-        return KernelPath(
-            epsilons=tuple(budgets),
-            guarantees=guarantees,
-            n_classes=len(self.classes_),
+        return release.path(
+            KernelPath,
+            guarantees,
             n_support=int(support.size),
             n_iter=self.n_iter_,
             fit_seconds=fit_seconds,
             release_seconds=time.perf_counter() - started,
             support_vectors=vectors,
             pair_coef=pair_coef,
-            intercept=np.tile(offsets, (len(budgets), repeats, 1)),
+            intercept=np.tile(offsets, (*pair_coef.shape[:2], 1)),
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
         )
 
-    def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
-        """Check parameters, and the consent that some of them need."""
+    def _check_parameters(self) -> None:
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of DPSVMDVP does not hold")
-        return [check_positive("epsilon", epsilon) for epsilon in epsilons]
 
     def _solve_pairs(self, X, codes: np.ndarray, gamma: float) -> list[_Pair]:
         """Exact solutions of all class pairs, in LIBSVM's order."""
@@ -313,7 +261,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         upper = np.full(signs.size, float(self.C))
         return solve_smo(X, signs, upper, self._kernel(gamma), self._solver_options())
 
-    def _guarantee(self, epsilon: float, pairs: list[_Pair], witness: Witness | None) -> Guarantee:
+    def _guarantee(self, release: Release, epsilon: float, pairs: list[_Pair], witness: Witness | None) -> Guarantee:
         which = "free support vectors" if self.perturb == "free" else "all support vectors"
         sensitivities = {float(self.C) / np.sqrt(pair.unit_scales.size) for pair in pairs if pair.unit_scales.size}
         reason = (
@@ -334,6 +282,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
             sensitivity=float(sensitivities.pop()) if len(sensitivities) == 1 else None,
             reason=reason,
             reference="dpsvmdvp-2019, Algorithm 2 and Theorem 1",
+            randomness=release.randomness,
             witness=witness,
         )
 

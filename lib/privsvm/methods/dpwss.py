@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import ClassifierMixin
 
-from privsvm.base.estimators import NoiseStreams, ReleasedClassifier, disclose_noise, noise_generators
-from privsvm.base.parameters import ALLOW_UNSOUND, EPSILON, LABELS, RANDOM_STATE, parameter
+from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
+from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
-from privsvm.base.validation import check_consent, check_positive, check_training_data, common_tags
+from privsvm.base.validation import check_consent
 from privsvm.constraints import SHARE, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters
 from privsvm.privacy.audit import verbatim_row_witness
@@ -42,7 +41,7 @@ class _Training:
     n_selected: int
 
 
-class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
+class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
     """Support vector machine whose training draws its pairs of variables at random. Its epsilon does not hold.
 
     Every release is a training of its own, for each pair of classes.
@@ -80,7 +79,10 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
     'claimed'
     """
 
-    epsilon: float = EPSILON
+    linear_scores = False
+    accepts_no_rows = False
+    noise_source = staticmethod(noise_generators)
+
     sigma: float = parameter(
         0.7,
         SHARE,
@@ -95,128 +97,63 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
         common=True,
     )
     classes: Sequence | None = LABELS
-    allow_unsound: bool = ALLOW_UNSOUND
-    random_state: int | np.random.Generator | None = RANDOM_STATE
 
-    def fit(self, X, y) -> DPWSSClassifier:
-        """Train once.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows; finite.
-        y : array-like (n,)
-            Labels.
-
-        Returns
-        -------
-        DPWSSClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            Without ``allow_unsound=True``, for rows that are not finite, one class only, or a parameter out of range.
-        """
-        self.check_declared()
-        path, training = self._release(X, y, [self.epsilon], 1, self.random_state, audit=False)
+    def _keep(self, path: ReleasedPath) -> None:
         self._path = path
         if isinstance(path, LinearPath):
             self.coef_, self.intercept_ = path.coef[0, 0], path.intercept[0, 0]
         elif isinstance(path, KernelPath):
             self.support_vectors_ = path.support_vectors
             self.dual_coef_, self.intercept_ = path.pair_coef[0, 0], path.intercept[0, 0]
-        self.objective_, self.n_iter_, self.n_selected_ = training.objective, training.n_iter, training.n_selected
-        self.n_support_ = path.n_support
+        self.objective_, self.n_iter_, self.n_support_ = path.objective, path.n_iter, path.n_support
         self.guarantee_ = path.guarantees[0]
-        return self
 
-    def release_path(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
-        audit: bool = False,
-    ) -> ReleasedPath:
-        """Release models for a grid of epsilons, each from a training of its own. For benchmarks.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        epsilons : sequence of float (E)
-            The grid.
-        repeats : int
-            Trainings R per epsilon.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.estimators.noise_streams`.
-        audit : bool, default=False
-            Put a witness into the guarantees, but for the kernel ``linear``: a released row that a neighbour lacks.
-
-        Returns
-        -------
-        LinearPath, OneVsOneLinearPath (kernel ``linear``) or KernelPath
-            The support vectors of a `KernelPath` are those of all its models.
-        """
-        return self._release(X, y, epsilons, repeats, rng, audit)[0]
-
-    def _check_parameters(self, epsilons: Sequence[float]) -> list[float]:
-        """Check parameters, and the consent that some of them need."""
+    def _check_parameters(self) -> None:
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of DPWSS does not hold")
-        return [check_positive("epsilon", epsilon) for epsilon in epsilons]
 
-    def _release(
-        self, X, y, epsilons: Sequence[float], repeats: int, rng, audit: bool
-    ) -> tuple[ReleasedPath, _Training]:
-        """Train E x R times; return all models, and the last training."""
-        streams = noise_generators(rng, self)
-        budgets = self._check_parameters(epsilons)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _release(self, release: Release) -> ReleasedPath:
+        X, codes, n_classes, repeats = release.rows, release.codes, release.n_classes, release.repeats
         if np.unique(codes).size < 2:
             raise ValueError(f"y has one class only ({self.classes_[codes[0]]!r}); an SVM needs at least two classes")
         gamma = resolve_gamma(self.gamma, X)
-        n_classes = len(self.classes_)
         started = time.perf_counter()
-        jobs = [(epsilon, repeat) for epsilon in budgets for repeat in range(repeats)]
-        rngs = [streams(epsilon, repeat) for epsilon, repeat in jobs]
+        jobs = [(epsilon, repeat) for epsilon in release.epsilons for repeat in range(repeats)]
+        rngs = [release.streams(epsilon, repeat) for epsilon, repeat in jobs]
         every = self._train(X, codes, n_classes, gamma, [epsilon for epsilon, _ in jobs], rngs)
         trainings = [every[start : start + repeats] for start in range(0, len(every), repeats)]
         release_seconds = time.perf_counter() - started
         common: dict[str, Any] = {
-            "epsilons": tuple(budgets),
-            "n_classes": n_classes,
             "objective": float(np.mean([training.objective for training in every])),
             "n_support": round(float(np.mean([training.support.size for training in every]))),
             "n_iter": round(float(np.mean([training.n_iter for training in every]))),
             "release_seconds": release_seconds,
             "intercept": np.array([[training.intercept for training in row] for row in trainings]),
         }
+        self.n_selected_ = every[-1].n_selected
         if self.kernel == "linear":
-            guarantees = [disclose_noise(self._guarantee(epsilon, None), rng) for epsilon in budgets]
+            guarantees = [self._guarantee(release, epsilon, None) for epsilon in release.epsilons]
             coef = np.array([[training.coef for training in row] for row in trainings])
             kind = LinearPath if n_classes == 2 else OneVsOneLinearPath
-            return kind(guarantees=tuple(guarantees), coef=coef, **common), every[-1]
+            return release.path(kind, guarantees, coef=coef, **common)
         support = np.unique(np.concatenate([training.support for training in every]))
         vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
-        pair_coef = np.zeros((len(budgets), repeats, support.size, every[0].intercept.size))
+        pair_coef = np.zeros((len(trainings), repeats, support.size, every[0].intercept.size))
         for epsilon_index, row in enumerate(trainings):
             for repeat, training in enumerate(row):
                 pair_coef[epsilon_index, repeat, np.searchsorted(support, training.support)] = training.coef
         guarantees = [
-            disclose_noise(self._guarantee(epsilon, self._row_witness(X, row[0].support) if audit else None), rng)
-            for epsilon, row in zip(budgets, trainings, strict=True)
+            self._guarantee(release, epsilon, self._row_witness(X, row[0].support) if release.audit else None)
+            for epsilon, row in zip(release.epsilons, trainings, strict=True)
         ]
-        path = KernelPath(
-            guarantees=tuple(guarantees),
+        return release.path(
+            KernelPath,
+            guarantees,
             support_vectors=np.ascontiguousarray(vectors),
             pair_coef=pair_coef,
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
             **common,
         )
-        return path, every[-1]
 
     def _train(
         self,
@@ -293,7 +230,7 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
             )
         return witness
 
-    def _guarantee(self, epsilon: float, witness: Witness | None) -> Guarantee:
+    def _guarantee(self, release: Release, epsilon: float, witness: Witness | None) -> Guarantee:
         reason = (
             "the first variable of every pair is chosen without noise; which pairs may be drawn, every step and the "
             "number of steps depend on the private rows; the budget is spent again in every step"
@@ -309,13 +246,9 @@ class DPWSSClassifier(ReleasedClassifier, ClassifierMixin, KernelSVMParameters):
             sensitivity=1.0 - float(self.sigma),
             reason=reason,
             reference="dpwss-2021, Algorithms 1 and 2, Theorem 1",
+            randomness=release.randomness,
             witness=witness,
         )
-
-    def __sklearn_tags__(self):
-        tags = common_tags(super().__sklearn_tags__())
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 ESTIMATOR = DPWSSClassifier

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtr
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import (
-    check_budgets,
-    check_public_classes,
-    check_training_data,
-    facts_of_call,
-)
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import POSITIVE, optional
 from privsvm.families.output_perturbation.perturbation import (
     REFUSED_DATA,
@@ -39,7 +33,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import is_by_block
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.gate import ONE_MODEL, grant
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
@@ -132,43 +126,26 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         "the noise is very large. At most ``C R / 10``.",
     )
 
-    def _release(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> LinearPath:
-        streams = noise_streams(rng, self)
-        epsilons, delta = self._check_parameters(epsilons)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _release(self, release: Release) -> LinearPath:
         started = time.perf_counter()
-        rows = clipped_rows(X, float(self.data_norm))
+        rows, codes = clipped_rows(release.rows, float(self.data_norm)), release.codes
         n_vectors = 1 if len(self.classes_) == 2 else len(self.classes_)
-        mechanisms, guarantees, models = [], [], []
+        guarantees, models = [], []
         seconds = time.perf_counter() - started
-        for epsilon in epsilons:
+        for epsilon in release.epsilons:
             started = time.perf_counter()
             smoothing = self._smoothing(epsilon, n_vectors)
-            mechanism, tol = self._mechanism(epsilon, delta, smoothing, rows.shape[1], n_vectors)
+            mechanism, tol = self._mechanism(epsilon, release.delta, smoothing, rows.shape[1], n_vectors)
             most_rows = self._most_rows(tol, is_by_block(rows))
             check_rows(rows.shape[0], most_rows)
-            models.append(
-                [self._train(rows, codes, mechanism, smoothing, tol, streams(epsilon, r)) for r in range(repeats)]
-            )
+            streams = [release.streams(epsilon, repeat) for repeat in range(release.repeats)]
+            models.append([self._train(rows, codes, mechanism, smoothing, tol, stream) for stream in streams])
             seconds += time.perf_counter() - started
-            mechanisms.append(mechanism)
-            witness = self._witness(mechanism, smoothing) if audit else None
-            guarantees.append(self._guarantee(mechanism, smoothing, most_rows, rng, witness))
-        return LinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(guarantees),
-            n_classes=len(self.classes_),
-            release_seconds=seconds,
-            coef=np.array(models),
-            intercept=np.zeros((len(epsilons), repeats, n_vectors)),
+            witness = self._witness(mechanism, smoothing) if release.audit else None
+            guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release.randomness, witness))
+        coef = np.array(models)
+        return release.path(
+            LinearPath, guarantees, release_seconds=seconds, coef=coef, intercept=np.zeros(coef.shape[:3])
         )
 
     def _smoothing(self, epsilon: float, n_vectors: int) -> float:
@@ -242,12 +219,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             minima = np.stack([solve_smoothed_hinge(rows, y, C, smoothing, tol, term).coef for y, term in problems])
         return mechanism.release(minima, stream)
 
-    def _check_parameters(self, epsilons: Sequence[float]) -> tuple[list[float], float]:
-        """Check parameters; return the budget as plain floats."""
-        self.check_declared()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_scale(self.C, self.data_norm)
-        check_public_classes(self.classes, self.allow_unsound)
-        return check_budgets(epsilons, self.delta)
 
     def _witness(self, mechanism: ObjectivePerturbation, smoothing: float) -> Witness:
         """Lower bound on epsilon from one row as long as it may be, all others being zeros: its place on the axis.
@@ -296,12 +270,17 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         )
 
     def _guarantee(
-        self, mechanism: ObjectivePerturbation, smoothing: float, most_rows: int, rng, witness: Witness | None
+        self,
+        mechanism: ObjectivePerturbation,
+        smoothing: float,
+        most_rows: int,
+        randomness: Randomness,
+        witness: Witness | None,
     ) -> Guarantee:
         return grant(
             facts=facts_of_call(self.classes, solution="certified"),
             event=mechanism.event,
-            randomness=randomness_of(rng),
+            randomness=randomness,
             mechanism="random linear term in the objective of a bias-free smoothed hinge SVM (objective perturbation)",
             neighbours=mechanism.neighbours,
             epsilon_requested=mechanism.epsilon,

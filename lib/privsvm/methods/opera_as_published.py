@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, disclose_noise, noise_generators
+from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
 from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import INFERRED_CLASSES, check_budgets, check_consent, check_training_data
+from privsvm.base.validation import INFERRED_CLASSES, check_consent
 from privsvm.constraints import BOUND, POSITIVE, one_of
 from privsvm.families.output_perturbation.perturbation import (
     COMPOSITIONS,
@@ -80,6 +79,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
     """
 
     accepts_no_rows = False
+    noise_source = staticmethod(noise_generators)
 
     delta: float = DELTA
     C: float = C_PUBLIC
@@ -102,21 +102,12 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         "classes.",
     )
 
-    def _release(
-        self,
-        X,
-        y,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> LinearPath:
-        streams = noise_generators(rng, self)
+    def _check_parameters(self) -> None:
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of OPERA as published does not hold")
-        epsilons, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        n_classes = len(self.classes_)
+
+    def _release(self, release: Release) -> LinearPath:
+        X, codes, n_classes, delta = release.rows, release.codes, release.n_classes, release.delta
         started = time.perf_counter()
         weights = self._solve_as_published(X, codes, n_classes)
         fit_seconds = time.perf_counter() - started
@@ -124,10 +115,10 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         if self.composition == "joint":
             sensitivity *= math.sqrt(weights.shape[0])
         multiplier = gaussian_noise_multiplier if self.calibration == "analytic" else classic_noise_multiplier
-        scales = [sensitivity * multiplier(self._share(epsilon), delta) for epsilon in epsilons]
-        distance, pair = self._largest_move(X, codes, n_classes) if audit else (0.0, "")
+        scales = [sensitivity * multiplier(self._share(epsilon), delta) for epsilon in release.epsilons]
+        distance, pair = self._largest_move(X, codes, n_classes) if release.audit else (0.0, "")
         guarantees = []
-        for epsilon, scale in zip(epsilons, scales, strict=True):
+        for epsilon, scale in zip(release.epsilons, scales, strict=True):
             guarantee = Guarantee(
                 status="claimed",
                 mechanism="Gaussian noise on the weights of one-vs-rest SVMs with squared hinge "
@@ -140,20 +131,15 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
                 accountant=GAUSSIAN_ACCOUNTANT if self.calibration == "analytic" else _CLASSIC_ACCOUNTANT,
                 reason=self._reason(epsilon, weights.shape[0]),
                 reference="pmsvm-2025, Table 2, and released code",
-                witness=gaussian_witness(distance, scale, delta, self.neighbours, pair) if audit else None,
+                witness=gaussian_witness(distance, scale, delta, self.neighbours, pair) if release.audit else None,
+                randomness=release.randomness,
             )
-            guarantees.append(disclose_noise(guarantee, rng))
+            guarantees.append(guarantee)
         started = time.perf_counter()
-        coef = np.stack(
-            [
-                np.stack([weights + streams(epsilon, r).normal(0.0, scale, size=weights.shape) for r in range(repeats)])
-                for epsilon, scale in zip(epsilons, scales, strict=True)
-            ]
-        )
-        return LinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(guarantees),
-            n_classes=n_classes,
+        coef = release.stack(scales, lambda scale, rng: weights + rng.normal(0.0, scale, size=weights.shape))
+        return release.path(
+            LinearPath,
+            guarantees,
             fit_seconds=fit_seconds,
             release_seconds=time.perf_counter() - started,
             coef=coef,

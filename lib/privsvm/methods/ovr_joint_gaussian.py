@@ -20,14 +20,19 @@ Two classes are one binary problem and one vector.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
 from privsvm.base.parameters import DELTA
-from privsvm.families.output_perturbation.hinge_release import LinearRows, Noise
-from privsvm.families.output_perturbation.perturbation import solution_sensitivity, solve_one_vs_rest
+from privsvm.families.output_perturbation.hinge_release import LinearRows
+from privsvm.families.output_perturbation.perturbation import (
+    HingeProblem,
+    Noise,
+    solution_sensitivity,
+    solve_one_vs_rest,
+)
 from privsvm.privacy.guarantee import Neighbours
 
 __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "solve_centred"]
@@ -98,14 +103,15 @@ class OvRJointGaussianClassifier(LinearRows):
     delta: float = DELTA
 
     def _noise(self) -> Noise:
-        return Noise("gaussian", "joint", float(self.delta))
+        return Noise("gaussian", "joint")
 
-    def _problem(self) -> dict[str, Any]:
-        C, norm, n_classes = float(self.C), float(self.data_norm), len(self.classes_)
-        return {
-            "solve": solve_centred,
-            "joint_sensitivity": lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
-        }
+    def _problem(self, norm: float) -> HingeProblem:
+        C, n_classes = float(self.C), len(self.classes_)
+        return dataclasses.replace(
+            super()._problem(norm),
+            solve=solve_centred,
+            joint_sensitivity=lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
+        )
 
     def _words(self) -> tuple[str, str]:
         return (

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import randomness_of
 from privsvm.base.parameters import GAP, parameter
-from privsvm.base.validation import check_public_classes, facts_of_call
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import COUNT, optional
 from privsvm.families.output_perturbation.perturbation import (
     REFUSED_DATA,
@@ -30,7 +29,7 @@ from privsvm.families.output_perturbation.weight_perturbation import WeightPertu
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
 from privsvm.privacy.gate import ONE_MODEL, grant
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, GaussianMechanism
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
@@ -76,8 +75,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
     )
 
     def _check_parameters(self) -> None:
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
+        super()._check_parameters()
         if self.max_epochs is not None and not self.allow_unsound:
             raise ValueError(
                 f"max_epochs={self.max_epochs!r}: nothing is proved with a limit; use None, or consent with "
@@ -100,14 +98,16 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
 
-    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
+    def _guarantee(
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
+    ) -> Guarantee:
         return grant(
             facts=facts_of_call(
                 self.classes,
                 solution="certified" if self.max_epochs is None else "limited",
             ),
             event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
-            randomness=randomness_of(rng),
+            randomness=randomness,
             assumptions=(
                 clipped_to(float(self.data_norm)),
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "

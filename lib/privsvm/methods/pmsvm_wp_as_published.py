@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import disclose_noise
 from privsvm.base.parameters import parameter
 from privsvm.base.validation import check_consent
 from privsvm.constraints import BOUND
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 
 __all__ = ["ESTIMATOR", "PMSVMWPAsPublishedClassifier"]
@@ -81,8 +80,10 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         weights[present] = np.vstack([-solver.coef_ / 2, solver.coef_ / 2]) if present.size == 2 else solver.coef_
         return weights
 
-    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng) -> Guarantee:
-        published = Guarantee(
+    def _guarantee(
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
+    ) -> Guarantee:
+        return Guarantee(
             status="claimed",
             accountant=GAUSSIAN_ACCOUNTANT,
             reason=(
@@ -90,9 +91,9 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
                 "the row; the solver stops short of the optimum by an unknown distance"
             ),
             reference="pmsvm-2025, Theorem 1 and released code",
+            randomness=randomness,
             **self._recorded(mechanism, witness),
         )
-        return disclose_noise(published, rng)
 
 
 ESTIMATOR = PMSVMWPAsPublishedClassifier

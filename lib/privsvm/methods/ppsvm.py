@@ -11,18 +11,24 @@ The entities' steps are in `privsvm.families.one_norm.ppsvm_protocol`, the train
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import disclose_noise
+from privsvm.base.estimators import randomness_of
 from privsvm.base.parameters import parameter
 from privsvm.base.released import RandomKernelPath, ReleasedPath
 from privsvm.constraints import Constraint
 from privsvm.families.one_norm.one_norm_training import OneNormModel, count_kernel_rows
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.families.one_norm.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
+from privsvm.families.one_norm.ppsvm_training import (
+    PPSVMParameters,
+    PublicKernel,
+    ppsvm_guarantee,
+    train_on_blocks,
+)
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["ESTIMATOR", "PPSVMClassifier"]
@@ -112,8 +118,7 @@ class PPSVMClassifier(PPSVMParameters):
             self.public_kernel(X),
             codes,
             len(self.classes_),
-            self.kernel,
-            self.published_gamma_,
+            PublicKernel(self.kernel, self.published_gamma_),
             self.C,
             isinstance(start, str),
             rng,
@@ -130,7 +135,7 @@ class PPSVMClassifier(PPSVMParameters):
         return model, RandomKernelPath, {**arrays, **secrets, "gamma": gamma}
 
     def _guarantee(self, rng: Any) -> Guarantee:
-        return disclose_noise(ppsvm_guarantee(self.kernel), rng)
+        return dataclasses.replace(ppsvm_guarantee(self.kernel), randomness=randomness_of(rng))
 
 
 ESTIMATOR = PPSVMClassifier

@@ -11,15 +11,14 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import CLASS_WEIGHT, DELTA, N_JOBS, parameter
 from privsvm.base.released import ScaledLinearPath, bounded_rows, keeps_zeros
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (
     Budget,
@@ -38,7 +37,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, grant
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import Guarantee, Randomness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 
 __all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "choose_recipe"]
@@ -308,21 +307,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         }
         return {name: share for name, share in shares.items() if share > 0.0}
 
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> ScaledLinearPath:
-        streams = noise_streams(rng, self)
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
-        n_threads = count_threads(self.n_jobs)
-        epsilons, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        count_threads(self.n_jobs)
+
+    def _release(self, release: Release) -> ScaledLinearPath:
+        X, n_threads = release.rows, count_threads(self.n_jobs)
         lower, upper = self._limits(X.shape[1])
         weights = self._public_weights()
         started = time.perf_counter()
@@ -330,23 +320,25 @@ class PrivateLinearClassifier(PrivateClassifier):
         sparse = keeps_zeros(lower, upper)
         given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else dense_rows(X)
         rows = rows_to_train(mapped(given, bounded_rows, lower, upper))
-        budgets = [Budget(epsilon=epsilon, delta=delta, neighbours=self.neighbours) for epsilon in epsilons]
-        run = functools.partial(self._train, rows, codes, weights)
-        jobs = [(budget, streams(budget.epsilon, repeat)) for budget in budgets for repeat in range(repeats)]
+        budgets = [
+            Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
+        ]
+        run = functools.partial(self._train, rows, release.codes, weights)
+        repeats = range(release.repeats)
+        jobs = [(budget, release.streams(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
         # LAPACK computes from released second moments; its last digits depend on the number of threads.
         with one_blas_thread(), thread_pool(1 if by_block else n_threads) as pool:
             results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
         n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
         seconds = time.perf_counter() - started
         self._why = results[0][1].why
-        return ScaledLinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(self._guarantee(budget, n_rows, X.shape[1], rng) for budget in budgets),
-            n_classes=len(self.classes_),
+        return release.path(
+            ScaledLinearPath,
+            [self._guarantee(budget, n_rows, X.shape[1], release.randomness) for budget in budgets],
             release_seconds=seconds,
             lower=lower,
             upper=upper,
-            **_stacked([result[0] for result in results], [result[1].recipe for result in results], len(epsilons)),
+            **_stacked([result[0] for result in results], [result[1].recipe for result in results], len(budgets)),
         )
 
     def _train(
@@ -354,7 +346,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     ) -> tuple[ScaledModel, _Choice]:
         """Train one model."""
         budget, source = job
-        n_classes, share = len(self.classes_), 1.0 - math.fsum(self._counted.values())
+        n_classes = len(self.classes_)
         n_rows = float(rows.shape[0] if self.n_rows is None else self.n_rows)
         if self._counts_rows:
             n_rows = float(noisy_count(codes, 1, budget, _COUNT_SHARE, source.part("count"))[0])
@@ -364,37 +356,38 @@ class PrivateLinearClassifier(PrivateClassifier):
         model = train(
             rows,
             codes,
-            n_classes,
             recipe=recipe,
             n_rows=n_rows,
-            budget=budget,
-            share=share,
+            budget=self._left(budget),
             class_weights=weights,
             source=source,
         )
         return model, _Choice(recipe, why)
 
-    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, rng: Any) -> Guarantee:
+    def _left(self, budget: Budget) -> Budget:
+        """Take the shares of noisy numbers of rows off a budget."""
+        return dataclasses.replace(budget, share=1.0 - math.fsum(self._counted.values()))
+
+    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, randomness: Randomness) -> Guarantee:
         """Privacy record of one epsilon; of public numbers alone."""
-        counted = self._counted
-        share = 1.0 - math.fsum(counted.values())
+        counted, left = self._counted, self._left(budget)
         used: Any = "not used" if self._counts_rows else self.n_rows
         counts = [Gaussian(budget.multiplier(epsilon_share)) for epsilon_share in counted.values()]
         if self._counts_rows:
             # How the rest is divided follows from a released number, and what it costs does not.
-            event: Event = Composed((*counts, Gaussian(budget.multiplier(share))))
+            event: Event = Composed((*counts, Gaussian(left.multiplier(1.0))))
             how, noise = "as its rule says for a noisy number of rows", None
         else:
             recipe, why = choose_recipe(n_rows, n_features, len(self.classes_), budget, self.features, self._rule)
-            event = Composed((*counts, recipe.event(budget, share)))
+            event = Composed((*counts, recipe.event(left)))
             how = why
             # Beside a second moment it follows from what was released.
             fixed = recipe.joint_share(budget.neighbours) is None
-            noise = budget.multiplier(share * recipe.step_share) if fixed else None
+            noise = left.multiplier(recipe.step_share) if fixed else None
         return grant(
             facts=facts_of_call(self.classes, n_rows=used, features="public"),
             event=event,
-            randomness=randomness_of(rng),
+            randomness=randomness,
             mechanism=f"Gaussian noise on sums of scaled rows, then on full sums of clipped gradients: {how}",
             reference="docs/proofs/recommended.md",
             neighbours=self.neighbours,

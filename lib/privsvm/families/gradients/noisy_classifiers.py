@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import (
     BOUND,
     COUNT,
@@ -131,9 +127,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         )
 
     def _check_parameters(self) -> None:
-        """Check parameters, and the consent that some of them need."""
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
+        super()._check_parameters()
         count_threads(self.n_jobs)
         if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
             raise ValueError(
@@ -141,41 +135,23 @@ class NoisyGradientClassifier(PrivateClassifier):
                 "rows, or consent with allow_unsound=True"
             )
 
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> LinearPath:
-        streams = noise_streams(rng, self)
-        self._check_parameters()
-        epsilons, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        norm = math.inf if self.data_norm is None else float(self.data_norm)
-        plan = training_plan(self.n_rows, X.shape[0], self.batch_size, self.epochs)
+    def _release(self, release: Release) -> LinearPath:
+        plan = training_plan(self.n_rows, release.rows.shape[0], self.batch_size, self.epochs)
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
-        release = release_noisy_gradient(
-            X if self.data_norm is None or self._scaling != "none" else clipped_rows(X, norm),
-            codes,
-            len(self.classes_),
-            plan=plan,
-            steps=self._gradient_steps(),
-            epsilons=epsilons,
-            delta=delta,
-            neighbours=self.neighbours,
-            repeats=repeats,
-            streams=streams,
+        if self.data_norm is not None and self._scaling == "none":
+            release = dataclasses.replace(release, rows=clipped_rows(release.rows, float(self.data_norm)))
+        trained = release_noisy_gradient(
+            release,
+            plan,
+            self._gradient_steps(),
             n_jobs=self.n_jobs,
             composition=self._composition,
             scaling=self._scaling,
             automatic_rate=self.learning_rate == "auto",
         )
         what, reference = self._words()
-        guarantees = release.guarantees(what, rng, reference, facts_of_call(self.classes, n_rows=self.n_rows))
-        return release.path(guarantees, len(self.classes_))
+        guarantees = trained.guarantees(what, reference, facts_of_call(self.classes, n_rows=self.n_rows))
+        return trained.path(guarantees)
 
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)

@@ -12,12 +12,11 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
+from privsvm.base.estimators import Release
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
 from privsvm.base.validation import check_choice
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
@@ -26,7 +25,7 @@ from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, th
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.assumptions import Facts
-from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, PoissonSampled, SelfComposed
+from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed
 from privsvm.privacy.gate import ONE_MODEL, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
@@ -112,6 +111,8 @@ class NoisyGradientRelease:
 
     Attributes
     ----------
+    release : Release
+        What was asked for.
     mechanisms : tuple of SampledGaussianSteps (E)
         What made one part of a model private.
     n_parts : int
@@ -126,14 +127,11 @@ class NoisyGradientRelease:
         What the rows went through before.
     features : tuple of ndarray (E, R, d)
         For ``whiten``: centres and spreads; for ``centre`` with offsets: centres.
-    epsilons : tuple of float (E)
-        What was asked for, of all parts together.
-    delta : float
-        Of all parts together.
     seconds : float
         Of all trainings.
     """
 
+    release: Release
     mechanisms: tuple[SampledGaussianSteps, ...]
     n_parts: int
     plan: TrainingPlan
@@ -141,25 +139,15 @@ class NoisyGradientRelease:
     intercept: np.ndarray
     scaling: str
     features: tuple[np.ndarray, ...]
-    epsilons: tuple[float, ...]
-    delta: float
     seconds: float
 
-    def guarantees(
-        self,
-        what: str,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        reference: str,
-        facts: Facts,
-    ) -> tuple[Guarantee, ...]:
+    def guarantees(self, what: str, reference: str, facts: Facts) -> tuple[Guarantee, ...]:
         """Privacy records of the E epsilons.
 
         Parameters
         ----------
         what : str
             What is trained.
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.estimators.randomness_of`.
         reference : str
             See `Guarantee`.
         facts : Facts
@@ -171,7 +159,7 @@ class NoisyGradientRelease:
         """
         plan, guarantees = self.plan, []
         rows = "declared" if plan.declared else "counted"
-        for epsilon, mechanism in zip(self.epsilons, self.mechanisms, strict=True):
+        for epsilon, mechanism in zip(self.release.epsilons, self.mechanisms, strict=True):
             before = {
                 "none": "",
                 "centre": "a noisy mean of unit rows, then ",
@@ -194,13 +182,13 @@ class NoisyGradientRelease:
             guarantee = grant(
                 facts=facts,
                 event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts),
-                randomness=randomness_of(rng),
+                randomness=self.release.randomness,
                 mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
                 f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
                 f"{shared}: {what}",
                 neighbours=mechanism.neighbours,
                 epsilon_requested=epsilon,
-                delta=self.delta,
+                delta=self.release.delta,
                 sensitivity=mechanism.max_grad_norm * (2.0 if mechanism.neighbours == "replace_one" else 1.0),
                 noise_scale=mechanism.noise_scale,
                 assumptions=(
@@ -220,37 +208,26 @@ class NoisyGradientRelease:
             guarantees.append(guarantee)
         return tuple(guarantees)
 
-    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
+    def path(self, guarantees: tuple[Guarantee, ...]) -> LinearPath:
         """Return the models with their records."""
-        common: dict[str, Any] = {
-            "epsilons": self.epsilons,
-            "guarantees": guarantees,
-            "n_classes": n_classes,
-            "release_seconds": self.seconds,
-            "coef": self.coef,
-            "intercept": self.intercept,
-        }
+        common = {"coef": self.coef, "intercept": self.intercept, "release_seconds": self.seconds}
         if self.scaling == "whiten":
             centre, spread = self.features
             bound = np.full(1, feature_bound(self.coef.shape[-1]))
-            return StandardizedLinearPath(centre=centre, spread=spread, bound=bound, **common)
+            return self.release.path(
+                StandardizedLinearPath, guarantees, centre=centre, spread=spread, bound=bound, **common
+            )
         if self.scaling == "centre" and self.features:
-            return CentredLinearPath(centre=self.features[0], **common)
-        return UnitLinearPath(**common) if self.scaling == "centre" else LinearPath(**common)
+            return self.release.path(CentredLinearPath, guarantees, centre=self.features[0], **common)
+        kind = UnitLinearPath if self.scaling == "centre" else LinearPath
+        return self.release.path(kind, guarantees, **common)
 
 
 def release_noisy_gradient(
-    rows: Any,
-    codes: np.ndarray,
-    n_classes: int,
-    *,
+    release: Release,
     plan: TrainingPlan,
     steps: GradientSteps,
-    epsilons: Sequence[float],
-    delta: float,
-    neighbours: Neighbours,
-    repeats: int,
-    streams: NoiseSources,
+    *,
     n_jobs: int | None = None,
     composition: str = "joint",
     scaling: str = "none",
@@ -260,26 +237,12 @@ def release_noisy_gradient(
 
     Parameters
     ----------
-    rows : ndarray, CSR matrix, RowBlocks or RowsByBlock (n, d)
-        Training rows.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c.
+    release : Release
+        Rows, labels and budgets.
     plan : TrainingPlan
         Sampling and number of steps.
     steps : GradientSteps
         Loss and optimizer; sampling and noise are filled in here.
-    epsilons : sequence of float (E)
-        The grid.
-    delta : float
-        Goes with every epsilon.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    repeats : int
-        Models R per epsilon.
-    streams : callable
-        See `privsvm.base.estimators.noise_streams`.
     n_jobs : int or None, default=None
         Threads. They train models at the same time; where there are fewer models than threads, several work on one.
         The result does not depend on it.
@@ -295,6 +258,8 @@ def release_noisy_gradient(
     -------
     NoisyGradientRelease
     """
+    rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
+    epsilons, delta, repeats = release.epsilons, release.delta, release.repeats
     check_choice("composition", composition, COMPOSITIONS)
     binary = steps.loss == "one_vs_rest_hinge"
     n_vectors = 1 if binary and n_classes == 2 else n_classes
@@ -345,7 +310,7 @@ def release_noisy_gradient(
 
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
-        stream = streams(epsilons[index], repeat)
+        stream = release.streams(epsilons[index], repeat)
         if by_block:
             run = functools.partial(_by_block, steps=planned[index], rng=stream)
         else:
@@ -374,6 +339,7 @@ def release_noisy_gradient(
             f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"
         )
     return NoisyGradientRelease(
+        release=release,
         mechanisms=mechanisms,
         n_parts=n_problems,
         plan=plan,
@@ -381,8 +347,6 @@ def release_noisy_gradient(
         intercept=intercept,
         scaling=scaling,
         features=tuple(features),
-        epsilons=tuple(epsilons),
-        delta=delta,
         seconds=seconds,
     )
 

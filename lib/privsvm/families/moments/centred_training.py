@@ -10,15 +10,15 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import CentredLinearPath
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import ROWS, optional
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
@@ -118,46 +118,36 @@ class CentredRowsClassifier(PrivateClassifier):
     def _words(self) -> tuple[str, str]:
         """Say for the privacy record what is released after the centre, and after which paper."""
 
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> CentredLinearPath:
-        streams = noise_streams(rng, self)
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.n_rows is None and self.neighbours == "add_remove" and not self.allow_unsound:
             raise ValueError(
                 "n_rows=None: the mean would be divided by the private number of rows; give a public number of rows, "
                 "or consent with allow_unsound=True"
             )
-        epsilons, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+
+    def _release(self, release: Release) -> CentredLinearPath:
+        X = release.rows
         n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
         started = time.perf_counter()
         by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
         cells = rows_to_scale(RowsByBlock.of(X, sparse=True) if by_block else X, "centre")
         guarantees, models = [], []
         with one_blas_thread():
-            for epsilon in epsilons:
-                multiplier, plan = self._plan(epsilon, delta, n_rows, cells.shape[1])
-                guarantees.append(self._guarantee(epsilon, delta, n_rows, multiplier, plan, rng, audit))
+            for epsilon in release.epsilons:
+                multiplier, plan = self._plan(epsilon, release.delta, n_rows, cells.shape[1])
+                guarantees.append(self._guarantee(release, epsilon, n_rows, multiplier, plan))
                 models += [
-                    self._model(cells, codes, n_rows, multiplier, plan, streams(epsilon, repeat))
-                    for repeat in range(repeats)
+                    self._model(cells, release.codes, n_rows, multiplier, plan, release.streams(epsilon, repeat))
+                    for repeat in range(release.repeats)
                 ]
         coef, intercept, centre = (
-            np.stack(models_of_class).reshape(len(epsilons), repeats, *models_of_class[0].shape)
+            np.stack(models_of_class).reshape(len(release.epsilons), release.repeats, *models_of_class[0].shape)
             for models_of_class in zip(*models, strict=True)
         )
-        return CentredLinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(guarantees),
-            n_classes=len(self.classes_),
+        return release.path(
+            CentredLinearPath,
+            guarantees,
             release_seconds=time.perf_counter() - started,
             coef=coef,
             intercept=intercept,
@@ -189,22 +179,15 @@ class CentredRowsClassifier(PrivateClassifier):
         return weights[:, :-1] * scale, weights[:, -1] * constant, centre
 
     def _guarantee(
-        self,
-        epsilon: float,
-        delta: float,
-        n_rows: int,
-        multiplier: float,
-        plan: CentredTraining,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
+        self, release: Release, epsilon: float, n_rows: int, multiplier: float, plan: CentredTraining
     ) -> Guarantee:
         witness = None
-        if audit:
+        if release.audit:
             pair = "two rows with one label" if self.neighbours == "replace_one" else "one row, and none"
             witness = gaussian_witness(
                 plan.moments.largest_distance(),
                 plan.moments.noise_scale,
-                delta,
+                release.delta,
                 self.neighbours,
                 f"{pair}, made up, after centring: their moments; given the other releases, which cost more",
             )
@@ -213,11 +196,11 @@ class CentredRowsClassifier(PrivateClassifier):
         return grant(
             facts=facts_of_call(self.classes, n_rows=self.n_rows),
             event=Composed((Gaussian(multiplier), *plan.events)),
-            randomness=randomness_of(rng),
+            randomness=release.randomness,
             mechanism=f"Gaussian noise on the sum of unit rows, then on {what}",
             neighbours=self.neighbours,
             epsilon_requested=epsilon,
-            delta=delta,
+            delta=release.delta,
             sensitivity=plan.sensitivity,
             noise_scale=plan.noise_scale,
             assumptions=(

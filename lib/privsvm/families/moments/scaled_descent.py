@@ -69,11 +69,14 @@ class Budget:
         Of all releases together.
     neighbours : {"replace_one", "add_remove"}
         The relation.
+    share : float, default=1.0
+        Of the budget that is left: what the shares of releases are of.
     """
 
     epsilon: float
     delta: float
     neighbours: Neighbours
+    share: float = 1.0
 
     @property
     def signal(self) -> float:
@@ -82,8 +85,8 @@ class Budget:
         return 1.0 / (factor * gaussian_noise_multiplier(self.epsilon, self.delta))
 
     def multiplier(self, share: float) -> float:
-        """Noise multiplier of a release that costs a share of the budget."""
-        return _ROUND_UP / (self.signal * math.sqrt(share))
+        """Noise multiplier of a release that costs a share of what is left of the budget."""
+        return _ROUND_UP / (self.signal * math.sqrt(self.share * share))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,15 +153,15 @@ class Recipe:
             return None
         return math.fsum([self.step_share * self.n_steps, self.moment_share])
 
-    def event(self, budget: Budget, share: float) -> Event:
-        """Event of a training with a share of a budget."""
+    def event(self, budget: Budget) -> Event:
+        """Event of a training with a budget."""
         releases, joint = self.releases, self.joint_share(budget.neighbours)
         if joint is not None:
             releases["second moment"] = joint
-        before = [Gaussian(budget.multiplier(share * epsilon_share)) for epsilon_share in releases.values()]
+        before = [Gaussian(budget.multiplier(share)) for share in releases.values()]
         if joint is not None:
             return Composed(tuple(before))
-        steps = SelfComposed(Gaussian(budget.multiplier(share * self.step_share)), self.n_steps)
+        steps = SelfComposed(Gaussian(budget.multiplier(self.step_share)), self.n_steps)
         return Composed((*before, steps))
 
 
@@ -254,12 +257,10 @@ def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
 def train(
     rows: Any,
     codes: np.ndarray,
-    n_classes: int,
     *,
     recipe: Recipe,
     n_rows: float,
     budget: Budget,
-    share: float,
     class_weights: np.ndarray,
     source: NoiseSource,
 ) -> ScaledModel:
@@ -271,16 +272,12 @@ def train(
         Unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`.
     codes : ndarray of int (n,)
         Class codes.
-    n_classes : int
-        Number of classes c.
     recipe : Recipe
         What to do.
     n_rows : float
         The number of rows, public or released before.
     budget : Budget
-        The budget.
-    share : float
-        What is left of it for this.
+        The budget, and the share of it that is left for this.
     class_weights : ndarray (c,)
         From 0 to 1; public or released before.
     source : NoiseSource
@@ -290,23 +287,22 @@ def train(
     -------
     ScaledModel
     """
-    scaled, mean = _centred(rows, share * recipe.mean_share, n_rows, budget, source.part("mean"))
+    scaled, mean = _centred(rows, recipe.mean_share, n_rows, budget, source.part("mean"))
     feature_mean = np.zeros(2 * recipe.n_frequencies)
     if recipe.n_frequencies > 0:
         frequencies = public_frequencies(rows.shape[1], recipe.n_frequencies, recipe.gamma)
         features = mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies)
-        feature_share = share * recipe.feature_mean_share
-        scaled, feature_mean = _centred(features, feature_share, n_rows, budget, source.part("features"))
+        scaled, feature_mean = _centred(features, recipe.feature_mean_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
     matrix, step_share = None, recipe.step_share
     joint = recipe.joint_share(budget.neighbours)
-    joint_multiplier = None if joint is None else budget.multiplier(share * joint)
+    joint_multiplier = None if joint is None else budget.multiplier(joint)
     if recipe.moment_share > 0.0:
         mechanism = MomentsMechanism(
             n_features=cells.shape[1],
             n_codes=0,
             neighbours=budget.neighbours,
-            multiplier=budget.multiplier(share * recipe.moment_share),
+            multiplier=budget.multiplier(recipe.moment_share),
             whole_multiplier=joint_multiplier,
         )
         moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source.part("moment")).gram
@@ -323,11 +319,11 @@ def train(
         n_steps=recipe.n_steps,
         length=recipe.length * budget.signal,
         schedule=recipe.schedule,
-        noise_multiplier=budget.multiplier(share * step_share),
+        noise_multiplier=budget.multiplier(step_share),
         whole_multiplier=joint_multiplier,
         averaged=recipe.averaged,
     )
-    coef = descend(cells, codes, n_classes, class_weights, descent, source.part("steps"))
+    coef = descend(cells, codes, class_weights.size, class_weights, descent, source.part("steps"))
     if matrix is not None:
         coef = coef @ matrix
     return ScaledModel(

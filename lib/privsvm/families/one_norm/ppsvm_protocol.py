@@ -22,11 +22,17 @@ from privsvm.base.released import BlockPath
 from privsvm.base.validation import check_choice, is_number
 from privsvm.errors import PrivSVMError
 from privsvm.families.one_norm.one_norm_training import check_tuning, count_kernel_rows
-from privsvm.families.one_norm.ppsvm_training import PPSVMParameters, ppsvm_guarantee, train_on_blocks
+from privsvm.families.one_norm.ppsvm_training import (
+    PPSVMParameters,
+    PublicKernel,
+    ppsvm_guarantee,
+    train_on_blocks,
+)
 from privsvm.files import read_npz, write_npz
 from privsvm.numerics.rows.rows import squared_distances
 
 __all__ = [
+    "AgreedLabels",
     "Entity",
     "combine_blocks",
     "combine_messages",
@@ -507,15 +513,32 @@ def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: 
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class AgreedLabels:
+    """Labels that all entities know.
+
+    Attributes
+    ----------
+    codes : sequence of ndarray of int (n,)
+        Class codes of each split.
+    n_classes : int
+        Number of classes c.
+    digests : sequence of str (S) or None
+        Of the labels, to compare with those of the messages.
+    """
+
+    codes: Sequence[np.ndarray]
+    n_classes: int
+    digests: Sequence[str] | None = None
+
+
 def train_on_messages(
     messages: Mapping[str, Arrays],
-    labels: Sequence[np.ndarray],
+    labels: AgreedLabels,
     agreement: Mapping[str, Any],
     C: float | str,
     gamma: float | str,
-    n_classes: int,
     stream: Callable[[int], np.random.Generator],
-    digests: Sequence[str] | None = None,
 ) -> list[BlockPath]:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
@@ -523,18 +546,14 @@ def train_on_messages(
     ----------
     messages : mapping
         From `make_block` for the training rows, by the file each came in.
-    labels : sequence of ndarray of int (n,)
-        Class codes of each split, which all entities know.
+    labels : AgreedLabels
+        Of the training rows.
     agreement : mapping
         From `kernel_agreement`.
     C, gamma
         As of `privsvm.PPSVMClassifier`.
-    n_classes : int
-        c.
     stream : callable
         Gives the stream of a split, for the rows that parameters are chosen on. Nothing private depends on it.
-    digests : sequence of str (S) or None
-        Of the labels, to compare with those of the messages.
 
     Returns
     -------
@@ -546,10 +565,10 @@ def train_on_messages(
         As `combine_messages`, and for labels that do not fit the blocks.
     """
     kernel = agreement["kernel"]
-    kernels = combine_messages(messages, agreement, "train", digests)
+    kernels = combine_messages(messages, agreement, "train", labels.digests)
     guarantee = dataclasses.replace(ppsvm_guarantee(kernel), randomness="system")
     paths = []
-    for split, (columns, codes) in enumerate(zip(kernels, labels, strict=True)):
+    for split, (columns, codes) in enumerate(zip(kernels, labels.codes, strict=True)):
         if codes.shape != (len(columns),):
             raise PrivSVMError(f"split {split}: there are {codes.size} labels and {len(columns)} rows in the blocks")
         started = time.perf_counter()
@@ -557,9 +576,8 @@ def train_on_messages(
             model, arrays = train_on_blocks(
                 columns,
                 codes,
-                n_classes,
-                kernel,
-                agreement["gamma"] or math.nan,
+                labels.n_classes,
+                PublicKernel(kernel, agreement["gamma"] or math.nan),
                 C,
                 isinstance(gamma, str) and gamma == "tune",
                 stream(split),
@@ -569,7 +587,7 @@ def train_on_messages(
         path = BlockPath(
             epsilons=(math.inf,),
             guarantees=(guarantee,),
-            n_classes=n_classes,
+            n_classes=labels.n_classes,
             objective=model.objective,
             n_iter=model.n_iter,
             coef=arrays["coef"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from privsvm.constraints import FLAG
 from privsvm.families.one_norm.one_norm_training import MBAR, OneNormClassifier, OneNormModel, train_one_norm
 from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["PPSVMParameters", "ppsvm_guarantee", "train_on_blocks"]
+__all__ = ["PPSVMParameters", "PublicKernel", "ppsvm_guarantee", "train_on_blocks"]
 
 
 class PPSVMParameters(OneNormClassifier):
@@ -24,8 +24,23 @@ class PPSVMParameters(OneNormClassifier):
     )
 
 
+class PublicKernel(NamedTuple):
+    """The kernel of published blocks.
+
+    Attributes
+    ----------
+    name : {"linear", "gaussian"}
+        What it is.
+    gamma : float
+        Coefficient of the Gaussian kernel.
+    """
+
+    name: str
+    gamma: float
+
+
 def train_on_blocks(
-    block: np.ndarray, codes: np.ndarray, n_classes: int, kernel: str, gamma: float, C: Any, tune_gamma: bool, rng: Any
+    block: np.ndarray, codes: np.ndarray, n_classes: int, published: PublicKernel, C: Any, tune_gamma: bool, rng: Any
 ) -> tuple[OneNormModel, dict[str, np.ndarray]]:
     """Train on the public kernel: all that the trainer has are blocks and labels (step IV).
 
@@ -37,7 +52,7 @@ def train_on_blocks(
         Class codes that all entities agreed on.
     n_classes : int
         c.
-    kernel, gamma
+    published : PublicKernel
         What the blocks were published with.
     C : float or "tune"
         The paper's nu.
@@ -52,6 +67,7 @@ def train_on_blocks(
     arrays : dict of str to ndarray
         Of a `BlockPath`.
     """
+    kernel, gamma = published
     if kernel == "linear":
         model = train_one_norm(block, codes, n_classes, kernel, C, math.nan, rng)
     else:

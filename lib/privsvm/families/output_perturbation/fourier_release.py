@@ -81,12 +81,4 @@ class FourierRows(HingeReleaseClassifier):
     def _released(
         self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
     ) -> FourierPath:
-        return FourierPath(
-            epsilons=tuple(mechanism.epsilon for mechanism in release.mechanisms),
-            guarantees=guarantees,
-            n_classes=len(self.classes_),
-            fit_seconds=release.fit_seconds,
-            release_seconds=release.release_seconds,
-            frequencies=features.model,
-            coef=release.coef,
-        )
+        return release.path(FourierPath, guarantees, frequencies=features.model, coef=release.coef)

@@ -5,24 +5,20 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
-from privsvm.base.released import ReleasedPath
-from privsvm.base.validation import (
-    check_budgets,
-    check_public_classes,
-    check_training_data,
-    facts_of_call,
-    memory_of_machine,
-)
+from privsvm.base.released import LinearPath
+from privsvm.base.validation import facts_of_call, memory_of_machine
 from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.perturbation import (
     COMPOSITIONS,
+    HingeProblem,
+    Noise,
     OneVsRestRelease,
     clipped_rows,
     clipped_to,
@@ -39,7 +35,6 @@ __all__ = [
     "HingeReleaseClassifier",
     "LaplaceNoise",
     "LinearRows",
-    "Noise",
     "features_by_block",
     "kernel_reach",
     "rows_before_features",
@@ -79,16 +74,6 @@ class Features:
     public: str = "C"
     origin: str = "none"
     model: Any = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Noise:
-    """Keywords of `release_one_vs_rest`."""
-
-    noise: str
-    composition: str
-    delta: float
-    published_constant: bool = False
 
 
 def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
@@ -146,60 +131,30 @@ class HingeReleaseClassifier(PrivateClassifier):
     def _words(self) -> tuple[str, str]:
         """Say for the privacy record what is released, and after which paper."""
 
-    def _check_parameters(self) -> None:
-        """Check parameters, and the consent that some of them need."""
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
-
-    def _problem(self) -> dict[str, Any]:
-        """Keywords of `release_one_vs_rest` for weights that are not released as solved."""
-        return {}
+    def _problem(self, norm: float) -> HingeProblem:
+        """Return what is solved on features of a bounded norm."""
+        return HingeProblem(C=float(self.C), data_norm=norm, gap=self.gap)
 
     def _released(self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features) -> Any:
         """Path of the released weights."""
-        return release.path(guarantees, len(self.classes_))
+        return release.path(LinearPath, guarantees, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]))
 
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> ReleasedPath:
-        streams = noise_streams(rng, self)
-        self._check_parameters()
-        noise = self._noise()
-        # Laplace noise spends no delta, which must be a number all the same.
-        epsilons, _ = check_budgets(epsilons, noise.delta or 0.5)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        if audit and isinstance(X, RowBlocks):
+    def _release(self, release: Release) -> Any:
+        X = release.rows
+        if release.audit and isinstance(X, RowBlocks):
             raise ValueError(f"audit=True: X is a {type(X).__name__}; an audit needs all rows in memory")
         features = self._features(X)
-        release = release_one_vs_rest(
-            features.compute(X),
-            codes,
-            len(self.classes_),
-            C=float(self.C),
-            data_norm=features.norm,
-            gap=self.gap,
-            epsilons=epsilons,
-            delta=noise.delta,
-            neighbours=self.neighbours,
-            noise=noise.noise,
-            composition=noise.composition,
-            repeats=repeats,
-            streams=streams,
-            audit_pairs=[(features.compute(row), features.compute(-row)) for row in extreme_rows(X)] if audit else (),
-            published_constant=noise.published_constant,
-            **self._problem(),
+        extremes = extreme_rows(X) if release.audit else []
+        released = release_one_vs_rest(
+            dataclasses.replace(release, rows=features.compute(X)),
+            self._problem(features.norm),
+            self._noise(),
+            [(features.compute(row), features.compute(-row)) for row in extremes],
         )
         what, reference = self._words()
         facts = facts_of_call(self.classes, features=features.origin, solution="certified")
-        guarantees = release.guarantees(what, features.bounded, features.public, rng, reference, facts)
-        path: ReleasedPath = self._released(release, guarantees, features)
-        return path
+        guarantees = released.guarantees(what, features.bounded, features.public, reference, facts)
+        return self._released(released, guarantees, features)
 
 
 class GaussianNoise(HingeReleaseClassifier):
@@ -214,7 +169,7 @@ class GaussianNoise(HingeReleaseClassifier):
     )
 
     def _noise(self) -> Noise:
-        return Noise("gaussian", self.composition, float(self.delta))
+        return Noise("gaussian", self.composition)
 
 
 class LaplaceNoise(HingeReleaseClassifier):
@@ -228,7 +183,7 @@ class LaplaceNoise(HingeReleaseClassifier):
 
     def _noise(self) -> Noise:
         # One release of all vectors, or one of each with its share: for Laplace noise both are the same.
-        return Noise("laplace", "joint", 0.0, published_constant=self.constant == "published")
+        return Noise("laplace", "joint", published_constant=self.constant == "published")
 
 
 class LinearRows(HingeReleaseClassifier):

@@ -101,12 +101,9 @@ class LandmarkReleaseClassifier(GaussianNoise):
         self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
     ) -> OneVsRestKernelPath:
         landmarks, inverse_root, gamma = features.model
-        return OneVsRestKernelPath(
-            epsilons=tuple(mechanism.epsilon for mechanism in release.mechanisms),
-            guarantees=guarantees,
-            n_classes=len(self.classes_),
-            fit_seconds=release.fit_seconds,
-            release_seconds=release.release_seconds,
+        return release.path(
+            OneVsRestKernelPath,
+            guarantees,
             support_vectors=landmarks,
             pair_coef=np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2)),
             intercept=np.zeros(release.coef.shape[:3]),

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseSources, NoiseStreams, randomness_of
-from privsvm.base.released import LinearPath
+from privsvm.base.estimators import PathT, Release
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, is_by_block, mapped
@@ -38,6 +37,8 @@ __all__ = [
     "REFUSED_DATA",
     "TIME_IS_OUTSIDE",
     "TOO_FEW_ROWS",
+    "HingeProblem",
+    "Noise",
     "OneVsRestRelease",
     "certified_for",
     "check_rows",
@@ -292,6 +293,8 @@ class OneVsRestRelease:
 
     Attributes
     ----------
+    release : Release
+        What was asked for.
     mechanisms : tuple of VectorsMechanism (E)
         What made them private.
     coef : ndarray (E, R, k, d)
@@ -300,31 +303,23 @@ class OneVsRestRelease:
         Square of the public bound on every problem's distance to its optimum.
     most_rows : int
         For how many rows; public.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
     witnesses : tuple of Witness or None (E)
         Lower bounds on epsilon, where asked for.
     fit_seconds, release_seconds : float
         As in `privsvm.base.released.ReleasedPath`.
     """
 
+    release: Release
     mechanisms: tuple[VectorsMechanism, ...]
     coef: np.ndarray
     gap: float
     most_rows: int
-    neighbours: Neighbours
     witnesses: tuple[Witness | None, ...]
     fit_seconds: float
     release_seconds: float
 
     def guarantees(
-        self,
-        what: str,
-        data_assumptions: Sequence[str],
-        public: str,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        reference: str,
-        facts: Facts,
+        self, what: str, data_assumptions: Sequence[str], public: str, reference: str, facts: Facts
     ) -> tuple[Guarantee, ...]:
         """Privacy records of the E mechanisms.
 
@@ -336,8 +331,6 @@ class OneVsRestRelease:
             Why rows, as the solver sees them, have bounded norm.
         public : str
             Public numbers of the method, for a sentence that goes on with "are public".
-        rng : callable, numpy.random.Generator, int or None
-            See `privsvm.base.estimators.randomness_of`.
         reference : str
             See `Guarantee`.
         facts : Facts
@@ -355,12 +348,12 @@ class OneVsRestRelease:
                     mechanism.noise,
                     mechanism.noise_scale,
                     mechanism.total_sensitivity,
-                    self.neighbours,
+                    self.release.neighbours,
                     mechanism.n_vectors if mechanism.composition == "naive" else 1,
                 ),
-                randomness=randomness_of(rng),
+                randomness=self.release.randomness,
                 mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
-                neighbours=self.neighbours,
+                neighbours=self.release.neighbours,
                 epsilon_requested=mechanism.epsilon,
                 delta=mechanism.delta_proved,
                 sensitivity=mechanism.total_sensitivity,
@@ -381,151 +374,160 @@ class OneVsRestRelease:
             for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
         )
 
-    def path(self, guarantees: tuple[Guarantee, ...], n_classes: int) -> LinearPath:
-        """Return the models as linear models of the rows, with their records."""
-        return LinearPath(
-            epsilons=tuple(mechanism.epsilon for mechanism in self.mechanisms),
-            guarantees=guarantees,
-            n_classes=n_classes,
-            fit_seconds=self.fit_seconds,
-            release_seconds=self.release_seconds,
-            coef=self.coef,
-            intercept=np.zeros(self.coef.shape[:3]),
-        )
+    def path(self, kind: type[PathT], guarantees: Sequence[Guarantee], **arrays: Any) -> PathT:
+        """Return the models with their records; see `Release.path`."""
+        times = {"fit_seconds": self.fit_seconds, "release_seconds": self.release_seconds}
+        return self.release.path(kind, guarantees, **times, **arrays)
 
 
-def release_one_vs_rest(
-    rows: Any,
-    codes: np.ndarray,
-    n_classes: int,
-    *,
-    C: float,
-    data_norm: float,
-    gap: float | None,
-    epsilons: Sequence[float],
-    delta: float,
-    neighbours: Neighbours,
-    noise: str,
-    composition: str,
-    repeats: int,
-    streams: NoiseSources,
-    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
-    published_constant: bool = False,
-    solve: SolveProblems = solve_one_vs_rest,
-    joint_sensitivity: Callable[[float], float] | None = None,
-) -> OneVsRestRelease:
-    """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HingeProblem:
+    """What is solved, exactly, before noise is added.
 
-    Parameters
+    Attributes
     ----------
-    rows : ndarray, CSR matrix or RowsByBlock (n, d)
-        Rows of norm at most `data_norm`, on a public grid: see `privsvm.numerics.rows.row_grid`.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c; two classes make one problem, more make c.
     C : float
         Weight of one row's loss.
     data_norm : float
         Bound R on a row's norm.
     gap : float or None
         See `public_gap`.
-    epsilons : sequence of float (E)
-        The grid.
-    delta : float
-        Goes with every epsilon.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
+    solve : callable, default=solve_one_vs_rest
+        From rows, codes, the number of classes, `C`, the gap and `data_norm` to the exact weights (k, d).
+    joint_sensitivity : callable or None, default=None
+        From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
+        one vector; `Noise.composition` has no say. None: every vector has the sensitivity of a hinge problem.
+    """
+
+    C: float
+    data_norm: float
+    gap: float | None
+    solve: SolveProblems = solve_one_vs_rest
+    joint_sensitivity: Callable[[float], float] | None = None
+
+    def weights(self, rows: Any, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
+        """Solve for the exact weights (k, d), each to a distance of ``sqrt(gap)``."""
+        return self.solve(rows, codes, n_classes, self.C, gap, self.data_norm)
+
+    def sensitivity(self, neighbours: Neighbours, gap: float) -> float:
+        """Bound how far the weights move: those of one vector, or of all together."""
+        if self.joint_sensitivity is not None:
+            return self.joint_sensitivity(gap)
+        return solution_sensitivity(self.C * self.data_norm, neighbours, gap)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Noise on the weights.
+
+    Attributes
+    ----------
     noise : {"gaussian", "laplace"}
         See `VectorsMechanism`.
     composition : {"joint", "naive"}
         See `VectorsMechanism`.
-    repeats : int
-        Noise draws R per epsilon.
-    streams : callable
-        See `privsvm.base.estimators.noise_streams`.
+    published_constant : bool, default=False
+        Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
+    """
+
+    noise: str
+    composition: str
+    published_constant: bool = False
+
+
+def release_one_vs_rest(
+    release: Release,
+    problem: HingeProblem,
+    noise: Noise,
+    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
+) -> OneVsRestRelease:
+    """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
+
+    Parameters
+    ----------
+    release : Release
+        Its rows have norm at most `HingeProblem.data_norm` and lie on a public grid: see
+        `privsvm.numerics.rows.row_grid`. Two classes make one problem, more make one each.
+    problem : HingeProblem
+        What is solved.
+    noise : Noise
+        What is added.
     audit_pairs : sequence of (row, opposite)
         Rows (1, d), clipped too, that the audit puts in place of a training row; none: no audit. The opposite of a row
         is one far from it.
-    published_constant : bool, default=False
-        Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
-    solve : callable, default=solve_one_vs_rest
-        From rows, codes, `n_classes`, `C`, the gap and `data_norm` to the exact weights (k, d).
-    joint_sensitivity : callable or None, default=None
-        From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
-        one vector; `composition` has no say. None: every vector has the sensitivity of a hinge problem.
 
     Returns
     -------
     OneVsRestRelease
     """
-    target = public_gap(gap, C, data_norm)
-    most_rows = rounded_rows(target, n_classes, C, data_norm)
+    rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
+    target = public_gap(problem.gap, problem.C, problem.data_norm)
+    most_rows = rounded_rows(target, n_classes, problem.C, problem.data_norm)
     check_rows(rows.shape[0], most_rows)
-    sensitivity = (
-        solution_sensitivity(C * data_norm, neighbours, target)
-        if joint_sensitivity is None
-        else joint_sensitivity(target)
-    )
-    if published_constant:
-        sensitivity = max(sensitivity, 2.0 * solution_sensitivity(C * data_norm, neighbours))
+    sensitivity = problem.sensitivity(neighbours, target)
+    if noise.published_constant:
+        sensitivity = max(sensitivity, 2.0 * solution_sensitivity(problem.C * problem.data_norm, neighbours))
     started = time.perf_counter()
-    weights = solve(rows, codes, n_classes, C, target, data_norm)
+    weights = problem.weights(rows, codes, n_classes, target)
     fit_seconds = time.perf_counter() - started
-    vectors = weights if joint_sensitivity is None else weights.reshape(1, -1)
+    vectors = weights if problem.joint_sensitivity is None else weights.reshape(1, -1)
     mechanisms = tuple(
         VectorsMechanism(
-            noise=noise,
-            composition=composition,
+            noise=noise.noise,
+            composition=noise.composition,
             epsilon=epsilon,
-            delta=delta,
+            delta=release.delta,
             sensitivity=sensitivity,
             n_vectors=vectors.shape[0],
             size=vectors.shape[1],
         )
-        for epsilon in epsilons
+        for epsilon in release.epsilons
     )
     witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
     if audit_pairs:
-        order = 2 if noise == "gaussian" else 1
-        # A row under two labels; or, for many classes, two rows far apart, which moves all problems and not just two.
-        pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
-        if n_classes > 2 and neighbours == "replace_one":
-            pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
-        move = largest_move(
-            rows, codes, pairs, lambda rows, codes: solve(rows, codes, n_classes, C, target, data_norm), neighbours,
-            order,
-        )  # fmt: skip
-        distance, norm = (0.0, 0.0) if move is None else move
-        how = "replaced by its opposite or put under another label" if neighbours == "replace_one" else "taken away"
-        pair = (
-            TOO_FEW_ROWS
-            if move is None
-            else f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}), and that "
-            f"row {how}; the two exact outputs give the bound without sampling"
-        )
-        if noise == "gaussian":
-            witnesses = tuple(
-                gaussian_witness(distance, mechanism.noise_scale, delta, neighbours, pair) for mechanism in mechanisms
-            )
-        else:
-            witnesses = tuple(
-                laplace_witness(distance, mechanism.noise_scale, neighbours, pair) for mechanism in mechanisms
-            )
+
+        def solve(changed_rows: Any, changed_codes: np.ndarray) -> np.ndarray:
+            return problem.weights(changed_rows, changed_codes, n_classes, target)
+
+        witnesses = _witnesses(release, mechanisms, audit_pairs, solve)
     started = time.perf_counter()
-    coef = np.stack(
-        [
-            np.stack([mechanism.release(vectors, streams(mechanism.epsilon, repeat)) for repeat in range(repeats)])
-            for mechanism in mechanisms
-        ]
-    )
+    coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(vectors, source))
     return OneVsRestRelease(
+        release=release,
         mechanisms=mechanisms,
         coef=coef.reshape(*coef.shape[:2], *weights.shape),
         gap=target,
         most_rows=most_rows,
-        neighbours=neighbours,
         witnesses=witnesses,
         fit_seconds=fit_seconds,
         release_seconds=time.perf_counter() - started,
     )
+
+
+def _witnesses(
+    release: Release,
+    mechanisms: Sequence[VectorsMechanism],
+    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    solve: Callable[[Any, np.ndarray], np.ndarray],
+) -> tuple[Witness, ...]:
+    """Bound the epsilons of the mechanisms from below by how far one extreme row moves the weights."""
+    replaced, gaussian = release.neighbours == "replace_one", mechanisms[0].noise == "gaussian"
+    # A row under two labels; or, for many classes, two rows far apart, which moves all problems and not just two.
+    pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
+    if release.n_classes > 2 and replaced:
+        pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
+    move = largest_move(release.rows, release.codes, pairs, solve, release.neighbours, 2 if gaussian else 1)
+    distance, norm = (0.0, 0.0) if move is None else move
+    how = "replaced by its opposite or put under another label" if replaced else "taken away"
+    pair = (
+        TOO_FEW_ROWS
+        if move is None
+        else f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}), and that "
+        f"row {how}; the two exact outputs give the bound without sampling"
+    )
+    if gaussian:
+        return tuple(
+            gaussian_witness(distance, mechanism.noise_scale, release.delta, release.neighbours, pair)
+            for mechanism in mechanisms
+        )
+    return tuple(laplace_witness(distance, mechanism.noise_scale, release.neighbours, pair) for mechanism in mechanisms)

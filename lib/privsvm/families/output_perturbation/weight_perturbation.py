@@ -5,15 +5,13 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import check_budgets, check_training_data
 from privsvm.families.output_perturbation.perturbation import (
     TOO_FEW_ROWS,
     extreme_rows,
@@ -21,7 +19,7 @@ from privsvm.families.output_perturbation.perturbation import (
     solution_sensitivity,
 )
 from privsvm.privacy.audit import gaussian_witness
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 
 __all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
@@ -57,10 +55,6 @@ class WeightPerturbationClassifier(PrivateClassifier):
     data_norm: float = DATA_NORM
 
     @abc.abstractmethod
-    def _check_parameters(self) -> None:
-        """Check parameters, and the consent that some of them need."""
-
-    @abc.abstractmethod
     def _public_gap(self) -> float:
         """Square of the public distance to the optimum that a solve certifies."""
 
@@ -76,48 +70,33 @@ class WeightPerturbationClassifier(PrivateClassifier):
         """Exact weights (c, d) of one dataset: what must not leave this object."""
 
     @abc.abstractmethod
-    def _guarantee(self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, rng: Any) -> Guarantee:
+    def _guarantee(
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
+    ) -> Guarantee:
         """Privacy record of one release, with the gap that counts in its sensitivity."""
 
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> LinearPath:
-        streams = noise_streams(rng, self)
-        self._check_parameters()
-        epsilons, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+    def _release(self, release: Release) -> LinearPath:
+        X, codes, delta = release.rows, release.codes, release.delta
         gap = self._public_gap()
         self._check_rows(X.shape[0], gap)
         rows = self._bounded(X)
         started = time.perf_counter()
-        weights = self._solve(rows, codes, len(self.classes_), gap)
+        weights = self._solve(rows, codes, release.n_classes, gap)
         fit_seconds = time.perf_counter() - started
         sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, gap)
-        mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in epsilons]
-        distance, pair = self._largest_move(X, rows, codes, weights, gap) if audit else (0.0, "")
+        mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in release.epsilons]
+        distance, pair = self._largest_move(X, rows, codes, weights, gap) if release.audit else (0.0, "")
         guarantees = []
         for mechanism in mechanisms:
             witness = None
-            if audit:
+            if release.audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, gap, witness, rng))
+            guarantees.append(self._guarantee(mechanism, gap, witness, release.randomness))
         started = time.perf_counter()
-        coef = np.stack(
-            [
-                np.stack([mechanism.release(weights, streams(mechanism.epsilon, r)) for r in range(repeats)])
-                for mechanism in mechanisms
-            ]
-        )
-        return LinearPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(guarantees),
-            n_classes=len(self.classes_),
+        coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(weights, source))
+        return release.path(
+            LinearPath,
+            guarantees,
             fit_seconds=fit_seconds,
             release_seconds=time.perf_counter() - started,
             coef=coef,
