@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
 from privsvm.families.exact.svm_classifier import SVMClassifier
-from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
+from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, search_c_and_gamma
 from privsvm_bench.reproduction.context import Context
 
 # Random rows of larger sets.
@@ -84,7 +84,7 @@ def compared(name: str) -> str:
     X, codes = labelled_rows(name)
     n_classes = int(codes.max()) + 1
     folds = np.random.default_rng(1).permutation(codes.size) % 5
-    search_c_and_gamma(X[:200], codes[:200], n_classes, folds=folds[:200], Cs=[1.0])
+    search_c_and_gamma(X[:200], codes[:200], n_classes, folds=folds[:200], grid=SearchGrid(Cs=[1.0]))
     result = search_c_and_gamma(X, codes, n_classes, folds=folds)
     ours, accuracy = timed(lambda: search_c_and_gamma(X, codes, n_classes, folds=folds).accuracy, 3)
     cells = [f"{ours:.2f}"]

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
-from privsvm.auditing.methods import audit_method, is_audited, relations_of
+from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of
 from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.jobs.auditing import audit_record
@@ -75,8 +75,7 @@ def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, floa
     started = time.process_time()
     try:
         cells = audit_method(
-            estimator_class(name), parameters, epsilons=EPSILONS, delta=DELTA, draws=draws, key=f"{name} {variant}",
-            relations=[relation],
+            estimator_class(name), parameters, Claims(EPSILONS, DELTA, [relation]), draws=draws, key=f"{name} {variant}"
         )  # fmt: skip
         record = audit_record(name, name, cells, parameters)
     except ValueError as error:

@@ -11,7 +11,6 @@ import argparse
 import csv
 import dataclasses
 import functools
-import hashlib
 import itertools
 import json
 import time
@@ -25,7 +24,7 @@ from sets import SETS, SPLITS, UtilitySet, load
 from sklearn.svm import LinearSVC
 
 import privsvm
-from privsvm.digests import canonical_json
+from privsvm.digests import sha256_of_json
 from privsvm.families.moments.scaled_descent import Budget
 from privsvm.files import write_text
 from privsvm.methods.recommended import RULE, Rule, choose_recipe
@@ -61,7 +60,7 @@ class Method:
         closure = closure_digest(getattr(privsvm, self.name).__module__)
         if not self.rules:
             return closure[:12]
-        return hashlib.sha256(canonical_json([closure, self.rules]).encode()).hexdigest()[:12]
+        return sha256_of_json([closure, self.rules])[:12]
 
     def __call__(self, data: UtilitySet, **settings: Any) -> tuple[Any, np.ndarray]:
         """Make the estimator and its features."""

@@ -52,17 +52,18 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import expected_accuracy, measured_on_real_sets
+    from privsvm.release.planning import TableShape, expected_accuracy, measured_on_real_sets
 
     print("Recommended method on made-up tables of this shape; no data are read. Least and greatest of the repeats.")
     print("difficulty  AUC without privacy  epsilon  AUC          balanced accuracy")
-    shape = (options.rows, options.features, options.classes, options.prevalence)
-    for row in expected_accuracy(*shape, options.epsilon, rows_per_person=options.rows_per_person):
+    shape = (options.rows, options.features, options.classes)
+    table = TableShape(*shape, options.prevalence)
+    for row in expected_accuracy(table, options.epsilon, rows_per_person=options.rows_per_person):
         print(
             f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8g} {row.auc[0]:.2f} - {row.auc[1]:.2f}  "
             f"{row.balanced_accuracy[0]:.2f} - {row.balanced_accuracy[1]:.2f}"
         )
-    real = measured_on_real_sets(*shape[:3], options.epsilon, rows_per_person=options.rows_per_person)
+    real = measured_on_real_sets(*shape, options.epsilon, rows_per_person=options.rows_per_person)
     if not real:
         print("No real set of about this shape was measured; see docs/utility.md for others.")
         return 0
@@ -86,7 +87,8 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 
 def _release(options: argparse.Namespace) -> int:
-    from privsvm.release.releasing import release
+    from privsvm.release.recipes import Terms
+    from privsvm.release.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
 
     def confirm(total: Any) -> bool:
@@ -105,16 +107,10 @@ def _release(options: argparse.Namespace) -> int:
         options.data,
         declared,
         options.out,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        neighbours=options.neighbours,
-        ledger=_ledger_of(options),
-        budget=options.budget,
-        confirm=confirm,
-        key=options.sign,
-        accuracy=options.accuracy,
-        hold_back=options.hold_back,
-        without_inspection=options.without_inspection,
+        Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back),
+        _ledger_of(options),
+        Permission(options.budget, confirm, options.without_inspection),
+        CardOptions(options.sign, options.accuracy),
     )
     entry, total = done.entry, done.total
     if done.resumed:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["canonical_json", "sha256_of_file"]
+__all__ = ["canonical_json", "sha256_of_file", "sha256_of_json"]
 
 
 # Types whose values JSON holds as they are.
@@ -69,3 +69,8 @@ def sha256_of_file(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def sha256_of_json(value: Any) -> str:
+    """SHA-256 of a value's canonical JSON, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

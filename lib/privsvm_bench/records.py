@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 
 from annotated_types import Ge, Le, MinLen
 
-from privsvm.digests import canonical_json
+from privsvm.digests import sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
 from privsvm.privacy.gate import Stored
@@ -693,7 +692,7 @@ def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Add to the content of a record its digest, in place of one that it may have."""
     rest = {key: value for key, value in content.items() if key != _SEAL}
-    return {**rest, _SEAL: hashlib.sha256(canonical_json(rest).encode()).hexdigest()}
+    return {**rest, _SEAL: sha256_of_json(rest)}
 
 
 def _unsealed(text: bytes, source: str) -> str | bytes:

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from privsvm.families.condensed.condensation import condense_rows
 from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows
-from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
+from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from privsvm.numerics.rows.rows import squared_distances, squared_norms
 from privsvm.solvers.condensing.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
@@ -229,9 +229,7 @@ def search(side: Side, n_classes: int, grid: Grid, rng: np.random.Generator) -> 
     class_counts = [np.unique(side.codes[folds != number]).size for number in np.unique(folds)]
     if len(class_counts) < 2 or min(class_counts) < 2:
         return _Chosen(min(grid[0]), min(grid[1]), float(np.bincount(side.codes).max() / side.codes.size))
-    result = search_c_and_gamma(
-        side.rows, side.codes, n_classes, Cs=grid[0], gammas=grid[1], folds=folds, tol=_TOL, cache_size=_CACHE_SIZE
-    )
+    result = search_c_and_gamma(side.rows, side.codes, n_classes, SearchGrid(*grid, _TOL, _CACHE_SIZE), folds=folds)
     return _Chosen(result.C, result.gamma, float(result.accuracy.max()))
 
 
@@ -266,9 +264,8 @@ def search_held_out(
             right += (codes[test] == side.codes[0]).sum()
             continue
         right += count_right(
-            side.rows, side.codes, X[test], codes[test], n_classes,
-            Cs=Cs.tolist(), gammas=gammas.tolist(), tol=_TOL, cache_size=_CACHE_SIZE,
-        )  # fmt: skip
+            side.rows, side.codes, X[test], codes[test], n_classes, SearchGrid(Cs, gammas, _TOL, _CACHE_SIZE)
+        )
     best_C, best_gamma = np.unravel_index(np.argmax(right), right.shape)
     return _Chosen(float(Cs[best_C]), float(gammas[best_gamma]), float(right.max() / codes.size))
 

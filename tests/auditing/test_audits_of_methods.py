@@ -9,7 +9,7 @@ from privsvm.auditing import cells as audit_cells
 from privsvm.auditing import methods as auditing
 from privsvm.auditing.cells import SURE, Plan, audit_cell, best_pair
 from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
-from privsvm.auditing.methods import audit_method, is_audited, relations_of, worst_parameters
+from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of, worst_parameters
 from privsvm.auditing.neighbours import canaries, crowded_pairs, made_up_pairs, pairs_around
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
@@ -90,7 +90,7 @@ def test_what_an_audit_shows_lies_below_the_risk(implementation, monkeypatch):
     method = estimator_class(implementation)
     for relation in relations_of(method):
         counted.clear()
-        (cell,) = audit_method(method, {}, epsilons=[2.0], delta=1e-5, draws=1000, key="k", relations=[relation])
+        (cell,) = audit_method(method, {}, Claims([2.0], 1e-5, [relation]), draws=1000, key="k")
         assert counted
         curve = trade_off(cell.guarantee.event, relation, delta=cell.guarantee.delta)
         for power, alarms in counted:
@@ -154,9 +154,7 @@ def test_a_first_look_alone_refutes_nothing(monkeypatch):
         return bounds
 
     monkeypatch.setattr(auditing, "audit_cell", unlucky)
-    cells = audit_method(
-        estimator_class("pmsvm_wp"), {}, epsilons=[1.0], delta=1e-5, draws=400, key="k", relations=["replace_one"]
-    )
+    cells = audit_method(estimator_class("pmsvm_wp"), {}, Claims([1.0], 1e-5, ["replace_one"]), draws=400, key="k")
     assert len(looks) == 2
     assert not np.array_equal(looks[0], looks[1])
     assert not cells[0].confirmed

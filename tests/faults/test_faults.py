@@ -20,8 +20,8 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import remove_leftovers, write_json, write_npz, write_text
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.ledger import Ledger
-from privsvm.release.recipes import Recipe
-from privsvm.release.releasing import release
+from privsvm.release.recipes import Recipe, Terms
+from privsvm.release.releasing import CardOptions, Permission, release
 from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets import download
@@ -71,8 +71,8 @@ def release_model(folder: Path) -> None:
     recipe = Recipe("private_svm", {"C": 0.02})
     if (folder / "model").exists():
         return
-    settings = {"ledger": ledger, "recipe": recipe, "today": "2026-01-01", "without_inspection": True}
-    release(source, SCHEMA, folder / "model", epsilon=1.0, **settings)
+    unseen, card = Permission(without_inspection=True), CardOptions(today="2026-01-01")
+    release(source, SCHEMA, folder / "model", Terms(1.0, recipe=recipe), ledger, unseen, card)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 
 from privsvm import SVMClassifier
-from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, count_right, search_c_and_gamma
+from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
 from privsvm.solvers.kernel.gram_rows import GramRows, gaussian_values, row_distances
@@ -49,7 +49,9 @@ def rows_right(make, X, codes, folds, Cs, gammas):
 @pytest.mark.parametrize(("name", "n_classes"), [("breast_cancer", 2), ("iris", 3), ("wine", 3)])
 def test_accuracies_are_those_of_scikit_learn(name, n_classes):
     X, codes, folds = bundled(name, 300)
-    search = search_c_and_gamma(X, codes, n_classes, folds=folds, Cs=PAPER_CS[::2], gammas=PAPER_GAMMAS[::2], tol=1e-5)
+    search = search_c_and_gamma(
+        X, codes, n_classes, SearchGrid(PAPER_CS[::2], PAPER_GAMMAS[::2], tol=1e-5), folds=folds
+    )
     theirs = rows_right(
         lambda C, gamma: SVC(C=C, gamma=gamma, tol=1e-5), X, codes, folds, PAPER_CS[::2], PAPER_GAMMAS[::2]
     )
@@ -66,7 +68,7 @@ def test_accuracies_are_those_of_fits_from_the_start(sparse, cache_size):
     X, codes, folds = noisy(240, 4, 1, n_classes=4)
     rows = scipy.sparse.csr_array(X) if sparse else X
     grid = {"Cs": SMALL_CS, "gammas": SMALL_GAMMAS}
-    search = search_c_and_gamma(rows, codes, 4, folds=folds, cache_size=cache_size, tol=1e-5, **grid)
+    search = search_c_and_gamma(rows, codes, 4, SearchGrid(**grid, cache_size=cache_size, tol=1e-5), folds=folds)
     ours = rows_right(lambda C, gamma: SVMClassifier(C=C, gamma=gamma, tol=1e-5), X, codes, folds, *grid.values())
     assert np.abs(search.accuracy * codes.size - ours).max() <= 1
 
@@ -74,7 +76,8 @@ def test_accuracies_are_those_of_fits_from_the_start(sparse, cache_size):
 def test_the_result_does_not_depend_on_threads():
     X, codes, folds = noisy(400, 3, 2, n_classes=3)
     one, two, all_cores = (
-        search_c_and_gamma(X, codes, 3, folds=folds, Cs=SMALL_CS, gammas=SMALL_GAMMAS, n_jobs=k) for k in (None, 2, -1)
+        search_c_and_gamma(X, codes, 3, SearchGrid(SMALL_CS, SMALL_GAMMAS), folds=folds, n_jobs=k)
+        for k in (None, 2, -1)
     )
     for other in (two, all_cores):
         assert np.array_equal(one.accuracy, other.accuracy)
@@ -93,7 +96,7 @@ def test_a_class_may_be_absent_from_training_rows():
     # All rows of class 4 are in one fold, so that its models are trained without this class.
     folds[codes == 4] = 1
     folds[0] = 1
-    search = search_c_and_gamma(X, codes, 5, folds=folds, Cs=SMALL_CS, gammas=SMALL_GAMMAS, tol=1e-5)
+    search = search_c_and_gamma(X, codes, 5, SearchGrid(SMALL_CS, SMALL_GAMMAS, tol=1e-5), folds=folds)
     ours = rows_right(
         lambda C, gamma: SVMClassifier(C=C, gamma=gamma, tol=1e-5, classes=range(5)),
         X,
@@ -112,20 +115,20 @@ def test_a_class_may_be_absent_from_training_rows():
 def test_ties_go_to_the_smallest_in_any_order_of_the_grid():
     X, codes, folds = bundled("iris")
     Cs, gammas = np.array(SMALL_CS), np.array(SMALL_GAMMAS)
-    sorted_ = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
-    mixed = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs[[2, 0, 1]], gammas=gammas[[1, 2, 0]])
+    sorted_ = search_c_and_gamma(X, codes, 3, SearchGrid(Cs, gammas), folds=folds)
+    mixed = search_c_and_gamma(X, codes, 3, folds=folds, grid=SearchGrid(Cs[[2, 0, 1]], gammas[[1, 2, 0]]))
     assert np.array_equal(mixed.accuracy, sorted_.accuracy[[2, 0, 1]][:, [1, 2, 0]])
     assert (mixed.C, mixed.gamma) == (sorted_.C, sorted_.gamma)
     # Two distant clusters: all grid points are equally accurate.
     far = np.array([[-9.0], [9.0]] * 10)
-    equal = search_c_and_gamma(far, np.arange(20) % 2, 2, folds=np.arange(20) // 4, Cs=[4.0, 1.0], gammas=[2.0, 0.5])
+    equal = search_c_and_gamma(far, np.arange(20) % 2, 2, SearchGrid([4.0, 1.0], [2.0, 0.5]), folds=np.arange(20) // 4)
     assert (equal.accuracy == 1).all()
     assert (equal.C, equal.gamma) == (1.0, 0.5)
 
 
 def test_no_variable_at_its_bound_ends_the_path():
     far = np.array([[-9.0], [9.0]] * 10)
-    alone = search_c_and_gamma(far, np.arange(20) % 2, 2, folds=np.arange(20) // 4, Cs=[10.0, 20.0], gammas=[8.0])
+    alone = search_c_and_gamma(far, np.arange(20) % 2, 2, SearchGrid([10.0, 20.0], [8.0]), folds=np.arange(20) // 4)
     assert (alone.n_solves, alone.n_skipped) == (5, 5)
 
 
@@ -146,8 +149,9 @@ def test_no_variable_at_its_bound_ends_the_path():
 )
 def test_bad_arguments_are_named(change, message):
     arguments = {"X": np.arange(20.0)[:, None], "codes": np.arange(20) % 2, "folds": np.arange(20) % 5, **change}
+    grid = SearchGrid(**{name: arguments.pop(name) for name in ("Cs", "gammas", "tol") if name in arguments})
     with pytest.raises(ValueError, match=message):
-        search_c_and_gamma(arguments.pop("X"), arguments.pop("codes"), 2, **arguments)
+        search_c_and_gamma(arguments.pop("X"), arguments.pop("codes"), 2, grid, **arguments)
 
 
 def feasible(rng, y, upper):
@@ -265,7 +269,7 @@ def test_counts_of_folds_add_up_to_the_search():
     """Counts of correct rows of each fold add up to the accuracies of the search."""
     X, codes, folds = noisy(150, 3, 4, n_classes=3)
     Cs, gammas = (128.0, 0.03125, 2.0), (8.0, 0.5)
-    search = search_c_and_gamma(X, codes, 3, folds=folds, Cs=Cs, gammas=gammas)
+    search = search_c_and_gamma(X, codes, 3, SearchGrid(Cs, gammas), folds=folds)
     right = sum(
         count_right(
             X[folds != number],
@@ -273,11 +277,10 @@ def test_counts_of_folds_add_up_to_the_search():
             X[folds == number],
             codes[folds == number],
             3,
-            Cs=Cs,
-            gammas=gammas,
+            SearchGrid(Cs, gammas),
         )
         for number in range(3)
     )
     np.testing.assert_array_equal(right, np.rint(search.accuracy * codes.size))
     with pytest.raises(ValueError, match="0 values of C"):
-        count_right(X, codes, X, codes, 3, Cs=[])
+        count_right(X, codes, X, codes, 3, SearchGrid(Cs=[]))

@@ -77,7 +77,7 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "an inspection by one schema counts for all", _INSPECTIONS,
-        '"schema": _digest(schema.to_json()),', '"schema": _digest(schema.name),',
+        '"schema": sha256_of_json(schema.to_json()),', '"schema": sha256_of_json(schema.name),',
         _MISTAKES + "test_a_table_is_inspected_before_it_is_released", says="assert 0 == 3",
     ),
     _bug(
@@ -87,8 +87,9 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "a release reads its rows before it asks for the inspection", "release/releasing.py",
-        "        if not without_inspection and not is_inspected(data, schema, ledger):",
-        "        if not len(units_table(data, schema)[0]) or not without_inspection and not is_inspected(data, schema, ledger):",
+        "        if not permission.without_inspection and not is_inspected(data, schema, ledger):",
+        "        if not len(units_table(data, schema)[0]) or (\n"
+        "            not permission.without_inspection and not is_inspected(data, schema, ledger)\n        ):",
         _MISTAKES + "test_a_table_is_inspected_before_it_is_released", says="a row was read",
     ),
 )  # fmt: skip

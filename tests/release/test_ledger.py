@@ -1,5 +1,6 @@
 """The ledger: nothing is lost or counted twice, whatever happens; edits and cuts show; totals compose."""
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -20,8 +21,8 @@ from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
 from privsvm.privacy.gate import compose
 from privsvm.release.ledger import Ledger
-from privsvm.release.recipes import Recipe
-from privsvm.release.releasing import RefusedError, release
+from privsvm.release.recipes import Recipe, Terms
+from privsvm.release.releasing import CardOptions, Permission, RefusedError, release
 from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
@@ -45,10 +46,16 @@ def small(tmp_path_factory):
 
 def once(small, folder, name, epsilon=1.0, persons=False, **options):
     data, per_row, per_person = small
-    settings = {"ledger": Ledger(folder / "ledger.jsonl"), "recipe": RECIPE, "confirm": lambda total: True}
-    settings |= {"today": "2026-01-01", "without_inspection": True}
+    settings = {"recipe": RECIPE, "confirm": lambda total: True, "today": "2026-01-01", "without_inspection": True}
+    settings |= {"epsilon": epsilon} | options
+    ledger = settings.pop("ledger", None) or Ledger(folder / "ledger.jsonl")
     schema = per_person if persons else per_row
-    return release(data, schema, folder / name, epsilon=epsilon, **settings | options)
+    parts = []
+    for kind in (Terms, Permission, CardOptions):
+        names = {field.name for field in dataclasses.fields(kind)} & set(settings)
+        parts.append(kind(**{name: settings.pop(name) for name in names}))
+    assert not settings
+    return release(data, schema, folder / name, parts[0], ledger, *parts[1:])
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -391,7 +398,7 @@ def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkey
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for name in ("", ".", "..", "/", "link", "dangling", "m/"):
         with pytest.raises(PrivSVMError, match="exists already"):
-            release(data, schema, name, epsilon=1.0, ledger=ledger, recipe=RECIPE, confirm=lambda total: True)
+            release(data, schema, name, Terms(1.0, recipe=RECIPE), ledger, Permission(confirm=lambda total: True))
     assert len(ledger.entries()) == 2
 
 

@@ -23,7 +23,7 @@ from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.measuring import Measurement, held_back_rows, scale_of
-from privsvm.release.recipes import Recipe, train
+from privsvm.release.recipes import Recipe, Terms, train
 from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
@@ -57,11 +57,9 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
             kept = np.flatnonzero(trains != row) if removed else None
             source = Replayer(records[0][1], kept) if records else Recorder(bytes(32))
             patch.setattr("privsvm.base.estimators.system_source", lambda source=source: source)
-            budget = {"epsilon": 2.0, "delta": 1e-5, "neighbours": relation, "hold_back": 0.4}
+            terms = Terms(2.0, 1e-5, relation, recipe, 0.4)
             rows = np.clip(rows, -1, 1)
-            records.append(
-                (train(rows, labels, declared(rows=9), recipe=recipe, source=source, **budget), source.calls)
-            )
+            records.append((train(rows, labels, declared(rows=9), terms, source=source), source.calls))
     (one, calls), (other, again) = records
     assert [call.kind for call in calls] == ["steps", "laplace"]
     position = int(np.flatnonzero(np.flatnonzero(~held) == row)[0]) if not measures else 0
@@ -114,8 +112,8 @@ def test_a_public_number_of_rows_that_leaves_no_part_is_refused_and_a_private_on
 def test_a_row_pays_once_for_training_or_for_measuring(relation):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, size=(60, 2)), rng.integers(0, 3, size=60)
-    chosen = {"epsilon": 1.5, "delta": 1e-5, "neighbours": relation}
-    trained = train(X, y, declared(rows=60), hold_back=0.2, **chosen)
+    terms = Terms(1.5, 1e-5, relation)
+    trained = train(X, y, declared(rows=60), dataclasses.replace(terms, hold_back=0.2))
     guarantee = trained.estimator.guarantee_
     assert guarantee.status == "proved"
     assert 1.5 * 0.999 < guarantee.epsilon_proved <= 1.5
@@ -126,7 +124,7 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
     assert guarantee.verify().epsilon == pytest.approx(1.5, rel=0.02)
     assert trained.measured.scale == counts.noise_multiplier == scale_of(guarantee)
     assert trained.measured.number == (12 if relation == "replace_one" else None)
-    assert scale_of(train(X, y, declared(rows=60), **chosen).estimator.guarantee_) is None
+    assert scale_of(train(X, y, declared(rows=60), terms).estimator.guarantee_) is None
 
 
 def test_one_of_several_events_costs_what_the_dearest_does():

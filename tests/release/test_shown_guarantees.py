@@ -21,8 +21,8 @@ from privsvm.privacy.guarantee import Guarantee
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.card import card_page
 from privsvm.release.ledger import Ledger
-from privsvm.release.recipes import FIXED, PARAMETERS, Recipe
-from privsvm.release.releasing import release
+from privsvm.release.recipes import FIXED, PARAMETERS, Recipe, Terms
+from privsvm.release.releasing import Permission, release
 from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
@@ -49,10 +49,9 @@ def released(folder, **options):
         folder / "visits.csv",
         parse_schema(SCHEMA),
         folder / "out",
-        epsilon=2.0,
-        ledger=ledger,
-        without_inspection=True,
-        **options,
+        Terms(2.0, **options),
+        ledger,
+        Permission(without_inspection=True),
     )
 
 

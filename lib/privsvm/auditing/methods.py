@@ -30,7 +30,7 @@ from privsvm.privacy.events import (
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.lower_bounds import CONFIDENCE, one_run_bound
 
-__all__ = ["MethodCell", "audit_method", "is_audited", "relations_of", "released_numbers", "worst_parameters"]
+__all__ = ["Claims", "MethodCell", "audit_method", "is_audited", "relations_of", "released_numbers", "worst_parameters"]
 
 # Public parameters at which one row pulls hardest, for those that an estimator has: weights stay near zero, where
 # losses are linear and gradients as long as their clip. Feature maps and selections are small, so that draws are cheap.
@@ -302,16 +302,27 @@ def _one_run(make: Callable[[], Any], epsilon: float, delta: float, bound: float
     return CellBound("one_run", bounds[0].epsilon, bounds[1].epsilon, bounds[0].estimate, ceiling)
 
 
+@dataclasses.dataclass(frozen=True)
+class Claims:
+    """What a method is audited for.
+
+    Attributes
+    ----------
+    epsilons : sequence of float
+        Stated epsilons.
+    delta : float
+        The delta that is asked for.
+    relations : sequence of {"replace_one", "add_remove"}, default=()
+        Those to audit; empty for all that the method offers.
+    """
+
+    epsilons: Sequence[float]
+    delta: float
+    relations: Sequence[Neighbours] = ()
+
+
 def audit_method(
-    estimator_class: Any,
-    parameters: Mapping[str, Any],
-    *,
-    epsilons: Sequence[float],
-    delta: float,
-    draws: int,
-    key: str,
-    seed: int = 0,
-    relations: Sequence[Neighbours] = (),
+    estimator_class: Any, parameters: Mapping[str, Any], claims: Claims, *, draws: int, key: str, seed: int = 0
 ) -> list[MethodCell]:
     """Audit the releases of one method.
 
@@ -321,29 +332,25 @@ def audit_method(
         With `declared` parameters and `release_path`.
     parameters : mapping
         As configured; see `worst_parameters`.
-    epsilons : sequence of float
-        Stated epsilons.
-    delta : float
-        The delta that is asked for.
+    claims : Claims
+        Budgets and relations.
     draws : int
         Releases of either dataset together, where many are drawn at a time; fewer where each is a training.
     key : str
         Part of the seeds of the noise.
     seed : int, default=0
         The rest of them.
-    relations : sequence of {"replace_one", "add_remove"}
-        Those to audit; empty for all that the method offers.
 
     Returns
     -------
     list of MethodCell
         One for each relation and epsilon.
     """
-    declared = estimator_class.declared
+    declared, epsilons = estimator_class.declared, claims.epsilons
     chosen = worst_parameters(estimator_class, parameters)
     cells = []
-    for relation in relations or relations_of(estimator_class):
-        common = {"classes": [0, 1], "delta": delta, "neighbours": relation}
+    for relation in claims.relations or relations_of(estimator_class):
+        common = {"classes": [0, 1], "delta": claims.delta, "neighbours": relation}
         shared = {name: value for name, value in common.items() if name in declared}
 
         def make(shared: Mapping[str, Any] = shared, **changed: Any) -> Any:

@@ -334,20 +334,15 @@ class ReleasedClassifier:
             A public schema by which tables become rows.
         """
         # Imported late: whoever trains does not wait for pydantic.
-        from privsvm.base.model_file import write_model
+        from privsvm.base.model_file import Description, write_model
 
         check_is_fitted(self)
         if not hasattr(self, "_recipe"):
             self._keep_recipe()
-        write_model(
-            path,
-            self._path,
-            classes=list(self.classes_),
-            n_features=self.n_features_in_,
-            guarantee=self.guarantee_,
-            recipe=self._recipe,
-            table=table,
+        described = Description(
+            classes=list(self.classes_), n_features=self.n_features_in_, recipe=self._recipe, table=table
         )
+        write_model(path, self._path, described, self.guarantee_)
 
     @available_if(_scores_are_linear)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:

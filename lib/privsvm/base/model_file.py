@@ -19,7 +19,7 @@ import numpy as np
 import pydantic
 
 from privsvm.base.released import ReleasedPath, path_class, path_from_arrays
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import canonical_json, sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.models import Model, check_model
@@ -33,6 +33,7 @@ __all__ = [
     "ARRAYS",
     "MODEL_VERSION",
     "RECORD",
+    "Description",
     "ModelFile",
     "Protection",
     "agree",
@@ -231,19 +232,37 @@ def plain_labels(classes: Sequence[Any]) -> list[Any]:
 def content_digest(content: Mapping[str, Any], *without: str) -> str:
     """SHA-256 of the canonical JSON of a mapping, some keys left out."""
     kept = {key: value for key, value in content.items() if key not in without}
-    return hashlib.sha256(canonical_json(kept).encode()).hexdigest()
+    return sha256_of_json(kept)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a model file says besides the arrays and what is proved.
+
+    Attributes
+    ----------
+    classes : sequence (c)
+        Labels in the order of their codes.
+    n_features : int
+        d.
+    recipe : mapping
+        ``method`` and ``parameters``.
+    table : mapping or None, default=None
+        A public schema, see `privsvm.tables.schema.Schema.to_json`.
+    """
+
+    classes: Sequence[Any]
+    n_features: int
+    recipe: Mapping[str, Any]
+    table: Mapping[str, Any] | None = None
 
 
 def write_model(
     folder: str | os.PathLike[str],
     path: ReleasedPath,
-    *,
-    classes: Sequence[Any],
-    n_features: int,
+    described: Description,
     guarantee: Guarantee,
-    recipe: Mapping[str, Any],
     protection: Protection | None = None,
-    table: Mapping[str, Any] | None = None,
 ) -> str:
     """Write one released model.
 
@@ -253,18 +272,12 @@ def write_model(
         Where the two files belong.
     path : ReleasedPath
         With one epsilon and one repeat.
-    classes : sequence (c)
-        Labels in the order of their codes.
-    n_features : int
-        d.
+    described : Description
+        What the file says besides.
     guarantee : Guarantee
         For rows.
-    recipe : mapping
-        ``method`` and ``parameters``.
     protection : Protection or None
         None: of rows.
-    table : mapping or None
-        A public schema, see `privsvm.tables.schema.Schema.to_json`.
 
     Returns
     -------
@@ -285,12 +298,12 @@ def write_model(
         "privsvm": version("privsvm"),
         "kind": path.kind,
         "arrays": sha256_of_file(folder / ARRAYS),
-        "classes": plain_labels(classes),
-        "n_features": int(n_features),
+        "classes": plain_labels(described.classes),
+        "n_features": int(described.n_features),
         "guarantee": json.loads(canonical_json(guarantee)),
         "protection": (protection or protection_of(guarantee, "row", 1)).model_dump(),
-        "recipe": dict(recipe),
-        "table": None if table is None else dict(table),
+        "recipe": dict(described.recipe),
+        "table": None if described.table is None else dict(described.table),
     }
     content["digest"] = content_digest(content)
     write_json(folder / RECORD, content)

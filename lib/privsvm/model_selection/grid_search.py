@@ -26,7 +26,7 @@ from privsvm.solvers.kernel.gram_rows import GramRows, row_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows, kernel_expansion
 from privsvm.solvers.kernel.kernels import Kernel
 
-__all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "count_right", "search_c_and_gamma"]
+__all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "SearchGrid", "count_right", "search_c_and_gamma"]
 
 # The grid of ci-svm-2018: 2^-5, 2^-3, ..., 2^13 and 2^-15, 2^-13, ..., 2^3.
 PAPER_CS = tuple(2.0**exponent for exponent in range(-5, 14, 2))
@@ -60,13 +60,47 @@ class GridSearch:
 
 
 @dataclasses.dataclass(frozen=True)
+class SearchGrid:
+    """The points of a search, and how each is solved.
+
+    Attributes
+    ----------
+    Cs, gammas : sequence of float
+        The grid, in any order; by default the one of ci-svm-2018, section 4.
+    tol : float, default=1e-3
+        Stopping tolerance of the solver.
+    cache_size : float, default=200
+        Megabytes for kernel values, for each thread. Pairs of classes with more training rows than have their
+        distances and kernel matrix in it (3162 for 200) compute kernel values as they need them.
+    """
+
+    Cs: Sequence[float] | np.ndarray = PAPER_CS
+    gammas: Sequence[float] | np.ndarray = PAPER_GAMMAS
+    tol: float = 1e-3
+    cache_size: float = 200
+
+    def checked(self) -> _Settings:
+        """Return the grid as arrays; raise ValueError where a number is out of range."""
+        if len(self.Cs) == 0 or len(self.gammas) == 0:
+            raise ValueError(
+                f"grid of {len(self.Cs)} values of C and {len(self.gammas)} of gamma: give at least one of each"
+            )
+        return _Settings(
+            np.sort([check_positive("Cs", C) for C in self.Cs]),
+            np.array([check_positive("gammas", gamma) for gamma in self.gammas]),
+            SolverOptions(
+                tol=check_positive("tol", self.tol), cache_size=check_positive("cache_size", self.cache_size)
+            ),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class _Settings:
-    """What all tasks of a search share; C in ascending order."""
+    """A checked grid, C in ascending order."""
 
     Cs: np.ndarray
     gammas: np.ndarray
-    tol: float
-    cache_size: float
+    options: SolverOptions
 
 
 class _Fold:
@@ -96,12 +130,9 @@ def search_c_and_gamma(
     X,
     codes: np.ndarray,
     n_classes: int,
+    grid: SearchGrid = SearchGrid(),
     *,
-    Cs: Sequence[float] = PAPER_CS,
-    gammas: Sequence[float] = PAPER_GAMMAS,
     folds: np.ndarray,
-    tol: float = 1e-3,
-    cache_size: float = 200,
     n_jobs: int | None = None,
 ) -> GridSearch:
     """Find C and gamma of the Gaussian C-SVM with the largest cross-validation accuracy.
@@ -116,15 +147,10 @@ def search_c_and_gamma(
         Class codes 0..c-1.
     n_classes : int
         c; a class may have no row.
-    Cs, gammas : sequence of float
-        The grid, in any order; by default the one of ci-svm-2018, section 4.
+    grid : SearchGrid
+        The points.
     folds : ndarray of int (n,)
         Number of the fold that each row is classified in; at least two distinct numbers.
-    tol : float, default=1e-3
-        Stopping tolerance of the solver.
-    cache_size : float, default=200
-        Megabytes for kernel values, for each thread. Pairs of classes with more training rows than have their
-        distances and kernel matrix in it (3162 for 200) compute kernel values as they need them.
     n_jobs : int or None, default=None
         Threads that share the folds and pairs of classes; None means 1, -1 all cores. The result does not depend on
         it.
@@ -139,7 +165,7 @@ def search_c_and_gamma(
         For a parameter out of range, arrays that do not fit each other, or a fold without which only one class is
         left.
     """
-    settings = _checked_settings(Cs, gammas, tol, cache_size)
+    settings = grid.checked()
     n_threads = count_threads(n_jobs)
     shape = (settings.gammas.size, settings.Cs.size)
     X, codes, folds = _checked(X, codes, n_classes, folds)
@@ -159,7 +185,8 @@ def search_c_and_gamma(
     n_solves, n_skipped, n_stopped = (int(count) for count in counts.sum(axis=0))
     if n_stopped:
         warnings.warn(
-            f"{n_stopped} of {n_solves} solves stopped before tol={tol:g} was reached; scale the features or raise tol",
+            f"{n_stopped} of {n_solves} solves stopped before tol={grid.tol:g} was reached; scale the features or "
+            "raise tol",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -169,7 +196,7 @@ def search_c_and_gamma(
     return GridSearch(
         C=float(settings.Cs[best_c]),
         gamma=float(settings.gammas[ascending[best_gamma]]),
-        accuracy=right[np.argsort(np.argsort(Cs, kind="stable"))] / codes.size,
+        accuracy=right[np.argsort(np.argsort(grid.Cs, kind="stable"))] / codes.size,
         n_solves=n_solves,
         n_skipped=n_skipped,
     )
@@ -181,11 +208,7 @@ def count_right(
     X_test,
     test_codes: np.ndarray,
     n_classes: int,
-    *,
-    Cs: Sequence[float] = PAPER_CS,
-    gammas: Sequence[float] = PAPER_GAMMAS,
-    tol: float = 1e-3,
-    cache_size: float = 200,
+    grid: SearchGrid = SearchGrid(),
 ) -> np.ndarray:
     """Count the test rows that Gaussian C-SVMs classify right, for every C and gamma.
 
@@ -197,7 +220,7 @@ def count_right(
         Rows to train on, and to classify; finite.
     train_codes, test_codes : ndarray of int (n,), (m,)
         Class codes 0..c-1; those of the training rows are of two classes or more.
-    n_classes, Cs, gammas, tol, cache_size
+    n_classes, grid
         See `search_c_and_gamma`.
 
     Returns
@@ -209,24 +232,12 @@ def count_right(
     ValueError
         For a parameter out of range, or training rows of one class.
     """
-    settings = _checked_settings(Cs, gammas, tol, cache_size)
+    settings = grid.checked()
     shape = (settings.gammas.size, settings.Cs.size)
     fold = _Fold(X_train, train_codes, X_test, test_codes, n_classes, shape[0] * shape[1])
     for index in range(len(fold.pairs)):
         _search_pair(fold, index, settings)
-    return fold.n_right().reshape(shape).T[np.argsort(np.argsort(Cs, kind="stable"))]
-
-
-def _checked_settings(Cs: Sequence[float], gammas: Sequence[float], tol: float, cache_size: float) -> _Settings:
-    """Return the settings of a search; raise ValueError where one is out of range."""
-    if len(Cs) == 0 or len(gammas) == 0:
-        raise ValueError(f"grid of {len(Cs)} values of C and {len(gammas)} of gamma: give at least one of each")
-    return _Settings(
-        np.sort([check_positive("Cs", C) for C in Cs]),
-        np.array([check_positive("gammas", gamma) for gamma in gammas]),
-        check_positive("tol", tol),
-        check_positive("cache_size", cache_size),
-    )
+    return fold.n_right().reshape(shape).T[np.argsort(np.argsort(grid.Cs, kind="stable"))]
 
 
 def _checked(X, codes, n_classes: int, folds) -> tuple:
@@ -256,7 +267,7 @@ def _search_pair(fold: _Fold, index: int, settings: _Settings) -> tuple[int, int
         fold.add_votes(index, np.full((n_points, n_test), pair.offset > 0))
         return 0, 0, 0
     X = fold.X_train[pair.rows]
-    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * settings.cache_size
+    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * settings.options.cache_size
     distances = row_distances(X) if in_memory else None
     wins = np.empty((settings.gammas.size, settings.Cs.size, n_test), dtype=bool)
     n_solves, n_stopped = 0, 0
@@ -283,10 +294,9 @@ def _path(rows: KernelRows, pair: ClassPair, settings: _Settings) -> tuple[np.nd
     early.
     """
     coef, offsets, n_stopped = [], [], 0
-    options = SolverOptions(tol=settings.tol, cache_size=settings.cache_size)
     start = None
     for C, following in zip(settings.Cs, np.append(settings.Cs[1:], np.inf), strict=True):
-        solution = solve_prepared(rows, pair.signs, np.full(pair.rows.size, C), options, start=start)
+        solution = solve_prepared(rows, pair.signs, np.full(pair.rows.size, C), settings.options, start=start)
         coef.append(pair.signs * solution.alpha)
         offsets.append(solution.rho)
         n_stopped += not solution.converged

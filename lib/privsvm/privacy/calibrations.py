@@ -9,13 +9,12 @@ used.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from privsvm.digests import canonical_json
+from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.files import write_json
 
 __all__ = ["cache_folder", "stored_calibration"]
@@ -72,7 +71,7 @@ def stored_calibration(
     if folder is None:
         return compute()
     request = json.loads(canonical_json(request))
-    name = hashlib.sha256(canonical_json(request).encode()).hexdigest()[:40]
+    name = sha256_of_json(request)[:40]
     path = folder / "accounting" / f"{name}.json"
     answer = _read(path, request, valid)
     if answer is not None:
@@ -88,7 +87,7 @@ def stored_calibration(
 
 
 def _checksum(body: Mapping[str, object]) -> str:
-    return hashlib.sha256(canonical_json(body).encode()).hexdigest()
+    return sha256_of_json(body)
 
 
 def _read(

@@ -7,12 +7,11 @@ rows: bound to what they hold, one of them would decide whether a release is ref
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
-from privsvm.digests import canonical_json
+from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import atomic_path
 from privsvm.release.ledger import Ledger, default_ledger
@@ -25,21 +24,17 @@ __all__ = ["is_inspected", "record_inspection"]
 _FOLDER, _VERSION = "inspections", 1
 
 
-def _digest(value: Any) -> str:
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
-
-
 def _record(table: str | os.PathLike[str], schema: Schema) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "table": os.path.realpath(table),
-        "columns": _digest(header_of(table, schema.delimiter)),
-        "schema": _digest(schema.to_json()),
+        "columns": sha256_of_json(header_of(table, schema.delimiter)),
+        "schema": sha256_of_json(schema.to_json()),
     }
 
 
 def _path(ledger: Path, record: dict[str, Any]) -> Path:
-    return ledger.parent / _FOLDER / f"{_digest(record)}.json"
+    return ledger.parent / _FOLDER / f"{sha256_of_json(record)}.json"
 
 
 def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> None:

@@ -24,6 +24,7 @@ from privsvm.release.intervals import NoisyCounts, share_interval
 __all__ = [
     "LARGEST_SHARE",
     "LEAST_SHARE",
+    "HeldBack",
     "Measurement",
     "count_answers",
     "held_back_rows",
@@ -181,7 +182,7 @@ def _estimate(counts: NoisyCounts, error: float) -> tuple[float, float, float]:
     return min(max(share, low), high), low, high
 
 
-def count_answers(path: ReleasedPath, X: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
+def count_answers(path: ReleasedPath, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Count right and wrong answers by true class.
 
     Parameters
@@ -190,15 +191,13 @@ def count_answers(path: ReleasedPath, X: np.ndarray, codes: np.ndarray, n_classe
         One model.
     X, codes : ndarray (n, d), (n,)
         Rows that did not train it.
-    n_classes : int
-        c.
 
     Returns
     -------
     ndarray of int64 (2, c)
         Right, then wrong. A row is in one of the 2 c numbers, whatever the other rows are.
     """
-    wrong = (codes_one_by_one(path, X) != codes).astype(np.int64)
+    wrong, n_classes = (codes_one_by_one(path, X) != codes).astype(np.int64), path.n_classes
     return np.bincount(wrong * n_classes + codes, minlength=2 * n_classes).reshape(2, n_classes)
 
 
@@ -210,32 +209,39 @@ def _noise(epsilon: float, neighbours: Neighbours) -> tuple[int, int]:
     return cells, math.ceil(scale * cells * ROUND_UP)
 
 
-def measure(
-    path: ReleasedPath,
-    X: np.ndarray,
-    codes: np.ndarray,
-    n_classes: int,
-    *,
-    hold_back: float,
-    epsilon: float,
-    neighbours: Neighbours,
-    rows_per_unit: int,
-    source: NoiseSource,
-) -> Measurement:
-    """Measure a model on rows that were held back.
+@dataclasses.dataclass(frozen=True)
+class HeldBack:
+    """What is public of a measurement.
 
-    Parameters
+    Attributes
     ----------
-    path, X, codes, n_classes
-        See `count_answers`.
-    hold_back : float
-        Share that they are of all.
+    share : float
+        Of the units, whose rows do not train.
     epsilon : float
         For one row.
     neighbours : {"replace_one", "add_remove"}
         The relation.
     rows_per_unit : int
         Rows that a unit has at most.
+    """
+
+    share: float
+    epsilon: float
+    neighbours: Neighbours
+    rows_per_unit: int
+
+
+def measure(
+    path: ReleasedPath, X: np.ndarray, codes: np.ndarray, held_back: HeldBack, source: NoiseSource
+) -> Measurement:
+    """Measure a model on rows that were held back.
+
+    Parameters
+    ----------
+    path, X, codes
+        See `count_answers`.
+    held_back : HeldBack
+        What the noise follows from.
     source : NoiseSource
         Of the noise.
 
@@ -243,13 +249,13 @@ def measure(
     -------
     Measurement
     """
-    cells, scale = _noise(epsilon, neighbours)
-    counts = count_answers(path, X, codes, n_classes) * cells
+    cells, scale = _noise(held_back.epsilon, held_back.neighbours)
+    counts = count_answers(path, X, codes) * cells
     noisy = source.add_discrete_laplace(counts, scale, Stated(float(cells), per_row=True, grid=1.0 / cells)) / cells
     return Measurement(
-        hold_back=hold_back,
-        rows_per_unit=rows_per_unit,
-        number=len(codes) if neighbours == "replace_one" else None,
+        hold_back=held_back.share,
+        rows_per_unit=held_back.rows_per_unit,
+        number=len(codes) if held_back.neighbours == "replace_one" else None,
         scale=scale / cells,
         right=tuple(noisy[0].tolist()),
         wrong=tuple(noisy[1].tolist()),

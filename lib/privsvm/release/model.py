@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.model_file import ModelFile, Protection, read_model, write_model
+from privsvm.base.model_file import Description, ModelFile, Protection, read_model, write_model
 from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Guarantee
@@ -158,16 +158,10 @@ class ReleasedModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model once more; see `save`."""
         record = self.record
-        write_model(
-            path,
-            self._path,
-            classes=record.classes,
-            n_features=record.n_features,
-            guarantee=self.guarantee_,
-            recipe=record.recipe,
-            protection=self.protection_,
-            table=record.table,
+        described = Description(
+            classes=record.classes, n_features=record.n_features, recipe=record.recipe, table=record.table
         )
+        write_model(path, self._path, described, self.guarantee_, self.protection_)
 
 
 def load(path: str | os.PathLike[str]) -> ReleasedModel:

@@ -15,10 +15,10 @@ import numpy as np
 
 from privsvm.base.validation import memory_of_machine
 from privsvm.errors import PrivSVMError
-from privsvm.release.recipes import default_delta, train
+from privsvm.release.recipes import Terms, train
 from privsvm.tables.schema import parse_schema
 
-__all__ = ["Expected", "Measured", "expected_accuracy", "made_up_rows", "measured_on_real_sets"]
+__all__ = ["Expected", "Measured", "TableShape", "expected_accuracy", "made_up_rows", "measured_on_real_sets"]
 
 # How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
 DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
@@ -27,6 +27,16 @@ _TEST_ROWS = 4000
 _COPIES = 4
 # Factors between the rows, and between the features, of tables of about one shape.
 _NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class TableShape:
+    """Shape of a table, and the share of its last class."""
+
+    rows: int
+    features: int
+    n_classes: int
+    prevalence: float = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +148,7 @@ def _distance(auc: float) -> float:
 
 
 def expected_accuracy(
-    rows: int,
-    features: int,
-    n_classes: int,
-    prevalence: float,
+    shape: TableShape,
     epsilons: Sequence[float],
     *,
     rows_per_person: int | None = None,
@@ -152,10 +159,8 @@ def expected_accuracy(
 
     Parameters
     ----------
-    rows, features, n_classes : int
-        Shape of the table.
-    prevalence : float
-        Share of the last class.
+    shape : TableShape
+        Of the made-up tables.
     epsilons : sequence of float
         Budgets.
     rows_per_person : int or None
@@ -174,6 +179,7 @@ def expected_accuracy(
     PrivSVMError
         For a shape that no table has, or that this machine cannot hold.
     """
+    rows, features, n_classes, prevalence = dataclasses.astuple(shape)
     if not 0.0 < prevalence < 1.0:
         raise PrivSVMError(f"prevalence={prevalence!r}: is the share of a class; must lie between 0 and 1")
     needed, most = 8 * _COPIES * rows * features, memory_of_machine()
@@ -204,9 +210,7 @@ def expected_accuracy(
                 direction -= direction.mean(axis=0)
                 direction /= np.linalg.norm(direction[-1] - direction[0]) / _distance(auc)
                 X, y = made_up_rows(rng, rows, direction, prevalence, n_classes)
-                trained = train(
-                    X, y, schema, epsilon=epsilon, delta=default_delta(schema), random_state=seed + repeat
-                ).estimator
+                trained = train(X, y, schema, Terms(epsilon), random_state=seed + repeat).estimator
                 test, truth = made_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
                 scores = trained._path.scores(test, 0)[0]
                 codes = trained._path.codes(scores[None])[0]

@@ -19,10 +19,18 @@ from privsvm.privacy.events import Gaussian
 from privsvm.privacy.gate import LARGEST_EPSILON, restated
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.registry import estimator_class, implementations
-from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, Measurement, held_back_rows, measure, with_measurement
+from privsvm.release.measuring import (
+    LARGEST_SHARE,
+    LEAST_SHARE,
+    HeldBack,
+    Measurement,
+    held_back_rows,
+    measure,
+    with_measurement,
+)
 from privsvm.tables.schema import Schema
 
-__all__ = ["FIXED", "PARAMETERS", "Recipe", "Trained", "default_delta", "recommended", "train"]
+__all__ = ["FIXED", "PARAMETERS", "Recipe", "Terms", "Trained", "default_delta", "recommended", "train"]
 
 LARGEST_DELTA = 1e-4
 
@@ -91,6 +99,32 @@ def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
 
 
 @dataclasses.dataclass(frozen=True)
+class Terms:
+    """What a release may cost, and how it is trained.
+
+    Attributes
+    ----------
+    epsilon : float
+        For the unit: one person, where the schema names a column for persons, else one row.
+    delta : float or None, default=None
+        For the unit; None is `default_delta`.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        For rows. Persons are added and removed, with all their rows.
+    recipe : Recipe or None, default=None
+        None is `recommended`.
+    hold_back : float or None, default=None
+        Share of the units that do not train: the model is measured on them instead, with noise, at no further epsilon;
+        at most a half.
+    """
+
+    epsilon: float
+    delta: float | None = None
+    neighbours: Neighbours = "replace_one"
+    recipe: Recipe | None = None
+    hold_back: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Trained:
     """A fitted estimator, what is proved of it, and of its measurement where there is one."""
 
@@ -120,14 +154,10 @@ def train(
     X: np.ndarray,
     codes: np.ndarray,
     schema: Schema,
+    terms: Terms,
     *,
-    epsilon: float,
-    delta: float,
-    neighbours: Neighbours = "replace_one",
-    recipe: Recipe | None = None,
-    random_state: int | None = None,
-    hold_back: float | None = None,
     units: np.ndarray | None = None,
+    random_state: int | None = None,
     source: NoiseSource | None = None,
 ) -> Trained:
     """Train one model with noise from the operating system, and measure it where that is asked for.
@@ -138,18 +168,12 @@ def train(
         As `privsvm.tables.tables.training_table` returns them.
     schema : Schema
         What is public.
-    epsilon, delta : float
-        For the unit: one person, where the schema names a column for persons, else one row.
-    neighbours : {"replace_one", "add_remove"}
-        For rows. Persons are added and removed, with all their rows.
-    recipe : Recipe or None
-        None is `recommended`.
-    random_state : int or None
-        For simulations alone. A release has none.
-    hold_back : float or None
-        Share of the units that do not train, and measure the model instead; at most a half.
+    terms : Terms
+        What it may cost, and how it is trained.
     units : ndarray of int64 (n,) or None
         Whose rows they are, see `privsvm.tables.tables.units_table`; None: each row is its own.
+    random_state : int or None
+        For simulations alone. A release has none.
     source : NoiseSource or None
         Of what is held back, and of the noise on what it measures; None is the operating system.
 
@@ -162,25 +186,25 @@ def train(
     PrivSVMError
         For a budget or a parameter that the method refuses, and where nothing is proved.
     """
-    recipe = recommended() if recipe is None else recipe
+    recipe = recommended() if terms.recipe is None else terms.recipe
+    epsilon, delta = terms.epsilon, default_delta(schema) if terms.delta is None else terms.delta
     method, parameters = _checked(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
     unit, rows = ("person", int(schema.rows_per_person or 1)) if schema.person else ("row", 1)
-    if unit == "person":
-        neighbours = "add_remove"
+    neighbours: Neighbours = "add_remove" if unit == "person" else terms.neighbours
     if not delta <= LARGEST_DELTA:
         raise PrivSVMError(f"delta={delta!r}: a release takes at most {LARGEST_DELTA:g}, far below 1 over the rows")
     asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
     if asks and neighbours == "add_remove" and schema.rows is None:
         raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
-    held, n_rows = None, schema.rows
-    if hold_back is not None:
-        if not LEAST_SHARE <= hold_back <= LARGEST_SHARE:
-            raise PrivSVMError(f"hold_back={hold_back!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
-        n_rows = None if n_rows is None else max(n_rows - round(hold_back * n_rows), 1)
-        source = system_source() if source is None else source
+    held, n_rows, share = None, schema.rows, terms.hold_back
+    source = system_source() if source is None and share is not None else source
+    if share is not None and source is not None:
+        if not LEAST_SHARE <= share <= LARGEST_SHARE:
+            raise PrivSVMError(f"hold_back={share!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
+        n_rows = None if n_rows is None else max(n_rows - round(share * n_rows), 1)
         units = np.arange(len(X)) if units is None else units
-        away = held_back_rows(units, hold_back, neighbours, source.part("held back"))
+        away = held_back_rows(units, share, neighbours, source.part("held back"))
         held, X, codes = (X[away], codes[away]), X[~away], codes[~away]
     if neighbours == "add_remove":
         # One public row more: what is refused must not depend on whether there is any.
@@ -233,16 +257,8 @@ def train(
     else:
         raise PrivSVMError(f"epsilon={epsilon!r}: {recipe.implementation} cannot keep it for {rows} rows a person")
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
-    if held is None or hold_back is None or source is None:
+    if held is None or share is None or source is None:
         return Trained(estimator, protection, method_settings)
-    measured = measure(
-        estimator._path,
-        *held,
-        len(schema.classes),
-        hold_back=hold_back,
-        epsilon=epsilon / rows,
-        neighbours=neighbours,
-        rows_per_unit=rows,
-        source=source.part("counts"),
-    )
+    held_back = HeldBack(share, epsilon / rows, neighbours, rows)
+    measured = measure(estimator._path, *held, held_back, source.part("counts"))
     return Trained(estimator, protection, method_settings, measured)

@@ -14,6 +14,7 @@ from typing import Any
 from privsvm.base.model_file import (
     ARRAYS,
     RECORD,
+    Description,
     content_digest,
     read_model,
     write_model,
@@ -21,17 +22,16 @@ from privsvm.base.model_file import (
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.privacy.guarantee import Neighbours
 from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_page
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement
-from privsvm.release.recipes import Recipe, default_delta, train
+from privsvm.release.recipes import Terms, train
 from privsvm.release.signing import signature_of
 from privsvm.tables.schema import Schema
 from privsvm.tables.tables import units_table
 
-__all__ = ["RefusedError", "Released", "release"]
+__all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
 
 _DRAFT = "card.draft.json"
 
@@ -92,23 +92,53 @@ def _reserved(out: Path) -> Iterator[Path]:
         raise PrivSVMError(f"{out}: another release is writing to this folder; wait for it") from None
 
 
+@dataclasses.dataclass(frozen=True)
+class Permission:
+    """What the user allows.
+
+    Attributes
+    ----------
+    budget : float or None, default=None
+        Epsilon that all releases of the data set may cost together.
+    confirm : callable
+        Is asked before a second release of a data set, with what the first ones cost.
+    without_inspection : bool, default=False
+        Whether a table may be released that nobody has inspected with this declaration: see
+        `privsvm.release.inspections`.
+    """
+
+    budget: float | None = None
+    confirm: Callable[[Total], bool] = lambda total: False
+    without_inspection: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class CardOptions:
+    """What the card says that does not follow from the model.
+
+    Attributes
+    ----------
+    key : path-like or None, default=None
+        Private key that signs the card.
+    accuracy : str or None, default=None
+        What is stated of it, from elsewhere than these rows.
+    today : str or None, default=None
+        Day of the release; None asks the clock.
+    """
+
+    key: str | os.PathLike[str] | None = None
+    accuracy: str | None = None
+    today: str | None = None
+
+
 def release(
     data: str | os.PathLike[str],
     schema: Schema,
     out: str | os.PathLike[str],
-    *,
-    epsilon: float,
+    terms: Terms,
     ledger: Ledger,
-    delta: float | None = None,
-    neighbours: Neighbours = "replace_one",
-    budget: float | None = None,
-    confirm: Callable[[Total], bool] = lambda total: False,
-    recipe: Recipe | None = None,
-    key: str | os.PathLike[str] | None = None,
-    accuracy: str | None = None,
-    hold_back: float | None = None,
-    without_inspection: bool = False,
-    today: str | None = None,
+    permission: Permission = Permission(),
+    card: CardOptions = CardOptions(),
 ) -> Released:
     """Train one private model on a table, and write it with its card.
 
@@ -120,29 +150,14 @@ def release(
         Its declaration.
     out : path-like
         The folder to make; it must not exist.
-    epsilon, delta : float
-        For one unit; delta None is `privsvm.release.recipes.default_delta`.
+    terms : Terms
+        What it may cost, and how it is trained.
     ledger : Ledger
         Where the release is entered.
-    neighbours : {"replace_one", "add_remove"}
-        For rows.
-    budget : float or None
-        Epsilon that all releases of the data set may cost together.
-    confirm : callable
-        Is asked before a second release of a data set, with what the first ones cost.
-    recipe : Recipe or None
-        None is `privsvm.release.recipes.recommended`.
-    key : path-like or None
-        Private key that signs the card.
-    accuracy : str or None
-        What is stated of it on the card, from elsewhere than these rows.
-    hold_back : float or None
-        Share of the units that do not train: the model is measured on them instead, with noise, at no further epsilon.
-    without_inspection : bool, default=False
-        Whether a table may be released that nobody has inspected with this declaration: see
-        `privsvm.release.inspections`.
-    today : str or None
-        Day of the release; None asks the clock.
+    permission : Permission
+        What the user allows.
+    card : CardOptions
+        What the card says besides.
 
     Returns
     -------
@@ -155,15 +170,16 @@ def release(
     RefusedError
         If the budget does not allow it, or the user does not, or nobody has inspected the table.
     """
+    epsilon, budget, key = terms.epsilon, permission.budget, card.key
     # Without `..`, which would name another folder once this one is made.
     out = Path(os.path.normpath(out))
     _check_free(out)
     if key is not None:
         # Before anything is spent.
         signature_of("", key)
-    if accuracy is not None and hold_back is not None:
+    if card.accuracy is not None and terms.hold_back is not None:
         raise PrivSVMError("accuracy: it is stated, and hold_back would measure it; give one of them")
-    date = datetime.datetime.now(datetime.UTC).date().isoformat() if today is None else today
+    date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
     with _reserved(out) as draft_folder:
         resumed = _resume(draft_folder, out, ledger, key)
         if resumed is not None:
@@ -174,7 +190,7 @@ def release(
                     f"{resumed.epsilon:.4g}; nothing was spent now. Give another folder for one more release"
                 )
             return Released(resumed, spent, resumed=True)
-        if not without_inspection and not is_inspected(data, schema, ledger):
+        if not permission.without_inspection and not is_inspected(data, schema, ledger):
             raise RefusedError(
                 f"{data}: was not inspected with this schema, so columns that cannot be read would cost epsilon; "
                 "run `privsvm inspect` with the table and --schema, or say --without-inspection"
@@ -182,7 +198,7 @@ def release(
         before = ledger.total(schema.name)
         if before is not None:
             _check_budget(before, budget)
-            if not confirm(before):
+            if not permission.confirm(before):
                 raise RefusedError(
                     f"account {schema.name!r} holds {before.releases} release(s), epsilon {before.epsilon:.4g} per "
                     f"{before.unit} in all; run with --yes to spend more"
@@ -191,20 +207,18 @@ def release(
             raise RefusedError(f"epsilon {epsilon:g} is above the budget of {budget:g}; nothing was spent")
         ledger.check_writable()
         X, codes, units = units_table(data, schema)
-        delta = default_delta(schema) if delta is None else delta
-        settings: dict[str, Any] = {"delta": delta, "neighbours": neighbours, "recipe": recipe}
-        trained = train(X, codes, schema, epsilon=epsilon, hold_back=hold_back, units=units, **settings)
+        trained = train(X, codes, schema, terms, units=units)
         shutil.rmtree(draft_folder, ignore_errors=True)
         draft_folder.mkdir(mode=0o700)
         try:
-            entry_content = _write_part(draft_folder, trained, schema, date, accuracy)
+            entry_content = _write_part(draft_folder, trained, schema, date, card.accuracy)
             with ledger.locked():
                 planned = Entry(**entry_content, head="", number=0)
                 total = ledger.total(schema.name, [planned])
                 assert total is not None
                 _check_budget(total, budget)
                 now = ledger.total(schema.name)
-                if now is not None and now != before and not confirm(now):
+                if now is not None and now != before and not permission.confirm(now):
                     raise RefusedError(
                         f"account {schema.name!r}: another release was entered meanwhile; nothing was spent by this "
                         "one. Run again to see what both cost"
@@ -238,12 +252,14 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
     digest = write_model(
         draft_folder,
         estimator._path,
-        classes=schema.ordered_classes,
-        n_features=estimator.n_features_in_,
-        guarantee=estimator.guarantee_,
-        recipe=trained.recipe,
-        protection=trained.protection,
-        table=schema.to_json(),
+        Description(
+            classes=schema.ordered_classes,
+            n_features=estimator.n_features_in_,
+            recipe=trained.recipe,
+            table=schema.to_json(),
+        ),
+        estimator.guarantee_,
+        trained.protection,
     )
     record = read_model(draft_folder)[1]
     write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.measured))

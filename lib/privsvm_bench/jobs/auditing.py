@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.auditing.methods import MethodCell, audit_method, relations_of
+from privsvm.auditing.methods import Claims, MethodCell, audit_method, relations_of
 from privsvm.errors import PrivSVMError
 from privsvm.registry import estimator_class
 from privsvm_bench.jobs.job import AuditJob
@@ -95,12 +95,10 @@ def audit_entry(job: AuditJob) -> AuditRecord:
         cells = audit_method(
             estimator,
             job.parameters,
-            epsilons=job.epsilons,
-            delta=job.delta,
+            Claims(job.epsilons, job.delta, [job.neighbours] if job.neighbours in offered else offered),
             draws=job.draws,
             key=job.method,
             seed=job.seed,
-            relations=[job.neighbours] if job.neighbours in offered else offered,
         )
     except ValueError as error:
         raise PrivSVMError(f"methods.{job.method}: audit: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from privsvm.digests import canonical_json
+from privsvm.digests import sha256_of_json
 from privsvm.errors import PrivSVMError, without_absolute_paths
 from privsvm.files import read_json, write_json
 from privsvm.numerics.noise.streams import seeded_stream
@@ -91,7 +90,7 @@ class Context:
 
     def _place(self, key: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
         identity = {"code": self.code, "experiment": self.experiment, "key": dict(key)}
-        name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:24]
+        name = sha256_of_json(identity)[:24]
         return identity, self.folder / "parts" / self.experiment / f"{name}.json"
 
     def parts(self, parameters: Mapping[str, Any], count: str, name: str, compute: Callable[[int], Any]) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import importlib.metadata
 import itertools
 import math
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.digests import canonical_json
+from privsvm.digests import sha256_of_json
 from privsvm.files import read_json, write_json, write_text
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm_bench.reproduction.context import Context, MissingError
@@ -274,7 +273,7 @@ def run_draws(
         if not pieces:
             continue
         origin = origin_of_here(code[:16], int(draws.parameters["seed"]))
-        name = hashlib.sha256(canonical_json(origin).encode()).hexdigest()[:6]
+        name = sha256_of_json(origin)[:6]
         values = {cell: np.concatenate([np.asarray(piece[cell]) for piece in pieces]) for cell in pieces[0]}
         _keep_origin(Path(reports) / "origins.json", name, origin)
         for file, items in _summaries(draws, values, name, sum(spent)).items():

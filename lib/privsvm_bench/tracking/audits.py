@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from privsvm.digests import canonical_json
+from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.privacy.guarantee import STATUS_TEXT, Status
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import AuditRecord
@@ -64,7 +63,7 @@ def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
         experiment=experiment,
         dataset=AUDITS,
         method=record.method,
-        key=hashlib.sha256(canonical_json(identity).encode()).hexdigest(),
+        key=sha256_of_json(identity),
         dataset_digest="",
         name=curve,
         parameters=parameters,

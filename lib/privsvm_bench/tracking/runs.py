@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections import defaultdict
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privsvm.digests import canonical_json
+from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.privacy.guarantee import STATUS_TEXT
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
@@ -159,7 +158,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         experiment=result.experiment,
         dataset=result.dataset,
         method=result.method,
-        key=hashlib.sha256(canonical_json(identity).encode()).hexdigest(),
+        key=sha256_of_json(identity),
         dataset_digest=result.dataset_digest,
         name=_name(result),
         parameters=_parameters(result),

@@ -6,7 +6,6 @@ from ``.cache/jobs``, so that one changed parameter retrains one method.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import shutil
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import sha256_of_file, sha256_of_json
 from privsvm.files import atomic_path
 
 __all__ = ["FinishedJob"]
@@ -53,7 +52,7 @@ class FinishedJob:
             "outputs": [path.name for path in self.outputs],
             "packages": [importlib.metadata.version(name) for name in _PACKAGES],
         }
-        key = hashlib.sha256(canonical_json(made_from).encode()).hexdigest()
+        key = sha256_of_json(made_from)
         self.folder = _FOLDER / key if code else None
 
     def restore(self) -> bool:
