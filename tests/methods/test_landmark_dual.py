@@ -32,12 +32,12 @@ def weights_of(path, gamma):
     return np.linalg.solve(landmark_map(path.support_vectors, gamma), path.pair_coef[0, 0]).T
 
 
-@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 4), st.integers(1, 12), st.floats(-10, 2),
-       st.floats(-4, 1), st.sampled_from(["joint", "naive"]), st.booleans())  # fmt: skip
+@given(st.tuples(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 4), st.integers(1, 12),
+                 st.floats(-10, 2), st.floats(-4, 1), st.sampled_from(["joint", "naive"]),
+                 st.booleans()))  # fmt: skip
 @settings(max_examples=150, deadline=None)
-def test_weights_never_move_more_than_the_sensitivity(
-    seed, kind, n_classes, n, log_C, log_gamma, composition, normalize
-):
+def test_weights_never_move_more_than_the_sensitivity(case):
+    seed, kind, n_classes, n, log_C, log_gamma, composition, normalize = case
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
     y = rng.integers(0, n_classes, size=n)

@@ -49,13 +49,12 @@ def scaled(load):
     return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
-@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12), st.floats(-11.5, 2),
-       st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from(["linear", "rbf"]), st.sampled_from(MECHANISMS),
-       st.sampled_from(["joint", "naive"]))  # fmt: skip
+@given(st.tuples(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12),
+                 st.floats(-11.5, 2), st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from(["linear", "rbf"]),
+                 st.sampled_from(MECHANISMS), st.sampled_from(["joint", "naive"])))  # fmt: skip
 @settings(max_examples=250, deadline=None)
-def test_weights_never_move_more_than_the_sensitivity(
-    seed, kind, n_classes, n, log_C, norm, kernel, mechanism, composition
-):
+def test_weights_never_move_more_than_the_sensitivity(case):
+    seed, kind, n_classes, n, log_C, norm, kernel, mechanism, composition = case
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
     y = rng.integers(0, n_classes, size=n)

@@ -34,7 +34,7 @@ def packed(solution, problem):
     return solution.coef
 
 
-def written_out(X, y, C, smoothing, coef, intercept, kind, ridge):
+def written_out(X, y, problem, coef, intercept, kind):
     """The objective as the paper writes it, by loops over rows, classes and pairs of classes."""
     n_classes = len(coef)
     total = 0.0
@@ -43,13 +43,13 @@ def written_out(X, y, C, smoothing, coef, intercept, kind, ridge):
         for k in range(n_classes):
             if k != label:
                 violation = 1 - (scores[label] - scores[k])
-                total += C * (violation + np.sqrt(violation**2 + smoothing**2)) / 2
+                total += problem.C * (violation + np.sqrt(violation**2 + problem.smoothing**2)) / 2
     if kind == "weston_watkins":
         return total + 0.5 * sum(w @ w for w in coef)
     for k in range(n_classes):
         for m in range(k + 1, n_classes):
             total += 0.5 * (coef[k] - coef[m]) @ (coef[k] - coef[m])
-    return total + ridge * ((coef**2).sum() + (intercept**2).sum())
+    return total + problem.ridge * ((coef**2).sum() + (intercept**2).sum())
 
 
 def random_problem(seed, kind, n_classes, fit_intercept, sparse=False):
@@ -89,7 +89,7 @@ def test_objective_is_the_paper_s_and_its_derivatives_are_finite_differences(
     X, y, problem, rng = random_problem(seed, kind, n_classes, fit_intercept, sparse)
     V, direction = rng.normal(size=(2, n_classes, 3 + fit_intercept))
     coef, intercept = V[:, :3], V[:, 3] if fit_intercept else np.zeros(n_classes)
-    expected = written_out(X, y, problem.C, problem.smoothing, coef, intercept, kind, problem.ridge)
+    expected = written_out(X, y, problem, coef, intercept, kind)
     assert problem.objective(V) == pytest.approx(expected, rel=1e-10)
     # A step well inside the smoothing's width, seen from a row.
     step = 1e-4 * problem.smoothing / (1 + np.abs(X).max())

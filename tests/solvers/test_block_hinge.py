@@ -24,12 +24,8 @@ class Blocks(ArrayBlocks):
     in_memory = False
 
 
-def by_block(X, norm, block_rows=None, kind=Blocks):
-    return mapped(RowsByBlock.of(kind(X, block_rows)), grid_rows, norm)
-
-
-def solve(X, codes, C, smoothing, tol, linear, norm, block_rows=None, kind=Blocks):
-    rows = by_block(X, norm, block_rows, kind)
+def solve(source, codes, C, smoothing, tol, linear, norm):
+    rows = mapped(RowsByBlock.of(source), grid_rows, norm)
     return solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, linear, norm)
 
 
@@ -44,23 +40,26 @@ def exact_gradient(rows, signs, coef, linear, C, smoothing):
 
 
 @given(
-    n=st.integers(1, 60),
-    d=st.integers(1, 8),
-    classes=st.integers(2, 4),
-    C=st.sampled_from([1e-3, 0.1, 30.0]),
-    smoothing=st.sampled_from([0.01, 0.1, 1.0]),
-    noise=st.sampled_from([0.0, 1.0, 1e4]),
-    norm=st.sampled_from([0.3, 1.0, 5.0]),
-    share=st.sampled_from([1e-5, 1e-2]),
-    seed=st.integers(0, 10**6),
+    st.tuples(
+        st.integers(1, 60),
+        st.integers(1, 8),
+        st.integers(2, 4),
+        st.sampled_from([1e-3, 0.1, 30.0]),
+        st.sampled_from([0.01, 0.1, 1.0]),
+        st.sampled_from([0.0, 1.0, 1e4]),
+        st.sampled_from([0.3, 1.0, 5.0]),
+        st.sampled_from([1e-5, 1e-2]),
+        st.integers(0, 10**6),
+    )
 )
 @settings(max_examples=60)
-def test_every_gradient_is_certainly_small(n, d, classes, C, smoothing, noise, norm, share, seed):
+def test_every_gradient_is_certainly_small(case):
+    n, d, classes, C, smoothing, noise, norm, share, seed = case
     rng = np.random.default_rng(seed)
     X, codes = rng.normal(size=(n, d)) * rng.choice([1e-3, 0.3, 1.0]), rng.integers(0, classes, n)
     linear = noise * C * norm * rng.normal(size=(1 if classes == 2 else classes, d))
     tol = max(share * C * norm, 2.0**-40 * float(np.linalg.norm(linear)))
-    solutions = solve(X, codes, C, smoothing, tol, linear, norm, kind=ArrayBlocks)
+    solutions = solve(ArrayBlocks(X), codes, C, smoothing, tol, linear, norm)
     rows = grid_rows(X, norm)
     for k, solution in enumerate(solutions):
         signs = np.where(codes == (1 if classes == 2 else k), 1, -1)
@@ -80,11 +79,11 @@ def test_every_gradient_is_certainly_small(n, d, classes, C, smoothing, noise, n
 def test_the_bits_do_not_depend_on_the_blocks(n, block_rows, width, seed):
     rng = np.random.default_rng(seed)
     X, codes, linear = rng.normal(size=(n, 4)), rng.integers(0, 3, n), rng.normal(size=(3, 4))
-    given_ = X, codes, 0.05, 0.1, 1e-6, linear, 1.0
-    expected = solve(*given_, kind=ArrayBlocks)
+    given_ = codes, 0.05, 0.1, 1e-6, linear, 1.0
+    expected = solve(ArrayBlocks(X), *given_)
     with mock.patch("privsvm.numerics.rows.row_blocks._WORK_NUMBERS", width):
-        assert np.array_equal(solve(*given_, block_rows), expected)
-        assert np.array_equal(solve(*given_, block_rows, kind=ArrayBlocks), expected)
+        assert np.array_equal(solve(Blocks(X, block_rows), *given_), expected)
+        assert np.array_equal(solve(ArrayBlocks(X, block_rows), *given_), expected)
 
 
 def test_sums_are_those_of_fractions():

@@ -38,17 +38,20 @@ def check(solution, X, y, upper, tol, kernel):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    n=st.integers(2, 400),
-    d=st.integers(1, 90),
-    C=st.sampled_from([1e-6, 0.1, 1.0, 30.0]),
-    kernel=st.sampled_from(["linear", "rbf", "poly"]),
-    sparse=st.booleans(),
-    shrinking=st.booleans(),
-    tol=st.sampled_from([1e-2, 1e-3, 1e-6]),
-    cache_size=st.sampled_from([0.01, 200.0]),
-    seed=st.integers(0, 10_000),
+    st.tuples(
+        st.integers(2, 400),
+        st.integers(1, 90),
+        st.sampled_from([1e-6, 0.1, 1.0, 30.0]),
+        st.sampled_from(["linear", "rbf", "poly"]),
+        st.booleans(),
+        st.booleans(),
+        st.sampled_from([1e-2, 1e-3, 1e-6]),
+        st.sampled_from([0.01, 200.0]),
+        st.integers(0, 10_000),
+    )
 )
-def test_solutions_are_feasible_and_optimal(n, d, C, kernel, sparse, shrinking, tol, cache_size, seed):
+def test_solutions_are_feasible_and_optimal(case):
+    n, d, C, kernel, sparse, shrinking, tol, cache_size, seed = case
     X, y = noisy_problem(n, d, seed)
     # Rows of zeros, duplicates, and duplicates with the other label.
     X[: n // 10] = 0.0

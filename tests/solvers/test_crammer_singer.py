@@ -53,17 +53,20 @@ def test_distance_to_the_optimum_is_below_the_root_of_the_target(load, C, layout
 
 
 @given(
-    st.integers(0, 10**6),
-    st.integers(2, 7),
-    st.integers(1, 80),
-    st.integers(1, 9),
-    st.floats(-4, 5),
-    st.sampled_from(["normal", "whole", "repeated", "one direction", "binary", "many norms"]),
-    st.sampled_from(["random", "separable", "one class"]),
-    st.sampled_from([np.asarray, scipy.sparse.csr_array]),
+    st.tuples(
+        st.integers(0, 10**6),
+        st.integers(2, 7),
+        st.integers(1, 80),
+        st.integers(1, 9),
+        st.floats(-4, 5),
+        st.sampled_from(["normal", "whole", "repeated", "one direction", "binary", "many norms"]),
+        st.sampled_from(["random", "separable", "one class"]),
+        st.sampled_from([np.asarray, scipy.sparse.csr_array]),
+    )
 )
 @settings(max_examples=150, deadline=None)
-def test_distance_to_the_optimum_of_awkward_problems(seed, n_classes, n, d, log_C, rows, labels, layout):
+def test_distance_to_the_optimum_of_awkward_problems(case):
+    seed, n_classes, n, d, log_C, rows, labels, layout = case
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     if rows == "whole":

@@ -124,17 +124,20 @@ def reference_cells(X, codes, coef, intercept, steps, bound):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(
-    st.integers(0, 10**6),
-    st.sampled_from([1, 2, 8, 9, 30]),
-    st.sampled_from([1, 2, 7, 8, 9, 16, 40, 300]),
-    st.integers(1, 9),
-    st.sampled_from([1e-320, 1e-5, 1.0, 30.0, 1e155, 1e307]),
-    st.booleans(),
-    st.sampled_from([1e-3, 1.0, 40.0]),
+    st.tuples(
+        st.integers(0, 10**6),
+        st.sampled_from([1, 2, 8, 9, 30]),
+        st.sampled_from([1, 2, 7, 8, 9, 16, 40, 300]),
+        st.integers(1, 9),
+        st.sampled_from([1e-320, 1e-5, 1.0, 30.0, 1e155, 1e307]),
+        st.booleans(),
+        st.sampled_from([1e-3, 1.0, 40.0]),
+    )
 )
 @settings(max_examples=40, deadline=None)
-def test_sums_equal_slow_integers(loss, seed, n, d, c, size, fit_intercept, bound):
+def test_sums_equal_slow_integers(loss, case):
     """Number by number, for dense and CSR rows, whatever the tiles and the order of the compiled sums."""
+    seed, n, d, c, size, fit_intercept, bound = case
     c = c if loss == "one_vs_rest_hinge" else c + 1
     with np.errstate(under="ignore"):
         X, codes, coef, intercept = problem(seed, n, d, c, size)
@@ -194,21 +197,22 @@ def squared(cells):
 
 
 @given(
-    st.integers(0, 10**6),
-    st.sampled_from(KINDS),
-    st.integers(2, 5),
-    st.integers(2, 12),
-    st.sampled_from(LOSSES),
-    st.sampled_from([0.01, 1.0, 30.0]),
-    st.sampled_from(REGULARISERS),
-    st.sampled_from([0.0, 0.3, 50.0]),
-    st.sampled_from([1e-310, 0.1, 1.0, 1e4, 1e302]),
+    st.tuples(
+        st.integers(0, 10**6),
+        st.sampled_from(KINDS),
+        st.integers(2, 5),
+        st.integers(2, 12),
+        st.sampled_from(LOSSES),
+        st.sampled_from([0.01, 1.0, 30.0]),
+        st.sampled_from(REGULARISERS),
+        st.sampled_from([0.0, 0.3, 50.0]),
+        st.sampled_from([1e-310, 0.1, 1.0, 1e4, 1e302]),
+    )
 )
 @settings(max_examples=400, deadline=None)
-def test_no_neighbour_moves_a_sum_by_more_than_the_bound(
-    seed, kind, n_classes, n, loss, bound, regulariser, noise_scale, size
-):
+def test_no_neighbour_moves_a_sum_by_more_than_the_bound(case):
     """As an inequality of integers, for both relations: of the sums, and of sums rounded to the grid of the noise."""
+    seed, kind, n_classes, n, loss, bound, regulariser, noise_scale, size = case
     rng = np.random.default_rng(seed)
     with np.errstate(under="ignore"):
         X = rng.normal(size=(n, 3)) * size

@@ -117,19 +117,20 @@ def settings_of(loss_name, **changes):
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 @pytest.mark.parametrize("sparse", [False, True])
 @given(
-    st.integers(0, 10**6),
-    st.sampled_from([0, 1, 2, 7, 8, 9, 16, 30]),
-    st.sampled_from([1, 2, 7, 8, 9, 15, 16, 40, 300]),
-    st.integers(1, 9),
-    st.floats(-3, 2),
-    st.booleans(),
-    st.sampled_from([0.0, 0.03]),
-    st.sampled_from([0.0, 0.2]),
+    st.tuples(
+        st.integers(0, 10**6),
+        st.sampled_from([0, 1, 2, 7, 8, 9, 16, 30]),
+        st.sampled_from([1, 2, 7, 8, 9, 15, 16, 40, 300]),
+        st.integers(1, 9),
+        st.floats(-3, 2),
+        st.booleans(),
+        st.sampled_from([0.0, 0.03]),
+        st.sampled_from([0.0, 0.2]),
+    )
 )
 @settings(max_examples=25, deadline=None)
-def test_clipped_sum_equals_whole_gradients(
-    loss_name, regulariser, sparse, seed, n, d, c, log_bound, fit_intercept, margin_weight, ridge
-):
+def test_clipped_sum_equals_whole_gradients(loss_name, regulariser, sparse, case):
+    seed, n, d, c, log_bound, fit_intercept, margin_weight, ridge = case
     c = c if loss_name == "one_vs_rest_hinge" else c + 1
     X, codes, coef, intercept = problem(seed, n, d, c, density=0.3 if sparse else 1.0)
     steps = settings_of(
@@ -531,21 +532,22 @@ def test_members_of_a_team_draw_the_rows_that_one_draws(n_rows, sparse):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 @given(
-    st.integers(0, 10**6),
-    st.sampled_from(LOSSES),
-    st.sampled_from([8, 16, 17, 40, 300]),
-    st.integers(1, 17),
-    st.integers(2, 5),
-    st.booleans(),
-    st.sampled_from(["sgd", "adam"]),
-    st.sampled_from([0.0, 0.01]),
-    st.sampled_from([0.0, 0.02]),
-    st.sampled_from([1e-9, 0.1, 1.0]),
+    st.tuples(
+        st.integers(0, 10**6),
+        st.sampled_from(LOSSES),
+        st.sampled_from([8, 16, 17, 40, 300]),
+        st.integers(1, 17),
+        st.integers(2, 5),
+        st.booleans(),
+        st.sampled_from(["sgd", "adam"]),
+        st.sampled_from([0.0, 0.01]),
+        st.sampled_from([0.0, 0.02]),
+        st.sampled_from([1e-9, 0.1, 1.0]),
+    )
 )
 @settings(max_examples=15, deadline=None)
-def test_members_of_a_team_give_the_same_bits_as_one(
-    regulariser, sparse, seed, loss_name, d, c, n_threads, fit_intercept, optimizer, margin_weight, ridge, sample_rate
-):
+def test_members_of_a_team_give_the_same_bits_as_one(regulariser, sparse, case):
+    seed, loss_name, d, c, n_threads, fit_intercept, optimizer, margin_weight, ridge, sample_rate = case
     c = c if loss_name == "one_vs_rest_hinge" else c + 1
     X, codes, _, _ = problem(seed, 90, d, c, density=0.3 if sparse else 1.0)
     rows = scipy.sparse.csr_array(X) if sparse else X

@@ -42,11 +42,12 @@ def exact_gradient(w, X, y, C, h, b):
     return sum(value**2 for value in gradient)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 4), st.floats(-5, 3), st.floats(-3, 2),
-       st.floats(-3, 2), st.sampled_from([1e-2, 1e-6, 1e-9]), st.booleans())  # fmt: skip
+@given(st.tuples(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 4), st.floats(-5, 3), st.floats(-3, 2),
+                 st.floats(-3, 2), st.sampled_from([1e-2, 1e-6, 1e-9]), st.booleans()))  # fmt: skip
 @settings(max_examples=150, deadline=None)
-def test_the_certificate_holds_in_rational_numbers(seed, n, d, log_C, log_h, log_b, share, sparse):
+def test_the_certificate_holds_in_rational_numbers(case):
     """The gradient at the solution is within the tolerance, and so the optimum, for rows of every size on the grid."""
+    seed, n, d, log_C, log_h, log_b, share, sparse = case
     X, y, rng = problem(seed, n, d)
     X = grid_rows(X * 10.0 ** rng.choice([-320, -160, -7, 0, 30], size=(n, 1)), 1.0)
     C, h = 10.0**log_C, 10.0**log_h
@@ -58,10 +59,11 @@ def test_the_certificate_holds_in_rational_numbers(seed, n, d, log_C, log_h, log
         assert exact_gradient(solution.coef, X, y, C, h, b) <= Fraction(tol) ** 2
 
 
-@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3), st.floats(-5, 3), st.floats(-3, 2),
-       st.floats(-3, 2), st.sampled_from([1e-2, 1e-5]), st.booleans())  # fmt: skip
+@given(st.tuples(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3), st.floats(-5, 3), st.floats(-3, 2),
+                 st.floats(-3, 2), st.sampled_from([1e-2, 1e-5]), st.booleans()))  # fmt: skip
 @settings(max_examples=80, deadline=None)
-def test_whole_numbers_end_where_float64_gives_up(seed, n, d, log_C, log_h, log_b, share, random):
+def test_whole_numbers_end_where_float64_gives_up(case):
+    seed, n, d, log_C, log_h, log_b, share, random = case
     X, y, rng = problem(seed, n, d)
     X = grid_rows(X * 10.0 ** rng.choice([-320, -7, 0, 30], size=(n, 1)), 1.0)
     C, h = 10.0**log_C, 10.0**log_h
