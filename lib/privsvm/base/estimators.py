@@ -410,7 +410,17 @@ class ReleasedClassifier:
 
 
 class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
-    """A classifier without epsilon, which trains one model; a base."""
+    """A classifier without epsilon, which trains one model; a base.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        Status ``none``.
+    """
 
     classes: Sequence[Any] | None = LABELS
 
@@ -466,6 +476,15 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
     A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one. One that
     `accepts_no_rows` trains on an empty table under ``add_remove``: it is a neighbour of tables of one row, which must
     not be told from it by a refusal. Only methods of which nothing is proved refuse it.
+
+    Attributes
+    ----------
+    classes_ : ndarray (c,)
+        Labels.
+    n_features_in_ : int
+        Number of features d.
+    guarantee_ : Guarantee
+        What is proved.
     """
 
     linear_scores = True

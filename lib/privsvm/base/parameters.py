@@ -5,17 +5,18 @@ A class that inherits from `DeclaredEstimator` declares each parameter in its bo
     C: float = parameter(1.0, POSITIVE, "Weight of one row's loss.")
 
 It gets the keyword-only constructor that scikit-learn requires, the section Parameters of its docstring, and
-`check_declared`. Sections Attributes and Notes that its docstring lacks are those of its nearest base. Parameters are
-inherited. Those of many classes are declared here.
+`check_declared`. Its section Attributes goes on with those of its bases; Notes that it lacks are those of its nearest
+base. Parameters are inherited. Those of many classes are declared here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Literal, dataclass_transform
 
 import numpy as np
@@ -155,7 +156,7 @@ def _constructor(cls: type, declared: Mapping[str, Parameter]) -> Callable[..., 
 
 
 def _documentation(cls: type, declared: Mapping[str, Parameter]) -> str | None:
-    """Complete a class's docstring: the section Parameters, and what it leaves to its bases of Attributes and Notes."""
+    """Complete a class's docstring: its Parameters, the Attributes of its bases, and their Notes if it has none."""
     doc = vars(cls).get("__doc__")
     if doc is None or not declared:
         return doc
@@ -166,14 +167,29 @@ def _documentation(cls: type, declared: Mapping[str, Parameter]) -> str | None:
         lines.append(f"{name} : {item.constraint.words}, default={default}")
         lines += textwrap.wrap(item.doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
     sections["Parameters"] = "\n".join(lines)
+    attributes = [sections.get("Attributes", "")]
     for base in cls.__mro__[1:]:
         if issubclass(base, DeclaredEstimator):
             inherited = _sections(vars(base).get("__doc__") or "")[1]
-            sections |= {
-                name: inherited[name] for name in ("Attributes", "Notes") if name in inherited.keys() - sections
-            }
+            attributes.append(inherited.get("Attributes", ""))
+            if "Notes" in inherited:
+                sections.setdefault("Notes", inherited["Notes"])
+    if any(attributes):
+        sections["Attributes"] = _joined_entries(attributes)
     written = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _SECTIONS if name in sections]
     return "\n\n".join([summary, *written]) + "\n"
+
+
+def _joined_entries(texts: Iterable[str]) -> str:
+    """Join the entries of sections; of two entries for one name, keep the first."""
+    entries: list[str] = []
+    described: set[str] = set()
+    for entry in itertools.chain.from_iterable(re.split(r"\n(?=\S)", text) for text in texts if text):
+        names = set(entry.partition(" : ")[0].split(", "))
+        if not names & described:
+            entries.append(entry)
+            described |= names
+    return "\n".join(entries)
 
 
 def _sections(doc: str) -> tuple[str, dict[str, str]]:

@@ -132,8 +132,6 @@ class CISVMClassifier(CondensedClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (c,)
-        Labels.
     condensed_rows_ : ndarray or CSR matrix (M, d)
         Condensed rows, of which the support vectors are published.
     condensed_codes_ : ndarray of int (M,)
@@ -158,10 +156,6 @@ class CISVMClassifier(CondensedClassifier):
         Iterations of the solver, summed over the pairs.
     n_support_ : ndarray of int (c,)
         Support vectors of each class.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     References
     ----------

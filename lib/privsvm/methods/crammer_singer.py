@@ -38,18 +38,12 @@ class CrammerSingerClassifier(LinearReference):
         Weight vectors, two for two classes.
     intercept_ : ndarray (c,)
         Zeros.
-    classes_ : ndarray (c,)
-        Labels.
     objective_, dual_objective_ : float
         The optimum lies between them.
     gap_ : float
         Their difference; bounds the squared distance of `coef_` to the optimum.
     n_iter_ : int
         Passes over the rows.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     Examples
     --------

@@ -71,12 +71,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         Weight vectors; k is 1 for two classes.
     intercept_ : ndarray (k,)
         Offsets.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
 
     Notes
     -----

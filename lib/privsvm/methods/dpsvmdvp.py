@@ -100,12 +100,8 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         Noisy ``y_i a*_i`` for the ``p = c (c - 1) / 2`` class pairs; the exact ones are not kept.
     intercept_ : ndarray (p,)
         Offsets.
-    classes_ : ndarray (c,)
-        Labels.
     n_iter_ : int
         Iterations of the solver, summed over the pairs.
-    n_features_in_ : int
-        Number of features d.
     guarantee_ : Guarantee
         Status ``claimed``.
 

@@ -56,8 +56,6 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
         Other kernels: ``y_i a_i``.
     intercept_ : ndarray (p,)
         Offsets.
-    classes_ : ndarray (c,)
-        Labels.
     objective_ : float
         Dual objective ``1/2 a'Qa - e'a``, summed over the class pairs.
     n_iter_ : int
@@ -66,8 +64,6 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
         Distinct pairs of rows among them.
     n_support_ : int
         Rows with a nonzero dual variable in some class pair.
-    n_features_in_ : int
-        Number of features d.
     guarantee_ : Guarantee
         Status ``claimed``.
 

@@ -28,8 +28,6 @@ class FCMSVMClassifier(CondensedClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (c,)
-        Labels.
     condensed_rows_ : ndarray (M, d)
         Centres, of which the support vectors are published.
     condensed_codes_ : ndarray of int (M,)
@@ -54,10 +52,6 @@ class FCMSVMClassifier(CondensedClassifier):
         Iterations of the solver, summed over the pairs.
     n_support_ : ndarray of int (c,)
         Support vectors of each class.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     References
     ----------

@@ -25,10 +25,6 @@ class GRPUAClassifier(DescentClassifier):
         Weight vectors; k is 1 for two classes.
     intercept_ : ndarray (k,)
         Offsets.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
     guarantee_, privacy_ : Guarantee
         What is proved; two names of one record.
     noise_multiplier_ : float

@@ -26,18 +26,12 @@ class M3SVMClassifier(SmoothedReference):
         Weight vectors, two for two classes; they add up to zero.
     intercept_ : ndarray (c,)
         Offsets; zeros where none are trained.
-    classes_ : ndarray (c,)
-        Labels.
     objective_ : float
         Smoothed objective.
     gradient_norm_ : float
         Norm of its gradient.
     n_iter_ : int
         Newton steps.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     Notes
     -----

@@ -89,12 +89,6 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     ----------
     coef_ : ndarray (k, d)
         Noisy weight vectors; k is 1 for two classes.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
 
     Notes
     -----

@@ -30,8 +30,6 @@ class OneNormSVMClassifier(OneNormClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (c,)
-        Labels.
     coef_ : ndarray (p, d) or (p, m)
         Weights of the features, or of the rows `support_`; p is c, or 1 for two classes.
     support_ : ndarray of int (m,)
@@ -44,10 +42,6 @@ class OneNormSVMClassifier(OneNormClassifier):
         Objective, summed over the programs, and what it exceeds the optimum by at most.
     n_iter_ : int
         Simplex iterations.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     References
     ----------

@@ -79,12 +79,6 @@ class OvRJointGaussianClassifier(LinearRows):
     ----------
     coef_ : ndarray (k, d)
         Noisy weight vectors minus their mean; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
 
     Notes
     -----

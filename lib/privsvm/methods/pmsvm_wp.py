@@ -45,12 +45,6 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
         Noisy weight vectors; the exact ones are not kept.
     intercept_ : ndarray (c,)
         Zeros: the problem has no offsets.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
     noise_multiplier_ : float
         Standard deviation of the noise over the sensitivity.
 

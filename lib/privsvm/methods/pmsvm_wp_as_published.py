@@ -31,10 +31,6 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         Noisy weight vectors; the exact ones are not kept.
     intercept_ : ndarray (c,)
         Zeros: the problem has no offsets.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
     guarantee_ : Guarantee
         What is claimed, and why it does not hold.
     noise_multiplier_ : float

@@ -54,8 +54,6 @@ class PPSVMClassifier(PPSVMParameters):
 
     Attributes
     ----------
-    classes_ : ndarray (c,)
-        Labels.
     columns_ : list of ndarray of int
         Columns of each entity.
     entities_ : list of Entity
@@ -72,8 +70,6 @@ class PPSVMClassifier(PPSVMParameters):
         Objective, summed over the programs, and what it exceeds the optimum by at most.
     n_iter_ : int
         Simplex iterations.
-    n_features_in_ : int
-        Number of features d.
     guarantee_ : Guarantee
         Status ``none``, with the reason.
 

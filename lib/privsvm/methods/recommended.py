@@ -210,12 +210,6 @@ class PrivateLinearClassifier(PrivateClassifier):
         Noisy mean of unit rows.
     feature_mean_ : ndarray (D,)
         Noisy mean of random features; empty without them.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
 
     Notes
     -----

@@ -32,8 +32,6 @@ class ReducedSVMClassifier(OneNormClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (c,)
-        Labels.
     support_ : ndarray of int (mbar,)
         The training rows of the kernel.
     dual_coef_ : ndarray (p, mbar)
@@ -48,10 +46,6 @@ class ReducedSVMClassifier(OneNormClassifier):
         Objective, summed over the programs, and what it exceeds the optimum by at most.
     n_iter_ : int
         Simplex iterations.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
 
     References
     ----------

@@ -49,8 +49,6 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (c,)
-        Labels.
     class_weight_ : ndarray (c,)
         Factor of C of each class.
     support_ : ndarray of int (m,)
@@ -76,10 +74,6 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         0 if the solver reached `tol`, else 1.
     shape_fit_ : tuple of int
         Shape of the training rows.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        Status ``none``.
     """
 
     C: float = parameter(

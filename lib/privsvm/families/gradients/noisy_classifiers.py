@@ -177,10 +177,6 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
     centre_, spread_, bound_ : ndarray (d,), ndarray (d,), float
         For ``whiten``: scores are those of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows
         divided by their norm; with offsets, less `centre_`, and divided by their norm again.)
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
     guarantee_, privacy_ : Guarantee
         What is proved; two names of one record.
     noise_multiplier_ : float

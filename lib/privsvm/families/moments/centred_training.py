@@ -75,12 +75,6 @@ class CentredRowsClassifier(PrivateClassifier):
     centre_ : ndarray (d,)
         The noisy mean of unit rows. Scores are those of rows that are divided by their norm, less the centre, and
         divided by their norm again.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
 
     Notes
     -----

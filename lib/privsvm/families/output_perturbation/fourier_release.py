@@ -31,12 +31,6 @@ class FourierRows(HingeReleaseClassifier):
     ----------
     coef_ : ndarray (k, 2 D)
         Noisy weight vectors of the features; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
     """
 
     gamma: float | str = parameter(

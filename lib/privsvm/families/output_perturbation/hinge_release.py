@@ -193,12 +193,6 @@ class LinearRows(HingeReleaseClassifier):
     ----------
     coef_ : ndarray (k, d)
         Noisy weight vectors; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
     """
 
     reads_blocks = True

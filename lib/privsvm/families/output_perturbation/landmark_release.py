@@ -38,12 +38,6 @@ class LandmarkReleaseClassifier(GaussianNoise):
         The landmarks.
     dual_coef_ : ndarray (m, k)
         Noisy dual variables; k is 1 for two classes. The exact ones are not kept.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    guarantee_ : Guarantee
-        What is proved.
     """
 
     gamma: float | str = parameter(
