@@ -134,8 +134,6 @@ class CISVMClassifier(CondensedClassifier):
     ----------
     condensed_rows_ : ndarray or CSR matrix (M, d)
         Condensed rows, of which the support vectors are published.
-    condensed_codes_ : ndarray of int (M,)
-        Their labels, as places in `classes_`.
     group_of_ : ndarray of int (n,)
         The condensed row of each training row.
     weights_ : ndarray (d,)
@@ -146,16 +144,6 @@ class CISVMClassifier(CondensedClassifier):
         Share of the training rows whose label is that of their condensed row.
     support_ : ndarray of int (m,)
         Condensed rows with a nonzero dual variable.
-    dual_coef_ : ndarray (m, p)
-        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
-    intercept_ : ndarray (p,)
-        Offsets.
-    objective_ : float
-        Dual objective, summed over the pairs.
-    n_iter_ : int
-        Iterations of the solver, summed over the pairs.
-    n_support_ : ndarray of int (c,)
-        Support vectors of each class.
 
     References
     ----------

@@ -30,8 +30,6 @@ class FCMSVMClassifier(CondensedClassifier):
     ----------
     condensed_rows_ : ndarray (M, d)
         Centres, of which the support vectors are published.
-    condensed_codes_ : ndarray of int (M,)
-        Their labels, as places in `classes_`.
     group_of_ : ndarray of int (n,)
         The centre that each training row belongs to most.
     size_ratio_ : float
@@ -42,16 +40,6 @@ class FCMSVMClassifier(CondensedClassifier):
         Iterations of the clustering.
     support_ : ndarray of int (m,)
         Centres with a nonzero dual variable.
-    dual_coef_ : ndarray (m, p)
-        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
-    intercept_ : ndarray (p,)
-        Offsets.
-    objective_ : float
-        Dual objective, summed over the pairs.
-    n_iter_ : int
-        Iterations of the solver, summed over the pairs.
-    n_support_ : ndarray of int (c,)
-        Support vectors of each class.
 
     References
     ----------

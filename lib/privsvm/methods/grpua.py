@@ -25,14 +25,8 @@ class GRPUAClassifier(DescentClassifier):
         Weight vectors; k is 1 for two classes.
     intercept_ : ndarray (k,)
         Offsets.
-    guarantee_, privacy_ : Guarantee
-        What is proved; two names of one record.
     noise_multiplier_ : float
         Standard deviation of the noise over `max_grad_norm`; of one binary problem for ``naive``.
-    sample_rate_ : float
-        Probability with which a step draws a row.
-    n_steps_ : int
-        Number of steps.
 
     Examples
     --------

@@ -22,16 +22,8 @@ class M3SVMClassifier(SmoothedReference):
 
     Attributes
     ----------
-    coef_ : ndarray (c, d)
-        Weight vectors, two for two classes; they add up to zero.
-    intercept_ : ndarray (c,)
-        Offsets; zeros where none are trained.
-    objective_ : float
-        Smoothed objective.
     gradient_norm_ : float
         Norm of its gradient.
-    n_iter_ : int
-        Newton steps.
 
     Notes
     -----

@@ -34,14 +34,6 @@ class OneNormSVMClassifier(OneNormClassifier):
         Weights of the features, or of the rows `support_`; p is c, or 1 for two classes.
     support_ : ndarray of int (m,)
         "gaussian": training rows with a weight other than 0.
-    intercept_ : ndarray (p,)
-        Offsets.
-    C_, gamma_ : float
-        Given or chosen.
-    objective_, gap_ : float
-        Objective, summed over the programs, and what it exceeds the optimum by at most.
-    n_iter_ : int
-        Simplex iterations.
 
     References
     ----------

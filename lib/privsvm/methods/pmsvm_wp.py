@@ -39,15 +39,6 @@ __all__ = ["ESTIMATOR", "PMSVMWPClassifier"]
 class PMSVMWPClassifier(WeightPerturbationClassifier):
     """Private multi-class SVM: Gaussian noise on exact Crammer-Singer weights of clipped rows (PMSVM-WP).
 
-    Attributes
-    ----------
-    coef_ : ndarray (c, d)
-        Noisy weight vectors; the exact ones are not kept.
-    intercept_ : ndarray (c,)
-        Zeros: the problem has no offsets.
-    noise_multiplier_ : float
-        Standard deviation of the noise over the sensitivity.
-
     Notes
     -----
     Training time is not covered: it depends on the rows.

@@ -27,14 +27,8 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray (c, d)
-        Noisy weight vectors; the exact ones are not kept.
-    intercept_ : ndarray (c,)
-        Zeros: the problem has no offsets.
     guarantee_ : Guarantee
         What is claimed, and why it does not hold.
-    noise_multiplier_ : float
-        Standard deviation of the noise over the sensitivity.
 
     Examples
     --------

@@ -60,16 +60,8 @@ class PPSVMClassifier(PPSVMParameters):
         What each entity keeps to itself.
     coef_ : ndarray (p, mbar)
         Public weights u of the kernel's columns; p is c, or 1 for two classes.
-    intercept_ : ndarray (p,)
-        Offsets.
-    C_, gamma_ : float
-        Given or chosen.
     published_gamma_ : float
         Coefficient of the Gaussian kernel in the public blocks.
-    objective_, gap_ : float
-        Objective, summed over the programs, and what it exceeds the optimum by at most.
-    n_iter_ : int
-        Simplex iterations.
     guarantee_ : Guarantee
         Status ``none``, with the reason.
 

@@ -38,14 +38,6 @@ class ReducedSVMClassifier(OneNormClassifier):
         Their weights u; p is c, or 1 for two classes.
     coef_ : ndarray (p, d)
         "linear": weights of the features.
-    intercept_ : ndarray (p,)
-        Offsets.
-    C_, gamma_ : float
-        Given or chosen.
-    objective_, gap_ : float
-        Objective, summed over the programs, and what it exceeds the optimum by at most.
-    n_iter_ : int
-        Simplex iterations.
 
     References
     ----------

@@ -20,16 +20,8 @@ class WestonWatkinsClassifier(SmoothedReference):
 
     Attributes
     ----------
-    coef_ : ndarray (c, d)
-        Weight vectors, two for two classes; they add up to zero.
-    intercept_ : ndarray (c,)
-        Offsets; zeros where none are trained.
-    objective_ : float
-        Smoothed objective.
     gradient_norm_ : float
         Norm of its gradient; without offsets it bounds the distance to the optimum.
-    n_iter_ : int
-        Newton steps.
 
     Examples
     --------

@@ -25,7 +25,23 @@ __all__ = ["CondensedClassifier"]
 
 
 class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
-    """A support vector machine that is trained on condensed rows; a base."""
+    """A support vector machine that is trained on condensed rows; a base.
+
+    Attributes
+    ----------
+    condensed_codes_ : ndarray of int (M,)
+        Labels of the condensed rows, as places in `classes_`.
+    dual_coef_ : ndarray (m, p)
+        Coefficients of the support vectors for the ``p = c (c - 1) / 2`` class pairs.
+    intercept_ : ndarray (p,)
+        Offsets.
+    objective_ : float
+        Dual objective, summed over the pairs.
+    n_iter_ : int
+        Iterations of the solver, summed over the pairs.
+    n_support_ : ndarray of int (c,)
+        Support vectors of each class.
+    """
 
     class_weight: dict[Any, Any] | str | None = parameter(
         None,

@@ -51,7 +51,19 @@ class LinearReference(SingleModelClassifier):
 
 
 class SmoothedReference(LinearReference):
-    """A reference whose problem `privsvm.solvers.linear.all_in_one` solves; a base."""
+    """A reference whose problem `privsvm.solvers.linear.all_in_one` solves; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Weight vectors, two for two classes; they add up to zero.
+    intercept_ : ndarray (c,)
+        Offsets; zeros where none are trained.
+    objective_ : float
+        Smoothed objective.
+    n_iter_ : int
+        Newton steps.
+    """
 
     C: float = parameter(1.0, POSITIVE, "Weight of one row's loss (the PMSVM paper's C/n).")
     smoothing: float = parameter(

@@ -41,6 +41,15 @@ __all__ = [
 class NoisyGradientClassifier(PrivateClassifier):
     """Training by noisy clipped gradient steps; a base.
 
+    Attributes
+    ----------
+    guarantee_, privacy_ : Guarantee
+        What is proved; two names of one record.
+    sample_rate_ : float
+        Probability with which a step draws a row.
+    n_steps_ : int
+        Number of steps.
+
     Notes
     -----
     Sums, noise and sampling are exact. Training time is not covered: it depends on the rows.
@@ -177,14 +186,8 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
     centre_, spread_, bound_ : ndarray (d,), ndarray (d,), float
         For ``whiten``: scores are those of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows
         divided by their norm; with offsets, less `centre_`, and divided by their norm again.)
-    guarantee_, privacy_ : Guarantee
-        What is proved; two names of one record.
     noise_multiplier_ : float
         Standard deviation of the noise over `max_grad_norm`.
-    sample_rate_ : float
-        Probability with which a step draws a row.
-    n_steps_ : int
-        Number of steps.
     """
 
     scaling: str = parameter(

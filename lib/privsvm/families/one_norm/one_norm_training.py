@@ -319,7 +319,19 @@ def expansion_arrays(vectors: Any, model: OneNormModel, coef: np.ndarray) -> dic
 
 
 class OneNormClassifier(SingleModelClassifier):
-    """A classifier whose model is one linear program a class; a base."""
+    """A classifier whose model is one linear program a class; a base.
+
+    Attributes
+    ----------
+    intercept_ : ndarray (p,)
+        Offsets.
+    C_, gamma_ : float
+        Given or chosen.
+    objective_, gap_ : float
+        Objective, summed over the programs, and what it exceeds the optimum by at most.
+    n_iter_ : int
+        Simplex iterations.
+    """
 
     C: float | str = parameter(
         1.0,

@@ -48,7 +48,17 @@ def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: 
 
 
 class WeightPerturbationClassifier(PrivateClassifier):
-    """Gaussian noise on the weights of a Crammer-Singer SVM; a base."""
+    """Gaussian noise on the weights of a Crammer-Singer SVM; a base.
+
+    Attributes
+    ----------
+    coef_ : ndarray (c, d)
+        Noisy weight vectors; the exact ones are not kept.
+    intercept_ : ndarray (c,)
+        Zeros: the problem has no offsets.
+    noise_multiplier_ : float
+        Standard deviation of the noise over the sensitivity.
+    """
 
     delta: float = DELTA
     C: float = C_PUBLIC
