@@ -21,6 +21,7 @@ from privsvm_bench.datasets.catalogue import DatasetEntry, raw_files, resolve
 from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.prepared import rows_of_arrays
+from privsvm_bench.datasets.settings import Holdout
 
 __all__ = ["JUDGES", "SETS", "SPLITS", "Coded", "UtilitySet", "load"]
 
@@ -188,7 +189,7 @@ def load(name: str) -> UtilitySet:
     for file in raw_files(name, settings):
         if not (folder / file).exists():
             _fetch(name, file, folder / file, settings)
-    protocol = {"kind": "holdout", "repeats": SPLITS, "test_size": 0.2, "stratified": False}
+    protocol = Holdout(repeats=SPLITS, test_size=0.2)
     arrays, description = prepare(entry, folder, protocol, _SEED, "utility")
     X = rows_of_arrays("X", arrays)
     X = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=float)

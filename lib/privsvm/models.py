@@ -89,7 +89,8 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
         # A validator's text is the whole message.
         problem = first_error["ctx"]["error"]
         named = ".".join([*([where] if where else []), problem.key]) if isinstance(problem, KeyedError) else key
-        raise PrivSVMError(f"{named}: {problem}" if not isinstance(problem, PrivSVMError) else f"{where}.{problem}")
+        prefix = f"{where}." if where else ""
+        raise PrivSVMError(f"{prefix}{problem}" if isinstance(problem, PrivSVMError) else f"{named}: {problem}")
     raise PrivSVMError(f"{key}: {shown_value(first_error['input'])} is not valid; {_wish(first_error)}")
 
 

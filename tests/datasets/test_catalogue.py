@@ -16,7 +16,8 @@ from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets import catalogue
-from privsvm_bench.datasets.catalogue import load_catalogue, normalise_protocol, raw_files, resolve
+from privsvm_bench.datasets.catalogue import load_catalogue, raw_files, resolve
+from privsvm_bench.datasets.settings import KFold, parse_protocol
 
 CATALOGUE = load_catalogue()
 # Rebuilt from other files or packages, so that only a mirror has them.
@@ -226,7 +227,7 @@ def test_labels_are_written_one_way(raw, text):
 
 
 def test_protocol_defaults_and_errors():
-    assert normalise_protocol("k_fold") == {"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": False}
+    assert parse_protocol("k_fold") == KFold(folds=5, repeats=1, stratified=False)
     for wrong, word in [
         ({"kind": "holdout", "test_sise": 0.2}, "did you mean 'test_size'?"),
         ({"kind": "holdout", "test_size": 1.5}, "fraction"),
@@ -235,7 +236,7 @@ def test_protocol_defaults_and_errors():
         ({"kind": "k_fold", "stratified": "yes"}, "true or false"),
         ({"repeats": 3}, "kind"),
     ]:
-        assert word in one_line_error(normalise_protocol, wrong)
+        assert word in one_line_error(parse_protocol, wrong)
 
 
 def test_catalogue_agrees_with_the_manifest(mirror: Path):

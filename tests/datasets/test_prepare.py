@@ -18,12 +18,19 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json
 from privsvm_bench.datasets.catalogue import Bounds, DataFile, DataPart, DatasetEntry, resolve
 from privsvm_bench.datasets.download import download_raw
-from privsvm_bench.datasets.prepare import prepare, write_prepared
+from privsvm_bench.datasets.prepare import prepare as prepare_dataset
+from privsvm_bench.datasets.prepare import write_prepared
 from privsvm_bench.datasets.prepared import load_prepared
+from privsvm_bench.datasets.settings import Given, parse_protocol
 from privsvm_bench.records import Prepared, read
 
 STAGE = Path(__file__).resolve().parents[2] / "stages" / "prepare.py"
 HOLDOUT = {"kind": "holdout", "repeats": 3, "test_size": 0.25, "stratified": True}
+
+
+def prepare(entry, folder, protocol, seed, experiment):
+    """Prepare by a protocol as params.yaml writes it."""
+    return prepare_dataset(entry, folder, parse_protocol(protocol), seed, experiment)
 
 
 def table(labels, width=2, seed=0):
@@ -229,7 +236,7 @@ def test_given_and_resubstitution(tmp_path):
     assert set(description["sources"]) == {"train"}, "other parts are not needed"
     pooled, _ = prepare(dataclasses.replace(entry, pool=("train", "test")), tmp_path, HOLDOUT, 0, "e")
     assert len(pooled["y"]) == 12
-    _, description = prepare(dataclasses.replace(entry, protocol={"kind": "given"}), tmp_path, HOLDOUT, 0, "e")
+    _, description = prepare(dataclasses.replace(entry, protocol=Given()), tmp_path, HOLDOUT, 0, "e")
     assert description["protocol"]["kind"] == "given", "the dataset's own protocol goes before the experiment's"
     fails(parts_entry(tmp_path, all=table(["a", "b"] * 4)), tmp_path, "given", "needs part 'train'", "holdout")
 

@@ -15,6 +15,7 @@ from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.datasets.prepare import _declared_training_rows, _random_splits, prepare
 from privsvm_bench.datasets.prepared import PreparedData
+from privsvm_bench.datasets.settings import Holdout
 from privsvm_bench.jobs import training
 from privsvm_bench.jobs.condensing import condense_splits
 from privsvm_bench.jobs.job import TrainJob
@@ -206,7 +207,7 @@ def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):
     for prescaled in (None, True, False):
         entry = resolve("own", settings if prescaled is None else {**settings, "prescaled": prescaled})
         download_raw("own", "own.csv", tmp_path / "raw" / "own.csv", settings)
-        _, description = prepare(entry, tmp_path / "raw", "holdout", 1, "demo")
+        _, description = prepare(entry, tmp_path / "raw", Holdout(), 1, "demo")
         facts = data_facts(description, "none", 0)
         preparations[prescaled] = facts["preparation"]
         made = guarantee("pmsvm_wp", {name: description[name] for name in ("prescaled", "prescaled_origin")})

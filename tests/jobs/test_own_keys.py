@@ -15,6 +15,7 @@ from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.gate import restated
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.prepare import prepare
+from privsvm_bench.datasets.settings import Holdout
 from privsvm_bench.jobs.training import data_facts
 
 # Values that are undeclared or computed from the rows: they forbid a proof, whatever the other keys are.
@@ -131,7 +132,7 @@ def judge(chosen, folder, cache):
     key = repr(sorted(settings.items(), key=str))
     if key not in cache:
         try:
-            cache[key] = prepare(resolve("mine", settings), raw_folder, "holdout", 1, "test")[1]
+            cache[key] = prepare(resolve("mine", settings), raw_folder, Holdout(), 1, "test")[1]
         except PrivSVMError:
             cache[key] = None
     if cache[key] is None:

@@ -169,6 +169,7 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
 
     from privsvm_bench.datasets.catalogue import resolve
     from privsvm_bench.datasets.prepare import prepare
+    from privsvm_bench.datasets.settings import Holdout
     from privsvm_bench.jobs.training import data_facts
 
     folder = tmp_path / "raw"
@@ -184,7 +185,7 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
     entry = resolve("wards", settings)
     # Jobs get their settings as canonical JSON.
     assert resolve("wards", json.loads(canonical_json(settings))).classes == entry.classes
-    arrays, description = prepare(entry, folder, "holdout", 0, "test")
+    arrays, description = prepare(entry, folder, Holdout(), 0, "test")
     X, y = training_table(tmp_path / "t.csv", parse_schema({"name": "wards", **declared}))
     np.testing.assert_array_equal((arrays["X"] - arrays["scale_shift"]) * arrays["scale_factor"], X)
     np.testing.assert_array_equal(arrays["y"], y)

@@ -15,6 +15,7 @@ from privsvm_bench import records, reporting
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.prepare import prepare, write_prepared
 from privsvm_bench.datasets.prepared import load_prepared
+from privsvm_bench.datasets.settings import Holdout
 from privsvm_bench.jobs.condensing import condense_splits
 from privsvm_bench.jobs.evaluation import evaluate_paths
 from privsvm_bench.jobs.job import TrainJob
@@ -51,7 +52,7 @@ def run(folder, change, relation):
     (folder / "rows.csv").write_text(table(change))
     settings = SETTINGS | {"path": str(folder / "rows.csv")}
     settings |= {"n_rows": 60} if relation == "add_remove" else {}
-    protocol = {"kind": "holdout", "repeats": 2, "test_size": 0.25, "stratified": False}
+    protocol = Holdout(repeats=2, test_size=0.25)
     arrays, description = prepare(resolve("patients", settings), folder, protocol, 1, "run")
     write_prepared(folder / "p.npz", folder / "p.json", arrays, description)
     prepared = load_prepared(folder / "p.npz")

@@ -24,9 +24,9 @@ from privsvm_bench.datasets.settings import (
     MOST_BYTES,
     Bounds,
     OwnSettings,
+    Protocol,
     Settings,
     check_settings,
-    normalise_protocol,
     parse_bounds,
 )
 
@@ -36,7 +36,6 @@ __all__ = [
     "DataPart",
     "DatasetEntry",
     "load_catalogue",
-    "normalise_protocol",
     "raw_files",
     "resolve",
 ]
@@ -196,7 +195,7 @@ class DatasetEntry:
         Where ``bounds`` and ``min_max`` map the features to.
     pool : tuple of str
         Parts whose rows are used by protocols that draw their own splits.
-    protocol : mapping or None
+    protocol : Protocol or None
         The dataset's own protocol, which overrides the experiment's.
     bundled : str or None
         Loader function of ``sklearn.datasets``.
@@ -232,7 +231,7 @@ class DatasetEntry:
     fit_on: str = "training_rows"
     target_range: tuple[float, float] = (-1.0, 1.0)
     pool: tuple[str, ...] = ()
-    protocol: Mapping[str, Any] | None = None
+    protocol: Protocol | None = None
     bundled: str | None = None
     verified: bool = True
     user_supplied: bool = False

@@ -15,9 +15,10 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.rows import is_sparse
-from privsvm_bench.datasets.catalogue import DatasetEntry, label_order, normalise_protocol, positive_problem
+from privsvm_bench.datasets.catalogue import DatasetEntry, label_order, positive_problem
 from privsvm_bench.datasets.prepared import arrays_of_rows
 from privsvm_bench.datasets.readers import count_not_finite, read_part, stack_rows
+from privsvm_bench.datasets.settings import Given, Holdout, KFold, Protocol, Resubstitution
 
 __all__ = ["prepare", "treat_missing", "write_prepared"]
 
@@ -25,7 +26,7 @@ __all__ = ["prepare", "treat_missing", "write_prepared"]
 def prepare(
     entry: DatasetEntry,
     raw_folder: str | os.PathLike[str],
-    protocol: Mapping[str, Any] | str,
+    protocol: Protocol,
     seed: int,
     experiment: str,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -37,9 +38,9 @@ def prepare(
         As `privsvm_bench.datasets.catalogue.resolve` returns it.
     raw_folder : path-like
         ``data/raw/<dataset>``.
-    protocol : mapping or str
-        The experiment's protocol (see `privsvm_bench.datasets.catalogue.normalise_protocol`); one of the dataset's own
-        takes precedence.
+    protocol : Protocol
+        The experiment's protocol (see `privsvm_bench.datasets.settings.parse_protocol`); one of the dataset's own takes
+        precedence.
     seed : int
         The experiment's seed.
     experiment : str
@@ -63,8 +64,8 @@ def prepare(
     With two classes, code 1 is the positive class. Values outside declared bounds are kept and counted. A feature that
     is constant in the rows to which the scaling is fitted becomes 0 everywhere. Sparse features cannot be shifted.
     """
-    plan = normalise_protocol(entry.protocol if entry.protocol is not None else protocol)
-    roles = _roles(entry, plan)
+    protocol = entry.protocol if entry.protocol is not None else protocol
+    roles = _roles(entry, protocol)
     blocks = [read_part(entry, role, raw_folder) for role in roles]
     widths = {role: block[0].shape[1] for role, block in zip(roles, blocks, strict=True)}
     if len(set(widths.values())) > 1:
@@ -80,7 +81,7 @@ def prepare(
         bounds = (bounds[0][kept_columns], bounds[1][kept_columns])
     y, classes, classes_origin = _code_labels(entry, labels)
 
-    splits = _draw_splits(entry, plan, y, classes, part_of_row, seed, experiment)
+    splits = _draw_splits(entry, protocol, y, classes, part_of_row, seed, experiment)
     _check_splits(entry, splits, y, classes, classes_origin)
     shift, factor, scaling = _fit_scaling(entry, X, bounds, splits)
 
@@ -98,7 +99,7 @@ def prepare(
         "n_features_origin": "data"
         if any(entry.parts[role].format == "libsvm" and entry.parts[role].n_features is None for role in roles)
         else "declared",
-        "declared_training_rows": _declared_training_rows(entry, plan, roles, len(splits)),
+        "declared_training_rows": _declared_training_rows(entry, protocol, roles, len(splits)),
         "prescaled": entry.prescaled,
         "prescaled_origin": "declared" if entry.user_supplied else "catalogue",
         "n_splits": len(splits),
@@ -112,17 +113,17 @@ def prepare(
             "rows_dropped": int((~kept_rows).sum()),
             "columns_dropped": np.flatnonzero(~kept_columns).tolist(),
         },
-        "protocol": plan,
+        "protocol": protocol.model_dump(),
         "sources": {name: sha256_of_file(Path(raw_folder) / name) for name in dict.fromkeys(files)},
     }
     return arrays, description
 
 
-def _roles(entry: DatasetEntry, plan: Mapping[str, Any]) -> tuple[str, ...]:
+def _roles(entry: DatasetEntry, protocol: Protocol) -> tuple[str, ...]:
     """Parts to read, in row order."""
-    if plan["kind"] != "given":
+    if not isinstance(protocol, Given):
         return entry.pool
-    roles = (str(plan["train"]), str(plan["test"]))
+    roles = (protocol.train, protocol.test)
     for role in roles:
         if role not in entry.parts:
             raise PrivSVMError(
@@ -231,7 +232,7 @@ def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, t
 
 def _draw_splits(
     entry: DatasetEntry,
-    plan: Mapping[str, Any],
+    protocol: Protocol,
     y: np.ndarray,
     classes: tuple[str, ...],
     part_of_row: np.ndarray,
@@ -239,13 +240,12 @@ def _draw_splits(
     experiment: str,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Draw the row numbers of training and test rows of every split, ascending."""
-    kind = plan["kind"]
     everything = np.arange(len(y), dtype=np.int64)
-    if kind == "resubstitution":
+    if isinstance(protocol, Resubstitution):
         return [(everything, everything)]
-    if kind == "given":
+    if isinstance(protocol, Given):
         return [(everything[part_of_row == 0], everything[part_of_row == 1])]
-    return _random_splits(entry, plan, y, classes, seed, experiment)
+    return _random_splits(entry, protocol, y, classes, seed, experiment)
 
 
 def _check_splits(
@@ -267,7 +267,7 @@ def _check_splits(
 
 
 def _declared_training_rows(
-    entry: DatasetEntry, plan: Mapping[str, Any], roles: tuple[str, ...], n_splits: int
+    entry: DatasetEntry, protocol: Protocol, roles: tuple[str, ...], n_splits: int
 ) -> list[int] | None:
     """Compute from the declared number of rows how many each split trains on; None where none is declared."""
     counts = [entry.declared_rows if entry.user_supplied else entry.parts[role].n_rows for role in roles]
@@ -276,23 +276,21 @@ def _declared_training_rows(
     if len(declared) < len(counts) or entry.missing == "drop_rows":
         return None
     total = sum(declared)
-    match plan["kind"]:
-        case "given":
+    match protocol:
+        case Given():
             rows = [declared[0]]
-        case "resubstitution":
+        case Resubstitution():
             rows = [total]
-        case "holdout":
-            size = plan["test_size"]
+        case Holdout(test_size=size):
             rows = [total - (size if isinstance(size, int) else math.ceil(size * total))] * n_splits
-        case _:
-            folds = plan["folds"]
-            rows = [total - total // folds - (fold < total % folds) for fold in range(folds)] * plan["repeats"]
+        case KFold(folds=folds, repeats=repeats):
+            rows = [total - total // folds - (fold < total % folds) for fold in range(folds)] * repeats
     return rows if min(rows) >= 1 else None
 
 
 def _random_splits(
     entry: DatasetEntry,
-    plan: Mapping[str, Any],
+    protocol: Holdout | KFold,
     y: np.ndarray,
     classes: tuple[str, ...],
     seed: int,
@@ -300,9 +298,9 @@ def _random_splits(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     import warnings
 
-    from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+    from sklearn import model_selection
 
-    stratified = plan["stratified"]
+    stratified = protocol.stratified
     if stratified:
         counts = np.bincount(y, minlength=len(classes))
         for name, count in zip(classes, counts, strict=True):
@@ -311,18 +309,18 @@ def _random_splits(
                     f"dataset {entry.name}: class {name!r} has 1 row, so splits cannot be stratified; "
                     "set `stratified: false` in its protocol or merge classes with `groups`"
                 )
-    if plan["kind"] == "k_fold" and plan["folds"] > len(y):
-        raise PrivSVMError(f"dataset {entry.name}: {plan['folds']} folds of {len(y)} rows; lower `folds`")
+    if isinstance(protocol, KFold) and protocol.folds > len(y):
+        raise PrivSVMError(f"dataset {entry.name}: {protocol.folds} folds of {len(y)} rows; lower `folds`")
     splits: list[tuple[np.ndarray, np.ndarray]] = []
-    for repeat in range(plan["repeats"]):
+    for repeat in range(protocol.repeats):
         stream = seeded_stream(seed, "split", experiment, entry.name, repeat)
         state = int(stream.integers(2**31))
-        if plan["kind"] == "holdout":
-            maker = StratifiedShuffleSplit if stratified else ShuffleSplit
-            splitter: Any = maker(n_splits=1, test_size=plan["test_size"], random_state=state)
+        if isinstance(protocol, Holdout):
+            maker = model_selection.StratifiedShuffleSplit if stratified else model_selection.ShuffleSplit
+            splitter: Any = maker(n_splits=1, test_size=protocol.test_size, random_state=state)
         else:
-            maker = StratifiedKFold if stratified else KFold
-            splitter = maker(n_splits=plan["folds"], shuffle=True, random_state=state)
+            maker = model_selection.StratifiedKFold if stratified else model_selection.KFold
+            splitter = maker(n_splits=protocol.folds, shuffle=True, random_state=state)
         try:
             with warnings.catch_warnings():
                 # A class with fewer rows than folds has at most one row in a fold.
@@ -332,7 +330,7 @@ def _random_splits(
             reason = str(error).split("\n")[0].rstrip(".")
             remedy = "set `stratified: false` or change the sizes" if stratified else "change the sizes"
             raise PrivSVMError(
-                f"dataset {entry.name}: protocol {plan['kind']!r} does not fit ({reason}); {remedy} in its protocol"
+                f"dataset {entry.name}: protocol {protocol.kind!r} does not fit ({reason}); {remedy} in its protocol"
             ) from None
         splits += [(np.sort(train).astype(np.int64), np.sort(test).astype(np.int64)) for train, test in drawn]
     return splits

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -24,10 +24,12 @@ __all__ = [
     "MOST_BYTES",
     "Bounds",
     "OwnSettings",
+    "ParsedProtocol",
+    "Protocol",
     "Settings",
     "check_settings",
-    "normalise_protocol",
     "parse_bounds",
+    "parse_protocol",
 ]
 
 # Largest size of a file, packed or not, unless its dataset declares another limit.
@@ -158,6 +160,104 @@ _COLUMN = Constraint(
 )
 
 
+class _Protocol(Model):
+    """How rows are split into training and test rows; a base."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Holdout(_Protocol):
+    """Random test rows."""
+
+    kind: Literal["holdout"] = "holdout"
+    repeats: Annotated[int, Obeys(REPEATS)] = 1
+    test_size: Annotated[
+        float | int,
+        Obeys(
+            Constraint(
+                {
+                    "anyOf": [
+                        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                        {"type": "integer", "minimum": 1},
+                    ]
+                },
+                "give a fraction between 0 and 1 or a number of rows",
+            )
+        ),
+    ] = 0.2
+    stratified: Annotated[bool, Obeys(FLAG)] = False
+
+
+class KFold(_Protocol):
+    """Each row is a test row once in every repeat."""
+
+    kind: Literal["k_fold"] = "k_fold"
+    folds: Annotated[int, Obeys(FOLDS)] = 5
+    repeats: Annotated[int, Obeys(REPEATS)] = 1
+    stratified: Annotated[bool, Obeys(FLAG)] = False
+
+
+class Given(_Protocol):
+    """The parts of the files."""
+
+    kind: Literal["given"] = "given"
+    train: Annotated[str, Obeys(text("must name a part"))] = "train"
+    test: Annotated[str, Obeys(text("must name a part"))] = "test"
+
+
+class Resubstitution(_Protocol):
+    """The training rows are the test rows."""
+
+    kind: Literal["resubstitution"] = "resubstitution"
+
+
+Protocol = Holdout | KFold | Given | Resubstitution
+PROTOCOLS: Mapping[str, type[Protocol]] = {
+    "holdout": Holdout,
+    "k_fold": KFold,
+    "given": Given,
+    "resubstitution": Resubstitution,
+}
+
+
+def parse_protocol(value: Any, key: str = "protocol") -> Protocol:
+    """Check a protocol and fill in its defaults.
+
+    Parameters
+    ----------
+    value : mapping, str or Protocol
+        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": false}``,
+        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": false}``,
+        ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
+        stands for its defaults.
+    key : str
+        What to call it in errors.
+
+    Returns
+    -------
+    Protocol
+
+    Raises
+    ------
+    PrivSVMError
+        If the kind or a key is unknown, or a value makes no sense.
+    """
+    if isinstance(value, Protocol):
+        return value
+    if isinstance(value, str):
+        value = {"kind": value}
+    if not isinstance(value, Mapping) or "kind" not in value:
+        raise PrivSVMError(f"{key}: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
+    kind = value["kind"]
+    if kind not in PROTOCOLS:
+        raise PrivSVMError(f"{key}.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
+    return check_model(PROTOCOLS[kind], dict(value), key)
+
+
+# A field of a model that holds a protocol.
+ParsedProtocol = Annotated[Protocol, pydantic.BeforeValidator(lambda value: parse_protocol(value))]
+
+
 class Settings(Model):
     """Settings of any dataset. What is null or left out is the dataset's own."""
 
@@ -168,7 +268,7 @@ class Settings(Model):
     positive: Annotated[str | None, _optional(normalise_label)] = None
     groups: Annotated[dict[str, tuple[str, ...]] | None, _optional(_parse_groups)] = None
     missing: Annotated[str | None, Obeys(optional(one_of("error", "drop_rows", "drop_columns", "zero")))] = None
-    protocol: Annotated[dict[str, Any] | None, _optional(lambda value: normalise_protocol(value))] = None
+    protocol: Annotated[Protocol | None, _optional(parse_protocol)] = None
     parts: Annotated[tuple[Any, ...] | None, _optional(_parse_parts)] = None
 
 
@@ -221,85 +321,3 @@ def check_settings(name: str, settings: Mapping[str, Any], user_supplied: bool) 
         if not user_supplied and key in OwnSettings.model_fields and key not in Settings.model_fields:
             raise PrivSVMError(f"datasets.{name}.{key}: only for own data; remove it or add `path` or `url`")
     return check_model(OwnSettings if user_supplied else Settings, dict(settings), f"datasets.{name}")
-
-
-class Holdout(Model):
-    """Random test rows."""
-
-    repeats: Annotated[int, Obeys(REPEATS)] = 1
-    test_size: Annotated[
-        float | int,
-        Obeys(
-            Constraint(
-                {
-                    "anyOf": [
-                        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-                        {"type": "integer", "minimum": 1},
-                    ]
-                },
-                "give a fraction between 0 and 1 or a number of rows",
-            )
-        ),
-    ] = 0.2
-    stratified: Annotated[bool, Obeys(FLAG)] = False
-
-
-class KFold(Model):
-    """Each row is a test row once in every repeat."""
-
-    folds: Annotated[int, Obeys(FOLDS)] = 5
-    repeats: Annotated[int, Obeys(REPEATS)] = 1
-    stratified: Annotated[bool, Obeys(FLAG)] = False
-
-
-class Given(Model):
-    """The parts of the files."""
-
-    train: Annotated[str, Obeys(text("must name a part"))] = "train"
-    test: Annotated[str, Obeys(text("must name a part"))] = "test"
-
-
-class Resubstitution(Model):
-    """The training rows are the test rows."""
-
-
-PROTOCOLS: Mapping[str, type[Model]] = {
-    "holdout": Holdout,
-    "k_fold": KFold,
-    "given": Given,
-    "resubstitution": Resubstitution,
-}
-
-
-def normalise_protocol(value: Any, key: str = "protocol") -> dict[str, Any]:
-    """Check a protocol and fill in its defaults.
-
-    Parameters
-    ----------
-    value : mapping or str
-        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": false}``,
-        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": false}``,
-        ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
-        stands for its defaults.
-    key : str
-        What to call it in errors.
-
-    Returns
-    -------
-    dict
-        With every key of its kind.
-
-    Raises
-    ------
-    PrivSVMError
-        If the kind or a key is unknown, or a value makes no sense.
-    """
-    if isinstance(value, str):
-        value = {"kind": value}
-    if not isinstance(value, Mapping) or "kind" not in value:
-        raise PrivSVMError(f"{key}: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
-    kind = value["kind"]
-    if kind not in PROTOCOLS:
-        raise PrivSVMError(f"{key}.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
-    rest = {name: item for name, item in value.items() if name != "kind"}
-    return {"kind": kind, **check_model(PROTOCOLS[kind], rest, key).model_dump()}

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from privsvm.constraints import POSITIVE, REPEATS, SHARE, one_of, real
 from privsvm.digests import canonical_json
 from privsvm.models import Model, Obeys
+from privsvm_bench.datasets.settings import ParsedProtocol
 
 __all__ = [
     "AuditJob",
@@ -86,7 +87,7 @@ class PrepareJob(Job):
     """Prepare a dataset."""
 
     experiment: str
-    protocol: dict[str, Any]
+    protocol: ParsedProtocol
     seed: int
     settings: dict[str, Any]
 

@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 import pydantic
 
-from privsvm.constraints import FLAG, FOLDS, POSITIVE, REPEATS, SHARE, Constraint, one_of, optional, text, whole
+from privsvm.constraints import POSITIVE, Constraint, one_of, optional, text, whole
 from privsvm.errors import PrivSVMError, nearest_name, without_passwords
 from privsvm.models import Obeys, check_model, shown_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
 from privsvm.registry import check_installed, estimator_class, is_foreign
+from privsvm_bench.datasets.settings import ParsedProtocol
 from privsvm_bench.jobs.job import Condensing, Epsilons, Privacy, Section, distinct
 
 __all__ = [
@@ -60,16 +61,6 @@ class Data(Section):
     """Where raw files come from."""
 
     mirror: Annotated[str | None, Obeys(_FOLDER)]
-
-
-class Protocol(Section):
-    """How rows are split; `normalise_protocol` checks which keys go with which kind."""
-
-    kind: Annotated[str, Obeys(one_of("holdout", "k_fold", "given", "resubstitution"))]
-    repeats: Annotated[int | None, Obeys(REPEATS)] = None
-    test_size: Annotated[float | None, Obeys(SHARE)] = None
-    stratified: Annotated[bool | None, Obeys(FLAG)] = None
-    folds: Annotated[int | None, Obeys(FOLDS)] = None
 
 
 class MethodEntry(Section):
@@ -119,7 +110,7 @@ class Params(Section):
     seed: Annotated[int, Obeys(whole(0, 2**63 - 1))]
     data: Data
     datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], _Dataset], pydantic.Field(min_length=1)]
-    protocol: Protocol
+    protocol: ParsedProtocol
     condense: Annotated[Condensing, Obeys(one_of("none", "ci", "fcm"))]
     privacy: Privacy
     methods: Annotated[dict[Annotated[str, Obeys(_METHOD_NAME)], MethodEntry], pydantic.Field(min_length=1)]

@@ -69,7 +69,7 @@ def prepare_parameters(params: Params, dataset: str) -> str:
     """Write the parameters of the job that prepares a dataset."""
     return PrepareJob(
         experiment=params.experiment,
-        protocol=params.protocol.model_dump(exclude_unset=True),
+        protocol=params.protocol,
         seed=params.seed,
         settings=params.dataset_settings(dataset),
     ).argument()
