@@ -427,7 +427,8 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "label-blind splits look at labels", "privsvm_bench/datasets/prepare.py",
-        "maker = StratifiedShuffleSplit if stratified else ShuffleSplit", "maker = StratifiedShuffleSplit",
+        "maker = model_selection.StratifiedShuffleSplit if stratified else model_selection.ShuffleSplit",
+        "maker = model_selection.StratifiedShuffleSplit",
         f"{_FACTS}test_label_blind_splits_do_not_move_with_a_label", says="assert",
     ),
     # --- records and report

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privsvm.base.budget import counted, refuse_clone, spend
 from privsvm.base.parameters import (
@@ -31,14 +31,13 @@ from privsvm.base.parameters import (
     DeclaredEstimator,
 )
 from privsvm.base.released import ReleasedPath
-from privsvm.base.tables import rows_of_users
+from privsvm.base.tables import rows_to_predict
 from privsvm.base.validation import (
     check_budgets,
     check_consent,
     check_public_classes,
     check_training_data,
     common_tags,
-    is_plain,
 )
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
@@ -399,14 +398,7 @@ class ReleasedClassifier:
 
     def _checked_rows(self, X: Any) -> Any:
         self._check_fitted()
-        X = rows_of_users(X)
-        if (
-            is_plain(X)
-            and X.shape[1] == getattr(self, "n_features_in_", None)
-            and not hasattr(self, "feature_names_in_")
-        ):
-            return X
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return rows_to_predict(self, X)
 
 
 class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]

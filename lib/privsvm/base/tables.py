@@ -1,4 +1,7 @@
-"""Rows as users hand them over: refused, in one line, where NumPy would take them for other numbers."""
+"""Rows as users hand them over, validated here and nowhere else.
+
+They are refused, in one line, where NumPy would take them for other numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 
 from privsvm.numerics.rows.well_formed import check_sparse
 
-__all__ = ["refuse_masked", "rows_of_users", "sorted_rows"]
+__all__ = ["refuse_masked", "rows_of_users", "rows_to_predict", "training_rows"]
 
 
 def refuse_masked(name: str, values: Any) -> None:
@@ -18,6 +21,71 @@ def refuse_masked(name: str, values: Any) -> None:
             f"{name} is a masked array: its hidden values would be used; fill them with .filled(value) or leave those "
             "rows out"
         )
+
+
+def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any]:
+    """Validate the rows and labels that are handed to `fit`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` (and ``feature_names_in_``).
+    X : array-like, sparse matrix or table (n, d)
+        See `rows_of_users`.
+    y : array-like (n,)
+        Labels.
+    fewest : int
+        Rows that there are at least.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix (n, d) of float64
+        Finite; C-contiguous, or with sorted columns that occur once in a row.
+    y : ndarray (n,)
+
+    Raises
+    ------
+    ValueError
+        In one line.
+    """
+    # Imported late: tables alone need neither SciPy nor scikit-learn.
+    import scipy.sparse
+    from sklearn.utils.validation import validate_data
+
+    refuse_masked("y", y)
+    try:
+        X = rows_of_users(X)
+        if _is_plain(X) and _are_plain_labels(y, X.shape[0]):
+            estimator.n_features_in_ = X.shape[1]
+            if hasattr(estimator, "feature_names_in_"):
+                # Left from an earlier fit.
+                del estimator.feature_names_in_
+        else:
+            # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
+            with np.errstate(over="ignore", invalid="ignore"):
+                X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
+    except ValueError as error:
+        raise _in_plain_words(error) from None
+    if not scipy.sparse.issparse(X):
+        # Sums must not depend on the memory layout of the caller's rows.
+        return np.ascontiguousarray(X), y
+    # Entries stored twice add up, which bounds on the stored numbers would miss.
+    X = _sorted_rows(X)
+    X.sum_duplicates()
+    if not np.isfinite(X.data).all():
+        raise ValueError("X holds entries stored twice whose sum is infinity")
+    return X, y
+
+
+def rows_to_predict(estimator: Any, X: Any) -> Any:
+    """Validate rows (n, d) that a fitted estimator predicts; an array or a CSR matrix of float64."""
+    from sklearn.utils.validation import validate_data
+
+    X = rows_of_users(X)
+    known = X.shape[1] == getattr(estimator, "n_features_in_", None) if _is_plain(X) else False
+    if known and not hasattr(estimator, "feature_names_in_"):
+        return X
+    return validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
 def rows_of_users(X: Any) -> Any:
@@ -48,7 +116,7 @@ def rows_of_users(X: Any) -> Any:
         if X.format in ("lil", "dok"):
             X = X.tocsr()
             check_sparse(X)
-        return X if X.format == "csr" else sorted_rows(X)
+        return X if X.format == "csr" else _sorted_rows(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not hasattr(X, "__dataframe__"):
@@ -56,7 +124,7 @@ def rows_of_users(X: Any) -> Any:
     return _checked_frame(_as_pandas(X))
 
 
-def sorted_rows(X: Any) -> Any:
+def _sorted_rows(X: Any) -> Any:
     """Turn a sparse matrix (n, d) into a new CSR array with the entries of every row in the order of their columns.
 
     Entries that are stored twice stay apart, in the order in which they are stored. SciPy does not keep the order among
@@ -107,3 +175,48 @@ def _checked_frame(frame: Any) -> Any:
                 "out. Input X contains NaN"
             )
     return frame
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether `validate_data` would pass rows as they are: its looks at them take as long as a small fit.
+
+    Parameters
+    ----------
+    X : object
+        What `rows_of_users` returns.
+
+    Returns
+    -------
+    bool
+        True for an array or a CSR matrix of float64, unless the sum of its numbers is not finite, though they may be.
+    """
+    if type(X) is np.ndarray:
+        numbers = X
+    elif getattr(X, "format", None) == "csr" and type(X).__module__.startswith("scipy.sparse"):
+        numbers = X.data
+    else:
+        return False
+    if numbers.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(numbers.sum()))
+
+
+def _are_plain_labels(y: Any, n_rows: int) -> bool:
+    """Whether `validate_data` would pass labels as they are."""
+    if type(y) is not np.ndarray or y.shape != (n_rows,):
+        return False
+    return y.dtype.kind in "biuU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
+
+
+def _in_plain_words(error: ValueError) -> ValueError:
+    """Name the remedy that keeps a proof where scikit-learn would name one that does not."""
+    message = str(error).split("\n")[0].rstrip(".")
+    if "NaN" in message:
+        return ValueError(
+            f"{message}: fill missing values with public ones (PublicSchema does); what is filled in from the rows, as "
+            "imputers do, is not covered by any epsilon"
+        )
+    if "could not convert string" in message:
+        return ValueError(f"{message}: declare the columns with PublicSchema, which turns texts into numbers")
+    return error

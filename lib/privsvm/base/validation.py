@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.tables import refuse_masked, rows_of_users, sorted_rows
+from privsvm.base.tables import training_rows
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.privacy.accounting import check_budget
@@ -30,7 +30,6 @@ __all__ = [
     "common_tags",
     "facts_of_call",
     "is_number",
-    "is_plain",
     "memory_of_machine",
 ]
 
@@ -161,46 +160,21 @@ def check_training_data(
     Raises
     ------
     ValueError
-        If rows or labels are not such (see `rows_of_users`), a label is outside `classes`, or there are fewer than two
+        If rows or labels are not such (see `training_rows`), a label is outside `classes`, or there are fewer than two
         classes.
     """
-    # Imported late: checking parameters alone needs neither SciPy nor scikit-learn.
-    import scipy.sparse
+    # Imported late: checking parameters alone does not need scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import validate_data
 
     if isinstance(X, RowBlocks):
         return X, *_codes_of_source(estimator, X, y, classes)
-    refuse_masked("y", y)
     declared = None if classes is None else known_classes(classes)
-    try:
-        X = rows_of_users(X)
-        if is_plain(X) and _are_plain_labels(y, X.shape[0]):
-            estimator.n_features_in_ = X.shape[1]
-            if hasattr(estimator, "feature_names_in_"):
-                # Left from an earlier fit.
-                del estimator.feature_names_in_
-        else:
-            # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
-            with np.errstate(over="ignore", invalid="ignore"):
-                fewest = _fewest_rows(estimator, classes)
-                X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
-    except ValueError as error:
-        raise _in_plain_words(error) from None
+    X, y = training_rows(estimator, X, y, _fewest_rows(estimator, classes))
     # It would refuse some labels of a declared set, such as 0.5, depending on the other rows.
     labels = y if declared is None else declared
     if not (labels.dtype.kind in "iubU" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
         # Whole numbers and texts are classes; scikit-learn's own look at them takes longer than a small fit.
         check_classification_targets(labels)
-    if scipy.sparse.issparse(X):
-        # Entries stored twice add up, which bounds on the stored numbers would miss.
-        X = sorted_rows(X)
-        X.sum_duplicates()
-        if not np.isfinite(X.data).all():
-            raise ValueError("X holds entries stored twice whose sum is infinity")
-    else:
-        # Sums must not depend on the memory layout of the caller's rows.
-        X = np.ascontiguousarray(X)
     if declared is not None:
         class_labels, codes = declared, codes_of(y, declared)
     else:
@@ -226,38 +200,6 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels = sorted(set(texts))
     code_of = {text: code for code, text in enumerate(labels)}
     return np.array(labels, dtype=y.dtype), np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
-
-
-def is_plain(X: Any) -> bool:
-    """Whether `validate_data` would pass rows as they are: its looks at them take as long as a small fit.
-
-    Parameters
-    ----------
-    X : object
-        What `rows_of_users` returns.
-
-    Returns
-    -------
-    bool
-        True for an array or a CSR matrix of float64, unless the sum of its numbers is not finite, though they may be.
-    """
-    if type(X) is np.ndarray:
-        numbers = X
-    elif getattr(X, "format", None) == "csr" and type(X).__module__.startswith("scipy.sparse"):
-        numbers = X.data
-    else:
-        return False
-    if numbers.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(numbers.sum()))
-
-
-def _are_plain_labels(y: Any, n_rows: int) -> bool:
-    """Whether `validate_data` would pass labels as they are."""
-    if type(y) is not np.ndarray or y.shape != (n_rows,):
-        return False
-    return y.dtype.kind in "biuU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
 
 
 def memory_of_machine() -> float:
@@ -338,19 +280,6 @@ def _codes_of_source(
         codes[start:stop] = codes_of(np.asarray(y[start:stop]), labels)
     estimator.n_features_in_ = X.shape[1]
     return codes, labels
-
-
-def _in_plain_words(error: ValueError) -> ValueError:
-    """Name the remedy that keeps a proof where scikit-learn would name one that does not."""
-    message = str(error).split("\n")[0].rstrip(".")
-    if "NaN" in message:
-        return ValueError(
-            f"{message}: fill missing values with public ones (PublicSchema does); what is filled in from the rows, as "
-            "imputers do, is not covered by any epsilon"
-        )
-    if "could not convert string" in message:
-        return ValueError(f"{message}: declare the columns with PublicSchema, which turns texts into numbers")
-    return error
 
 
 def common_tags(tags: Any) -> Any:
