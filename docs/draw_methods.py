@@ -397,7 +397,7 @@ _MOMENTS = (f"Ellipses of the second moment of the rows, exact and with noise{_B
 _GRADIENTS = (
     f"Pulls of single rows add up to a sum, around which noisy sums lie{_BOUNDARIES}", gradients, releases
 )  # fmt: skip
-_MOVES = (f"One row moves the weights the more, the longer it is{_BOUNDARIES}", moves, releases)
+_MOVES = (f"A longer row moves the weights further{_BOUNDARIES}", moves, releases)
 _CLASSES = ("Three classes divided by one multi-class problem", three_classes)
 FIGURES = {
     "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensed, plain),
@@ -419,7 +419,7 @@ FIGURES = {
     "opera": (f"Noise against the number of classes, largest with a budget for each{_BOUNDARIES}", classes, releases),
     "ovr_joint_gaussian": (f"Noise against the number of classes, least for the joint release{_BOUNDARIES}", classes,
                            releases),
-    "objective_perturbation": (f"An objective with two random tilts, each with another minimum{_BOUNDARIES}", tilts,
+    "objective_perturbation": (f"An objective with two random tilts, each with its own minimum{_BOUNDARIES}", tilts,
                                releases),
     "dp_frank_wolfe": (f"Weights of releases inside a ball with corners{_BOUNDARIES}", diamond, releases),
     "pmsvm_wp_as_published": _MOVES, "opera_as_published": _MOVES,

@@ -1,4 +1,4 @@
-"""The solver in the place of SVC.
+"""SVMClassifier instead of SVC.
 
 `SVMClassifier` takes the parameters of `sklearn.svm.SVC` and works wherever `SVC` does, for example in a grid search.
 It is not private.

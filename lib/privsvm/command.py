@@ -21,7 +21,7 @@ from privsvm.errors import PrivSVMError, printable
 __all__ = ["main", "run"]
 
 _DESCRIPTION = """\
-Train a private classifier on a table of your own, and hand it over with a card that says what is proved.
+Train a private classifier on your table, and publish it with a card that states what is proved.
 
   privsvm schema patients.csv > schema.yaml      a draft from the header alone; edit it
   privsvm inspect patients.csv --schema schema.yaml
@@ -44,7 +44,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from privsvm.tables.schema import read_schema
 
     declared = None if options.schema is None else read_schema(options.schema, options.dataset)
-    print("PRIVATE: what follows was read off the rows; no epsilon covers it. Do not hand it on.")
+    print("PRIVATE: this was read from the rows, and no epsilon covers it. Do not share it.")
     print("\n".join(map(printable, inspect_table(options.table, declared, options.delimiter))), flush=True)
     if declared is not None:
         record_inspection(options.table, declared, _ledger_of(options))
@@ -54,7 +54,7 @@ def _inspect(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> int:
     from privsvm.release.planning import TableShape, expected_accuracy, measured_on_real_sets
 
-    print("Recommended method on made-up tables of this shape; no data are read. Least and greatest of the repeats.")
+    print("Recommended method on simulated tables of this shape; no data are read. Lowest and highest of the repeats.")
     print("difficulty  AUC without privacy  epsilon  AUC          balanced accuracy")
     shape = (options.rows, options.features, options.classes)
     table = TableShape(*shape, options.prevalence)
@@ -65,10 +65,10 @@ def _plan(options: argparse.Namespace) -> int:
         )
     real = measured_on_real_sets(*shape, options.epsilon, rows_per_person=options.rows_per_person)
     if not real:
-        print("No real set of about this shape was measured; see docs/utility.md for others.")
+        print("No real set of similar shape was measured; see docs/utility.md for others.")
         return 0
     print(
-        "Real sets of about this shape, epsilon per row, in parentheses a linear SVM without privacy (docs/utility.md):"
+        "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy (docs/utility.md)."
     )
     for one in real:
         print(
@@ -102,7 +102,7 @@ def _release(options: argparse.Namespace) -> int:
         return input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
 
     declared = read_schema(options.schema, options.dataset)
-    print("training; the first run on a machine compiles before (`privsvm warm-up` does it ahead)", file=sys.stderr)
+    print("training; the first run on a machine compiles first (`privsvm warm-up` does so in advance)", file=sys.stderr)
     done = release(
         options.data,
         declared,
@@ -114,7 +114,7 @@ def _release(options: argparse.Namespace) -> int:
     )
     entry, total = done.entry, done.total
     if done.resumed:
-        print("this is the model of an earlier run, interrupted after it was in the ledger; nothing was spent now")
+        print("this is the model of an earlier run, interrupted after its entry in the ledger; nothing was spent now")
     out = printable(str(options.out))
     print(f"{out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
     if done.measured is not None:
@@ -181,9 +181,9 @@ def _risk(options: argparse.Namespace) -> int:
     record = read_model(options.model)[1]
     unit, computed = record.protection.unit, record.judged[1]
     if computed.epsilon is None:
-        raise PrivSVMError(f"{options.model}: nothing is proved of this model, so no risk can be stated")
-    print(f"epsilon {computed.epsilon:.4g} per {unit}, delta {computed.delta:.3g}, computed again")
-    print(f"Whoever knows everything else and guesses whether a {unit} was used")
+        raise PrivSVMError(f"{options.model}: nothing is proved about this model, so no risk can be stated")
+    print(f"epsilon {computed.epsilon:.4g} per {unit}, delta {computed.delta:.3g}, recomputed")
+    print(f"If someone knows everything else and guesses whether a {unit} was used, the guess")
     for prior in options.prior:
         right = _per_cent(record.risk(prior=prior).guess)
         alone = f"{100 * max(prior, 1 - prior):.6g}"
@@ -193,7 +193,7 @@ def _risk(options: argparse.Namespace) -> int:
     for rate in options.false_positive_rate:
         named = _per_cent(record.risk(false_positive_rate=rate).true_positive_rate)
         print(
-            f"- names at most {named} % of the {unit}s that were used, if wrong about {100 * rate:.6g} % of the others"
+            f"- finds at most {named} % of the {unit}s that were used, if wrong about {100 * rate:.6g} % of the others"
         )
     one = record.risk()
     print(f"Advantage at most {_per_cent(one.advantage)} %, mu at most {_per_cent(one.mu / 100)}")
@@ -218,8 +218,9 @@ def _verify(options: argparse.Namespace) -> int:
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
     protection, folder = record.protection, printable(str(options.model))
     print(
-        f"{folder}: as it was written; epsilon {protection.epsilon:.4g} per {protection.unit}, delta "
-        f"{protection.delta:.3g}, computed again" + ("; signed by this key" if options.key else "; not signed for you")
+        f"{folder}: unchanged; epsilon {protection.epsilon:.4g} per {protection.unit}, delta "
+        f"{protection.delta:.3g}, recomputed"
+        + ("; signed by this key" if options.key else "; no signature was checked")
     )
     return 0
 
@@ -276,7 +277,7 @@ def _methods(options: argparse.Namespace) -> int:
 def _warm_up(options: argparse.Namespace) -> int:
     from privsvm.warm_up import MODULES, warm_up
 
-    print("compiling once, which takes a minute or two", file=sys.stderr)
+    print("compiling, which takes a minute or two", file=sys.stderr)
     warm_up(*MODULES)
     return 0
 
@@ -318,24 +319,24 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     def with_ledger(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--ledger", help="file; else PRIVSVM_LEDGER, or ~/.privsvm/ledger.jsonl")
+        added.add_argument("--ledger", help="file; by default PRIVSVM_LEDGER, or ~/.privsvm/ledger.jsonl")
         added.add_argument("--wait", type=_positive, default=30.0, help="seconds to wait for a locked ledger")
 
     schema = command("schema", _schema, "draft a schema from a table's header")
     schema.add_argument("table")
     schema.add_argument("--label", help="the column to predict")
     schema.add_argument("--person", help="the column that identifies persons")
-    schema.add_argument("--delimiter", help="one character; else what the header says")
-    schema.add_argument("--look", action="store_true", help="read the values too; the draft is then private")
+    schema.add_argument("--delimiter", help="one character; by default the one that the header uses")
+    schema.add_argument("--look", action="store_true", help="read the values too, which makes the draft private")
 
-    inspect = command("inspect", _inspect, "look at the rows for mistakes; the answer is private")
+    inspect = command("inspect", _inspect, "check the rows for mistakes; the output is private")
     inspect.add_argument("table")
-    inspect.add_argument("--schema", help="YAML; `release` then takes the table as inspected")
-    inspect.add_argument("--dataset", help="where --schema is a params.yaml: the dataset that has a `schema` there")
-    inspect.add_argument("--delimiter", help="one character, where there is no --schema; else what the header says")
+    inspect.add_argument("--schema", help="schema in YAML, for which `release` then counts the table as inspected")
+    inspect.add_argument("--dataset", help="dataset whose `schema` to read, if --schema is a params.yaml")
+    inspect.add_argument("--delimiter", help="one character, without --schema; by default the one that the header uses")
     with_ledger(inspect)
 
-    plan = command("plan", _plan, "say what accuracy to expect, without data")
+    plan = command("plan", _plan, "estimate the accuracy without reading data")
     plan.add_argument("--rows", type=int, required=True)
     plan.add_argument("--features", type=int, required=True)
     plan.add_argument("--classes", type=int, default=2)
@@ -343,47 +344,62 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--rows-per-person", type=int, default=None)
     plan.add_argument("--epsilon", type=_list_of_epsilons, default=[0.5, 1.0, 2.0], help="such as .5,1,2")
 
-    release = command("release", _release, "train one private model, enter it into the ledger, write it with its card")
+    release = command(
+        "release", _release, "train one private model, and write it with its card and an entry in the ledger"
+    )
     release.add_argument("--data", required=True, help="CSV with a header")
     release.add_argument("--schema", required=True, help="YAML, see `privsvm schema`")
-    release.add_argument("--dataset", help="where --schema is a params.yaml: the dataset that has a `schema` there")
+    release.add_argument("--dataset", help="dataset whose `schema` to read, if --schema is a params.yaml")
     release.add_argument(
-        "--epsilon", type=_positive, required=True, help="per person if the schema names one, else row"
+        "--epsilon",
+        type=_positive,
+        required=True,
+        help="per person if the schema names a column for persons, else per row",
     )
     release.add_argument("--out", required=True, help="folder to make")
     release.add_argument(
-        "--delta", type=_positive, default=None, help="1e-5, or a tenth of 1 / rows if these are declared"
+        "--delta",
+        type=_positive,
+        default=None,
+        help="by default 1e-5, or 0.1 / rows if rows are declared and that is smaller",
     )
     release.add_argument("--neighbours", choices=["replace_one", "add_remove"], default="replace_one")
-    release.add_argument("--budget", type=_positive, default=None, help="epsilon of all releases together")
-    release.add_argument("--yes", action="store_true", help="spend more on a data set that was released before")
+    release.add_argument(
+        "--budget", type=_positive, default=None, help="most epsilon that all releases may cost together"
+    )
+    release.add_argument("--yes", action="store_true", help="allow a further release of the same data set")
     release.add_argument("--sign", help="Ed25519 private key (PEM)")
-    release.add_argument("--accuracy", help="what to state on the card, from elsewhere than these rows")
+    release.add_argument("--accuracy", help="accuracy to state on the card, measured on other rows")
     release.add_argument(
         "--hold-back",
         type=_positive,
         default=None,
-        help="share of the rows or persons, such as 0.1, that do not train and measure the accuracy, with noise",
+        help="share of the rows or persons, such as 0.1, to test the model on, with noise, instead of training on them",
     )
     release.add_argument(
-        "--without-inspection", action="store_true", help="take a table that `privsvm inspect` has not seen"
+        "--without-inspection", action="store_true", help="accept a table that `privsvm inspect` has not seen"
     )
     with_ledger(release)
 
-    predict = command("predict", _predict, "score a table of any size")
+    predict = command("predict", _predict, "predict the rows of a table of any size")
     predict.add_argument("model")
     predict.add_argument("table")
-    predict.add_argument("--out", help="file; else standard output")
-    predict.add_argument("--keep", action="append", default=[], help="column to copy; may be given again")
+    predict.add_argument("--out", help="file; by default standard output")
+    predict.add_argument("--keep", action="append", default=[], help="column to copy; can be repeated")
 
     card = command("card", _card, "print a model's card")
     card.add_argument("model")
 
-    risk = command("risk", _risk, "say what a model may reveal, at most, of those whose data trained it")
+    risk = command("risk", _risk, "bound what a model reveals about the people whose data trained it")
     risk.add_argument("model")
-    risk.add_argument("--prior", type=_list_of_shares, default=[0.5, 0.1], help="share that were used, such as .5,.01")
     risk.add_argument(
-        "--false-positive-rate", type=_list_of_shares, default=[0.01, 0.001], help="of a test, such as .01,.001"
+        "--prior", type=_list_of_shares, default=[0.5, 0.1], help="shares of the guessed that were used, such as .5,.01"
+    )
+    risk.add_argument(
+        "--false-positive-rate",
+        type=_list_of_shares,
+        default=[0.01, 0.001],
+        help="error rates of a test on unused rows, such as .01,.001",
     )
     risk.add_argument("--group", type=_list_of_numbers, default=[2, 5, 10], help="sizes of groups, such as 2,5")
 
@@ -392,12 +408,12 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--key", help="Ed25519 public key (PEM) of the signer")
     verify.add_argument("--ledger", help="a ledger that must hold the release")
 
-    ledger = command("ledger", _ledger, "list releases and what they cost together")
-    ledger.add_argument("--export", action="store_true", help="as JSON, in the fields of public registries")
+    ledger = command("ledger", _ledger, "list releases and their total cost")
+    ledger.add_argument("--export", action="store_true", help="print JSON with the fields of public registries")
     with_ledger(ledger)
 
     command("methods", _methods, "list the methods")
-    command("warm-up", _warm_up, "compile ahead of the first release")
+    command("warm-up", _warm_up, "compile in advance")
     return parser
 
 

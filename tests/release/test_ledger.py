@@ -108,7 +108,7 @@ def test_edits_and_cuts_show(small, tmp_path):
         [lines[0], "{}\n", lines[2]],
     ):
         path.write_text("".join(broken))
-        with pytest.raises(PrivSVMError, match="is not as it was written"):
+        with pytest.raises(PrivSVMError, match="was changed, or a line before it is missing"):
             Ledger(path).entries()
     # A cut end leaves a whole chain; cards know better.
     path.write_text("".join(lines[:2]))
@@ -262,7 +262,7 @@ def test_the_command_lists_and_exports(hospital):
 
 
 @pytest.mark.parametrize(
-    ("budget", "message"), [(None, "another release was entered meanwhile"), (1.2, r"above the budget of 1\.2")]
+    ("budget", "message"), [(None, "another release was entered in the meantime"), (1.2, r"above the budget of 1\.2")]
 )
 def test_a_release_that_another_one_overtook_asks_again(small, tmp_path, budget, message):
     """Nobody spends twice who was asked about the first release alone, or not at all."""
@@ -302,7 +302,7 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
         ("a blank line", text + "\n"), ("without its first line", lines[1]),
     ]:  # fmt: skip
         cut.write_text(changed)
-        with pytest.raises(PrivSVMError, match="is not as it was written"):
+        with pytest.raises(PrivSVMError, match="was changed, or a line before it is missing"):
             once(small, tmp_path, name, ledger=Ledger(cut))
         assert cut.read_text() == changed
         assert not (tmp_path / name).exists()
@@ -317,7 +317,7 @@ def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_p
         edited = line | {name: value}
         edited["hash"] = content_digest(edited, "hash")
         path.write_text(canonical_json(edited) + "\n")
-        with pytest.raises(PrivSVMError, match="line 1 is not as it was written"):
+        with pytest.raises(PrivSVMError, match="line 1 was changed, or a line before it is missing"):
             Ledger(path).entries()
 
 

@@ -268,7 +268,7 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
         (lambda card: card["measured"].update(right=[1990.0, 60.0]), "do not follow from its counts"),
         (lambda card: card["measured"].update(accuracy=[0.99, 0.98, 1.0]), "do not follow from its counts"),
         (lambda card: card.update(accuracy="0.99"), "accuracy is not what model.json gives"),
-        (lambda card: card.pop("measured"), "it is paid for, and missing"),
+        (lambda card: card.pop("measured"), "it was paid for, and is missing"),
         (lambda card: card["measured"].pop("scale"), "scale"),
     ],
 )

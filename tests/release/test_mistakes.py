@@ -126,7 +126,7 @@ def test_on_the_command_line(folder, hospital):
         "an existing folder": (("--out", folder), 1, "exists already"),
         "no such table": (("--data", folder / "none.csv"), 1, "file not found"),
         "an epsilon that is none": (("--epsilon", "0"), 2, "must be a positive finite number"),
-        "a delta that allows a row to be published": (("--delta", "0.3"), 1, "a release takes at most 0.0001"),
+        "a delta that allows a row to be published": (("--delta", "0.3"), 1, "a release accepts at most 0.0001"),
         "a budget that is too small": (("--budget", "0.5"), 3, "nothing was spent"),
         "a key that is none": (("--sign", folder / "t.csv"), 1, "no Ed25519 private key"),
     }
@@ -162,7 +162,7 @@ def test_wrong_width_and_newer_models(folder, hospital):
     ("epsilon", "reason"),
     [
         ("1e-9", "epsilon=1e-09: must be at least 1e-06"),
-        ("1000", "epsilon=1000.0: above 50 nothing is called proved; take less"),
+        ("1000", "epsilon=1000.0: above 50 nothing is called proved; use a smaller one"),
     ],
 )
 def test_an_epsilon_out_of_all_measure(hospital, tmp_path, epsilon, reason):

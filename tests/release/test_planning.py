@@ -42,7 +42,7 @@ def test_the_command_shows_both(monkeypatch):
     assert code == 0
     assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
     code, out, _ = run("plan", "--rows", 9, "--features", 8)
-    assert "No real set of about this shape was measured" in out
+    assert "No real set of similar shape was measured" in out
 
 
 @pytest.mark.parametrize(

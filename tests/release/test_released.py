@@ -353,7 +353,7 @@ def test_a_card_that_promises_something_else_than_its_record_is_refused(hospital
     card = json.loads((folder / "card.json").read_text()) | changes
     card["digest"] = content_digest(card, "digest", "signature")
     (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
-    with pytest.raises(PrivSVMError, match="says another epsilon, for others, or another model"):
+    with pytest.raises(PrivSVMError, match="states another epsilon, unit or model"):
         verify(folder)
 
 

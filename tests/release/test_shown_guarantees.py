@@ -65,7 +65,7 @@ def first(tmp_path):
 @pytest.mark.parametrize("name", TERMS)
 def test_a_recipe_sets_no_term_of_the_guarantee(name, tmp_path):
     for method in ("dp_least_squares", "softmax_dpsgd", "recommended"):
-        with pytest.raises(PrivSVMError, match=f"'{name}' is no parameter of a recipe; leave it out"):
+        with pytest.raises(PrivSVMError, match=f"'{name}' is not a parameter of a recipe; leave it out"):
             released(tmp_path, recipe=Recipe(method, {name: TERMS[name]}))
     assert not (tmp_path / "ledger.jsonl").exists()
 
@@ -79,9 +79,9 @@ def test_recipes_know_their_parameters_by_name():
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (Recipe("privsvm.methods.private_svm:PrivateSVMClassifier"), "nothing is known of other code"),
+        (Recipe("privsvm.methods.private_svm:PrivateSVMClassifier"), "nothing is known about other code"),
         (Recipe("private_svm", {"C": np.array([0.1, 0.2])}), "C is a ndarray; give a number or a word"),
-        (Recipe("private_svm", {"epochs": 3}), "'epochs' is no parameter of a recipe"),
+        (Recipe("private_svm", {"epochs": 3}), "'epochs' is not a parameter of a recipe"),
     ],
 )
 def test_recipes_hold_known_methods_and_plain_values(recipe, message, tmp_path):
@@ -131,7 +131,7 @@ def test_another_unit_is_not_proved(protection, first):
 def test_a_recipe_promises_no_more_than_is_proved(terms, first):
     recipe = json.loads((first / "model.json").read_text())["recipe"]
     forge(first, recipe={**recipe, "parameters": recipe["parameters"] | terms})
-    with pytest.raises(PrivSVMError, match="the recipe says"):
+    with pytest.raises(PrivSVMError, match="the recipe states"):
         verify(first)
 
 
@@ -179,7 +179,7 @@ def test_a_ledger_holds_what_its_events_cost(changes, tmp_path):
     line = json.loads((FIRST / "ledger.jsonl").read_text()) | changes
     line["hash"] = content_digest(line, "hash")
     (tmp_path / "ledger.jsonl").write_text(canonical_json(line) + "\n")
-    with pytest.raises(PrivSVMError, match="line 1 is not as it was written"):
+    with pytest.raises(PrivSVMError, match="line 1 was changed"):
         Ledger(tmp_path / "ledger.jsonl").total("wards")
 
 
@@ -251,7 +251,7 @@ def test_what_the_first_files_promised_of_seeded_models_is_forgotten(first):
     written(first, record, card)
     model = privsvm.load(first)
     assert (model.guarantee_.status, model.protection_.epsilon) == ("seeded", None)
-    with pytest.raises(PrivSVMError, match="says another epsilon"):
+    with pytest.raises(PrivSVMError, match="states another epsilon"):
         verify(first)
     written(first, record | {"version": 2}, card)
     with pytest.raises(PrivSVMError, match="and its event gives None"):

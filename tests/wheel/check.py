@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -103,6 +104,17 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
+def contents(wheel: Path) -> str:
+    """Check that a wheel holds the library alone; return its size and its lines of Python."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        folders = {name.partition("/")[0] for name in names}
+        if len(folders) != 2 or "privsvm" not in folders:
+            raise FailedError(f"{wheel.name}: holds {', '.join(sorted(folders))}")
+        lines = sum(archive.read(name).count(b"\n") for name in names if name.endswith(".py"))
+    return f"{wheel.stat().st_size / 1e3:.0f} kB, {len(names)} files, {lines} lines of Python"
+
+
 def write_inputs(folder: Path) -> None:
     """Write a table, its schema and a pair of keys."""
     (folder / "wards.csv").write_text(ROWS)
@@ -151,6 +163,7 @@ def main() -> None:
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(Path(folder))
+        print(f"{wheel.name}: {contents(wheel)}", flush=True)
         for python in pythons():
             for versions in [options.only] if options.only else VERSIONS:
                 try:

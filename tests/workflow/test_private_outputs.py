@@ -74,7 +74,7 @@ def test_a_release_names_data_of_ones_own():
     params = benchmark(clinic=CLINIC)
     settings = {"dataset": "clinic", "epsilon": 1, "out": "private/model"}
     assert released_file(params, settings) == "data/own/clinic.csv"
-    with pytest.raises(PrivSVMError, match="dataset=wine is no data set of your own"):
+    with pytest.raises(PrivSVMError, match="dataset=wine is not a data set of your own"):
         released_file(params, settings | {"dataset": "wine"})
     with pytest.raises(PrivSVMError, match="--config lacks epsilon, out"):
         released_file(params, {"dataset": "clinic"})

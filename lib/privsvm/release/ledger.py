@@ -163,7 +163,7 @@ class Ledger:
 
     def _entry(self, line: str, number: int, previous: str) -> Entry:
         broken = PrivSVMError(
-            f"{self.path}: line {number} is not as it was written, or one before it is missing; restore the file "
+            f"{self.path}: line {number} was changed, or a line before it is missing; restore the file "
             "from a copy, and keep the account's total in mind until then"
         )
         try:

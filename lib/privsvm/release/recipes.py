@@ -46,9 +46,9 @@ PARAMETERS = frozenset({
 
 # Source of each term of a guarantee, for the message when a recipe sets one.
 FIXED: Mapping[str, str] = {
-    "epsilon": "give it to release itself",
-    "delta": "give it to release itself",
-    "neighbours": "give it to release itself",
+    "epsilon": "pass it to the release",
+    "delta": "pass it to the release",
+    "neighbours": "pass it to the release",
     "random_state": "a release takes its noise from the operating system",
     "n_rows": "declare `rows` in the schema",
     "classes": "declare `classes` in the schema",
@@ -83,15 +83,15 @@ def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
     """Return the class and the parameters of a recipe; raise PrivSVMError for what a release does not know."""
     if recipe.implementation not in implementations():
         raise PrivSVMError(
-            f"recipe: {recipe.implementation!r} is no method of PrivSVM, and nothing is known of other code; "
+            f"recipe: {recipe.implementation!r} is not a method of PrivSVM, and nothing is known about other code; "
             f"{nearest_name(recipe.implementation, implementations())}"
         )
     method, parameters = estimator_class(recipe.implementation), dict(recipe.parameters)
     allowed = PARAMETERS & set(method.declared)  # type: ignore[attr-defined]
     for name, value in parameters.items():
         if name not in allowed:
-            remedy = FIXED.get(name, f"a recipe for {recipe.implementation} may set {', '.join(sorted(allowed))}")
-            raise PrivSVMError(f"recipe: {name!r} is no parameter of a recipe; leave it out: {remedy}")
+            remedy = FIXED.get(name, f"a recipe for {recipe.implementation} can set {', '.join(sorted(allowed))}")
+            raise PrivSVMError(f"recipe: {name!r} is not a parameter of a recipe; leave it out: {remedy}")
         numbers = value.values() if name == "class_weight" and type(value) is dict else [value]
         if not all(type(one) in (str, int, float, bool, type(None)) for one in numbers):
             raise PrivSVMError(f"recipe: {name} is a {type(value).__name__}; give a number or a word")
@@ -193,7 +193,7 @@ def train(
     unit, rows = ("person", int(schema.rows_per_person or 1)) if schema.person else ("row", 1)
     neighbours: Neighbours = "add_remove" if unit == "person" else terms.neighbours
     if not delta <= LARGEST_DELTA:
-        raise PrivSVMError(f"delta={delta!r}: a release takes at most {LARGEST_DELTA:g}, far below 1 over the rows")
+        raise PrivSVMError(f"delta={delta!r}: a release accepts at most {LARGEST_DELTA:g}, far below 1 / rows")
     asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
     if asks and neighbours == "add_remove" and schema.rows is None:
         raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
@@ -210,9 +210,11 @@ def train(
         # One public row more: what is refused must not depend on whether there is any.
         X, codes = np.vstack([X, np.zeros((1, X.shape[1]))]), np.append(codes, 0)
     elif not len(X):
-        raise PrivSVMError("the table has no rows; their number is public, and at least one is needed")
+        raise PrivSVMError("the table has no rows; at least one is needed")
     if not epsilon <= LARGEST_EPSILON:
-        raise PrivSVMError(f"epsilon={epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; take less")
+        raise PrivSVMError(
+            f"epsilon={epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; use a smaller one"
+        )
     try:
         budgets = _budgets(epsilon, delta, rows)
     except ValueError as error:
@@ -251,11 +253,13 @@ def train(
             reason = guarantee.reason or "its noise was seeded"
             raise PrivSVMError(f"nothing is proved for this release: {reason}")
         if guarantee.neighbours != neighbours:
-            raise PrivSVMError(f"{recipe.implementation}: its record is of another relation than was asked for")
+            raise PrivSVMError(f"{recipe.implementation}: its guarantee is for another relation than requested")
         if protection.epsilon <= epsilon * (1.0 + 1e-9):
             break
     else:
-        raise PrivSVMError(f"epsilon={epsilon!r}: {recipe.implementation} cannot keep it for {rows} rows a person")
+        raise PrivSVMError(
+            f"epsilon={epsilon!r}: {recipe.implementation} cannot guarantee it for {rows} rows per person"
+        )
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or share is None or source is None:
         return Trained(estimator, protection, method_settings)

@@ -68,7 +68,7 @@ def _part_of(out: Path) -> Path:
 
 def _check_free(out: Path) -> None:
     if os.path.lexists(out):
-        raise PrivSVMError(f"{out}: exists already; give a folder that does not, a release overwrites nothing")
+        raise PrivSVMError(f"{out}: exists already, and a release overwrites nothing; give a new folder")
 
 
 @contextlib.contextmanager
@@ -178,7 +178,7 @@ def release(
         # Before anything is spent.
         signature_of("", key)
     if card.accuracy is not None and terms.hold_back is not None:
-        raise PrivSVMError("accuracy: it is stated, and hold_back would measure it; give one of them")
+        raise PrivSVMError("accuracy: give a stated accuracy or hold_back, not both")
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
     with _reserved(out) as draft_folder:
         resumed = _resume(draft_folder, out, ledger, key)
@@ -186,14 +186,14 @@ def release(
             spent = ledger.total(resumed.account)
             if spent is None or resumed.account != schema.name or abs(resumed.epsilon - epsilon) > 1e-6 * epsilon:
                 raise RefusedError(
-                    f"{out}: holds the release of an interrupted run, of {resumed.account!r} with epsilon "
-                    f"{resumed.epsilon:.4g}; nothing was spent now. Give another folder for one more release"
+                    f"{out}: holds an interrupted release of {resumed.account!r} with epsilon "
+                    f"{resumed.epsilon:.4g}; nothing was spent now. Give another folder for a new release"
                 )
             return Released(resumed, spent, resumed=True)
         if not permission.without_inspection and not is_inspected(data, schema, ledger):
             raise RefusedError(
-                f"{data}: was not inspected with this schema, so columns that cannot be read would cost epsilon; "
-                "run `privsvm inspect` with the table and --schema, or say --without-inspection"
+                f"{data}: was not inspected with this schema, so unreadable columns would waste epsilon; "
+                "run `privsvm inspect` with the table and --schema, or pass --without-inspection"
             )
         before = ledger.total(schema.name)
         if before is not None:
@@ -220,8 +220,8 @@ def release(
                 now = ledger.total(schema.name)
                 if now is not None and now != before and not permission.confirm(now):
                     raise RefusedError(
-                        f"account {schema.name!r}: another release was entered meanwhile; nothing was spent by this "
-                        "one. Run again to see what both cost"
+                        f"account {schema.name!r}: another release was entered in the meantime; this one spent "
+                        "nothing. Run again to see the total"
                     )
                 entry = ledger.append(entry_content)
         except BaseException:
@@ -232,7 +232,7 @@ def release(
             _finish(draft_folder, out, entry, key)
         except OSError as error:
             raise PrivSVMError(
-                f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: mend that and "
+                f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: fix that and "
                 "run the same command again, which spends nothing"
             ) from None
     return Released(entry, total, measured=trained.measured)

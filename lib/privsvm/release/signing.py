@@ -81,4 +81,6 @@ def check_signature(digest: str, signature: str | None, key: str | os.PathLike[s
     except (ValueError, TypeError, AttributeError) as error:
         raise PrivSVMError(f"{key}: no Ed25519 public key, or no signature ({error}); give the signer's key") from None
     except InvalidSignature:
-        raise PrivSVMError("the signature is not by this key: the card was edited, or another key signed it") from None
+        raise PrivSVMError(
+            "the signature was not made with this key: the card was edited, or another key signed it"
+        ) from None

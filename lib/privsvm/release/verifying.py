@@ -33,7 +33,7 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
     stated, covered = card.get("measured"), scale_of(record.judged[0])
     if stated is None:
         if covered is not None:
-            raise ValueError("it is paid for, and missing")
+            raise ValueError("it was paid for, and is missing")
         return None
     # Intervals take time, the more so for absurd numbers: those that are possible come first.
     counts = [stated.get(name) for name in _COUNTS]
@@ -42,7 +42,7 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
     numbers = [*counts[0], *counts[1], stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
     possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
     if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
-        raise ValueError("its scale or noise is not that of the guarantee, or its counts are of no rows")
+        raise ValueError("its scale or noise is not that of the guarantee, or its counts are impossible")
     measurement = Measurement.from_json(stated)
     return measurement
 
@@ -66,9 +66,9 @@ def _check_terms(record: ModelFile) -> None:
     trained = group_account(event, 1, float(guarantee.delta or 0.0), guarantee.neighbours or "replace_one")
     epsilon, delta = terms.get("epsilon", math.inf), terms.get("delta", math.inf)
     if not (epsilon >= trained.epsilon * (1.0 - 1e-6) and delta >= trained.delta):
-        raise ValueError("the recipe says a smaller epsilon or delta than the guarantee")
+        raise ValueError("the recipe states a smaller epsilon or delta than the guarantee")
     if terms.get("neighbours", guarantee.neighbours) != guarantee.neighbours:
-        raise ValueError("the recipe says another relation than the guarantee")
+        raise ValueError("the recipe states another relation than the guarantee")
 
 
 def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
@@ -85,7 +85,7 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         unit,
     ):
         raise PrivSVMError(
-            f"{folder / CARD}: says another epsilon, for others, or another model than {RECORD}; get the folder again"
+            f"{folder / CARD}: states another epsilon, unit or model than {RECORD}; get the folder again"
         )
     try:
         with foreign_numbers():
@@ -111,7 +111,9 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         or ledger_entry["entry"] < 1
         or not re.fullmatch("[0-9a-f]{64}", ledger_entry["head"])
     ):
-        raise PrivSVMError(f"{folder / CARD}: ledger is no place of this data set's; get the folder again")
+        raise PrivSVMError(
+            f"{folder / CARD}: its entry in the ledger is not one of this data set; get the folder again"
+        )
     if read_regular_file(folder / PAGE, LARGEST_JSON, _AGAIN) not in [page.encode() for page in card_pages(card)]:
         raise PrivSVMError(f"{folder / PAGE}: is not the page of {CARD}; get the folder again")
 
@@ -150,7 +152,7 @@ def verify(
         raise PrivSVMError(f"{folder / CARD}: lists other files than a release has; get the folder again")
     for path in sorted(folder.iterdir()):
         if path.name not in (CARD, *card["files"]):
-            raise PrivSVMError(f"{path}: is none of the card's files; take it out of the folder")
+            raise PrivSVMError(f"{path}: is not one of the card's files; remove it from the folder")
     for name, largest in ((RECORD, LARGEST_JSON), (PAGE, LARGEST_JSON), (ARRAYS, LARGEST_ARRAYS)):
         try:
             digest = hashlib.sha256(read_regular_file(folder / name, largest, _AGAIN)).hexdigest()
@@ -174,5 +176,5 @@ def verify(
     if ledger is not None:
         heads = {(entry.head, entry.model) for entry in ledger.entries()}
         if (card["ledger"]["head"], record.digest) not in heads:
-            raise PrivSVMError(f"{ledger.path}: does not hold this release; it was cut, or is another one's")
+            raise PrivSVMError(f"{ledger.path}: does not contain this release: it was truncated, or is another ledger")
     return record

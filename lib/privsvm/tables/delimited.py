@@ -219,7 +219,7 @@ class DelimitedText:
             _check_text(line)
             fields = split_fields(line, self.delimiter) if line.strip() else []
         except ValueError as error:
-            raise PrivSVMError(f"{name}: line {number} {error}; mend it, or save the table as UTF-8") from None
+            raise PrivSVMError(f"{name}: line {number} {error}; fix it, or save the table as UTF-8") from None
         self._trailing = self._header and len(fields) > 1 and not fields[-1].strip()
         self._width = len(fields)
         self.first = [field.strip() for field in fields[: len(fields) - self._trailing]]
@@ -274,7 +274,9 @@ def open_table(path: str | os.PathLike[str], delimiter: str | None = None) -> It
     try:
         # Tables are opened more than once, and what was read from a pipe is gone: its first rows would be left out.
         if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
-            raise PrivSVMError(f"{path}: is no file but a pipe or device, which can be read once; save the table first")
+            raise PrivSVMError(
+                f"{path}: is a pipe or device, which can be read only once; save the table to a file first"
+            )
         with gzip.open(path) if Path(path).suffix == ".gz" else open(path, "rb") as data:
             # The lines of text are those of the bytes: no byte sequence that cannot be decoded takes in a line feed.
             handle = io.TextIOWrapper(

@@ -210,7 +210,7 @@ class Column(Model):
         if self.bounds is None:
             raise ValueError(f"no public range is declared; write one of {FORMS}")
         if not isinstance(self.bounds, (list, tuple)) or len(self.bounds) != 2:
-            raise ValueError(f"bounds {self.bounds!r} are no pair; write [low, high]")
+            raise ValueError(f"bounds {self.bounds!r} are not a pair; write [low, high]")
         # YAML reads some dates as dates.
         self.bounds = [self._as_text(end) for end in self.bounds]
         low, high = self.limits
@@ -231,7 +231,7 @@ class Column(Model):
                 raise ValueError(f"fill {self.fill!r} is none of the categories; name one of them")
             self.fill = word
         elif self.kind == "ignore" or (self.fill != MIDDLE and math.isnan(self.number(self.fill))):
-            raise ValueError(f"fill {self.fill!r} is no value of such a column; write one, or middle")
+            raise ValueError(f"fill {self.fill!r} is not a value of such a column; write one, or middle")
 
 
 class Schema(Model):

@@ -198,7 +198,7 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
         raise PrivSVMError(f"X: no column {_listed(missing)}; the schema declares it")
     twice = [name for name in schema.features if names[name] > 1]
     if twice:
-        raise PrivSVMError(f"X: several columns are called {_listed(twice)}; give each a name of its own")
+        raise PrivSVMError(f"X: several columns are called {_listed(twice)}; give each its own name")
     columns = {name: list(X[name]) for name in schema.features}
     rows = {len(column) for column in columns.values()}
     if len(rows) > 1:
@@ -276,7 +276,7 @@ def _checked_names(path: Any, table: DelimitedText) -> list[str]:
         )
     for name, count in Counter(names).items():
         if count > 1 or not name:
-            raise PrivSVMError(f"{path}: column {name!r} is named {count} times; give each column a name of its own")
+            raise PrivSVMError(f"{path}: column {name!r} is named {count} times; give each column its own name")
     return names
 
 
@@ -395,7 +395,7 @@ def labelled_table(
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], []
     for columns in read_chunks(path, schema, [schema.label], all_columns=True, tally=tally, header=header):
         if tally.first is not None:
-            raise PrivSVMError(f"{path}: {tally.first}; mend that line")
+            raise PrivSVMError(f"{path}: {tally.first}; fix that line")
         blocks.append(encoder.features(columns))
         labels += [names.get(label, label) for label in map(normalise_label, columns[schema.label])]
     return np.concatenate(blocks), np.array(labels, dtype=np.str_)

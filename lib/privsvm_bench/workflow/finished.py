@@ -62,7 +62,7 @@ class FinishedJob:
         for number, path in enumerate(self.outputs):
             with atomic_path(path) as temporary:
                 shutil.copyfile(self.folder / str(number), temporary)
-        print(f"taken from {self.folder}: a job of equal code, parameters and inputs has made them")
+        print(f"taken from {self.folder}: a job with the same code, parameters and inputs made them")
         return True
 
     def keep(self) -> None:

@@ -60,7 +60,7 @@ def download_parameters(params: Params, dataset: str, folder: str) -> str:
     """
     if folder != private_folder(params, dataset):
         raise PrivSVMError(
-            f"data/{folder}raw/{dataset}: belongs to data/{private_folder(params, dataset)}raw; ask for that"
+            f"data/{folder}raw/{dataset}: belongs to data/{private_folder(params, dataset)}raw; request that path"
         )
     return DownloadJob(settings=params.dataset_settings(dataset)).argument()
 

@@ -130,7 +130,7 @@ def released_file(params: Params, settings: Mapping[str, Any]) -> str:
     name = settings["dataset"]
     path = params.own_file(name) if name in params.datasets else None
     if path is None:
-        raise PrivSVMError(f"release: dataset={name} is no data set of your own with `path` in params.yaml")
+        raise PrivSVMError(f"release: dataset={name} is not a data set of your own (with `path` in params.yaml)")
     return path
 
 
