@@ -15,7 +15,7 @@ from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.datasets.prepare import _declared_training_rows, _random_splits, prepare
 from privsvm_bench.datasets.prepared import PreparedData
-from privsvm_bench.datasets.settings import Holdout
+from privsvm_bench.datasets.settings import Holdout, parse_protocol
 from privsvm_bench.jobs import training
 from privsvm_bench.jobs.condensing import condense_splits
 from privsvm_bench.jobs.job import TrainJob
@@ -172,7 +172,7 @@ def test_label_blind_splits_do_not_move_with_a_label():
     changed[0] = 2
 
     def moved(stratified):
-        plan = {"kind": "holdout", "repeats": 5, "test_size": 0.2, "stratified": stratified}
+        plan = Holdout(repeats=5, test_size=0.2, stratified=stratified)
         both = [_random_splits(entry, plan, labels, ("0", "1", "2"), 7, "e") for labels in (y, changed)]
         return max(len(set(a[0]) - set(b[0])) for a, b in zip(*both, strict=True))
 
@@ -190,9 +190,10 @@ def test_label_blind_splits_do_not_move_with_a_label():
     ],
 )
 def test_declared_training_rows_are_those_of_the_splits(plan, expected):
+    plan = parse_protocol(plan)
     entry = resolve("wine")
     assert _declared_training_rows(entry, plan, ("all",), len(expected)) == expected
-    if plan["kind"] != "resubstitution":
+    if plan.kind != "resubstitution":
         splits = _random_splits(entry, plan, load_wine().target, ("0", "1", "2"), 7, "e")
         assert [len(train) for train, _ in splits] == expected
     dropping = dataclasses.replace(entry, missing="drop_rows")
