@@ -70,10 +70,6 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
     implementations : sequence of str
         Of the methods of a report. The first setting of an implementation has its fixed look; further ones keep its
         colour and get further marks.
-
-    Returns
-    -------
-    list of Look
     """
     looks: list[Look] = []
     seen: dict[str, int] = {}

@@ -742,10 +742,6 @@ def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
     paths : iterable of path-like
         One file for each method and dataset.
 
-    Returns
-    -------
-    list of Result
-
     Raises
     ------
     PrivSVMError
@@ -781,10 +777,6 @@ def timing_files(result: str | os.PathLike[str], folder: str | os.PathLike[str] 
         ``<method>/<dataset>.json``.
     folder : path-like, default="logs/timings"
         Holds ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
-
-    Returns
-    -------
-    list of Path
     """
     result = Path(result)
     files = [Path(folder) / result.parent.name / f"{result.stem}{ending}" for ending in _TIMING_FORMS]
@@ -832,10 +824,6 @@ def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[CondenseTim
     paths : iterable of path-like
         ``_condense/<dataset>.json``.
 
-    Returns
-    -------
-    list of CondenseTimings
-
     Raises
     ------
     PrivSVMError
@@ -861,10 +849,6 @@ def attacks_of(results: Iterable[Result]) -> list[Attack]:
     ----------
     results : iterable of Result
         Those on rows that were condensed for all methods are in the results of every one of them, and are taken once.
-
-    Returns
-    -------
-    list of Attack
 
     Raises
     ------

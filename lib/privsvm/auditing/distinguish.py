@@ -293,10 +293,6 @@ def choose_threshold(
         Of the bound. The surer it is to be, the more often the event must occur.
     normal : bool, default=False
         Whether to choose as if both samples were of normal distributions. What is counted then assumes nothing.
-
-    Returns
-    -------
-    Threshold
     """
     if symmetric:
         values, above, other = _shares(first, second, normal)

@@ -271,10 +271,6 @@ def plan_cell(
         Draws real releases; see `privsvm.auditing.cells.Draw`.
     key : sequence
         Of the noise.
-
-    Returns
-    -------
-    CellPlan
     """
     plain = CellPlan(draw=many, plan=Plan(), looks_at="the released model", n_numbers=0)
     if event is None:

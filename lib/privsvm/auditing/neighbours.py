@@ -72,10 +72,6 @@ def made_up_pairs(
         How long a row may be.
     sizes : sequence of float
         Lengths of the row, in units of `bound`.
-
-    Returns
-    -------
-    list of Pair
     """
     _check_relation(relation)
     rows, labels = np.zeros((n_classes, 1)), np.arange(n_classes)
@@ -108,10 +104,6 @@ def crowded_pairs(
         Numbers of rows in the crowd; multiples of 4.
     width : int
         Features of that one crowd, under ``replace_one``.
-
-    Returns
-    -------
-    list of Pair
     """
     _check_relation(relation)
     pairs = []
@@ -155,10 +147,6 @@ def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, 
         Of the random ones.
     n_random : int, default=4
         How many random rows are tried.
-
-    Returns
-    -------
-    list of Pair
     """
     _check_relation(relation)
     names = np.unique(y)

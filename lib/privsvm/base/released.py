@@ -813,10 +813,6 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
     **common
         The attributes of `ReleasedPath`.
 
-    Returns
-    -------
-    ReleasedPath
-
     Raises
     ------
     PrivSVMError

@@ -111,10 +111,6 @@ def facts_of_call(
         The parameter of methods that use the number of rows: None means that they are counted.
     features, solution : str
         See `Facts`.
-
-    Returns
-    -------
-    Facts
     """
     word: Any = n_rows if isinstance(n_rows, str) else "counted" if n_rows is None else "declared"
     declared = not isinstance(n_rows, str) and n_rows is not None

@@ -155,10 +155,6 @@ def search_c_and_gamma(
         Threads that share the folds and pairs of classes; None means 1, -1 all cores. The result does not depend on
         it.
 
-    Returns
-    -------
-    GridSearch
-
     Raises
     ------
     ValueError

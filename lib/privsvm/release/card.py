@@ -162,10 +162,6 @@ def card_content(
     first : bool, default=False
         In the words of the first releases of version 1.
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     PrivSVMError
@@ -238,10 +234,6 @@ def card_page(content: Mapping[str, Any]) -> str:
     ----------
     content : mapping
         As `card_content` returns it, with ``ledger``.
-
-    Returns
-    -------
-    str
     """
     return _page(
         content, '<meta name="viewport" content="width=device-width">',
@@ -275,10 +267,6 @@ def card_text(content: Mapping[str, Any]) -> str:
     ----------
     content : mapping
         As `card.json` holds it.
-
-    Returns
-    -------
-    str
     """
     lines = [
         f"Private model of {content['data']}",

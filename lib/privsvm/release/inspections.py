@@ -79,10 +79,6 @@ def is_inspected(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) 
     ledger : Ledger
         Records beside it count, and those beside the user's own ledger.
 
-    Returns
-    -------
-    bool
-
     Raises
     ------
     PrivSVMError

@@ -137,10 +137,6 @@ class Ledger:
     def entries(self) -> list[Entry]:
         """Read and check all entries.
 
-        Returns
-        -------
-        list of Entry
-
         Raises
         ------
         PrivSVMError

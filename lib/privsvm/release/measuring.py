@@ -244,10 +244,6 @@ def measure(
         What the noise follows from.
     source : NoiseSource
         Of the noise.
-
-    Returns
-    -------
-    Measurement
     """
     cells, scale = _noise(held_back.epsilon, held_back.neighbours)
     counts = count_answers(path, X, codes) * cells

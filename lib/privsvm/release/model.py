@@ -172,10 +172,6 @@ def load(path: str | os.PathLike[str]) -> ReleasedModel:
     path : path-like
         The folder with `model.npz` and `model.json`.
 
-    Returns
-    -------
-    ReleasedModel
-
     Raises
     ------
     PrivSVMError

@@ -170,10 +170,6 @@ def expected_accuracy(
     seed : int, default=0
         Of the simulation.
 
-    Returns
-    -------
-    list of Expected
-
     Raises
     ------
     PrivSVMError

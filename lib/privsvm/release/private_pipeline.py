@@ -110,10 +110,6 @@ def make_private_pipeline(*steps: Any) -> PrivatePipeline:
     *steps : estimator
         Transformers, and a private model.
 
-    Returns
-    -------
-    PrivatePipeline
-
     Examples
     --------
     >>> from privsvm import PrivateSVMClassifier, PublicSchema, make_private_pipeline

@@ -177,10 +177,6 @@ def train(
     source : NoiseSource or None
         Of what is held back, and of the noise on what it measures; None is the operating system.
 
-    Returns
-    -------
-    Trained
-
     Raises
     ------
     PrivSVMError

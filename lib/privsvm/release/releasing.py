@@ -159,10 +159,6 @@ def release(
     card : CardOptions
         What the card says besides.
 
-    Returns
-    -------
-    Released
-
     Raises
     ------
     PrivSVMError

@@ -58,10 +58,6 @@ def parse_number(value: str) -> float:
     value : str
         ASCII digits with a decimal point, perhaps an exponent, inf or nan. Python's own 1_000 and the digits of other
         scripts are more likely a text.
-
-    Returns
-    -------
-    float
     """
     if "_" in value or not value.isascii():
         raise ValueError(value)

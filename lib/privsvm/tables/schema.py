@@ -396,10 +396,6 @@ def parse_schema(values: Any, where: str = "schema", *, released: bool = False) 
     released : bool, default=False
         Whether it is that of a released model. Models of before `fill` was required count missing values as the middle.
 
-    Returns
-    -------
-    Schema
-
     Raises
     ------
     PrivSVMError

@@ -251,10 +251,6 @@ def header_of(path: str | os.PathLike[str], delimiter: str | None = None) -> lis
     delimiter : str or None
         See `privsvm.tables.delimited.DELIMITER`; None is what a ``sep=`` line says, or a comma.
 
-    Returns
-    -------
-    list of str
-
     Raises
     ------
     PrivSVMError

@@ -597,18 +597,6 @@ def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, A
 def raw_files(name: str, settings: Mapping[str, Any] | None = None) -> list[str]:
     """List the raw files of a dataset.
 
-    Parameters
-    ----------
-    name : str
-        Name of the dataset.
-    settings : mapping or None
-        Its settings in params.yaml.
-
-    Returns
-    -------
-    list of str
-        File names below ``data/raw/<name>/``.
-
     Raises
     ------
     PrivSVMError

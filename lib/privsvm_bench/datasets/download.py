@@ -82,11 +82,6 @@ class _LimitedFile(io.BufferedWriter):
 def mirror_folder(configured: str | None = None) -> str | None:
     """Say which mirror is in use.
 
-    Parameters
-    ----------
-    configured : str or None
-        `data.mirror` of params.yaml.
-
     Returns
     -------
     str or None
@@ -290,24 +285,6 @@ def download_raw(
 ) -> str:
     """Get one raw file of a dataset from any of its sources.
 
-    Parameters
-    ----------
-    name : str
-        Name of the dataset.
-    file_name : str
-        One of its files.
-    target : path-like
-        Where to put it.
-    settings : mapping or None
-        The dataset's settings in params.yaml.
-    mirror : str or None
-        `data.mirror` of params.yaml.
-
-    Returns
-    -------
-    str
-        Where it came from.
-
     Raises
     ------
     PrivSVMError
@@ -324,13 +301,6 @@ def download_raw(
 
 def availability(entry: DatasetEntry, mirror: str | None = None) -> str:
     """Say where a dataset can be had.
-
-    Parameters
-    ----------
-    entry : DatasetEntry
-        The dataset.
-    mirror : str or None
-        `data.mirror` of params.yaml; ``PRIVSVM_MIRROR`` takes precedence.
 
     Returns
     -------
@@ -357,11 +327,6 @@ def _size(entry: DatasetEntry) -> str:
 
 def catalogue_table(mirror: str | None = None) -> str:
     """Write the catalogue as a table.
-
-    Parameters
-    ----------
-    mirror : str or None
-        `data.mirror` of params.yaml.
 
     Returns
     -------

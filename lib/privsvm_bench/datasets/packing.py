@@ -108,11 +108,6 @@ def read_member(data: bytes, name: str, member: str | None, most: int = MOST_BYT
     most : int
         The largest size that the content may have, in bytes.
 
-    Returns
-    -------
-    bytes
-        The member, unpacked.
-
     Raises
     ------
     PrivSVMError

@@ -56,13 +56,6 @@ def arrays_of_rows(name: str, X: Any) -> dict[str, np.ndarray]:
 def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
     """Take rows out of what `arrays_of_rows` put into a file.
 
-    Parameters
-    ----------
-    name : str
-        Of the rows.
-    arrays : mapping of str to ndarray
-        What the file holds.
-
     Returns
     -------
     ndarray or csr_array of shape (n, d)
@@ -146,13 +139,6 @@ class PreparedData:
     def scaled(self, rows: np.ndarray, s: int) -> Features:
         """Features of some rows as a method sees them in one split.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            Row numbers.
-        s : int
-            Split.
-
         Returns
         -------
         ndarray or csr_array of shape (len(rows), d)
@@ -168,11 +154,6 @@ class PreparedData:
 
     def split(self, s: int) -> Split:
         """Training and test rows of one split, scaled.
-
-        Parameters
-        ----------
-        s : int
-            Number of the split, from 0.
 
         Returns
         -------
@@ -200,11 +181,6 @@ def load_prepared(npz_path: str | os.PathLike[str]) -> PreparedData:
     ----------
     npz_path : path-like
         ``data/prepared/<dataset>.npz``; the ``.json`` is looked for beside it.
-
-    Returns
-    -------
-    PreparedData
-        The dataset.
 
     Raises
     ------

@@ -312,10 +312,6 @@ def decode_text(data: bytes, name: str, encoding: str | None) -> str:
     encoding : str or None
         As Python names it; None: UTF-8, with or without its leading mark.
 
-    Returns
-    -------
-    str
-
     Raises
     ------
     PrivSVMError

@@ -233,10 +233,6 @@ def parse_protocol(value: Any, key: str = "protocol") -> Protocol:
     key : str
         What to call it in errors.
 
-    Returns
-    -------
-    Protocol
-
     Raises
     ------
     PrivSVMError

@@ -48,10 +48,6 @@ def audit_record(
     parameters : mapping
         Parameters of the audited method.
 
-    Returns
-    -------
-    AuditRecord
-
     Raises
     ------
     PrivSVMError

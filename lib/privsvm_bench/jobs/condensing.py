@@ -41,10 +41,6 @@ def attack_split(
         Rows that were not condensed; may be empty.
     rng : numpy.random.Generator
         Samples rows if there are many.
-
-    Returns
-    -------
-    CondensedSplit
     """
     # Lazy imports here and below: most jobs read rows that were not condensed.
     from privsvm.privacy.attacks.condensation_attacks import audit_condensation
@@ -127,15 +123,6 @@ def condense_splits(
 
 def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
     """Return the training rows of one split, after condensation.
-
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset.
-    condensed : mapping of str to ndarray
-        From `condense_splits`.
-    split : int
-        Index of the split.
 
     Returns
     -------

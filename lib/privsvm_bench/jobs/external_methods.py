@@ -90,10 +90,6 @@ class ForeignMethod:
             Gives the generator of one epsilon and repeat, from which a seed is drawn.
         audit : bool, default=False
             Ignored: the mechanism is unknown.
-
-        Returns
-        -------
-        PredictionsPath
         """
         private = self.states_epsilon is not None
         grid, draws = (list(epsilons), repeats) if private else ([0.0], 1)

@@ -60,10 +60,6 @@ def model_record(
         The models of each split.
     attacks : sequence of Attack, default=()
         Results of attacks on the condensed rows or public blocks that they were trained on.
-
-    Returns
-    -------
-    ModelRecord
     """
     return ModelRecord(
         experiment=job.experiment,

@@ -196,10 +196,6 @@ def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | N
     changes : mapping, optional
         Overrides from ``snakemake --config``, mapping by mapping.
 
-    Returns
-    -------
-    Params
-
     Raises
     ------
     PrivSVMError
@@ -220,10 +216,6 @@ def check_params(values: Mapping[str, Any], source: str = "params.yaml", positio
         Name of the file, for messages.
     places : mapping, optional
         Where its keys are, for messages; see `read_yaml`.
-
-    Returns
-    -------
-    Params
 
     Raises
     ------

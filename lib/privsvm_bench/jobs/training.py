@@ -48,11 +48,6 @@ def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dic
         How the rows are condensed.
     split : int
         Which split.
-
-    Returns
-    -------
-    dict
-        Fields of `privsvm.privacy.assumptions.Facts`.
     """
     scaling, protocol = description["scaling"], description["protocol"]
     drawn = "stratified" if protocol.get("stratified") else "label-blind"

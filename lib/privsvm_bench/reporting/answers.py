@@ -22,13 +22,6 @@ _EQUAL = 0.05
 def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
     """Answer, for one data set and each epsilon, which proved method keeps most accuracy and what that costs.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        Of one data set.
-    grid : sequence of float
-        Its epsilons.
-
     Returns
     -------
     list of dict
@@ -103,11 +96,6 @@ def data_set_rows(results: Sequence[Result], grid: Sequence[float]) -> list[dict
 
 def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
     """Tell whose word a claim is: a paper's, or one that what is declared here does not bear out.
-
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
 
     Returns
     -------

@@ -43,18 +43,7 @@ _SPLIT_COLUMNS = (
 
 
 def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
-    """Sum up what the known-sample attack recovers from every entity.
-
-    Parameters
-    ----------
-    attacks : sequence of KnownSampleAttack
-        Records.
-
-    Returns
-    -------
-    list of dict
-        One for each record.
-    """
+    """Sum up what the known-sample attack recovers from every entity."""
     shown = []
     for attack in attacks:
         rows = []
@@ -79,18 +68,7 @@ def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, A
 
 
 def known_sample_figures(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
-    """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity.
-
-    Parameters
-    ----------
-    attacks : sequence of KnownSampleAttack
-        Records.
-
-    Returns
-    -------
-    list of dict
-        For the page's script.
-    """
+    """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity."""
     return [
         {
             "rows": attack.n_rows,
@@ -170,11 +148,6 @@ def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool
 
 def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Pick the records that the page's sentences are about: none of rows that were condensed before.
-
-    Parameters
-    ----------
-    table : sequence of mapping
-        From `condensed_rows_table`.
 
     Returns
     -------

@@ -53,11 +53,6 @@ def audit_traces(audits: Sequence[AuditRecord], method_index: Mapping[str, int])
         One for each method.
     method_index : mapping
         Number of each method of the report; records of others are left out.
-
-    Returns
-    -------
-    list of dict
-        For the page's script.
     """
     traces = []
     for record in audits:
@@ -85,18 +80,7 @@ def audit_traces(audits: Sequence[AuditRecord], method_index: Mapping[str, int])
 
 
 def audit_rows(audits: Sequence[AuditRecord]) -> list[dict[str, Any]]:
-    """Rows of the table of audits: one for each method and relation.
-
-    Parameters
-    ----------
-    audits : sequence of AuditRecord
-        One for each method.
-
-    Returns
-    -------
-    list of dict
-        Proved methods first.
-    """
+    """Rows of the table of audits: one for each method and relation."""
     rows = []
     for record in audits:
         for relation in dict.fromkeys(cell.relation for cell in record.cells):
@@ -132,13 +116,6 @@ def _witness(cell: AuditCell) -> Witness:
 
 def with_audits(results: Sequence[Result], audits: Sequence[AuditRecord]) -> list[Result]:
     """Give claims without a witness of their own that of the audit of their method.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        The curves.
-    audits : sequence of AuditRecord
-        One for each method.
 
     Returns
     -------

@@ -35,11 +35,6 @@ def guarantee_cards(
         In the order of the cards.
     reference_epsilon : float
         What is long and differs by epsilon, such as the mechanism in words, is shown for the nearest one only.
-
-    Returns
-    -------
-    list of dict
-        One for each method.
     """
     of_method = grouped(results, "method")
     return [_card(method, of_method[method], reference_epsilon) for method in methods]
@@ -96,11 +91,6 @@ def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
 def right_guess(epsilon: float, delta: float) -> float:
     """Bound how often a guess which of two neighbouring data sets was used is right, both being equally likely.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Proved.
-
     Returns
     -------
     float
@@ -146,10 +136,6 @@ def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[di
         Of the jobs.
     results : iterable of Result
         Of the same jobs, for the sizes.
-
-    Returns
-    -------
-    list of dict
     """
     of_job: Mapping[tuple[str, str], Result] = {(result.dataset, result.method): result for result in results}
     rows = []

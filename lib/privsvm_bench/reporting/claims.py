@@ -127,20 +127,7 @@ def _point(stated: float, guarantee: Guarantee, status: Status) -> _Point:
 
 
 def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Traces of the chart of claims: one per method and status, equal lines of several datasets drawn once.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        The curves.
-    method_index : mapping
-        Number of each method.
-
-    Returns
-    -------
-    list of dict
-        For the page's script.
-    """
+    """Traces of the chart of claims: one per method and status, equal lines of several datasets drawn once."""
     lines: dict[tuple[str, Status], dict[tuple[_Point, ...], list[str]]] = {}
     shared: dict[tuple[float, float], set[str]] = {}
     for result in results:
@@ -245,11 +232,6 @@ def broken_claims(results: Iterable[Result], reference_epsilon: float) -> list[d
         The curves.
     reference_epsilon : float
         The finding nearest to it stands for its claim.
-
-    Returns
-    -------
-    list of dict
-        Ordered by method.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:

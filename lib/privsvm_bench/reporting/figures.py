@@ -402,11 +402,6 @@ def _attack_figure(attack: Mapping[str, Any]) -> dict[str, Any]:
 def plotly_figures(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Draw all interactive figures of a page.
 
-    Parameters
-    ----------
-    data : mapping
-        ``figures`` of `privsvm_bench.reporting.page_context`.
-
     Returns
     -------
     dict

@@ -362,13 +362,6 @@ def _text(name: str) -> str:
 def render_page(results: Sequence[Result], **options: Any) -> str:
     """Write one page.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        From `privsvm_bench.reporting.read_results`.
-    **options
-        See `page_context`.
-
     Returns
     -------
     str
@@ -394,13 +387,6 @@ def render_page(results: Sequence[Result], **options: Any) -> str:
 
 def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     """Write the whole report.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        From `privsvm_bench.reporting.read_results`.
-    **options
-        See `page_context`.
 
     Returns
     -------

@@ -97,11 +97,6 @@ def curve_svg(
         With colours of its own, as a file.
     best : sequence of int
         Methods, by their number, that are drawn thicker.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
     """
     curves = [
         curve for curve in figure["curves"] if any(v is not None for v in curve["values"].get("accuracy", [[]])[0])

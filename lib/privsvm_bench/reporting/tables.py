@@ -41,11 +41,6 @@ def nearest_epsilon(epsilons: Sequence[float], reference: float) -> int:
         The grid; infinity only counts where there is nothing else.
     reference : float
         Positive.
-
-    Returns
-    -------
-    int
-        Index into `epsilons`.
     """
 
     def distance(index: int) -> tuple[float, float]:
@@ -145,13 +140,6 @@ def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
 
 def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> list[dict[str, Any]]:
     """Build one row per dataset, method and epsilon.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        The curves.
-    reference_epsilon : float
-        See `epsilon_grids`.
 
     Returns
     -------

@@ -60,11 +60,6 @@ def _significant(number: float, digits: int) -> str:
 def percent(share: float) -> str:
     """Write a share for people: never 100 % where it is less.
 
-    Parameters
-    ----------
-    share : float
-        From 0 to 1.
-
     Returns
     -------
     str
@@ -75,13 +70,6 @@ def percent(share: float) -> str:
 
 def counted(count: int, word: str) -> str:
     """Write a count of things as in a sentence.
-
-    Parameters
-    ----------
-    count : int
-        Not negative.
-    word : str
-        The singular.
 
     Returns
     -------

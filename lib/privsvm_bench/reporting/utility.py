@@ -28,19 +28,7 @@ def drawn_metrics(results: Iterable[Result]) -> dict[str, str]:
 
 
 def dataset_sections(results: Iterable[Result], grids: Mapping[str, list[float]]) -> list[dict[str, Any]]:
-    """Facts and table of each dataset.
-
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
-    grids : mapping
-        Epsilons of each dataset, from `privsvm_bench.reporting.tables.epsilon_grids`.
-
-    Returns
-    -------
-    list of dict
-    """
+    """Facts and table of each dataset."""
     of_dataset = grouped(results, "dataset")
     return [_section(dataset, of_dataset[dataset], grid) for dataset, grid in grids.items()]
 
@@ -107,22 +95,7 @@ def _note(guarantee: Guarantee, status: Status) -> str:
 def curve_figures(
     results: Sequence[Result], grids: Mapping[str, list[float]], method_index: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Gather the numbers behind the charts of the datasets, compactly: they are most of a large page.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        The curves.
-    grids : mapping
-        Epsilons of each dataset.
-    method_index : mapping
-        Number of each method.
-
-    Returns
-    -------
-    list of dict
-        For the page's script.
-    """
+    """Gather the numbers behind the charts of the datasets, compactly: they are most of a large page."""
     of_dataset = grouped(results, "dataset")
     return [
         {
@@ -168,20 +141,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
-    """Find the best proved method of each dataset near the reference epsilon, and what is there without privacy.
-
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
-    reference_epsilon : float
-        Positive.
-
-    Returns
-    -------
-    list of dict
-        One for each dataset.
-    """
+    """Find the best proved method of each dataset near the reference epsilon, and what is there without privacy."""
     return [_best_row(dataset, members, reference_epsilon) for dataset, members in grouped(results, "dataset").items()]
 
 

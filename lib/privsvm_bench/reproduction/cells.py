@@ -48,10 +48,6 @@ def find_printed(judged: PrintedPaper, table: str, row: str, column: str) -> Pri
     table, row, column : str
         Its source, its dataset, and its method, setting and metric, joined by slashes.
 
-    Returns
-    -------
-    Printed
-
     Raises
     ------
     PrivSVMError

@@ -171,10 +171,6 @@ def compare(
         Verdict and reason if we have no number.
     open_choice : bool, default=False
         Whether it is a choice that the paper leaves open, which a difference rules out.
-
-    Returns
-    -------
-    Row
     """
     labels: dict[str, Any] = dict(zip(_PLACE, place, strict=False))
     row = Row(**labels, published=published or "", verdict="no number")

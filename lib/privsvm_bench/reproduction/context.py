@@ -106,10 +106,6 @@ class Context:
             What the number of a partial result is called in its key.
         compute : callable
             Gives the result of a number.
-
-        Returns
-        -------
-        list
         """
         key = {field: value for field, value in parameters.items() if field != count}
         return [
@@ -129,10 +125,6 @@ class Context:
             Name in the catalogue, and one of its parts.
         positive : str
             Label that becomes +1; all others become -1.
-
-        Returns
-        -------
-        Rows
 
         Raises
         ------

@@ -40,10 +40,6 @@ def choose(experiments: Mapping[str, Experiment], names: Sequence[str]) -> list[
     names : sequence of str
         Names of experiments and papers.
 
-    Returns
-    -------
-    list of Experiment
-
     Raises
     ------
     PrivSVMError

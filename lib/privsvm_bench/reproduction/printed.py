@@ -160,10 +160,6 @@ def numbers_of(
         ``source, dataset, method, setting, metric, value``.
     attributes : callable
         Row to further attributes of `Printed`; ``rule`` and ``family`` have defaults.
-
-    Returns
-    -------
-    list of Printed
     """
     result = []
     for row in rows:
@@ -218,10 +214,6 @@ def judge_paper(
         Folder of the experiments' tables, with ``distributions``.
     changed : mapping or None
         Distributions that take the place of committed ones.
-
-    Returns
-    -------
-    PrintedPaper
     """
     with open(Path(root) / "published.csv", encoding="utf-8", newline="") as handle:
         numbers = paper.numbers(list(csv.DictReader(handle)))

@@ -79,10 +79,6 @@ def statement(
         Why neither outcome would say anything; empty for most.
     brief : str, default=""
         What we find, in a few words.
-
-    Returns
-    -------
-    Claim
     """
     if holds is None:
         return Claim(id=name, source=source, text=text, verdict="not judged yet", ours="")
@@ -104,10 +100,6 @@ def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
         for most.
     reports : path-like
         Folder of the experiments' tables.
-
-    Returns
-    -------
-    list of Claim
     """
     if not Path(path).exists():
         return []
@@ -196,10 +188,6 @@ def read_trends(path: str | Path, distributions: Mapping[str, Distribution]) -> 
         braces.
     distributions : mapping
         Cell to distribution.
-
-    Returns
-    -------
-    list of Claim
     """
     if not Path(path).exists():
         return []

@@ -28,13 +28,6 @@ _SIDE, _MARGIN = 420, 60
 def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun]:
     """Work out what is to be logged of audits.
 
-    Parameters
-    ----------
-    records : sequence of AuditRecord
-        One for each method.
-    experiment : str
-        Name of the benchmark.
-
     Returns
     -------
     list of CurveRun
@@ -127,11 +120,6 @@ def _card(record: AuditRecord, curve: str) -> str:
 
 def chart(records: Sequence[AuditRecord]) -> str:
     """Draw claimed against audited epsilon of all methods, with the diagonal and what the draws can show.
-
-    Parameters
-    ----------
-    records : sequence of AuditRecord
-        One for each method.
 
     Returns
     -------

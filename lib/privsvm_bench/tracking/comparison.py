@@ -56,10 +56,6 @@ def result_files(name: str, folder: str | os.PathLike[str] = "data/results") -> 
     folder : path-like
         Where the benchmark keeps its results.
 
-    Returns
-    -------
-    list of Path
-
     Raises
     ------
     PrivSVMError

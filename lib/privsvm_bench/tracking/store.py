@@ -41,11 +41,6 @@ def is_server(tracking_uri: str) -> bool:
 def sqlite_path(tracking_uri: str) -> Path | None:
     """Return the file behind an SQLite URI.
 
-    Parameters
-    ----------
-    tracking_uri : str
-        As in ``params.yaml``.
-
     Returns
     -------
     pathlib.Path or None
@@ -72,11 +67,6 @@ def sqlite_path(tracking_uri: str) -> Path | None:
 
 def file_folder(tracking_uri: str) -> Path | None:
     """Return the folder of the runs' files.
-
-    Parameters
-    ----------
-    tracking_uri : str
-        As in ``params.yaml``.
 
     Returns
     -------

@@ -155,11 +155,6 @@ def view_state(audits: bool = False) -> dict[str, Any]:
 def experiment_tags(audits: bool = False) -> dict[str, str]:
     """Tags of an MLflow experiment: its saved view, its kind and the note on how to read it.
 
-    Parameters
-    ----------
-    audits : bool, default=False
-        See `view_state`.
-
     Returns
     -------
     dict of str to str

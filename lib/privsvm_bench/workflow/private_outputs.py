@@ -70,13 +70,7 @@ def make_output_folders() -> None:
 
 
 def close_folders(params: Params) -> None:
-    """Deny other users access to our files if a data set is private.
-
-    Parameters
-    ----------
-    params : Params
-        The benchmark.
-    """
+    """Deny other users access to our files if a data set is private."""
     if os.name != "posix" or not any(params.is_private(dataset) for dataset in params.datasets):
         return
     os.umask(0o077)
@@ -88,33 +82,12 @@ def close_folders(params: Params) -> None:
 
 
 def take_release(config: dict[str, Any]) -> dict[str, Any]:
-    """Move the settings of one release out of Snakemake's configuration.
-
-    Parameters
-    ----------
-    config : dict
-        Configuration; the settings are removed.
-
-    Returns
-    -------
-    dict
-    """
+    """Move the settings of one release out of Snakemake's configuration."""
     return {name: config.pop(name) for name in _RELEASE if name in config}
 
 
 def released_file(params: Params, settings: Mapping[str, Any]) -> str:
     """Return the path of the data set to train the released model on.
-
-    Parameters
-    ----------
-    params : Params
-        The benchmark.
-    settings : mapping
-        As `take_release` returns them.
-
-    Returns
-    -------
-    str
 
     Raises
     ------

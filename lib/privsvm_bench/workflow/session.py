@@ -35,11 +35,6 @@ __all__ = [
 def scripts_folder(home: str | os.PathLike[str]) -> str:
     """Return the folder of scripts as a prefix for commands of rules.
 
-    Parameters
-    ----------
-    home : path-like
-        Folder of the Snakefile.
-
     Returns
     -------
     str
@@ -60,13 +55,7 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
 
 
 def set_environment(repository: str | os.PathLike[str]) -> None:
-    """Set the jobs' environment, before NumPy and Numba are imported.
-
-    Parameters
-    ----------
-    repository : path-like
-        Folder of the Snakefile.
-    """
+    """Set the jobs' environment, before NumPy and Numba are imported."""
     environment = os.environ
 
     def put_first(name: str, folder: str) -> None:
@@ -89,11 +78,6 @@ def set_addresses(params: Params) -> None:
     """Pass the mirror and the address of MLflow to all jobs in their environment.
 
     They are not parameters of a job: hashes of downloads are checked, and an address may hold a password.
-
-    Parameters
-    ----------
-    params : Params
-        The benchmark.
     """
     if params.data.mirror:
         os.environ.setdefault("PRIVSVM_MIRROR", params.data.mirror)
@@ -133,11 +117,6 @@ def argument_file(name: str, *arguments: str) -> str:
         Prefix of the file's name; a digest of the content follows, so that no run changes the file of another.
     *arguments : str
         Options and values without line breaks.
-
-    Returns
-    -------
-    str
-        ``@`` and the path.
     """
     text = "".join(f"{argument}\n" for argument in arguments)
     path = Path("logs/arguments") / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"

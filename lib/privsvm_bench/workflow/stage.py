@@ -37,13 +37,6 @@ def die_with_parent() -> None:
 def read_job(kind: type[Checked], text: str) -> Checked:
     """Read the parameters of a job.
 
-    Parameters
-    ----------
-    kind : type
-        A class of `privsvm_bench.jobs.job`.
-    text : str
-        JSON that its ``argument`` wrote.
-
     Raises
     ------
     PrivSVMError

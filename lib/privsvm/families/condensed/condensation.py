@@ -139,10 +139,6 @@ def condense_rows(
     clusters : ClusterOptions
         Options of "fcm".
 
-    Returns
-    -------
-    Condensed
-
     Raises
     ------
     ValueError

@@ -253,10 +253,6 @@ def release_noisy_gradient(
         See `privsvm.families.moments.private_scaling`; not for naive composition.
     automatic_rate : bool, default=False
         Whether the learning rate follows from epsilon, the number of rows and the number of steps.
-
-    Returns
-    -------
-    NoisyGradientRelease
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     epsilons, delta, repeats = release.epsilons, release.delta, release.repeats

@@ -224,10 +224,6 @@ def scale_rows(
         The relation: a replaced row moves second moments by less than twice what one row adds.
     offsets : bool, default=False
         Whether rows get a constant feature.
-
-    Returns
-    -------
-    ScaledRows
     """
     if scaling == "centre":
         return _centre(X, n_rows, multipliers, source, offsets)

@@ -282,10 +282,6 @@ def train(
         From 0 to 1; public or released before.
     source : NoiseSource
         Of the noise.
-
-    Returns
-    -------
-    ScaledModel
     """
     scaled, mean = _centred(rows, recipe.mean_share, n_rows, budget, source.part("mean"))
     feature_mean = np.zeros(2 * recipe.n_frequencies)

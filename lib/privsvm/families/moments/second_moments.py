@@ -381,10 +381,6 @@ class MomentsMechanism:
             Codes of their classes, likewise: rows of `code_cells`.
         source : NoiseSource
             Of the noise.
-
-        Returns
-        -------
-        Moments
         """
         return self.noisy(exact_moments(cells, codes), source)
 

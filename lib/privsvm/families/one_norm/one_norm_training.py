@@ -172,10 +172,6 @@ def train_one_norm(
     rng : numpy.random.Generator
         Draws the tuning set, or the folds.
 
-    Returns
-    -------
-    OneNormModel
-
     Notes
     -----
     Chosen by the paper's rules (section 4.1). C alone: of 1e-7, 1e-6, ..., 1e7 the one with the fewest errors on a

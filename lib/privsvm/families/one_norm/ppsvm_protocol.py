@@ -135,10 +135,6 @@ class Entity:
         standardize : bool, default=True
             Whether to publish columns of mean 0 and standard deviation 1; constant ones become 0.
 
-        Returns
-        -------
-        Entity
-
         Raises
         ------
         ValueError

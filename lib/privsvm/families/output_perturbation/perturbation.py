@@ -128,10 +128,6 @@ def public_gap(gap: float | None, C: float, data_norm: float) -> float:
     data_norm : float
         Bound R on a row's norm.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -455,10 +451,6 @@ def release_one_vs_rest(
     audit_pairs : sequence of (row, opposite)
         Rows (1, d), clipped too, that the audit puts in place of a training row; none: no audit. The opposite of a row
         is one far from it.
-
-    Returns
-    -------
-    OneVsRestRelease
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     target = public_gap(problem.gap, problem.C, problem.data_norm)
