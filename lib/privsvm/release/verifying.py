@@ -28,6 +28,10 @@ __all__ = ["verify"]
 _AGAIN, _COUNTS, _MOST_ANSWERS = "get the folder again", ("right", "wrong"), 1e9
 
 
+def _refusal(path: Path, problem: str) -> PrivSVMError:
+    return PrivSVMError(f"{path}: {problem}; {_AGAIN}")
+
+
 def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement | None:
     """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
     stated, covered = card.get("measured"), scale_of(record.judged[0])
@@ -43,8 +47,7 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
     possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
     if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
         raise ValueError("its scale or noise is not that of the guarantee, or its counts are impossible")
-    measurement = Measurement.from_json(stated)
-    return measurement
+    return Measurement.from_json(stated)
 
 
 def _check_terms(record: ModelFile) -> None:
@@ -84,15 +87,13 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         guarantee.neighbours,
         unit,
     ):
-        raise PrivSVMError(
-            f"{folder / CARD}: states another epsilon, unit or model than {RECORD}; get the folder again"
-        )
+        raise _refusal(folder / CARD, f"states another epsilon, unit or model than {RECORD}")
     try:
         with foreign_numbers():
             measured = _measurement_of(card, record)
             datetime.date.fromisoformat(card["date"])
     except ValueError as error:
-        raise PrivSVMError(f"{folder / CARD}: measured accuracy or date: {error}; get the folder again") from None
+        raise _refusal(folder / CARD, f"measured accuracy or date: {error}") from None
     account = card["data"] if record.table is None else str(record.table.get("name"))
     stated = None if measured is not None else card["accuracy"]
     version = card["version"]
@@ -104,18 +105,16 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
     )
     for name, value in expected.items():
         if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):
-            raise PrivSVMError(f"{folder / CARD}: {name} is not what {RECORD} gives; get the folder again")
+            raise _refusal(folder / CARD, f"{name} is not what {RECORD} gives")
     ledger_entry = card["ledger"]
     if (
         ledger_entry["account"] != account
         or ledger_entry["entry"] < 1
         or not re.fullmatch("[0-9a-f]{64}", ledger_entry["head"])
     ):
-        raise PrivSVMError(
-            f"{folder / CARD}: its entry in the ledger is not one of this data set; get the folder again"
-        )
+        raise _refusal(folder / CARD, "its entry in the ledger is not one of this data set")
     if read_regular_file(folder / PAGE, LARGEST_JSON, _AGAIN) not in [page.encode() for page in card_pages(card)]:
-        raise PrivSVMError(f"{folder / PAGE}: is not the page of {CARD}; get the folder again")
+        raise _refusal(folder / PAGE, f"is not the page of {CARD}")
 
 
 def verify(
@@ -149,7 +148,7 @@ def verify(
     if key is not None:
         check_signature(str(card["digest"]), card.get("signature"), key)
     if set(card["files"]) != {ARRAYS, RECORD, PAGE}:
-        raise PrivSVMError(f"{folder / CARD}: lists other files than a release has; get the folder again")
+        raise _refusal(folder / CARD, "lists other files than a release has")
     for path in sorted(folder.iterdir()):
         if path.name not in (CARD, *card["files"]):
             raise PrivSVMError(f"{path}: is not one of the card's files; remove it from the folder")
@@ -157,9 +156,9 @@ def verify(
         try:
             digest = hashlib.sha256(read_regular_file(folder / name, largest, _AGAIN)).hexdigest()
         except FileNotFoundError:
-            raise PrivSVMError(f"{folder / name}: file not found; {_AGAIN}") from None
+            raise _refusal(folder / name, "file not found") from None
         if digest != card["files"][name]:
-            raise PrivSVMError(f"{folder / name}: damaged, it is not the file of the card; {_AGAIN}")
+            raise _refusal(folder / name, "damaged, it is not the file of the card")
     _, record = read_model(folder)
     _check_card(folder, card, record)
     guarantee = record.judged[0]
