@@ -233,7 +233,7 @@ def test_columns_without_a_name_are_no_features(make_entry, tmp_path):
     refused(entry, tmp_path, "column 0 has no name; name it, or add 0 to `drop_columns`")
     X, _ = read_part(make_entry(text, format="csv", label="kind", header_rows=1, drop_columns=(0,)), "all", tmp_path)
     assert X.tolist() == [[1.5], [2]]
-    with pytest.raises(PrivSVMError, match="give each column a name of its own"):
+    with pytest.raises(PrivSVMError, match="give each column its own name"):
         header_of(tmp_path / "file")
 
 

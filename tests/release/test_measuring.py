@@ -288,7 +288,7 @@ def test_a_measurement_that_was_edited_is_refused_without_a_key(measured_release
     [
         (["--hold-back", 0.6], "hold_back=0.6: must lie from 0.001 to 0.5"),
         (["--hold-back", 1e-30], "hold_back=1e-30: must lie from 0.001 to 0.5"),
-        (["--hold-back", 0.1, "--accuracy", "0.9 elsewhere"], "give one of them"),
+        (["--hold-back", 0.1, "--accuracy", "0.9 elsewhere"], "not both"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_spent(hospital, tmp_path, options, reason):
