@@ -216,7 +216,7 @@ def test_predictions_take_plain_rows_as_they_are_and_look_at_all_others(monkeypa
     model = SVMClassifier().fit(kind(ROWS), LABELS)
     expected = model.predict(ROWS.tolist())
     with monkeypatch.context() as patched:
-        patched.setattr("privsvm.base.estimators.validate_data", None)
+        patched.setattr("sklearn.utils.validation.validate_data", None)
         np.testing.assert_array_equal(model.predict(kind(ROWS)), expected)
     with pytest.raises(ValueError, match="2 features"):
         model.predict(kind(ROWS[:, :2]))

@@ -79,12 +79,13 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
 
 def rows_to_predict(estimator: Any, X: Any) -> Any:
     """Validate rows (n, d) that a fitted estimator predicts; an array or a CSR matrix of float64."""
-    from sklearn.utils.validation import validate_data
-
     X = rows_of_users(X)
     known = X.shape[1] == getattr(estimator, "n_features_in_", None) if _is_plain(X) else False
     if known and not hasattr(estimator, "feature_names_in_"):
         return X
+    # Imported late, as above.
+    from sklearn.utils.validation import validate_data
+
     return validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
