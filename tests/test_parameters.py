@@ -10,6 +10,7 @@ MOST = 7
 # Exceptions by name, with their reason.
 LONGER = {
     "lib/privsvm/auditing/estimators.py::audit": "public, called by keyword: what a user states, all of it optional",
+    "lib/privsvm_bench/reproduction/comparison.py::compare": "the columns of a row, each by name where it applies",
     "lib/privsvm/privacy/gate.py::grant": "the fields of a privacy record, each given by name where it is known",
 }
 

@@ -38,19 +38,19 @@ def _tolerance(spread: float, values: Sequence[float], strict: bool) -> float:
 
 
 def _accuracy(
-    place: Sequence[str], published: Published, key: _Key, values: Sequence[float] | None,
+    place: Sequence[str], printed: tuple[str | None, float], values: Sequence[float] | None,
     why: Callable[[], str] | str, missing: Missing | None, *, strict: bool = False, open_choice: bool = False,
 ) -> Row:  # fmt: skip
-    """Compare a mean accuracy with the printed one."""
-    printed, spread = _printed(published, key)
+    """Compare a mean accuracy with the printed mean and its standard deviation."""
+    mean, spread = printed
     place = (*place, "accuracy")
     if values is None:
-        return compare(place, printed, missing=missing)
+        return compare(place, mean, missing=missing)
 
     def reason() -> str:
         return f"{why() if callable(why) else why}; {_range(values)}"
 
-    return compare(place, printed, statistics.fmean(values), within(_tolerance(spread, values, strict)), why=reason,
+    return compare(place, mean, statistics.fmean(values), within(_tolerance(spread, values, strict)), why=reason,
                    open_choice=open_choice)  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def _ablation(
                     reasons.append(f"the paper's own Table 2 prints {again} for the same setting")
                 return "; ".join([*reasons, "the script of this table is not stored"])
 
-            yield _accuracy((table, key[0], method, f"{setting};{column}"), published, key,
+            yield _accuracy((table, key[0], method, f"{setting};{column}"), _printed(published, key),
                             runs[name][index] if runs else None, why, missing, open_choice=bool(suffix))  # fmt: skip
 
 
@@ -430,10 +430,10 @@ def _weight_rows(published: Published, parameters: Mapping[str, Any], method: st
             key, place = (dataset, method, setting), (dataset, method, setting)
             values = None if accuracies is None else accuracies["as released"][index]
             if number:
-                yield _accuracy(("other choices", dataset, method, f"{variant}; {setting}"), published, key, values,
-                                variant, missing, strict=True, open_choice=True)  # fmt: skip
+                yield _accuracy(("other choices", dataset, method, f"{variant}; {setting}"), _printed(published, key),
+                                values, variant, missing, strict=True, open_choice=True)  # fmt: skip
                 continue
-            row = _accuracy(("weight", *place), published, key, values, why, missing, strict=True)
+            row = _accuracy(("weight", *place), _printed(published, key), values, why, missing, strict=True)
             if result is not None:
                 claimed = "its loss gives no sensitivity that the number of rows does not enter"
                 if method == "PMSVM-WP":
@@ -484,8 +484,8 @@ def _gradient_rows(published: Published, parameters: Mapping[str, Any], outcome:
             key = (parameters["dataset"], method, setting)
             values = None if result is None else result["variants"][name][index]["accuracy"]
             if number:
-                yield _accuracy(("other choices", *key[:2], f"{reading}; {setting}"), published, key, values, reading,
-                                missing, open_choice=True)  # fmt: skip
+                yield _accuracy(("other choices", *key[:2], f"{reading}; {setting}"), _printed(published, key), values,
+                                reading, missing, open_choice=True)  # fmt: skip
                 continue
             reasons = [
                 "no released file trains GRPUA: its loss, starting weights and learning rate are guesses (see the "
@@ -496,7 +496,7 @@ def _gradient_rows(published: Published, parameters: Mapping[str, Any], outcome:
             again = published.get((*key[:2], f"{setting};lr_decay=no", "accuracy"))
             if again is not None:
                 reasons.insert(0, f"the paper's own Table 9 prints {again} for the same setting")
-            yield _accuracy(("gradient", *key), published, key, values, "; ".join(reasons), missing)
+            yield _accuracy(("gradient", *key), _printed(published, key), values, "; ".join(reasons), missing)
 
 
 # --- Table 4 --------------------------------------------------------------------------------------------------------
