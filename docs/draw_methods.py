@@ -273,6 +273,16 @@ def moments(axes, name):
         axes.plot(*ellipse.T, **look, label={0: "exact", 1: "four releases"}.get(number))
 
 
+def along(axes, name):
+    """Draw decision values of several releases along the horizontal line through the middle."""
+    place = np.linspace(-1.0, 1.0, 400)
+    frame(axes, "Scores along a line", (-1, 1), (-6, 6), "first feature", "decision value")
+    for number in range(4):
+        values = fitted(name, epsilon=4.0, random_state=number).decision_function(np.c_[place, 0.0 * place])
+        axes.plot(place, values, color=BLUE, lw=1.2, label={0: "four releases"}.get(number))
+    axes.axhline(0.0, color=GREY, lw=0.8)
+
+
 def rule(axes, name):
     """Draw the choices of the public rule against the number of rows."""
     from privsvm.families.moments.scaled_descent import Budget
@@ -398,6 +408,7 @@ _GRADIENTS = (
     f"Pulls of single rows add up to a sum, around which noisy sums lie{_BOUNDARIES}", gradients, releases
 )  # fmt: skip
 _MOVES = (f"A longer row moves the weights further{_BOUNDARIES}", moves, releases)
+_HISTOGRAMS = (f"Scores of several releases along a line{_BOUNDARIES}", along, releases)
 _CLASSES = ("Three classes divided by one multi-class problem", three_classes)
 FIGURES = {
     "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensed, plain),
@@ -427,6 +438,7 @@ FIGURES = {
     "private_svm_rbf": _FOURIER, "private_svm_rbf_laplace": _FOURIER,
     "landmark_dual": _LANDMARKS, "landmark_dual_given": _LANDMARKS,
     "dp_least_squares": _MOMENTS, "dp_feature_covariance": _MOMENTS, "dp_newton": _MOMENTS,
+    "dp_naive_bayes": _HISTOGRAMS, "dp_tr_newton": _HISTOGRAMS,
     "grpua": _GRADIENTS, "pmsvm_gp": _GRADIENTS, "pmsvm_agp": _GRADIENTS, "softmax_dpsgd": _GRADIENTS,
     "softmax_dpadam": _GRADIENTS, "crammer_singer": _CLASSES, "weston_watkins": _CLASSES, "m3_svm": _CLASSES,
 }  # fmt: skip

@@ -15,7 +15,7 @@ CLASSES = [0, 1, 2]
 # Small values by name of the parameter.
 SMALL = {
     "epsilon": 2.0, "n_rows": 8, "epochs": 2, "n_steps": 3, "n_components": 2, "n_landmarks": 3, "C": 0.3,
-    "allow_unsound": False,
+    "allow_unsound": False, "n_trees": 3, "max_depth": 2, "n_bins": 4,
 }  # fmt: skip
 # Further choices: sampled rows, regularisers, scaling, landmarks.
 MORE = {

@@ -44,6 +44,8 @@ ORDER = (
     "private_svm_rbf_laplace",
     "landmark_dual_given",
     "dp_newton",
+    "dp_naive_bayes",
+    "dp_tr_newton",
 )
 
 

@@ -622,6 +622,33 @@ MUTANTS = (
         "    return centred_rows(cells, mean), mean", "    return centred_rows(cells, cells.mean(axis=0) / CELLS), mean",
         "tests/families/test_scaled_descent.py::test_a_row_depends_on_itself_and_on_releases_alone", says="assert",
     ),
+    # --- histograms and trees
+    _bug(
+        "a row that is replaced moves half of its counts", "families/histograms/quantiles.py",
+        "math.sqrt(n_counts * relation_factor(neighbours))", "math.sqrt(n_counts)",
+        "tests/families/test_histograms.py::test_no_neighbour_moves_counts_by_more_than_the_bound[replace_one]",
+        "tests/privacy/test_replay.py::test_draws_of_a_search_cover_the_effect_of_one_row[DPNaiveBayesClassifier-replace_one]",
+        says="assert",
+    ),
+    _bug(
+        "bins are exact quantiles", "families/histograms/quantiles.py",
+        "scales = np.split(counts,", "scales = np.split(np.hstack(exact),",
+        "tests/families/test_histograms.py::test_counts_on_all_scales_agree_by_least_squares",
+        "tests/privacy/test_replay.py::test_draws_of_a_search_cover_the_effect_of_one_row[DPNaiveBayesClassifier-replace_one]",
+        says="assert",
+    ),
+    _bug(
+        "one of all random trees is accounted for", "methods/dp_tr_newton.py",
+        "return SelfComposed(step, n_trees),", "return step,",
+        "tests/privacy/test_replay.py::test_draws_add_up_to_the_record_and_a_recorder_changes_nothing[DPTRNewtonClassifier-replace_one]",
+        says="assert",
+    ),
+    _bug(
+        "leaves of random trees get the noise of one tree", "methods/dp_tr_newton.py",
+        "noise = multiplier * math.sqrt(int(self.n_trees)) * ROUND_UP", "noise = multiplier * ROUND_UP",
+        "tests/privacy/test_replay.py::test_draws_add_up_to_the_record_and_a_recorder_changes_nothing[DPTRNewtonClassifier-replace_one]",
+        says="assert",
+    ),
     # --- accounting, the gate, and what is recorded
     *MUTANTS_OF_RECORDS,
     # --- rows of files

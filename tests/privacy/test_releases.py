@@ -88,7 +88,10 @@ def family(case):
         return "objective"
     if case.method.__name__ == "DPLeastSquaresClassifier":
         return "moments"
-    if case.method.__name__ in ("PrivateLinearClassifier", "DPFeatureCovarianceClassifier", "DPNewtonClassifier"):
+    if case.method.__name__ in (
+        "PrivateLinearClassifier", "DPFeatureCovarianceClassifier", "DPNewtonClassifier", "DPNaiveBayesClassifier",
+        "DPTRNewtonClassifier",
+    ):  # fmt: skip
         return "recipe"
     if "max_grad_norm" in case.method.declared:
         return "adam" if "beta2" in case.method.declared else "descent"
@@ -201,7 +204,10 @@ def test_noise_of_all_steps_and_problems_is_independent(case):
 
 
 # Default recipes only: the releases after the centre take long.
-CENTRES = [*of("moments"), *(case for case in of("recipe") if not case.values[0].chosen)]
+CENTRES = [
+    *of("moments"),
+    *(case for case in of("recipe") if not case.values[0].chosen and "n_rows" in case.values[0].method.declared),
+]
 
 
 @pytest.mark.parametrize("case", CENTRES)
@@ -252,7 +258,9 @@ def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
             more = call.stated.more
         assert next(stated, None) is None
         draws.append(np.concatenate(noise))
-    check_noise(np.array(draws), scipy.stats.norm())
+    # How many counts follow may depend on earlier releases.
+    width = min(map(len, draws))
+    check_noise(np.array([noise[:width] for noise in draws]), scipy.stats.norm())
 
 
 @pytest.mark.parametrize("case", of("moments"))

@@ -34,6 +34,7 @@ __all__ = [
     "ReleasedPath",
     "ScaledLinearPath",
     "StandardizedLinearPath",
+    "TreesPath",
     "UnitLinearPath",
     "bounded_rows",
     "codes_one_by_one",
@@ -60,7 +61,7 @@ _KEPT_NUMBERS = 1_000_000
 _ALONE = 4096
 
 # Arrays of other types than float64.
-_TYPES = {"n_frequencies": "int64", "digest": "uint8"}
+_TYPES = {"n_frequencies": "int64", "digest": "uint8", "levels": "int64", "feature": "int64"}
 
 # Shorter differences to a mean are as good as none.
 _SHORTEST = 1e-6
@@ -496,6 +497,73 @@ class FourierPath(ReleasedPath):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TreesPath(ReleasedPath):
+    """Sums of complete trees on columns in whole numbers.
+
+    Attributes
+    ----------
+    lower, upper : ndarray (d,)
+        Public bounds of numbers.
+    levels : ndarray of int (d,)
+        Number of categories of a column, 0 for numbers.
+    feature : ndarray of int (E, R, T, N)
+        The column that an inner node of a tree reads; see `privsvm.solvers.features.trees`.
+    low, high : ndarray (E, R, T, N)
+        A row goes right where ``low <= cell < high``.
+    value : ndarray (E, R, T, L, k)
+        What a leaf adds to the scores.
+    intercept : ndarray (E, R, k)
+        What scores begin with.
+    """
+
+    kind: ClassVar[str] = "trees"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "lower": "d", "upper": "d", "levels": "d", "feature": "E R T N", "low": "E R T N", "high": "E R T N",
+        "value": "E R T L k", "intercept": "E R k",
+    }  # fmt: skip
+
+    lower: np.ndarray
+    upper: np.ndarray
+    levels: np.ndarray
+    feature: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    value: np.ndarray
+    intercept: np.ndarray
+
+    @property
+    def n_repeats(self) -> int:
+        return int(self.value.shape[1])
+
+    def check_arrays(self) -> dict[str, int]:
+        sizes = super().check_arrays()
+        leaves, fits = sizes["L"], sizes["L"] == sizes["N"] + 1
+        if not (fits and leaves & (leaves - 1) == 0 and ((self.feature >= 0) & (self.feature < sizes["d"])).all()):
+            raise PrivSVMError(
+                f"model file: arrays of a model of kind {self.kind!r} do not fit each other; get or make it again"
+            )
+        return sizes
+
+    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
+        from privsvm.solvers.features.trees import column_cells, leaf_numbers
+
+        n_trees = self.feature.shape[2]
+        scores = np.repeat(self.intercept[epsilon_index][:, None, :], X.shape[0], axis=1)
+        # Blocks of rows keep what is known of them within about 64 MB.
+        block = max(1, 2_000_000 // max(X.shape[1], n_trees))
+        for start in range(0, X.shape[0], block):
+            rows = X[start : start + block]
+            rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            cells = column_cells(rows, self.lower, self.upper, self.levels)
+            for model in range(self.n_repeats):
+                nodes = (getattr(self, name)[epsilon_index, model] for name in ("feature", "low", "high"))
+                leaves, value = leaf_numbers(cells, *nodes), self.value[epsilon_index, model]
+                for tree in range(n_trees):
+                    scores[model, start : start + block] += value[tree, leaves[:, tree]]
+        return scores
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ConstantPath(ReleasedPath):
     """A model with the same answer for every row.
 
@@ -793,7 +861,7 @@ def path_class(kind: str) -> type[ReleasedPath]:
     paths = (
         LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
         BlockPath, RandomKernelPath,
-        FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath,
+        FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath, TreesPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
     if kind not in kinds:

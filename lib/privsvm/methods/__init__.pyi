@@ -5,7 +5,9 @@ from privsvm.methods.crammer_singer import CrammerSingerClassifier as CrammerSin
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier as DPFeatureCovarianceClassifier
 from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier as DPLeastSquaresClassifier
+from privsvm.methods.dp_naive_bayes import DPNaiveBayesClassifier as DPNaiveBayesClassifier
 from privsvm.methods.dp_newton import DPNewtonClassifier as DPNewtonClassifier
+from privsvm.methods.dp_tr_newton import DPTRNewtonClassifier as DPTRNewtonClassifier
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier as DPSVMDVPClassifier
 from privsvm.methods.dpwss import DPWSSClassifier as DPWSSClassifier
 from privsvm.methods.fcm_svm import FCMSVMClassifier as FCMSVMClassifier
