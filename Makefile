@@ -6,6 +6,10 @@ PYTHON ?= python3
 PREPARE = $(PYTHON) tools/prepare.py
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# A container may have no home folder that can be written; uv, Snakemake, DVC and MLflow need one.
+ifneq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo yes),yes)
+export HOME := $(CURDIR)/.cache/home
+endif
 export DVC_NO_ANALYTICS := true
 export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true

@@ -149,7 +149,7 @@ def _predict(options: argparse.Namespace) -> int:
     from privsvm.tables.delimited import Tally
 
     model, tally = load(options.model), Tally()
-    names = [*options.keep, "predicted", *(f"share_{name}" for name in model.classes_.tolist())]
+    names = [*options.keep, "predicted", *(f"probability_{name}" for name in model.classes_.tolist())]
     with contextlib.ExitStack() as stack:
         blocks = model.predict_table(options.table, tuple(options.keep), tally)
         # The first block before anything is written: a table that cannot be read leaves no file.
@@ -266,11 +266,16 @@ def _deployment(entry: Any) -> dict[str, Any]:
 
 
 def _methods(options: argparse.Namespace) -> int:
-    from privsvm.registry import implementations
+    from privsvm.registry import estimator_class, implementations
     from privsvm.release.recipes import recommended
 
-    print(f"recommended: {recommended().implementation}")
-    print("\n".join(implementations()))
+    print(f"For your own data: {recommended().implementation}. What each epsilon is worth, and what each method is:")
+    for name in implementations():
+        method: Any = estimator_class(name)
+        words = (method.__doc__ or "").split("\n\n")[0]
+        status = "claimed" if "epsilon does not hold" in words else "proved"
+        status = status if "epsilon" in method.declared else "none"
+        print(f"{name:<24} {status:<8} {' '.join(words.split())}")
     return 0
 
 
@@ -412,7 +417,7 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--export", action="store_true", help="print JSON with the fields of public registries")
     with_ledger(ledger)
 
-    command("methods", _methods, "list the methods")
+    command("methods", _methods, "list the methods, and whether their epsilon is proved")
     command("warm-up", _warm_up, "compile in advance")
     return parser
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["PrivSVMError", "nearest_name", "printable", "without_absolute_paths", "without_passwords"]
+__all__ = ["PrivSVMError", "listed", "nearest_name", "printable", "without_absolute_paths", "without_passwords"]
 
 # A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
 _ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
@@ -17,8 +17,28 @@ _WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")
 _CREDENTIALS = re.compile(r"(?<=://)\S*@(?=[^\s/@])")
 
 
+# Characters of a message, of a name in it, names in a list, and names that one is compared with: files may hold a
+# million columns, or one long one.
+_MESSAGE, _NAME, _LISTED, _COMPARED = 2000, 100, 20, 5000
+
+
 class PrivSVMError(ValueError):
     """A problem that the user can solve: one line that names the file or key, the value and the remedy."""
+
+    def __str__(self) -> str:
+        return _shortened(super().__str__(), _MESSAGE)
+
+
+def _shortened(text: str, most: int) -> str:
+    """Leave out the middle of a long text: a message begins with the file and ends with the remedy."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Quote names for a message, and count those that it leaves out."""
+    quoted = ", ".join(_shortened(repr(name), _NAME) for name in names[:_LISTED])
+    return quoted if len(names) <= _LISTED else f"{quoted} and {len(names) - _LISTED} more"
 
 
 def nearest_name(name: str, candidates: Iterable[str]) -> str:
@@ -37,10 +57,10 @@ def nearest_name(name: str, candidates: Iterable[str]) -> str:
         ``"did you mean 'wine'?"``, or the list of known names if none is close.
     """
     names = sorted(str(item) for item in candidates)
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), names[:_COMPARED], n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(names)}" if names else "none is known"
+    return f"known: {_shortened(', '.join(names), _MESSAGE // 2)}" if names else "none is known"
 
 
 def printable(text: str) -> str:

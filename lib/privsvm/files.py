@@ -8,6 +8,7 @@ import json
 import math
 import os
 import secrets
+import threading
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from privsvm.errors import PrivSVMError
 __all__ = [
     "ExtendedFloat",
     "atomic_path",
+    "fork_safe_lock",
     "missing_file",
     "read_json",
     "read_npz",
@@ -183,3 +185,19 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         OverflowError, RuntimeError, zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         raise PrivSVMError(f"{path}: not a readable .npz file ({error}); delete it and run again") from None
+
+
+def fork_safe_lock() -> Any:
+    """Make a lock of a module, which a copy of this process (``os.fork``) gets unlocked.
+
+    Another thread may hold a plain lock while the process is copied; in the copy, nobody would release it.
+
+    Returns
+    -------
+    threading.RLock
+        The thread that copies the process takes it first, even if it holds it already.
+    """
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock

@@ -24,6 +24,12 @@ STATUS_FILE = Path("logs/status.json")
 # The first jobs wait for the compiler, so that their times do not predict others.
 MIN_SHARE_FOR_ESTIMATE = 0.25
 
+# A container may have no home folder that can be written: Snakemake's cache then lies in the working folder.
+try:
+    os.makedirs(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), exist_ok=True)
+except OSError:
+    os.environ["XDG_CACHE_HOME"] = os.path.abspath(".cache")
+
 
 def clock(seconds: float) -> str:
     """Write a duration: ``0:07``, ``12:30``, ``1:02:03``."""

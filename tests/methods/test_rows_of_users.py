@@ -1,5 +1,8 @@
 """Rows that are no rows never reach compiled code, and no table is read as other numbers than its user sees."""
 
+import contextlib
+import importlib
+
 import numpy as np
 import pandas as pd
 import pyarrow
@@ -13,6 +16,7 @@ from privsvm import (
     MajorityClassifier,
     PrivateLinearClassifier,
     PrivateSVMClassifier,
+    PublicSchema,
     SVMClassifier,
 )
 from privsvm.base.tables import rows_of_users
@@ -225,3 +229,55 @@ def test_predictions_take_plain_rows_as_they_are_and_look_at_all_others(monkeypa
     named = SVMClassifier().fit(pd.DataFrame(ROWS, columns=["a", "b", "c"]), LABELS)
     with pytest.warns(UserWarning, match="feature names"):
         named.predict(kind(ROWS))
+
+
+FRAME = {"whole": [1, 2, 3, 4], "floating": [0.5, 1.5, -2.0, 3.0], "truth": [True, False, True, True]}
+
+
+def arrow_tables(values):
+    """The same table by every package that is here; all hand over Arrow's stream."""
+    table = pyarrow.table(values)
+    yield "pyarrow", lambda: table
+    yield "batches", lambda: pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    yield "stream alone", lambda: StreamOnly(table)
+    yield "pandas", lambda: pd.DataFrame(values)
+    for package in ("polars", "duckdb"):
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(package)
+            yield (
+                package,
+                (lambda m=module: m.DataFrame(values)) if package == "polars" else lambda m=module: m.arrow(table),
+            )
+
+
+class StreamOnly:
+    """A table without the old interface, which pandas, Polars and PyArrow give up."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_tables_by_arrow_streams():
+    expected = np.array(list(FRAME.values()), dtype=float).T
+    for name, make in arrow_tables(FRAME):
+        np.testing.assert_array_equal(np.asarray(rows_of_users(make()), dtype=float), expected, err_msg=name)
+        for damaged, words in ({**FRAME, "text": list("1234")}, "'text'"), ({**FRAME, "gap": [1, None, 2, 3]}, "NaN"):
+            (table,) = [one for other, one in arrow_tables(damaged) if other == name]
+            with pytest.raises(ValueError, match=words):
+                MajorityClassifier().fit(table(), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="cannot be read"):
+        rows_of_users(pyarrow.chunked_array([[1.0, 2.0]]))
+
+
+def test_declared_columns_by_arrow_streams():
+    """Whole numbers beside missing ones keep their text, whichever package the table is of."""
+    values = {"ward": [1, 2, None, 1], "age": [30, None, 50, 60], "other": list("abcd")}
+    columns = {"ward": {"categories": ["1", "2"], "unknown": "other"}, "age": {"bounds": [0, 100], "fill": "middle"}}
+    schema = PublicSchema({"name": "t", "label": "y", "classes": [0, 1], "columns": columns})
+    expected = schema.fit_transform(values)
+    for name, make in arrow_tables(values):
+        if name != "pandas":
+            np.testing.assert_array_equal(schema.fit_transform(make()), expected, err_msg=name)

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from privsvm.base import budget
+from privsvm.numerics.compiled import threads
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, share_out, thread_pool, threads_worth
 
 
@@ -102,3 +104,27 @@ def test_a_task_is_done_once_for_each_part(n_threads):
     for wrong in (0, 4):
         with pytest.raises(ValueError, match="this task"), thread_pool(n_threads) as pool:
             share_out(pool, task, [(task_index, wrong) for task_index in range(5)])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("held", [budget._opening, threads._OneThread.lock], ids=["budget", "blas"])
+def test_a_copy_of_this_process_can_take_every_lock(held):
+    """Another thread holds the lock while the process is copied; the copy would wait for it for ever."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold():
+        with held:
+            ready.set()
+            done.wait(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    ready.wait(60)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if held.acquire(timeout=20) else 1)
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert held.acquire(timeout=20)
+    held.release()

@@ -5,16 +5,20 @@ import shutil
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa, x25519
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from tests.lines import RECORDS
+from tests.methods.test_contract import SOUND
 from tests.release.conftest import run
 
 import privsvm
 from privsvm.base.model_file import MODEL_VERSION, content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
+from privsvm.registry import estimator_class, implementations
 
 SCHEMA = """\
 name: toy
@@ -128,7 +132,7 @@ def test_on_the_command_line(folder, hospital):
         "an epsilon that is none": (("--epsilon", "0"), 2, "must be a positive finite number"),
         "a delta that allows a row to be published": (("--delta", "0.3"), 1, "a release accepts at most 0.0001"),
         "a budget that is too small": (("--budget", "0.5"), 3, "nothing was spent"),
-        "a key that is none": (("--sign", folder / "t.csv"), 1, "no Ed25519 private key"),
+        "a key that is none": (("--sign", folder / "t.csv"), 1, "no private key without password"),
     }
     for mistake, (more, wanted, message) in mistakes.items():
         code, _, err = released(folder, *more)
@@ -195,7 +199,7 @@ def test_predictions_do_not_overwrite_their_table_and_leave_no_half_of_a_file(ho
     shutil.rmtree(tmp_path / "m")
     # A table without rows has predictions without rows.
     (tmp_path / "none.csv").write_text(table.read_text().splitlines()[0] + "\n")
-    assert run("predict", hospital / "model", tmp_path / "none.csv")[1] == "predicted,share_no,share_yes\n"
+    assert run("predict", hospital / "model", tmp_path / "none.csv")[1] == "predicted,probability_no,probability_yes\n"
     # Ctrl-C after the first block: what was there stays as it was.
     from privsvm.release.model import ReleasedModel
 
@@ -311,3 +315,33 @@ def test_predict_says_how_many_rows_are_malformed(hospital, tmp_path):
     ]
     assert changed[3] == changed[6]
     assert changed[3].startswith(",")
+
+
+@pytest.mark.parametrize("kind", ["x25519", "ed448", "ec", "rsa"])
+def test_keys_of_another_kind(folder, hospital, kind):
+    make = {"x25519": x25519.X25519PrivateKey.generate, "ed448": ed448.Ed448PrivateKey.generate,
+            "ec": lambda: ec.generate_private_key(ec.SECP256R1()),
+            "rsa": lambda: rsa.generate_private_key(65537, 2048)}[kind]  # fmt: skip
+    pem, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    key = make()
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, plain, serialization.NoEncryption()))
+    (folder / "key.pub").write_bytes(
+        key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    code, _, err = released(folder, "--sign", folder / "key.pem")
+    assert (code, "a key of another kind" in err, "Traceback" in err) == (1, True, False), err
+    code, _, err = run("verify", hospital / "model", "--key", folder / "key.pub")
+    assert (code, "a key of another kind" in err, "Traceback" in err) == (1, True, False), err
+
+
+def test_methods_are_listed_with_what_their_epsilon_is_worth():
+    code, out, _ = run("methods")
+    lines = {line.split()[0]: line.split()[1] for line in out.splitlines()[1:]}
+    assert code == 0
+    assert list(lines) == implementations()
+    sound = {estimator_class(name) for name, status in lines.items() if status == "proved"}
+    assert sound == set(SOUND)
+    assert {name for name, status in lines.items() if status == "claimed"} == {
+        "dpsvmdvp", "dpwss", "opera_as_published", "pmsvm_wp_as_published",
+    }  # fmt: skip
+    assert all(len(line) < 160 for line in out.splitlines())

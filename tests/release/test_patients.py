@@ -172,7 +172,7 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
     answers = np.array([row["predicted"] for row in predicted])
     assert set(answers) <= set(names)
     balanced = float(np.mean([(answers[truth == name] == name).mean() for name in names]))
-    shares = {name: np.array([float(row[f"share_{name}"]) for row in predicted]) for name in names}
+    shares = {name: np.array([float(row[f"probability_{name}"]) for row in predicted]) for name in names}
     np.testing.assert_allclose(sum(shares.values()), 1.0, atol=1e-5)
     ones = names[1:] if len(names) == 2 else names
     auc = float(np.mean([auc_of(shares[name], truth == name) for name in ones]))

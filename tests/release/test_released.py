@@ -40,7 +40,7 @@ def test_a_released_model_predicts_rows_that_it_has_not_seen(hospital):
     assert [row["patient"] for row in predicted] == [row["patient"] for row in truth]
     died = np.array([row["died"] == "yes" for row in truth])
     assert 0.02 < died.mean() < 0.04
-    shares = np.array([[float(row["share_no"]), float(row["share_yes"])] for row in predicted])
+    shares = np.array([[float(row["probability_no"]), float(row["probability_yes"])] for row in predicted])
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=2e-6)
     order = shares[:, 1].argsort().argsort() + 1
     auc = (order[died].sum() - died.sum() * (died.sum() + 1) / 2) / (died.sum() * (~died).sum())

@@ -64,7 +64,7 @@ def test_points_are_bounds_with_their_estimates_and_ceilings() -> None:
     assert good["points"][0]["estimate"] is None
     assert bad["status"] == "claimed"
     assert "refuted below ε = 5, by fresh draws too" in bad["points"][0]["text"][0]
-    assert any("so many draws can show 3.6 at most" in line for line in good["points"][1]["text"])
+    assert any("so many draws are expected to show 3.6 at most" in line for line in good["points"][1]["text"])
 
 
 def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:

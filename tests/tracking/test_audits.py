@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 import math
 import xml.etree.ElementTree as ET
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from mlflow.tracking import MlflowClient
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
 from privsvm.privacy import lower_bounds
+from privsvm_bench.palette import COLOURS
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord, parse, read_audits, write
 from privsvm_bench.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
 from privsvm_bench.tracking.mlflow_log import log_results
@@ -101,15 +105,29 @@ def test_another_audit_takes_the_place_of_the_first(uri: str, wine_results: Any,
     assert runs["pmsvm_wp yes"].data.metrics["audited_epsilon"] == 0.7
 
 
-def test_the_page_opens_on_audited_against_stated_epsilon(uri: str, wine_results: Any, audits: list[Path]) -> None:
+def test_the_page_opens_on_bars_for_each_stated_epsilon(uri: str, wine_results: Any, audits: list[Path]) -> None:
     log_results(wine_results, uri, "abc", audits)
     assert set(view_links(uri, "http://127.0.0.1:5000")) == {"demo/wine", EXPERIMENT}
-    first = view_state(audits=True)["compareRunCharts"][0]
-    assert first["selectedXAxisMetricKey"] == "epsilon"
-    assert first["selectedMetricKeys"] == ["audited_epsilon", "epsilon"]
-    named = {name for one in view_state(audits=True)["compareRunCharts"] for name in one["selectedMetricKeys"]}
-    logged = {point.name for run in audit_runs(RECORDS, "demo") for point in run.metrics}
-    assert named <= logged
+    tag = MlflowClient(uri).get_experiment_by_name(EXPERIMENT).tags["mlflow.sharedViewState.privsvm-accuracy-epsilon"]
+    charts = view_state([1.0, 4.0])["compareRunCharts"]
+    packed = json.loads(tag)["state"].removeprefix("deflate;")
+    assert json.loads(zlib.decompress(base64.b64decode(packed)))["compareRunCharts"] == charts
+    # No bound is beside one for another epsilon, and none is drawn against an axis that MLflow matches by step.
+    assert {chart["type"] for chart in charts} == {"BAR"}
+    runs = {run.method: run for run in audit_runs(RECORDS, "demo")}
+    metrics = {name: {point.name: point.value for point in run.metrics} for name, run in runs.items()}
+    assert (metrics["pmsvm_wp"]["audited_at_epsilon_1"], metrics["pmsvm_wp"]["audited_at_epsilon_4"]) == (0.9, 3.8)
+    assert metrics["dpwss"]["audited_at_epsilon_1"] == 6.0
+    assert {chart["metricKey"] for chart in charts} <= metrics["pmsvm_wp"].keys()
+
+
+def test_claims_are_grey_and_names_begin_with_the_status() -> None:
+    runs = {run.method: run for run in audit_runs(RECORDS, "demo")}
+    assert runs["dpwss"].name == "CLAIMED: dpwss"
+    assert runs["pmsvm_wp"].name == "proved method, seeded: pmsvm_wp"
+    grey = runs["dpwss"].tags["mlflow.runColor"]
+    assert grey not in {one for colours in COLOURS for one in colours}
+    assert grey in chart(RECORDS)
 
 
 def test_the_confidence_is_that_of_the_bounds() -> None:

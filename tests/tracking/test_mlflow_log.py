@@ -81,14 +81,14 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     published = only(runs, "pmsvm_wp_as_published")
     assert not {"epsilon_proved", "epsilon_with_system_noise"} & published.data.metrics.keys()
     assert {run.data.params["curve"] for run in runs} == {
-        "svm (no privacy)",
-        "majority (no privacy)",
-        "pmsvm_wp (proved method, seeded noise)",
-        "pmsvm_wp_as_published (CLAIMED, does not hold)",
+        "no privacy: svm",
+        "no privacy: majority",
+        "proved method, seeded: pmsvm_wp",
+        "CLAIMED: pmsvm_wp_as_published",
     }
     assert published.data.tags["guarantee"] == "claimed"
     # Names say how a method was set; a method has the colour of the report.
-    assert run.info.run_name == "pmsvm_wp C=1.0 kernel=linear (proved method, seeded noise)"
+    assert run.info.run_name == "proved method, seeded: pmsvm_wp C=1.0 kernel=linear"
     (look,) = looks_of([content["implementation"]])
     assert run.data.tags["mlflow.runColor"] == look.light
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
@@ -169,7 +169,7 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
 
 def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     path, _ = write_result("weak", status="none", epsilons=[0.1, 1.0])
-    assert collect_runs([(path, [])])[0].parameters["curve"] == "weak (no guarantee)"
+    assert collect_runs([(path, [])])[0].parameters["curve"] == "no guarantee: weak"
     path, _ = write_result("mixed")
     content = read_json(path)
     content["guarantees"][3] |= {
@@ -178,7 +178,7 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
         "reason": "the scale is taken from the data",
     }
     write_json(path, sealed(content))
-    assert collect_runs([(path, [])])[0].parameters["curve"] == "mixed (CLAIMED, does not hold)"
+    assert collect_runs([(path, [])])[0].parameters["curve"] == "CLAIMED: mixed"
 
 
 def test_a_metric_is_logged_because_it_is_declared(uri: str, write_result: Any, monkeypatch: Any) -> None:
@@ -386,6 +386,17 @@ def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, w
     (tmp_path / "mlflow.db").rename(tmp_path / "away")
     # Another address of the same file: MLflow keeps the connection to the first one open.
     assert len(log_results(wine_results, f"sqlite:///{tmp_path}/./mlflow.db", "abc")) == 4
+
+
+def test_a_newer_database_is_not_called_an_older_one(tmp_path: Path, uri: str, wine_results: Any) -> None:
+    for version, remedy in (("f" * 12, "pip install --upgrade mlflow"), ("cfd24bdc0731", "mlflow db upgrade")):
+        with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
+            connection.commit()
+        # Another address of the same file: MLflow keeps the connection to the first one open.
+        with pytest.raises(PrivSVMError, match=remedy) as error:
+            log_results(wine_results, f"sqlite:///{tmp_path}/{'./' * len(remedy)}mlflow.db", "abc")
+        assert ("a newer MLflow made it" in one_line(error)) == (version == "f" * 12)
 
 
 def test_an_empty_file_and_the_journal_of_a_deleted_database_do_no_harm(

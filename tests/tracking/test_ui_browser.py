@@ -16,10 +16,10 @@ from tests.browser import PATIENCE, headless_browser, needs_browser
 
 PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
-    "svm": "svm C=1.0 kernel=linear (no privacy)",
-    "majority": "majority C=1.0 kernel=linear (no privacy)",
-    "pmsvm_wp": "pmsvm_wp C=1.0 kernel=linear (proved method, seeded noise)",
-    "pmsvm_wp_as_published": "pmsvm_wp_as_published C=1.0 kernel=linear (CLAIMED, does not hold)",
+    "svm": "no privacy: svm C=1.0 kernel=linear",
+    "majority": "no privacy: majority C=1.0 kernel=linear",
+    "pmsvm_wp": "proved method, seeded: pmsvm_wp C=1.0 kernel=linear",
+    "pmsvm_wp_as_published": "CLAIMED: pmsvm_wp_as_published C=1.0 kernel=linear",
 }
 pytestmark = [pytest.mark.browser, needs_browser]
 

@@ -1,11 +1,12 @@
 """Mistakes end a run with one line that names the file or key, the value and the remedy."""
 
 import os
+import re
 import shutil
 
 import pytest
 
-from .conftest import OWN_ROWS
+from .conftest import OWN_ROWS, new_workspace
 
 pytestmark = pytest.mark.workflow
 
@@ -101,3 +102,30 @@ def test_unwritable_folder(finished):
     assert "writable" in line
     assert "Traceback" not in output
     assert finished.hashes("reports") == before
+
+
+def test_braces_in_the_path(tmp_path):
+    copied = new_workspace(tmp_path / "a{b}c")
+    assert "Snakemake takes braces in a path for wildcards" in copied.snakemake("-n", check=False)
+    assert copied.code != 0
+
+
+def test_outputs_dated_in_the_future(fresh):
+    """The way out that the line names is one."""
+    ahead = fresh.folder / "data/prepared/wine.npz"
+    ahead.parent.mkdir(parents=True, exist_ok=True)
+    ahead.write_bytes(b"")
+    os.utime(ahead, (2e9, 2e9))
+    output = fresh.snakemake("-n", check=False)
+    assert fresh.code != 0
+    (command,) = re.findall(r"error: data/prepared/wine\.npz: dated in the future .* run `(find .*)`, and", output)
+    (fresh.folder / "logs").mkdir(exist_ok=True)
+    fresh.call("bash", "-c", command)
+    assert "Traceback" not in fresh.snakemake("-n")
+
+
+def test_no_home_that_can_be_written(fresh):
+    """/proc/1 takes no folder from anyone, root included."""
+    assert "Traceback" not in fresh.snakemake("-n", HOME="/proc/1/none", XDG_CACHE_HOME="")
+    shown = fresh.call("make", "--eval", "home: ; @echo $$HOME", "-s", "home", HOME="/proc/1/none")
+    assert shown.strip() == str(fresh.folder / ".cache/home")

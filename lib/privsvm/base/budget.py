@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Annotated, Any, NoReturn, Self
 
 from privsvm.digests import canonical_json
+from privsvm.files import fork_safe_lock
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
 
@@ -31,7 +32,7 @@ _LONGEST_WAIT = 60.0
 # The budget that was open when the fit of this thread began.
 _fit = threading.local()
 # Only one thread may open a budget.
-_opening = threading.Lock()
+_opening = fork_safe_lock()
 
 
 class BudgetExceededError(ValueError):

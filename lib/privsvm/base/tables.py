@@ -120,7 +120,7 @@ def rows_of_users(X: Any) -> Any:
         return X if X.format == "csr" else _sorted_rows(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
-    if isinstance(X, np.ndarray) or not hasattr(X, "__dataframe__"):
+    if isinstance(X, np.ndarray) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):
         return X
     return _checked_frame(_as_pandas(X))
 
@@ -149,12 +149,15 @@ def _as_pandas(table: Any) -> Any:
 
     if isinstance(table, pd.DataFrame):
         return table
-    kind = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
-    if not hasattr(table, "__arrow_c_stream__"):
-        raise ValueError(f"X is a {kind}, which cannot be read: must be an array or a table of pandas, Arrow or Polars")
     import pyarrow
 
-    return pyarrow.table(table).to_pandas()
+    try:
+        return pyarrow.table(table).to_pandas()
+    except (TypeError, ValueError):
+        kind = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
+        raise ValueError(
+            f"X is a {kind}, which cannot be read: must be an array or a table of pandas, Arrow, Polars or DuckDB"
+        ) from None
 
 
 def _checked_frame(frame: Any) -> Any:

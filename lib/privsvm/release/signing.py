@@ -11,6 +11,8 @@ from privsvm.errors import PrivSVMError
 
 __all__ = ["check_form", "check_signature", "signature_of"]
 
+_MAKE = "make an Ed25519 key with `openssl genpkey -algorithm ed25519`"
+
 
 def _serialization() -> Any:
     try:
@@ -58,28 +60,38 @@ def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
         128 hexadecimal digits, and 16 of a checksum.
     """
     serialization = _serialization()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    pem = _read(key)
     try:
-        private = serialization.load_pem_private_key(_read(key), password=None)
-        signed: bytes = private.sign(digest.encode())
-    except (ValueError, TypeError) as error:
-        raise PrivSVMError(f"{key}: no Ed25519 private key without password ({error}); make one with openssl") from None
-    if len(signed) != 64:
-        raise PrivSVMError(f"{key}: not an Ed25519 key; make one with `openssl genpkey -algorithm ed25519`")
+        private = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise PrivSVMError(f"{key}: no private key without password ({error}); {_MAKE}") from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise PrivSVMError(f"{key}: a key of another kind ({type(private).__name__}); {_MAKE}")
+    signed: bytes = private.sign(digest.encode())
     return signed.hex() + _checksum(signed)
 
 
 def check_signature(digest: str, signature: str | None, key: str | os.PathLike[str]) -> None:
     """Raise PrivSVMError unless a signature of a digest is by the owner of a public key (PEM)."""
     serialization = _serialization()
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     if signature is None:
         raise PrivSVMError("the card is not signed: ask for a signed one, or verify without --key")
+    pem = _read(key)
     try:
-        public = serialization.load_pem_public_key(_read(key))
-        public.verify(bytes.fromhex(signature[:128]), digest.encode())
-    except (ValueError, TypeError, AttributeError) as error:
-        raise PrivSVMError(f"{key}: no Ed25519 public key, or no signature ({error}); give the signer's key") from None
+        public = serialization.load_pem_public_key(pem)
+        signed = bytes.fromhex(signature[:128])
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise PrivSVMError(f"{key}: no public key, or no signature ({error}); give the signer's key") from None
+    if not isinstance(public, Ed25519PublicKey):
+        raise PrivSVMError(f"{key}: a key of another kind ({type(public).__name__}); give the signer's Ed25519 key")
+    try:
+        public.verify(signed, digest.encode())
     except InvalidSignature:
         raise PrivSVMError(
             "the signature was not made with this key: the card was edited, or another key signed it"

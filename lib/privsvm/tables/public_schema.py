@@ -78,7 +78,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas.DataFrame, mapping of str to sequence (n), or array-like (n, columns)
+        X : data frame, Arrow table or stream, mapping of str to sequence (n), or array-like (n, columns)
             Columns by name, or those of the schema in its order.
 
         Returns
@@ -94,7 +94,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         if not hasattr(self, "_encoder"):
             self.fit()
         features = self._encoder.schema.features
-        if hasattr(X, "columns") or isinstance(X, Mapping):
+        if hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping):
             return self._encoder.features(named_columns(X, self._encoder.schema))
         rows = [list(row) for row in X]
         for row in rows:

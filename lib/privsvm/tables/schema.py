@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, listed
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
 from privsvm.tables.delimited import DELIMITER, parse_number
@@ -380,8 +380,7 @@ def _json(value: Any) -> Any:
 
 
 def _names(columns: list[str]) -> str:
-    listed = ", ".join(map(repr, columns))
-    return f"columns {listed} need" if len(columns) > 1 else f"column {listed} needs"
+    return f"columns {listed(columns)} need" if len(columns) > 1 else f"column {listed(columns)} needs"
 
 
 def parse_schema(values: Any, where: str = "schema", *, released: bool = False) -> Schema:

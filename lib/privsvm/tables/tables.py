@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, listed, nearest_name
 from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, with_point
@@ -41,7 +41,6 @@ _CHUNK = 20_000
 _REMEMBERED = 100_000
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 # Names of columns in a message.
-_LISTED = 20
 
 
 class Encoder:
@@ -178,7 +177,7 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
 
     Parameters
     ----------
-    X : pandas.DataFrame, or mapping of str to sequence (n)
+    X : data frame, Arrow table or stream, or mapping of str to sequence (n)
         May have others.
     schema : Schema
         The declaration.
@@ -192,24 +191,25 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     PrivSVMError
         If columns are missing, are there twice, or differ in their number of rows.
     """
-    names = Counter(list(X if isinstance(X, Mapping) else X.columns))
+    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
+        import pyarrow
+
+        # By Python's values: pandas would turn whole numbers beside missing ones into others.
+        X = pyarrow.table(X)
+    names = Counter(list(X if isinstance(X, Mapping) else X.column_names if hasattr(X, "column_names") else X.columns))
     missing = [name for name in schema.features if name not in names]
     if missing:
-        raise PrivSVMError(f"X: no column {_listed(missing)}; the schema declares it")
+        raise PrivSVMError(f"X: no column {listed(missing)}; the schema declares it")
     twice = [name for name in schema.features if names[name] > 1]
     if twice:
-        raise PrivSVMError(f"X: several columns are called {_listed(twice)}; give each its own name")
-    columns = {name: list(X[name]) for name in schema.features}
+        raise PrivSVMError(f"X: several columns are called {listed(twice)}; give each its own name")
+    columns = {
+        name: X[name].to_pylist() if hasattr(X[name], "to_pylist") else list(X[name]) for name in schema.features
+    }
     rows = {len(column) for column in columns.values()}
     if len(rows) > 1:
         raise PrivSVMError(f"X: its columns have {' and '.join(map(str, sorted(rows)))} rows; give all the same number")
     return columns
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Quote names for a message, and count those that it leaves out."""
-    listed = ", ".join(map(repr, names[:_LISTED]))
-    return listed if len(names) <= _LISTED else f"{listed} and {len(names) - _LISTED} more"
 
 
 def delimiter_of(path: str | os.PathLike[str]) -> str:
@@ -284,9 +284,9 @@ def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Seque
     problems = []
     if missing:
         hint = nearest_name(missing[0], names) if len(missing) == 1 else ""
-        problems.append(f"no column {_listed(missing)}" + (f" ({hint})" if hint.startswith("did") else ""))
+        problems.append(f"no column {listed(missing)}" + (f" ({hint})" if hint.startswith("did") else ""))
     if undeclared:
-        problems.append(f"{_listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
+        problems.append(f"{listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
     if problems:
         raise PrivSVMError(f"{path}: {'; '.join(problems)}; correct the schema or the file")
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, listed, nearest_name
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import check_sparse
 from privsvm.tables.delimited import MISSING, DelimitedText, Malformed, parse_number, physical_lines
@@ -337,10 +337,9 @@ def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
             raise PrivSVMError(f"{name}: {what} column {key} missing; there are {len(columns)} columns, counted from 0")
         return key % len(columns)
     if key not in columns:
-        listed = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
         close = nearest_name(key, columns)
         hint = f"{close} " if close.startswith("did") else ""
-        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {listed}")
+        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {listed(columns)}")
     return columns.index(key)
 
 

@@ -40,7 +40,7 @@ def _verdict(cell: AuditCell) -> str:
 
 
 def _bound_text(bound: AuditBound) -> str:
-    ceiling = f"; so many draws can show {short_number(bound.ceiling)} at most" if bound.ceiling > 0 else ""
+    ceiling = f"; so many draws are expected to show {short_number(bound.ceiling)} at most" if bound.ceiling > 0 else ""
     return f"{short_number(bound.epsilon)} by {_KINDS[bound.kind]}{ceiling}"
 
 

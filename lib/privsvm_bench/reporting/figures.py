@@ -271,7 +271,7 @@ def _audit_figure(report: _Report, audits: Sequence[Mapping[str, Any]]) -> dict[
     if ceilings:
         x, y = zip(*ceilings, strict=True)
         traces.append(go.Scatter(
-            x=x, y=y, mode="markers", meta="ceilings", hoverinfo="skip", name="most that so many draws can show",
+            x=x, y=y, mode="markers", meta="ceilings", hoverinfo="skip", name="most expected of so many draws",
             marker={"symbol": "line-ew-open", "size": 9, "line": {"width": 1.2, "color": "var(--soft)"},
                     "color": "var(--soft)"}, legendgroup="ceilings", legendrank=9000,
         ))  # fmt: skip

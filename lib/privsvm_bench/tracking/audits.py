@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.privacy.guarantee import STATUS_TEXT, Status
+from privsvm.privacy.guarantee import Status
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import AuditRecord
-from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint
+from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, colour_of, curve_name
 
-__all__ = ["AUDITS", "CONFIDENCE", "audit_runs", "chart"]
+__all__ = ["AUDITS", "CONFIDENCE", "at_stated", "audit_runs", "chart"]
 
 AUDITS = "claimed-against-audited"
 """In the name of the MLflow experiment, the place of a data set."""
 
 # That of `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
-
-_WORTH: Mapping[Status, str] = {**STATUS_TEXT, "claimed": "CLAIMED, does not hold", "none": "no guarantee"}
 
 # Pixels of a chart, and of the space for the words beside its axes.
 _SIDE, _MARGIN = 420, 60
@@ -41,7 +39,7 @@ def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun
 def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
     status = _status(record)
     identity = {"layout": LAYOUT, "experiment": experiment, "audit": record, "chart": picture}
-    curve = f"{record.method} ({_WORTH[status]})"
+    curve = curve_name(record.method, status)
     parameters = {
         "curve": curve,
         "method": record.method,
@@ -63,7 +61,7 @@ def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
         tags={
             "guarantee": status,
             "refuted": "yes" if any(cell.refuted for cell in record.cells) else "no",
-            "mlflow.runColor": looks_of([record.implementation])[0].light,
+            "mlflow.runColor": colour_of(record.implementation, status),
         },
         metrics=tuple(_points(record)),
         timings=(),
@@ -84,7 +82,16 @@ def _distinct(texts: Iterator[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
 
 
+def at_stated(epsilon: float) -> str:
+    """Name the metric of the bounds for one stated epsilon, so that no chart compares those for two."""
+    return f"audited_at_epsilon_{epsilon:g}"
+
+
 def _points(record: AuditRecord) -> Iterator[MetricPoint]:
+    for epsilon in {cell.epsilon: None for cell in record.cells}:
+        largest = max(cell.best.epsilon for cell in record.cells if cell.epsilon == epsilon)
+        if math.isfinite(largest):
+            yield MetricPoint(at_stated(epsilon), largest, 0)
     for step, cell in enumerate(record.cells):
         values = {
             "epsilon": cell.epsilon,
@@ -143,13 +150,14 @@ def chart(records: Sequence[AuditRecord]) -> str:
         axes.minorticks_off()
         axes.plot([low, high], [low, high], color=GREY, linestyle="--")
         for record, look in zip(records, looks_of([record.implementation for record in records]), strict=True):
+            colour = colour_of(record.implementation, _status(record)) if record.cells else look.light
             for cell in record.cells:
                 # Nothing and certainty lie on the edges.
                 lower, ceiling = (min(max(one, low), high) for one in (cell.best.epsilon, cell.best.ceiling))
-                axes.plot([cell.epsilon] * 2, [lower, ceiling], color=look.light, linewidth=1)
-                inside = look.light if cell.theorem_holds else PANEL
+                axes.plot([cell.epsilon] * 2, [lower, ceiling], color=colour, linewidth=1)
+                inside = colour if cell.theorem_holds else PANEL
                 (mark,) = axes.plot(
-                    cell.epsilon, lower, MARKERS[look.symbol], color=look.light, markerfacecolor=inside, markersize=9,
+                    cell.epsilon, lower, MARKERS[look.symbol], color=colour, markerfacecolor=inside, markersize=9,
                     clip_on=False,
                 )  # fmt: skip
                 named(

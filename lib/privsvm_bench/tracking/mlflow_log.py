@@ -71,12 +71,14 @@ def log_results(
 
     with open_store(tracking_uri) as client:
         for name, members in sorted(by_experiment.items()):
-            experiment_id = _experiment(client, name, tracking_uri)
+            audited = name.endswith(f"/{AUDITS}")
+            stated = {point.value for one in members for point in one.metrics if audited and point.name == "epsilon"}
+            experiment_id = _experiment(client, name, tracking_uri, sorted(stated))
             _log_experiment(client, experiment_id, members, git_commit, file_folder(tracking_uri))
     return [curve.key for curve in curves[: len(results)]]
 
 
-def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
+def _experiment(client: MlflowClient, name: str, tracking_uri: str, stated: Sequence[float]) -> str:
     """Find, restore or create the MLflow experiment of that name, and update its tags."""
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
@@ -88,7 +90,7 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str) -> str:
         experiment_id, tags = experiment.experiment_id, experiment.tags
         if experiment.lifecycle_stage != "active":
             client.restore_experiment(experiment_id)
-    for tag, value in experiment_tags(audits=name.endswith(f"/{AUDITS}")).items():
+    for tag, value in experiment_tags(stated).items():
         if tags.get(tag) != value:
             client.set_experiment_tag(experiment_id, tag, value)
     return str(experiment_id)

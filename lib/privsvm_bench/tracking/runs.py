@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.privacy.guarantee import STATUS_TEXT
+from privsvm.privacy.guarantee import Status
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 
-__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs"]
+__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs", "colour_of", "curve_name"]
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 6
+LAYOUT = 7
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 _PARAMETERS = (
@@ -51,6 +51,12 @@ _LONE_REFERENCE_GRID = (0.01, 100.0)
 
 _LONGEST_PARAMETER = 500
 _LONGEST_SETTINGS = 60
+_WORTH: dict[Status, str] = {
+    "proved": "proved",
+    "seeded": "proved method, seeded",
+    "claimed": "CLAIMED",
+    "none": "no guarantee",
+}
 _GREYS = {"claimed": "#8a8f98", "none": "#46505f"}
 _LONGEST_TAG = 4000
 
@@ -151,8 +157,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
         "witness": _distinct(guarantee.witness.description for guarantee in guarantees if guarantee.witness),
         "dataset_digest": result.dataset_digest,
-        # The colour that the report draws the method in: no other experiment's page gives it another one.
-        "mlflow.runColor": _GREYS.get(result.status) or looks_of([result.implementation])[0].light,
+        "mlflow.runColor": colour_of(result.implementation, result.status),
     }
     return CurveRun(
         experiment=result.experiment,
@@ -199,21 +204,27 @@ def _parameters(result: Result) -> dict[str, str]:
     return parameters | {f"parameter.{name}": _text(value) for name, value in result.parameters.items()}
 
 
+def curve_name(method: str, status: Status, *, is_reference: bool = False) -> str:
+    """Name a curve: what its epsilon is worth comes first, since legends cut the end of long names."""
+    return f"{'no privacy' if is_reference else _WORTH[status]}: {method}"
+
+
+def colour_of(implementation: str, status: Status) -> str:
+    """Return the colour that the report draws the method in: grey without a proof."""
+    return _GREYS.get(status) or looks_of([implementation])[0].light
+
+
 def _curve(result: Result) -> str:
-    """Name a curve so that no legend can show it without what its epsilon is worth."""
-    nothing = "no privacy" if result.is_reference else "no guarantee"
-    words = {**STATUS_TEXT, "claimed": "CLAIMED, does not hold", "none": nothing}
-    return f"{result.method} ({words[result.status]})"
+    return curve_name(result.method, result.status, is_reference=result.is_reference)
 
 
 def _name(result: Result) -> str:
-    """Put the settings between the method and what its epsilon is worth."""
-    method, suffix = result.method, _curve(result).removeprefix(result.method)
+    """Add the settings to the name of the curve."""
     plain = {name: value for name, value in sorted(result.parameters.items()) if isinstance(value, (int, float, str))}
     settings = "".join(f" {name}={value}" for name, value in plain.items() if not isinstance(value, bool))
     if len(settings) > _LONGEST_SETTINGS:
         settings = f"{settings[: _LONGEST_SETTINGS - 1]}…"
-    return f"{method}{settings}{suffix}"
+    return f"{_curve(result)}{settings}"
 
 
 def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:

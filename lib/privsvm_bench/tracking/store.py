@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
+import mlflow
 import requests
 import sqlalchemy.exc
+from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
@@ -125,6 +127,13 @@ def _create(database: Path) -> None:
     os.replace(draft, database)
 
 
+def _is_newer(cause: str) -> bool:
+    """Tell whether this MLflow does not know the version of a database that it calls out-of-date."""
+    found = re.search(r"found version (\w+)", cause)
+    versions = ScriptDirectory(os.path.join(os.path.dirname(mlflow.__file__), "store", "db_migrations"))
+    return found is not None and found[1] not in {script.revision for script in versions.walk_revisions()}
+
+
 def _describe(tracking_uri: str, error: Exception) -> str:
     """Write the line: which store, what is wrong with it, and what to do."""
     cause = without_passwords(" ".join(str(error).split("[SQL:")[0].split()))[:300] or type(error).__name__
@@ -132,6 +141,9 @@ def _describe(tracking_uri: str, error: Exception) -> str:
         remedy = "results and reports stand; look at the server and its log, then run `make run`"
     elif "out-of-date" in cause:
         remedy = f"run `mlflow db upgrade {without_passwords(tracking_uri)}` (keep a copy first) or move the file away"
+        if _is_newer(cause):
+            cause = "a newer MLflow made it"
+            remedy = "install that version (pip install --upgrade mlflow) or move the file away"
     elif "locked" in cause:
         remedy = "another program is writing to it; close it and run again"
     elif "readonly" in cause or "unable to open" in cause or "full" in cause:

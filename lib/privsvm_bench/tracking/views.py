@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from privsvm.digests import canonical_json
 from privsvm_bench.metrics import METRICS
+from privsvm_bench.tracking.audits import at_stated
 from privsvm_bench.tracking.store import open_store
 
 __all__ = ["VIEW_KEY", "experiment_tags", "view_links", "view_state"]
@@ -27,12 +28,12 @@ _FIRST_SECTION, _OTHER_SECTION = "privsvm-section-accuracy", "privsvm-section-ot
 _NOTE = """\
 One run is one curve: a method on this data set, over the grid of epsilons.
 
-**Is epsilon backed by a proof?** The legend says it after each name (parameters `curve` and `status`):
+**Is epsilon backed by a proof?** The legend says it before each name (parameters `curve` and `status`):
 
-- `seeded` (*proved method, seeded noise*): a theorem covers the method as it is implemented here, and the noise of \
+- `seeded` (*proved method, seeded*): a theorem covers the method as it is implemented here, and the noise of \
 these models can be drawn again from a seed: `epsilon_with_system_noise` is what a release with system noise proves.
 - `proved`: the same, with system noise; `epsilon_proved` holds it.
-- `claimed`: the publication states this epsilon, but the proof does not hold for what is implemented; tag \
+- `claimed` (grey): the publication states this epsilon, but the proof does not hold for what is implemented; tag \
 `guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
 - `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
 
@@ -47,11 +48,12 @@ To keep changes to the charts, save them as a view under another name: the pipel
 
 _AUDIT_NOTE = """\
 One run is the audit of one method: a step is a cell, with what is stated (`epsilon`) and what releases of two \
-neighbouring datasets show of it at least (`audited_epsilon`, with the parameter `confidence`).
+neighbouring datasets show of it at least (`audited_epsilon`, with the parameter `confidence`). A chart shows the \
+bounds for one stated epsilon.
 
 A bound above the epsilon of a *proved method* would mean that the code is wrong, and ends the run that finds it; one \
-above a *claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is what so many draws can show. The files \
-of a run hold its record, a card in words and the chart of all methods, `claimed_against_audited.svg`."""
+above a *claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is the most expected of so many draws. \
+The files of a run hold its record, a card in words and the chart of all methods, `claimed_against_audited.svg`."""
 
 
 def _chart(name: str, title: str, section: str, against: str = "log10_epsilon") -> dict[str, Any]:
@@ -94,21 +96,25 @@ def _section(identity: str, name: str, columns: int, height: int) -> dict[str, A
     }
 
 
-def _audit_charts() -> list[dict[str, Any]]:
-    """Charts of audits: audited against stated epsilon; the stated one against itself is the diagonal."""
-    first = _chart("audited_epsilon", "Audited against stated epsilon, and the diagonal", _FIRST_SECTION, "epsilon")
-    first["selectedMetricKeys"] = ["audited_epsilon", "epsilon"]
-    titles = {"audited_ceiling": "What so many draws can show", "refuted": "Refuted (1)", "draws": "Draws"}
-    return [first, *(_chart(name, title, _OTHER_SECTION) for name, title in titles.items())]
+def _audit_charts(stated: Sequence[float]) -> list[dict[str, Any]]:
+    """Charts of audits: a bar for each method, one chart for each stated epsilon; lines would join what is apart."""
+    titles = {
+        at_stated(epsilon): f"Audited epsilon (at least) where {epsilon:g} is stated; a bar beyond {epsilon:g} refutes"
+        for epsilon in stated
+    }
+    bars = [(name, title, _FIRST_SECTION) for name, title in titles.items()]
+    others = {"audited_ceiling": "Most expected of so many draws", "refuted": "Refuted (1)", "draws": "Draws"}
+    bars += [(name, title, _OTHER_SECTION) for name, title in others.items()]
+    return [{**_chart(*bar), "type": "BAR"} for bar in bars]
 
 
-def view_state(audits: bool = False) -> dict[str, Any]:
+def view_state(stated: Sequence[float] = ()) -> dict[str, Any]:
     """Lay out the charts: the first metric large, below it the seconds of a fit and the other metrics.
 
     Parameters
     ----------
-    audits : bool, default=False
-        Whether the runs are audits: stated and audited epsilons take the place of metrics.
+    stated : sequence of float
+        If the runs are audits, the epsilons that were audited: these take the place of metrics.
 
     Returns
     -------
@@ -119,8 +125,8 @@ def view_state(audits: bool = False) -> dict[str, Any]:
     charts = [_chart(first.name, f"{first.title} against log10 epsilon", _FIRST_SECTION)]
     charts.append(_chart("fit_seconds", "Seconds to fit", _OTHER_SECTION))
     charts += [_chart(metric.name, f"{metric.title} against log10 epsilon", _OTHER_SECTION) for metric in others]
-    if audits:
-        charts = _audit_charts()
+    if stated:
+        charts = _audit_charts(stated)
     return {
         "searchFilter": "tags.current = 'yes'",
         "orderByKey": "attributes.start_time",
@@ -136,7 +142,7 @@ def view_state(audits: bool = False) -> dict[str, Any]:
         "compareRunCharts": charts,
         "compareRunSections": [
             _section(
-                _FIRST_SECTION, _AUDIT_NAME if audits else f"{first.title} against epsilon", columns=1, height=370
+                _FIRST_SECTION, _AUDIT_NAME if stated else f"{first.title} against epsilon", columns=1, height=370
             ),
             _section(_OTHER_SECTION, "Other measures", columns=3, height=360),
         ],
@@ -152,7 +158,7 @@ def view_state(audits: bool = False) -> dict[str, Any]:
     }
 
 
-def experiment_tags(audits: bool = False) -> dict[str, str]:
+def experiment_tags(stated: Sequence[float] = ()) -> dict[str, str]:
     """Tags of an MLflow experiment: its saved view, its kind and the note on how to read it.
 
     Returns
@@ -160,9 +166,9 @@ def experiment_tags(audits: bool = False) -> dict[str, str]:
     dict of str to str
         The tags as they should be.
     """
-    compressed = base64.b64encode(zlib.compress(canonical_json(view_state(audits)).encode())).decode("ascii")
+    compressed = base64.b64encode(zlib.compress(canonical_json(view_state(stated)).encode())).decode("ascii")
     view = {
-        "name": _AUDIT_NAME if audits else _VIEW_NAME,
+        "name": _AUDIT_NAME if stated else _VIEW_NAME,
         "createdAt": _VIEW_TIME,
         "updatedAt": _VIEW_TIME,
         "state": f"deflate;{compressed}",
@@ -170,7 +176,7 @@ def experiment_tags(audits: bool = False) -> dict[str, str]:
     return {
         _VIEW_TAG: canonical_json(view),
         "mlflow.experimentKind": "custom_model_development",
-        "mlflow.note.content": _AUDIT_NOTE if audits else _NOTE,
+        "mlflow.note.content": _AUDIT_NOTE if stated else _NOTE,
     }
 
 

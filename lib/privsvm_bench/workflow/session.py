@@ -7,6 +7,7 @@ import hashlib
 import os
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "argument_file",
+    "check_times",
     "check_writable",
     "collect_errors",
     "lock_folder",
@@ -30,6 +32,10 @@ __all__ = [
     "set_addresses",
     "set_environment",
 ]
+
+
+# Seconds by which the clock of a file server may be ahead.
+_CLOCK_SKEW = 60.0
 
 
 def scripts_folder(home: str | os.PathLike[str]) -> str:
@@ -44,13 +50,15 @@ def scripts_folder(home: str | os.PathLike[str]) -> str:
     Raises
     ------
     PrivSVMError
-        If there is no such folder on this machine.
+        If there is no such folder on this machine, or braces are in its path.
     """
     folder = Path(home) / "stages"
     if not (folder.is_dir() and (Path(home) / "lib/privsvm").is_dir()):
         raise PrivSVMError(
             f"{home}: no working copy of PrivSVM on this machine; clone it, and name the clone's Snakefile in `module`"
         )
+    if {"{", "}"} & set(os.path.abspath(home)):
+        raise PrivSVMError(f"{home}: Snakemake takes braces in a path for wildcards; move the working copy")
     return "stages/" if os.path.samefile(home, os.curdir) else shlex.quote(f"{os.path.abspath(folder)}/")
 
 
@@ -143,6 +151,29 @@ def check_writable(*folders: str) -> None:
     for folder in (Path(), *outputs, *below):
         if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
             raise PrivSVMError(f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again")
+
+
+def check_times(*folders: str) -> None:
+    """Refuse outputs that are dated in the future: Snakemake ends every job that reads one.
+
+    Parameters
+    ----------
+    *folders : str
+        Output folders.
+
+    Raises
+    ------
+    PrivSVMError
+        Naming one of the files and the way out.
+    """
+    latest = time.time() + _CLOCK_SKEW
+    for path in (path for top in folders for path in Path(top).rglob("*") if path.is_file()):
+        if path.stat().st_mtime > latest:
+            date = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
+            raise PrivSVMError(
+                f"{path}: dated in the future ({date}); set the clock right, or run `find {' '.join(folders)} -newermt "
+                "now -exec touch {} +`, and run again"
+            )
 
 
 def collect_errors(logs: str | Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  (Numba's np.dot loads it, and the controller must find it)
 from threadpoolctl import ThreadpoolController
+
+from privsvm.files import fork_safe_lock
 
 __all__ = ["count_threads", "one_blas_thread", "share_out", "thread_pool", "threads_worth"]
 
@@ -30,7 +31,7 @@ def _blas() -> ThreadpoolController:
 class _OneThread:
     """A limit that all users share, set by the first one and lifted by the last."""
 
-    lock = threading.Lock()
+    lock = fork_safe_lock()
     users = 0
     limit: Any = None
 
