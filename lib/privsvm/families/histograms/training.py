@@ -5,15 +5,14 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, PrivateClassifier, noise_streams, randomness_of
+from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import TreesPath
-from privsvm.base.validation import check_budgets, check_public_classes, check_training_data, facts_of_call
+from privsvm.base.validation import facts_of_call
 from privsvm.constraints import Constraint
 from privsvm.families.histograms.quantiles import noisy_ranges, quantile_edges
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE
@@ -134,36 +133,29 @@ class HistogramClassifier(PrivateClassifier):
             raise ValueError(f"categories={self.categories!r}: must have a number for each of {n_features} columns")
         return lower, upper, levels
 
-    def _release(
-        self,
-        X: Any,
-        y: Any,
-        epsilons: Sequence[float],
-        repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None,
-        audit: bool,
-    ) -> TreesPath:
-        streams = noise_streams(rng, self)
-        self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
-        epsilons, delta = check_budgets(epsilons, self.delta)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
-        lower, upper, levels = self._columns(X.shape[1])
+    def _release(self, release: Release) -> TreesPath:
+        lower, upper, levels = self._columns(release.rows.shape[1])
         started = time.perf_counter()
-        cells = column_cells(dense_rows(X), lower, upper, levels)
+        cells = column_cells(dense_rows(release.rows), lower, upper, levels)
         models = [
-            self._model(cells, codes, levels, self._multipliers(epsilon, delta, levels), streams(epsilon, repeat))
-            for epsilon in epsilons
-            for repeat in range(repeats)
+            self._model(
+                cells,
+                release.codes,
+                levels,
+                self._multipliers(epsilon, release.delta, levels),
+                release.streams(epsilon, repeat),
+            )
+            for epsilon in release.epsilons
+            for repeat in range(release.repeats)
         ]
+        shape = len(release.epsilons), release.repeats
         arrays: dict[str, Any] = {
-            name: np.stack([getattr(model, name) for model in models]).reshape(len(epsilons), repeats, *shape)
-            for name, shape in ((name, getattr(models[0], name).shape) for name in Trees._fields)
+            name: np.stack([getattr(model, name) for model in models]).reshape(*shape, *getattr(models[0], name).shape)
+            for name in Trees._fields
         }
-        return TreesPath(
-            epsilons=tuple(epsilons),
-            guarantees=tuple(self._guarantee(epsilon, delta, levels, rng) for epsilon in epsilons),
-            n_classes=len(self.classes_),
+        return release.path(
+            TreesPath,
+            [self._guarantee(release, epsilon, levels) for epsilon in release.epsilons],
             release_seconds=time.perf_counter() - started,
             lower=lower,
             upper=upper,
@@ -193,20 +185,20 @@ class HistogramClassifier(PrivateClassifier):
         bins = Bins(cells, levels, ranges, n_rows)
         return self._train(bins, codes, multipliers[1], source)
 
-    def _guarantee(self, epsilon: float, delta: float, levels: np.ndarray, rng: Any) -> Guarantee:
+    def _guarantee(self, release: Release, epsilon: float, levels: np.ndarray) -> Guarantee:
         """Privacy record of one epsilon; of public numbers alone."""
-        quantiles, rest = self._multipliers(epsilon, delta, levels)
+        quantiles, rest = self._multipliers(epsilon, release.delta, levels)
         event, what = self._events(rest, len(levels))
         numbers = math.isfinite(quantiles)
         return grant(
             facts=facts_of_call(self.classes, n_rows="not used", features="public"),
             event=Composed((Gaussian(quantiles), event)) if numbers else event,
-            randomness=randomness_of(rng),
+            randomness=release.randomness,
             mechanism="Gaussian noise on " + ("counts of the cells of columns, then on " if numbers else "") + what,
             reference=self.reference,
             neighbours=self.neighbours,
             epsilon_requested=epsilon,
-            delta=delta,
+            delta=release.delta,
             sensitivity=None,
             noise_scale=None,
             assumptions=(
