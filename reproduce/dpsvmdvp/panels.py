@@ -151,7 +151,9 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     reduced = {key: value for key, value in parameters.items() if key not in ("figure", "printed", "same")}
     shared = Context("dpsvmdvp_panels", context.folder, context.code)
-    return shared.part(reduced, functools.partial(measure, reduced, shared))
+    result = shared.part(reduced, functools.partial(measure, reduced, shared))
+    context.saved += shared.saved
+    return result
 
 
 def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:

@@ -204,6 +204,7 @@ def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
     shared = Context("pmsvm_trainings", context.folder, context.code)
     reduced = without(parameters, "method", "suffix")
     result = shared.part({**reduced, "piece": piece}, functools.partial(trainings, reduced, shared, piece))
+    context.saved += shared.saved
     prefix = f"{parameters['dataset']}/{parameters['method']}"
     return {
         f"{prefix}/epsilon={epsilon}{parameters['suffix']}/accuracy": values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,6 +64,8 @@ class Context:
         self.experiment = experiment
         self.folder = Path(folder)
         self.code = code
+        # Processor time of the partial results that were stored.
+        self.saved = 0.0
 
     def part(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Return a partial result; compute it only if it is not stored.
@@ -81,8 +84,12 @@ class Context:
         """
         identity, path = self._place(key)
         if not path.exists():
-            write_json(path, {**identity, "result": compute()}, indent=None)
-        return read_json(path)["result"]
+            began = time.process_time()
+            write_json(path, {**identity, "result": compute(), "seconds": time.process_time() - began}, indent=None)
+            return read_json(path)["result"]
+        stored = read_json(path)
+        self.saved += stored["seconds"]
+        return stored["result"]
 
     def has(self, key: Mapping[str, Any]) -> bool:
         """Whether a partial result is stored."""
