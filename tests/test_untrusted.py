@@ -1,5 +1,6 @@
 """Readers of untrusted files check bounds before they allocate memory."""
 
+import hashlib
 import io
 import tracemalloc
 import zipfile
@@ -101,3 +102,18 @@ def test_files_are_as_large_as_they_may_be(tmp_path):
     assert read_regular_file(path, 5, "get it again") == b"12345"
     with pytest.raises(PrivSVMError, match="has more than the 4 bytes that such a file may have; get it again"):
         read_regular_file(path, 4, "get it again")
+
+
+def test_another_file_is_not_read_into_memory(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert read_regular_file(path, 5, "get it again", hashlib.sha256(b"12345").hexdigest()) == b"12345"
+    with open(path, "wb") as handle:
+        handle.truncate(1 << 26)
+    tracemalloc.start()
+    try:
+        with pytest.raises(PrivSVMError, match="damaged, it is not the file of its record; get it again"):
+            read_regular_file(path, 1 << 30, "get it again", hashlib.sha256(b"12345").hexdigest())
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()

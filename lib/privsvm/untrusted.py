@@ -5,6 +5,7 @@ Models, cards and ledgers are handed from one person to another, with digests th
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -44,7 +45,7 @@ _BAD_ZIP = (
 )  # fmt: skip
 
 
-def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str) -> bytes:
+def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, digest: str | None = None) -> bytes:
     """Read a file whole.
 
     Parameters
@@ -55,6 +56,8 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str) -
         Bytes that it may have.
     remedy : str
         What the message asks for.
+    digest : str or None
+        SHA-256 that the file must have; another file is not read into memory.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str) -
     FileNotFoundError
         If there is none.
     PrivSVMError
-        If it is no file, cannot be read, or is too large.
+        If it is no file, cannot be read, is too large, or has another digest.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -77,6 +80,10 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str) -
             if not stat.S_ISREG(status.st_mode):
                 raise PrivSVMError(f"{path}: is no file; {remedy}")
             if status.st_size <= largest:
+                if digest is not None:
+                    if hashlib.file_digest(handle, "sha256").hexdigest() != digest:
+                        raise PrivSVMError(f"{path}: damaged, it is not the file of its record; {remedy}")
+                    handle.seek(0)
                 data = handle.read(largest + 1 if status.st_size else 1)
                 if len(data) <= largest:
                     return data

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -378,11 +377,9 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]
     if labels.size == 0 or labels.dtype.kind not in "biufU" or np.unique(labels).size != labels.size:
         raise PrivSVMError(f"{folder / RECORD}: classes must be different texts or numbers; get the file again")
     try:
-        data = read_regular_file(folder / ARRAYS, LARGEST_ARRAYS, "get the file again")
+        data = read_regular_file(folder / ARRAYS, LARGEST_ARRAYS, "get the file again", record.arrays)
     except FileNotFoundError:
         raise PrivSVMError(f"{folder / ARRAYS}: file not found; get the file again") from None
-    if hashlib.sha256(data).hexdigest() != record.arrays:
-        raise PrivSVMError(f"{folder / ARRAYS}: damaged, it is not the file of {RECORD}; get both again")
     try:
         arrays = parse_npz(data, path_class(record.kind).array_names)
     except ValueError as error:
