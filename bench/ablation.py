@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
+import importlib
 import json
 import os
 import re
@@ -28,7 +30,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TABLE = REPOSITORY / "bench/ablation.csv"
 COLUMNS = (
     "path", "lines", "cases", "worst ratio with", "worst ratio without", "median ratio with", "median ratio without",
-    "largest change of the objective", "decision",
+    "decision",
 )  # fmt: skip
 # A path stays if a ratio falls below 1 without it, or the median by more than this share.
 LARGEST_LOSS = 0.15
@@ -36,72 +38,22 @@ LARGEST_LOSS = 0.15
 LONGEST_SECONDS, ENOUGH_SECONDS, LEAST_RUNS = 3.0, 1.0, 3
 
 
-def patch(**changes: Any) -> Callable[[], None]:
-    """Return a function that replaces attributes of solver modules, given as ``module__name=value``."""
-
-    def apply() -> None:
-        import importlib
-
-        for place, value in changes.items():
-            module, name = place.split("__")
-            setattr(importlib.import_module(f"privsvm.{module.replace('_dot_', '.')}"), name, value)
-
-    return apply
-
-
-KERNEL = "solvers_dot_kernel_dot_"
-LINEAR = "solvers_dot_linear_dot_"
-
-
-def _no_momentum() -> None:
-    from privsvm.solvers.kernel.momentum import RecentSteps
-
-    RecentSteps.improve = RecentSteps.add = lambda *rest: None  # type: ignore[method-assign,assignment]
-
-
-def _never_crowded() -> None:
-    from privsvm.solvers.kernel import block_smo
-
-    block_smo._FREE_SHARE = np.inf
-    original = block_smo._top
-    block_smo._top = lambda index, scores, count: original(index, scores, int(min(count, index.size)))
-
-
-def _no_crossover() -> None:
-    from privsvm.numerics.compiled.jit import jit_step
-    from privsvm.solvers.kernel import interior_point
-
-    @jit_step()
-    def to_vertex(A, alpha, upper, size, small):
-        """Leave the point as it is."""
-
-    interior_point.to_vertex = to_vertex
-
-
-def _no_class_tiles() -> None:
-    from privsvm.solvers.kernel import pair_smo
-
-    solve = pair_smo._solve_some
-    pair_smo._solve_some = lambda numbers, pairs, rows, offsets, tile_size, *rest: solve(
-        numbers, pairs, rows, np.full_like(offsets, -1), 0, *rest
-    )
+def patch(module: str, name: str, value: Any) -> Callable[[], None]:
+    """Return a function that replaces an attribute of one of the library's modules."""
+    return lambda: setattr(importlib.import_module(f"privsvm.{module}"), name, value)
 
 
 def _no_pair_smo() -> None:
-    import dataclasses
+    from privsvm.families.exact import one_vs_one
 
-    from privsvm.families.exact.one_vs_one import _Plan
-
-    plan = _Plan.of.__func__  # type: ignore[attr-defined]
-    _Plan.of = classmethod(lambda cls, *rest: dataclasses.replace(plan(cls, *rest), one_call=False))  # type: ignore
+    plan = one_vs_one.plan_solvers
+    one_vs_one.plan_solvers = lambda *rest: dataclasses.replace(plan(*rest), steps=False)
 
 
 def _no_duplicates() -> None:
-    from privsvm.families.exact import one_vs_one
-    from privsvm.solvers.kernel import interior_point
+    from privsvm.solvers.kernel.duplicate_rows import EqualRows
 
-    one_vs_one.EqualRows.find = lambda *rest: None  # type: ignore[method-assign,assignment]
-    interior_point._distinct_rows = lambda *rest: None
+    EqualRows.find = lambda *rest: None  # type: ignore[method-assign,assignment]
 
 
 def _never_single() -> None:
@@ -112,47 +64,24 @@ def _never_single() -> None:
     block_smo._SINGLE_TOLERANCE = np.inf
 
 
-def _no_shrinking() -> None:
-    from privsvm.solvers.kernel import block_smo
-
-    block_smo._SHRINK_SHARE = -1.0
-
-
 def _no_face() -> None:
     from privsvm.solvers.linear.crammer_singer_face import Face
 
     Face.step = lambda *rest: 0.0  # type: ignore[method-assign,assignment]
 
 
-def _blocks_only() -> None:
-    from privsvm.solvers.condensing import condense
-
-    condense._TREE_FEATURES = -1
-
-
+ONE_VS_ONE, KERNEL_ROWS = "families.exact.one_vs_one", "solvers.kernel.kernel_rows"
 # Name: the group of cases, lines of the path in lib, and how to switch it off.
 PATHS: dict[str, tuple[str, int, Callable[[], None]]] = {
-    "momentum": ("svm", 130, _no_momentum),
-    "crowded working sets, momentum": ("svm", 150, _never_crowded),
-    "vertex_crossover": ("svm", 155, _no_crossover),
-    "interior_point": ("svm", 970, patch(families_dot_exact_dot_one_vs_one__usual_operations=lambda *rest: None)),
-    "kernel rows as steps need them": ("svm", 100, patch(**{f"{KERNEL}kernel_tiles___FEW_FEATURES": -1})),
-    "cached class tiles": ("svm", 30, _no_class_tiles),
-    "kernel_cache": ("svm", 220, patch(**{
-        f"{KERNEL}block_smo__worth_storing": lambda rows: False,
-        f"{KERNEL}kernel_cache__worth_storing": lambda rows: False,
-    })),
-    "duplicate_rows": ("svm", 200, _no_duplicates),
+    "interior_point": ("svm", 290, patch(ONE_VS_ONE, "usual_seconds", lambda X, n_rows: np.full(n_rows.size, np.inf))),
+    "duplicate_rows": ("svm", 120, _no_duplicates),
     "single precision": ("svm", 60, _never_single),
-    "shrinking of working sets": ("svm", 60, _no_shrinking),
-    "warm start from samples": ("svm", 110, patch(**{f"{KERNEL}block_smo___start_from_samples": lambda *rest: None})),
-    "pair_smo": ("svm", 850, _no_pair_smo),
-    "exact kernel of small problems": ("svm", 10, patch(families_dot_exact_dot_one_vs_one___EXACT_ROWS=-1)),
-    "dense rows made sparse": ("svm", 10, patch(**{f"{KERNEL}kernel_rows___mostly_zeros": lambda X: False})),
-    "fewer rows at once": ("svm", 10, patch(**{f"{KERNEL}kernel_rows___rows_at_once": lambda *rest: 128})),
-    "crammer_singer_face": ("crammer-singer", 430, _no_face),
-    "kd_tree": ("condensing", 500, _blocks_only),
-}  # fmt: skip
+    "pair_smo": ("svm", 330, _no_pair_smo),
+    "exact kernel of small problems": ("svm", 10, patch(ONE_VS_ONE, "_EXACT_ROWS", -1)),
+    "dense rows made sparse": ("svm", 10, patch(KERNEL_ROWS, "_mostly_zeros", lambda X: False)),
+    "fewer rows at once": ("svm", 10, patch(KERNEL_ROWS, "_rows_at_once", lambda *rest: 128)),
+    "crammer_singer_face": ("crammer-singer", 200, _no_face),
+}
 
 
 def recorded_tables() -> dict[str, dict[str, float]]:
@@ -257,9 +186,6 @@ class Worker:
         environment = worker_environment()
         if tree:
             environment |= {"PYTHONPATH": str(tree / "lib"), "NUMBA_CACHE_DIR": str(tree / ".cache/numba")}
-        elif path and PATHS[path][2] is _no_crossover:
-            # Compiled code differs: it has its own cache.
-            environment["NUMBA_CACHE_DIR"] = os.path.join(environment["NUMBA_CACHE_DIR"], "without_crossover")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -313,10 +239,10 @@ def beside(options: argparse.Namespace) -> None:
     print(f"median {np.median(factors):.2f}, most {max(factors):.2f} times the time of the other checkout")
 
 
-def line_of(path: str, measured: list[tuple[dict[str, float], float, float]]) -> dict[str, Any]:
-    """Summarise a path: recorded ratios, loss factors and changes of the objective of its cases."""
-    before = np.array([ratio for ratios, _, _ in measured for ratio in ratios.values()])
-    after = np.array([ratio / factor for ratios, factor, _ in measured for ratio in ratios.values()])
+def line_of(path: str, measured: list[tuple[dict[str, float], float]]) -> dict[str, Any]:
+    """Summarise a path: recorded ratios and loss factors of its cases."""
+    before = np.array([ratio for ratios, _ in measured for ratio in ratios.values()])
+    after = np.array([ratio / factor for ratios, factor in measured for ratio in ratios.values()])
     stays = after.min() < min(1.0, before.min()) or np.median(after) < (1 - LARGEST_LOSS) * np.median(before)
     numbers = (before.min(), after.min(), np.median(before), np.median(after))
     return dict(
@@ -324,7 +250,7 @@ def line_of(path: str, measured: list[tuple[dict[str, float], float, float]]) ->
             COLUMNS,
             (
                 path, PATHS[path][1], len(measured), *(f"{number:.2f}" for number in numbers),
-                f"{max(change for _, _, change in measured):.0e}", "stays" if stays else "goes",
+                "stays" if stays else "goes",
             ),
             strict=True,
         )
@@ -357,14 +283,13 @@ def main() -> None:
         if not chosen:
             continue
         workers = {path: Worker(path) for path in ("", *chosen)}
-        measured: dict[str, list[tuple[dict[str, float], float, float]]] = {path: [] for path in chosen}
+        measured: dict[str, list[tuple[dict[str, float], float]]] = {path: [] for path in chosen}
         for case in cases_of(group, options.drawn, options.named):
             fits = compare(case, workers, options.repeats)
             plain = fits[""]
             for path in chosen:
                 factor = fits[path]["seconds"] / plain["seconds"]
-                change = abs(fits[path]["objective"] - plain["objective"]) / max(abs(plain["objective"]), 1e-300)
-                measured[path].append((case["ratios"], factor, change))
+                measured[path].append((case["ratios"], factor))
             report = {path or "plain": round(fit["seconds"] / plain["seconds"], 2) for path, fit in fits.items()}
             print(case["name"], f"{plain['seconds']:.4f} s", report, file=sys.stderr, flush=True)
         for worker in workers.values():

@@ -21,7 +21,6 @@ MODULES = (
     "solvers.kernel.block_smo",
     "solvers.condensing.condense",
     "solvers.linear.crammer_singer",
-    "solvers.kernel.gram_rows",
     "solvers.linear.hinge",
     "solvers.gradients.huber_descent",
     "solvers.kernel.interior_point",
@@ -30,7 +29,6 @@ MODULES = (
     "solvers.gradients.noisy_gradient",
     "solvers.kernel.pair_smo",
     "solvers.features.row_features",
-    "solvers.kernel.kernel_cache",
     "solvers.kernel.smo",
 )
 

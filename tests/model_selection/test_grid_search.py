@@ -13,7 +13,7 @@ from privsvm import SVMClassifier
 from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
-from privsvm.solvers.kernel.gram_rows import GramRows, gaussian_values, row_distances
+from privsvm.solvers.kernel.gram_rows import PrecomputedRows, row_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
@@ -179,7 +179,7 @@ def test_any_start_ends_at_the_optimum(n, d, C, in_memory, tol, seed):
     y[:2] = 1.0, -1.0
     gamma = 0.5 / d
     upper = C * rng.uniform(0.5, 2.0, n)
-    rows = GramRows(row_distances(X), gamma) if in_memory else KernelRows(X, Kernel("rbf", gamma))
+    rows = PrecomputedRows(np.exp(-gamma * row_distances(X))) if in_memory else KernelRows(X, Kernel("rbf", gamma))
     options = SolverOptions(tol=tol)
     cold = solve_prepared(rows, y, upper, options)
     warm = solve_prepared(rows, y, upper, options, start=feasible(rng, y, upper))
@@ -197,7 +197,7 @@ def test_any_start_ends_at_the_optimum(n, d, C, in_memory, tol, seed):
 def test_the_optimum_as_a_start_is_left_as_it_is():
     X, codes, _ = noisy(700, 3, 5)
     y = np.where(codes == 0, 1.0, -1.0)
-    rows = GramRows(row_distances(X), 0.3)
+    rows = PrecomputedRows(np.exp(-0.3 * row_distances(X)))
     cold = solve_prepared(rows, y, np.full(700, 2.0), SolverOptions(tol=1e-4))
     warm = solve_prepared(rows, y, np.full(700, 2.0), SolverOptions(), start=cold.alpha)
     assert warm.n_iter == 0
@@ -224,7 +224,7 @@ def test_float32_gives_up_in_time():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 4, size=(800, 60)) / 1.5 - 1.0
     y = np.where(X @ rng.normal(size=60) + 4.0 * rng.normal(size=800) > 0, 1.0, -1.0)
-    rows = GramRows(row_distances(X), 2.0**-13)
+    rows = PrecomputedRows(np.exp(-(2.0**-13) * row_distances(X)))
     solution = solve_prepared(rows, y, np.full(800, 2.0**16), SolverOptions())
     assert solution.converged
     assert solution.n_iter < 4_000_000
@@ -239,7 +239,7 @@ def test_stored_rows_are_rows(n, d, gamma, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 10.0
     gram = kernel_matrix(X, X, Kernel("rbf", gamma))
-    rows = GramRows(row_distances(X), gamma)
+    rows = PrecomputedRows(np.exp(-gamma * row_distances(X)))
     subset = rng.permutation(n)[: rng.integers(1, n + 1)]
     positions = rng.integers(0, subset.size, size=7)
     for stored, error in ((rows, 1e-6), (rows.in_double(), 1e-12)):
@@ -262,7 +262,6 @@ def test_distances_to_other_rows_and_of_sparse_ones():
     expected = ((X[:, None] - Z[None]) ** 2).sum(axis=2)
     assert np.allclose(row_distances(X, Z), expected)
     assert np.allclose(row_distances(scipy.sparse.csr_array(X), scipy.sparse.csr_array(Z)), expected)
-    assert np.allclose(gaussian_values(expected, 0.3), np.exp(-0.3 * expected), rtol=1e-9, atol=1e-12)
 
 
 def test_counts_of_folds_add_up_to_the_search():

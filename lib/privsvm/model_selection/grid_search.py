@@ -22,7 +22,7 @@ from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions
-from privsvm.solvers.kernel.gram_rows import GramRows, row_distances
+from privsvm.solvers.kernel.gram_rows import PrecomputedRows, row_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows, kernel_expansion
 from privsvm.solvers.kernel.kernels import Kernel
 
@@ -268,7 +268,9 @@ def _search_pair(fold: _Fold, index: int, settings: _Settings) -> tuple[int, int
     wins = np.empty((settings.gammas.size, settings.Cs.size, n_test), dtype=bool)
     n_solves, n_stopped = 0, 0
     for position, gamma in enumerate(settings.gammas):
-        rows = KernelRows(X, Kernel("rbf", gamma)) if distances is None else GramRows(distances, gamma)
+        rows: KernelRows = (
+            KernelRows(X, Kernel("rbf", gamma)) if distances is None else PrecomputedRows(np.exp(-gamma * distances))
+        )
         coef, rho, stopped = _path(rows, pair, settings)
         n_solves += rho.size
         n_stopped += stopped

@@ -67,9 +67,8 @@ class SVMClassifier(KernelSVM):
     `SMOSVMClassifier` has LIBSVM's. Where many rows are equal, those of one class share a variable while it works.
 
     With the linear kernel, and features that are few for the number of rows, an interior-point method comes first: each
-    of its 10 to 40 steps sums up ``x x'`` with weights, whatever C and however alike the features are. It ends in a
-    solution with the same certificate, in which no more variables are between their bounds than there are weights. A
-    pair of classes that two variables at a time solve sooner is left to them.
+    of its 10 to 40 steps sums up ``x x'`` with weights, whatever C and however alike the features are. A pair of
+    classes that two variables at a time solve sooner is left to them.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class SolverOptions:
     max_iter : int, default=-1
         Most pairs of variables to move; -1 for no limit but the solver's own.
     shrinking : bool, default=True
-        Whether to set variables aside that look settled at a bound.
+        Whether LIBSVM's steps set variables aside that look settled at a bound.
     cache_size : float, default=200
         Megabytes for kernel values.
     n_threads : int, default=1

@@ -31,7 +31,7 @@ from privsvm.solvers.kernel.kernels import (
     turn_into_values,
 )
 
-__all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse_products", "sum_pairs"]
+__all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sum_pairs"]
 
 # Constant             unit     value and reason
 # _BLOCK_ROWS          rows     of a block of products: with _BLOCK_COLUMNS, 256 KB of float32, half of an L2 cache.
@@ -44,7 +44,6 @@ __all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sparse
 # _SPARSE_COST         ratio    of the time per nonzero of a sparse product to that per number of a dense one; measured.
 # _COST_FEATURES       features whose product takes as long as the rest of a kernel value; measured.
 # _TILE, _LINE_BYTES   numbers, bytes  of a cache line, in float32.
-# _FILLED_ROWS         rows     of kernel values computed together: half a megabyte of float32.
 # _SPARSE_BLOCK_BYTES  bytes    of the dense block that a sparse product multiplies with.
 # _SPARSE_WIDTH, _SPARSE_MOST  features  between which new CSR rows stay sparse where that product is cheaper; of more
 #                               features, a block of other rows would exceed 16 MB.
@@ -59,7 +58,6 @@ _PLAIN_PRODUCT, _FEWER_ROWS = 1_000_000, (_BLOCK_ROWS, 64, 32)
 _SPARSE_COST = 3.0
 _COST_FEATURES = 24.0
 _TILE, _LINE_BYTES = 16, 64
-_FILLED_ROWS = 256
 _SPARSE_BLOCK_BYTES = 4_000_000
 _SPARSE_WIDTH, _SPARSE_MOST = 48, 4096
 _EXPANDED_NUMBERS = 8_000_000
@@ -98,22 +96,6 @@ def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, 
         if kind > RBF:
             set_other_values(block, block, 0, 0, kind, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
-
-
-@jit()
-def _rows_dense(data, norms, others, other_norms, out, slots, kind, coef0, degree, first, last):
-    """Write kernel values of scaled rows with ``first..last`` to slots of `out`."""
-    memory = np.empty(others.shape[0] * _BLOCK_COLUMNS, data.dtype)
-    for start in range(first, last, _BLOCK_COLUMNS):
-        stop = min(start + _BLOCK_COLUMNS, last)
-        block = memory[: others.shape[0] * (stop - start)].reshape(others.shape[0], stop - start)
-        np.dot(others, data[start:stop].T, block)
-        turn_into_values(block, kind, other_norms, norms[start:stop], coef0, degree)
-        # Numbers are copied one by one: Numba's error message for an assignment of slices takes long to compile.
-        for i in range(others.shape[0]):
-            row, values = out[slots[i]], block[i]
-            for t in range(start, stop):
-                row[t] = values[t - start]
 
 
 @jit_step()
@@ -159,7 +141,7 @@ def _add_four_rows(out, factors, indices, weights):
 
 
 @jit_step()
-def sparse_products(data, indices, indptr, column_of, other, first, last, products):
+def _sparse_products(data, indices, indptr, column_of, other, first, last, products):
     """Multiply CSR rows with a dense matrix of the columns ``column_of >= 0``."""
     columns, weights = np.empty(4, np.int64), np.empty(4, data.dtype)
     for t in range(first, last):
@@ -186,26 +168,10 @@ def _subtract_sparse(
     for start in range(first, last, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, last)
         block = products[: stop - start]
-        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
         if kind > RBF:
             set_other_values(block, block, 0, 0, kind, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
-
-
-@jit()
-def _rows_sparse(
-    data, indices, indptr, norms, column_of, other, other_norms, out, slots, kind, coef0, degree, first, last
-):  # fmt: skip
-    """Write kernel values of rows with CSR rows ``first..last`` to slots of `out`."""
-    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
-    for start in range(first, last, _BLOCK_ROWS):
-        stop = min(start + _BLOCK_ROWS, last)
-        block = products[: stop - start]
-        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
-        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
-        for i in range(other.shape[1]):
-            for t in range(start, stop):
-                out[slots[i], t] = block[t - start, i]
 
 
 @jit()
@@ -218,7 +184,7 @@ def _gram_sparse(
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         block = products[: stop - start]
-        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
         set_kernel_values(block, out, start, first_column, kind, norms[start:stop], other_norms, coef0, degree)
 
 
@@ -247,7 +213,7 @@ def _expand_sparse(
     for start in range(first, last, _NEW_ROWS):
         stop = min(start + _NEW_ROWS, last)
         block = products[: stop - start]
-        sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
         turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
         sums = all_sums[: stop - start]
         np.dot(block, coef, sums)
@@ -483,7 +449,8 @@ class KernelRows:
                 arrays = X.data.astype(self.dtype), X.indices.astype(index), X.indptr.astype(index)
                 self._csr = scipy.sparse.csr_array(arrays, shape=X.shape)
             else:
-                self._dense = np.ascontiguousarray(X, dtype=self.dtype)
+                # Specialisation: one layout, and never read-only.
+                self._dense = np.require(X, self.dtype, ["C", "W"])
         self.finite = bool(np.isfinite(self._norms).all() and np.isfinite(self.largest_error))
         self.n_rows = X.shape[0]
         per_row = _SPARSE_COST * X.nnz / max(self.n_rows, 1) if sparse else X.shape[1]
@@ -586,67 +553,14 @@ class KernelRows:
                 head = (csr.data, csr.indices, csr.indptr, self._norms, values, column_of, other)
                 self._run(_subtract_sparse, (*head, *tail), stop - start)
 
-    @property
-    def storable(self) -> bool:
-        """Whether kernel values may be kept by whole rows; see `fill`."""
-        return True
-
-    def stored_rows(self) -> tuple[np.ndarray | None, Any]:
-        """Return the rows (n, d) as a dense or a CSR array, None for the other.
-
-        Dense ones are moved to their mean for rbf.
-        """
-        return self._dense, self._csr
-
-    @property
-    def norms(self) -> np.ndarray:
-        """Squared norms (n,), times `factor` / 2 for rbf."""
-        return self._norms
-
-    @property
-    def factor(self) -> float:
-        """Factor of the product of two rows before it becomes a kernel value."""
-        return self._factor
-
-    def fill(self, out: np.ndarray, slots: np.ndarray, index: np.ndarray) -> None:
-        """Write whole rows of the kernel matrix.
-
-        Parameters
-        ----------
-        out : ndarray (any, n)
-            Kernel rows; changed in place.
-        slots : ndarray of int (m,)
-            Row of `out` for each.
-        index : ndarray of int (m,)
-            Numbers of the rows.
-        """
-        tail: tuple[Any, ...] = (self.kind, self.coef0, self.degree)
-        head: tuple[Any, ...]
-        if self._csr is None:
-            # Blocks of rows, so that their products stay in the processor's cache.
-            for start in range(0, len(index), _FILLED_ROWS):
-                block = index[start : start + _FILLED_ROWS]
-                scaled = self.dtype.type(self._factor) * self._dense[block]
-                head = (self._dense, self._norms, scaled, self._norms[block], out, slots[start : start + _FILLED_ROWS])
-                self._run(_rows_dense, (*head, *tail), len(block), _BLOCK_COLUMNS)
-            return
-        others, csr = self.take(index), self._csr
-        for start, stop in others._column_blocks():
-            other, column_of = others._scaled_columns(slice(start, stop))
-            head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, others._norms[start:stop])
-            self._run(_rows_sparse, (*head, out, slots[start:stop], *tail), stop - start)
-
-    def _run(self, task, arguments: tuple, n_columns: int, granule: int = _BLOCK_ROWS) -> None:
-        """Run a block task over all rows, on several threads where that pays.
-
-        Each gets whole blocks of `granule`.
-        """
+    def _run(self, task, arguments: tuple, n_columns: int) -> None:
+        """Run a block task over all rows, on several threads where that pays; each gets whole blocks."""
         n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * n_columns))
         if self.pool is None or n_threads == 1:
             task(*arguments, 0, self.n_rows)
             return
-        blocks = -(-self.n_rows // granule)
-        bounds = [min(k * blocks // n_threads * granule, self.n_rows) for k in range(n_threads + 1)]
+        blocks = -(-self.n_rows // _BLOCK_ROWS)
+        bounds = [min(k * blocks // n_threads * _BLOCK_ROWS, self.n_rows) for k in range(n_threads + 1)]
         bounds[-1] = self.n_rows
         share_out(self.pool, task, [(*arguments, *bounds[k : k + 2]) for k in range(n_threads)])
 
@@ -708,5 +622,4 @@ def warm_up() -> None:
         # Working sets are solved in single precision even where the rows need double.
         for kind in (np.float32, np.float64):
             rows.gram(np.empty(64, kind))
-            rows.fill(np.empty((2, 8), kind), np.arange(2), np.arange(2))
         rows.subtract_expansion(np.zeros(8), rows, np.ones(8))

@@ -1,18 +1,36 @@
-"""The step of two variables that `block_smo` and `pair_smo` share.
+"""Steps of two variables on a kernel matrix in memory, for working sets and for pairs of classes.
 
-Variables are ``b_t = y_t a_t``, so that labels occur in their bounds only, and every step keeps their sum.
+Variables are ``b_t = y_t a_t``, so that labels occur in their bounds only, and every step keeps their sum. Values are
+``v_t = y_t - sum_s b_s K(x_s, x_t)``. Source: Fan, Chen and Lin (2005) for the choice of two variables.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
+from privsvm.numerics.compiled.vector_math import SAME_ROUNDING, maximum
 
-__all__ = ["TAU", "extremes", "move_pair", "set_sides"]
+__all__ = ["TAU", "Masks", "extremes", "solve_by_pairs", "take_pair_steps"]
 
-# Least curvature of a pair, LIBSVM's constant.
+# Constant  unit       value and reason
+# TAU       curvature  the least of a pair, LIBSVM's constant.
+# _OUT      value      that takes another one out of a maximum when it is added.
+# _CHUNK    entries    that are searched together for a maximum.
 TAU = 1e-12
+_OUT = -1e30
+_CHUNK = 512
+
+
+class Masks(NamedTuple):
+    """Work space of the steps, as long as the values."""
+
+    # Zero where a variable may go up, or down, and else very negative.
+    up: np.ndarray
+    low: np.ndarray
+    gains: np.ndarray
 
 
 @jit()
@@ -22,7 +40,7 @@ def extremes(values, beta, lower, upper):
     All are arrays (n,).
     """
     m, M = -np.inf, np.inf
-    for t in range(values.shape[0]):
+    for t in range(beta.shape[0]):
         if beta[t] < upper[t] and values[t] > m:
             m = values[t]
         if beta[t] > lower[t] and values[t] < M:
@@ -31,15 +49,15 @@ def extremes(values, beta, lower, upper):
 
 
 @jit_step()
-def set_sides(up, low, beta, lower, upper, t, out):
-    """Set the masks of variable t: `out`, very negative, where it may not move."""
-    zero = up.dtype.type(0)
-    up[t] = zero if beta[t] < upper[t] else out
-    low[t] = zero if beta[t] > lower[t] else out
+def _set_sides(masks, beta, lower, upper, t):
+    """Set the masks of variable t."""
+    zero, out = masks.up.dtype.type(0), masks.up.dtype.type(_OUT)
+    masks.up[t] = zero if beta[t] < upper[t] else out
+    masks.low[t] = zero if beta[t] > lower[t] else out
 
 
 @jit_step()
-def move_pair(beta, lower, upper, i, j, step):
+def _move_pair(beta, lower, upper, i, j, step):
     """Move variable i up and variable j down by `step`, or to the first bound.
 
     Return the length of the move.
@@ -58,3 +76,131 @@ def move_pair(beta, lower, upper, i, j, step):
         beta[i] += step
         beta[j] -= step
     return step
+
+
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
+def _move(values, row_i, row_j, step, up, low):
+    """Move the values along a pair's step.
+
+    Return the largest that may go up and minus the smallest to go down.
+    """
+    highest, lowest = values.dtype.type(_OUT), values.dtype.type(_OUT)
+    kind = values.dtype.type
+    for t in range(values.shape[0]):
+        value = values[t] - step * (kind(row_i[t]) - kind(row_j[t]))
+        values[t] = value
+        highest = maximum(highest, value + up[t])
+        lowest = maximum(lowest, low[t] - value)
+    return highest, lowest
+
+
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
+def _first_sum(values, offsets, target):
+    """Return the first position where the sum of two arrays is `target`.
+
+    Branch-free, so that it is vectorised.
+    """
+    where = np.int32(values.shape[0])
+    for t in range(values.shape[0]):
+        position = np.int32(t) if values[t] + offsets[t] == target else np.int32(_CHUNK)
+        where = min(where, position)
+    return where
+
+
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
+def _first(values, target):
+    """Return the first position where an array is `target`."""
+    where = np.int32(values.shape[0])
+    for t in range(values.shape[0]):
+        position = np.int32(t) if values[t] == target else np.int32(_CHUNK)
+        where = min(where, position)
+    return where
+
+
+@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
+def _set_gains(gains, values, row, diagonal, diagonal_i, low, value_i):
+    """Set second order gains of pairs with i; return the largest.
+
+    The gain is ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``.
+    """
+    zero, largest, tau, two = values.dtype.type(0), np.float32(-1), np.float32(TAU), row.dtype.type(2)
+    for t in range(gains.shape[0]):
+        violation = np.float32(maximum(value_i - values[t] + low[t], zero))
+        gain = violation * violation / maximum(np.float32(diagonal_i + diagonal[t] - two * row[t]), tau)
+        gains[t] = gain
+        largest = maximum(largest, gain)
+    return largest
+
+
+# Reference counting: Numba counts references to array views except in small functions that make them; counting takes
+# longer than a pass over a small pair.
+@jit_step()
+def _move_all(values, kernel, i, j, step, masks):
+    """Move all values; return the largest, its position, and minus the smallest."""
+    size, up, low = values.shape[0], masks.up, masks.low
+    row_i, row_j = kernel[i], kernel[j]
+    highest, lowest, where = values.dtype.type(_OUT), values.dtype.type(_OUT), 0
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        chunk_highest, chunk_lowest = _move(
+            values[start:stop], row_i[start:stop], row_j[start:stop], step, up[start:stop], low[start:stop]
+        )
+        if chunk_highest > highest:
+            highest, where = chunk_highest, start
+        lowest = max(lowest, chunk_lowest)
+    stop = min(where + _CHUNK, size)
+    return highest, where + _first_sum(values[where:stop], up[where:stop], highest), lowest
+
+
+@jit_step()
+def _best_partner(values, kernel, i, diagonal, masks):
+    """Return the variable of the largest second order gain with i."""
+    size, gains, low = values.shape[0], masks.gains, masks.low
+    row, diagonal_i, value_i = kernel[i], diagonal[i], values[i]
+    largest, where = np.float32(-1), 0
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        gain = _set_gains(
+            gains[start:stop], values[start:stop], row[start:stop], diagonal[start:stop], diagonal_i, low[start:stop],
+            value_i,
+        )  # fmt: skip
+        if gain > largest:
+            largest, where = gain, start
+    return where + _first(gains[where : min(where + _CHUNK, size)], largest)
+
+
+@jit_step()
+def take_pair_steps(values, beta, lower, upper, kernel, diagonal, masks, tol, limit, relaxation):
+    """Solve a problem by steps of two variables, from `beta` and `values`, which are changed; return their number.
+
+    The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors. Steps are
+    `relaxation` times as long as the best ones.
+    """
+    kind = values.dtype.type
+    for t in range(beta.shape[0]):
+        _set_sides(masks, beta, lower, upper, t)
+    for t in range(beta.shape[0], values.shape[0]):
+        values[t], masks.up[t], masks.low[t] = kind(0), kind(_OUT), kind(_OUT)
+    n_iter, i, j, step = 0, 0, 0, kind(0)
+    while True:
+        # The first step has length zero, so that its variables do not matter.
+        highest, i_next, lowest = _move_all(values, kernel, i, j, step, masks)
+        if highest + lowest <= tol or n_iter >= limit:
+            return n_iter
+        i = i_next
+        j = _best_partner(values, kernel, i, diagonal, masks)
+        # Double precision: the curvature has no other round-off than the kernel values.
+        curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
+        length = relaxation * np.float64(values[i] - values[j]) / max(curvature, TAU)
+        step = kind(_move_pair(beta, lower, upper, i, j, length))
+        _set_sides(masks, beta, lower, upper, i)
+        _set_sides(masks, beta, lower, upper, j)
+        n_iter += 1
+
+
+@jit()
+def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit, relaxation):
+    """Do `take_pair_steps` with masks of its own."""
+    size = values.shape[0]
+    masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype), np.zeros(size, np.float32))
+    return take_pair_steps(values, beta, lower, upper, kernel, diagonal, masks, tol, limit, relaxation)
