@@ -354,7 +354,7 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     assert "36 % lie nearer to a condensed row than every test row (fcm_svm on wine, the most here; 2.7 % by" in summary
     assert "which hides who is certain, this distance tells training rows from others with an AUC of 0.78" in summary
     assert "random matrix" not in words
-    assert "one is published as it is, and of two each gives the other" in words
+    assert "it is published unchanged; if two are, each gives the other" in words
     assert "Condensed rows" not in words_of(
         render_page(whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "ppsvm_linear"))]))
     )
