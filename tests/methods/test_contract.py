@@ -375,7 +375,7 @@ def test_a_stale_flag_does_not_hide_entries_stored_twice(kind):
         ("max_iter", np.inf), ("max_iter", np.nan), ("max_iter", -2), ("degree", np.inf), ("degree", 2.7),
         ("degree", -1), ("degree", "3"), ("coef0", np.nan), ("coef0", None), ("gamma", None), ("gamma", [1.0]),
         ("gamma", True),
-        ("gamma", 0.0), ("shrinking", "no"), ("C", np.nan), ("C", True), ("tol", "small"), ("cache_size", 0),
+        ("gamma", -1.0), ("shrinking", "no"), ("C", np.nan), ("C", True), ("tol", "small"), ("cache_size", 0),
         ("kernel", "rfb"),
     ],
 )  # fmt: skip
