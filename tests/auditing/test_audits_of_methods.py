@@ -15,7 +15,8 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.families.moments import centred_training
 from privsvm.methods import dp_feature_covariance
-from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, gaussian_signal, limits
+from privsvm.privacy.gaussian_delta import gaussian_signal
+from privsvm.privacy.lower_bounds import counts_bound, counts_ceiling, limits
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations

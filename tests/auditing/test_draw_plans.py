@@ -18,7 +18,8 @@ from privsvm.auditing.replays import ReplayError, ReplayingSource, nearest_diffe
 from privsvm.auditing.sampled_steps import sampled_steps
 from privsvm.auditing.transcripts import ListeningSource, fixed_release, given_numbers, listened, noisy_numbers
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
-from privsvm.privacy.lower_bounds import counts_bound, gaussian_signal
+from privsvm.privacy.gaussian_delta import gaussian_signal
+from privsvm.privacy.lower_bounds import counts_bound
 from privsvm.registry import estimator_class
 
 KEY = ("test",)

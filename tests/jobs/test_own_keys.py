@@ -12,7 +12,7 @@ from tests.guarantees import proved
 
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import AS_GIVEN, Facts
-from privsvm.privacy.gate import restated
+from privsvm.privacy.gate import restore
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.settings import Holdout
@@ -145,7 +145,7 @@ def judge(chosen, folder, cache):
         **{**AS_GIVEN, "classes": "declared", "n_rows": "not used", "features": "none", "solution": "certified"}
     )
     guarantee = proved(neighbours=chosen["relation"], facts=declared)
-    return restated(guarantee, **facts, n_rows=n_rows)
+    return restore(guarantee, **facts, n_rows=n_rows)
 
 
 @pytest.fixture(scope="module")

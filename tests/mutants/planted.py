@@ -367,7 +367,7 @@ MUTANTS = (
     ),
     _bug(
         "naive releases are recorded as one", _PERTURBATION,
-        'mechanism.n_vectors if mechanism.composition == "naive" else 1,', "1,",
+        'count = mechanism.n_vectors if mechanism.composition == "naive" else 1', "count = 1",
         f"{_RECORD}[OPERAClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(

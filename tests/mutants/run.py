@@ -202,16 +202,11 @@ def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path,
     """Plant a worker's share of the bugs without a result in one copy."""
     tree = FOLDER / f"copy{worker}"
     _make_copy(tree)
-    accounts = origin[0] / ".cache" / "accounting"
     for number, mutant in enumerate(chosen):
         if number % n_workers != worker or _result_path(results, mutant).exists():
             continue
         path = tree / mutant.file
         text, stat = path.read_text(encoding="utf-8"), path.stat()
-        # A bug may change calibrations: drop cached ones if it touches the accounting.
-        shutil.rmtree(tree / ".cache" / "accounting", ignore_errors=True)
-        if accounts.exists() and "accounting" not in mutant.file and "accountants" not in mutant.file:
-            shutil.copytree(accounts, tree / ".cache" / "accounting")
         try:
             path.write_text(mutant.planted(text), encoding="utf-8")
             # Bytecode is keyed by time in seconds and size of the source.

@@ -9,12 +9,27 @@ import dp_accounting
 import mpmath
 import numpy as np
 import pytest
+from dp_accounting import pld
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.privacy import oracles
+from tests.privacy.oracles import dp_event
 
 from privsvm.digests import canonical_json
-from privsvm.privacy.accountants import account, group_account, verified_account
-from privsvm.privacy.accounting import gaussian_noise_multiplier, sampled_divergence, zcdp_epsilon
+from privsvm.privacy.accountants import (
+    ACCOUNTANTS,
+    AddedBudgets,
+    Alternatives,
+    Corners,
+    ExactGaussian,
+    LossDistributions,
+    PureBudgets,
+    RenyiDivergences,
+    account,
+    group_account,
+    verified_account,
+)
+from privsvm.privacy.accounting import gaussian_noise_multiplier, zcdp_epsilon
 from privsvm.privacy.events import (
     NEIGHBOURS,
     BestOfNegativeBinomial,
@@ -30,10 +45,10 @@ from privsvm.privacy.events import (
     PoissonSampled,
     SelfComposed,
     ZeroConcentrated,
-    dp_event,
     event_from_json,
     leaves,
 )
+from privsvm.privacy.renyi import sampled_divergence
 
 DELTA = 1e-5
 positive = st.floats(1e-6, 1e6)
@@ -175,6 +190,79 @@ def test_gaussian_noise_against_200_bits(signal, delta):
         assert exact_gaussian_delta(0, signal) <= delta
         return
     assert exact_gaussian_delta(computed, signal) <= delta <= exact_gaussian_delta(computed * (1 - 1e-11), signal)
+
+
+def pld_epsilon(event, neighbours):
+    """By dp_accounting's own accountant."""
+    relation = dp_accounting.NeighboringRelation
+    kind = relation.REPLACE_ONE if neighbours == "replace_one" else relation.ADD_OR_REMOVE_ONE
+    return pld.PLDAccountant(kind, 1e-4).compose(dp_event(event)).get_epsilon(DELTA)
+
+
+STEPS = SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 30)
+MINIMA = PerturbedObjectives(0.2, 0.01, 2, 40.0)
+SELECTIONS = SelfComposed(ExponentialMechanism(0.1), 100)
+# What each accountant says of an event, how another code finds it, and how much that may be below or above.
+ORACLES = [
+    (ExactGaussian, Gaussian(3.0), pld_epsilon, 1e-6, 1e-3),
+    (ExactGaussian, Composed((Gaussian(3.0), SelfComposed(Gaussian(8.0), 4))), pld_epsilon, 1e-6, 1e-3),
+    (PureBudgets, SelfComposed(Laplace(5.0), 3), lambda event, neighbours: RELATIVE[neighbours] * 0.6, 1e-12, 1e-12),
+    (PureBudgets, SELECTIONS, lambda event, neighbours: 10.0, 1e-12, 1e-12),
+    (Corners, MINIMA, lambda event, neighbours: oracles.corner_epsilon(event, DELTA, neighbours), 1e-6, 1e-6),
+    (Corners, PerturbedObjectives(0.5, 0.1, 1, 20.0),
+     lambda event, neighbours: oracles.corner_epsilon(event, DELTA, neighbours), 1e-6, 1e-6),
+    (RenyiDivergences, ZeroConcentrated(0.02), lambda event, _: oracles.rdp_epsilon(event, DELTA), 1e-4, 1e-3),
+    (RenyiDivergences, Composed((Gaussian(9.0), ZeroConcentrated(0.02))),
+     lambda event, neighbours: oracles.rdp_epsilon(event, DELTA, neighbours), 1e-4, 1e-3),
+    (RenyiDivergences, BestOfNegativeBinomial(0.0, 0.1, Gaussian(9.0)),
+     lambda event, neighbours: oracles.rdp_epsilon(event, DELTA, neighbours), 1e-4, 1e-3),
+    (RenyiDivergences, SELECTIONS,
+     lambda event, _: oracles.rdp_epsilon(ZeroConcentrated(100 * 0.1**2 / 8.0), DELTA), 1e-4, 1e-3),
+    (RenyiDivergences, MINIMA,
+     lambda event, neighbours: oracles.converted_epsilon(event, DELTA, neighbours), 1e-4, 1e-3),
+    (LossDistributions, STEPS, pld_epsilon, 2e-3, 2e-3),
+    (LossDistributions, Composed((Gaussian(9.0), STEPS)), pld_epsilon, 2e-3, 2e-3),
+    (LossDistributions, Composed((Gaussian(3.0), Gaussian(9.0))), pld_epsilon, 1e-3, 1e-3),
+    (Alternatives, OneOf((Gaussian(4.0), STEPS)),
+     lambda event, neighbours: max(pld_epsilon(one, neighbours) for one in event.events), 2e-3, 2e-3),
+    (AddedBudgets, Composed((MINIMA, Laplace(5.0))),
+     lambda event, neighbours: oracles.corner_epsilon(MINIMA, DELTA, neighbours) + RELATIVE[neighbours] / 5.0,
+     1e-6, 1e-6),
+]  # fmt: skip
+RELATIVE = {"replace_one": 2.0, "add_remove": 1.0}
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("case", ORACLES, ids=lambda case: f"{case[0].__name__}-{case[1].kind}")
+def test_each_accountant_against_other_code(case, neighbours):
+    kind, event, oracle, below, above = case
+    accountant = kind(neighbours)
+    assert accountant.knows(event)
+    epsilon, other = accountant.epsilon(event, DELTA), oracle(event, neighbours)
+    assert other * (1 - below) <= epsilon * (1 + 1e-9)
+    assert epsilon <= other * (1 + above)
+    # At less delta no less, and nothing is known at none but of pure budgets.
+    assert accountant.epsilon(event, DELTA / 10) >= epsilon
+    assert kind is PureBudgets or accountant.epsilon(event, 0.0) == math.inf
+    assert accountant.account(event, DELTA)[:2] == (epsilon, DELTA)
+
+
+def test_every_accountant_has_an_oracle():
+    assert {case[0] for case in ORACLES} == set(ACCOUNTANTS)
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: event.kind)
+def test_the_account_is_the_least_of_those_that_know(event, neighbours):
+    accounts = [
+        accountant.account(event, DELTA)
+        for accountant in (kind(neighbours) for kind in ACCOUNTANTS)
+        if accountant.knows(event)
+    ]
+    assert account(event, DELTA, neighbours).epsilon == min(one.epsilon for one in accounts)
+    # None is below what another code finds.
+    for one in accounts:
+        assert one.epsilon >= verified_account(event, DELTA, neighbours).epsilon * 0.6
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

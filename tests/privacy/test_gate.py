@@ -25,12 +25,13 @@ from privsvm.privacy.events import (
     EpsilonDelta,
     Gaussian,
     Laplace,
+    NonPrivate,
     PerturbedObjectives,
     PoissonSampled,
     SelfComposed,
     ZeroConcentrated,
 )
-from privsvm.privacy.gate import SECRET_SEED, THIS_STEP_ALONE, Stored, compose, grant, reread, restated, restore
+from privsvm.privacy.gate import SECRET_SEED, THIS_STEP_ALONE, Claim, Stored, compose, grant, restore
 from privsvm.privacy.guarantee import NEIGHBOURS, THE_GRANT, Guarantee, Statement
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.records import parse
@@ -45,11 +46,10 @@ def asked(**changes):
     """What a method asks the gate for."""
     if "event" in changes:
         changes = {"sensitivity": None, "noise_scale": None, **changes}
-    return grant(
+    facts, randomness = changes.pop("facts", SOUND), changes.pop("randomness", "system")
+    claim = Claim(
         **{
-            "facts": SOUND,
             "event": Gaussian(8.0),
-            "randomness": "system",
             "mechanism": "m",
             "reference": "r",
             "neighbours": "replace_one",
@@ -61,6 +61,7 @@ def asked(**changes):
             **changes,
         }
     )
+    return grant(claim, facts, randomness)
 
 
 def fitted(method, **chosen):
@@ -93,11 +94,17 @@ def test_seeded_noise_has_a_word_of_its_own():
     assert seeded.epsilon_with_system_noise == made.epsilon_proved
     assert (made.theorem_holds, seeded.theorem_holds) == (True, True)
     assert SECRET_SEED in seeded.assumptions
-    for judged in (seeded, restated(seeded), restore(seeded), compose([seeded]), pickle.loads(pickle.dumps(seeded))):
+    for judged in (
+        seeded,
+        restore(seeded, split="as given"),
+        restore(seeded),
+        compose([seeded]),
+        pickle.loads(pickle.dumps(seeded)),
+    ):
         assert judged.status == "seeded"
     fallen = seeded.with_broken_assumption("the wind has turned")
     assert (fallen.status, fallen.epsilon_with_system_noise, fallen.theorem_holds) == ("claimed", math.inf, False)
-    assert restated(seeded, split="stratified").status == "claimed"
+    assert restore(seeded, split="stratified").status == "claimed"
     # Nobody else can say it, either.
     with pytest.raises(ValueError, match=r"status is 'seeded': only privsvm\.privacy\.gate may say so"):
         dataclasses.replace(fallen, status="seeded", epsilon_with_system_noise=1.0)
@@ -114,22 +121,22 @@ def test_the_first_version_of_a_record_is_read_for_ever():
     for name, record in json.loads(FIRST_VERSION.read_text()).items():
         assert record["status"] == "proved"
         assert "epsilon_with_system_noise" not in record
-        for made in (parse(Annotated[Guarantee, Stored()], json.dumps(record), "stored"), reread(record)):
+        for made in (parse(Annotated[Guarantee, Stored()], json.dumps(record), "stored"), restore(record)):
             assert (made.status, made.randomness) == ({"system": "proved", "seeded": "seeded"}[name], name)
             assert made.epsilon_with_system_noise == record["epsilon_proved"]
             assert (SECRET_SEED in made.assumptions) == (name == "seeded")
             assert not any("proved for system noise" in text for text in made.assumptions)
-            assert reread(json.loads(canonical_json(made))) == made
+            assert restore(json.loads(canonical_json(made))) == made
 
 
 def test_the_noise_of_a_record_decides_and_not_its_word():
     record = json.loads(canonical_json(asked(randomness="seeded")))
     epsilon = record["epsilon_with_system_noise"]
-    made = reread(record | {"status": "proved", "epsilon_proved": epsilon})
+    made = restore(record | {"status": "proved", "epsilon_proved": epsilon})
     assert (made.status, made.epsilon_proved) == ("seeded", math.inf)
     for change in ({"randomness": "system"}, {"epsilon_proved": epsilon}, {"epsilon_with_system_noise": 0.9 * epsilon}):
         with pytest.raises(ValueError, match=r"randomness|epsilon_proved|its event gives"):
-            reread(record | change)
+            restore(record | change)
     with pytest.raises(ValueError, match=r"epsilon_with_system_noise is 0\.9: must be epsilon_proved, 1"):
         proved(epsilon_with_system_noise=0.9)
 
@@ -145,7 +152,7 @@ def test_every_fact_must_be_stated_and_hold(fact):
         made = asked(facts=stated, neighbours="add_remove")
         assert (made.status, made.epsilon_proved) == ("claimed", math.inf), word
         assert made.reason == (BROKEN[fact].get(word) or f"nobody states the {fact.replace('_', ' ')}")
-        assert restated(proved(neighbours="add_remove"), **{fact: word}).status == "claimed"
+        assert restore(proved(neighbours="add_remove"), **{fact: word}).status == "claimed"
         with pytest.raises(ValueError, match=r"^status is 'proved': "):
             restore(dataclasses.replace(statement(asked(neighbours="add_remove")), facts=stated))
     for word in HOLDS[fact]:
@@ -208,13 +215,15 @@ def test_a_record_that_somebody_edited_is_refused():
         "noise_scale is 4": {"sensitivity": 0.5},
         "lack 'covered is": {"assumptions": ("rows are clipped", *asked().assumptions[1:-1])},
         "assumptions": {"randomness": "seeded"},
-        "its event gives nan": {"delta": float("nan")},
+        "gives inf": {"delta": float("nan")},
+        "its event gives inf": {"event": NonPrivate()},
+        "epsilon_proved is 1.0": {"event": Gaussian(1e-300), "epsilon_proved": 1.0},
         "nobody states": {"facts": Facts()},
     }.items():
         edited = asked()
         for name, value in change.items():
             object.__setattr__(edited, name, value)
-        for judge in (restated, restore, lambda one: compose([one, asked()])):
+        for judge in (lambda one: restore(one, classes="declared"), restore, lambda one: compose([one, asked()])):
             with pytest.raises(ValueError, match=re.escape(lie)):
                 judge(edited)
         if edited.delta == edited.delta:
@@ -231,7 +240,7 @@ def test_a_record_that_somebody_edited_is_refused():
         **{**dataclasses.asdict(asked()), "event": asked().event, "facts": asked().facts, "epsilon_proved": 0.1}
     )
     assert forged.status == "proved"
-    for judge in (restated, restore, lambda one: compose([one, asked()])):
+    for judge in (lambda one: restore(one, classes="declared"), restore, lambda one: compose([one, asked()])):
         with pytest.raises(ValueError, match=r"epsilon_proved is 0\.1"):
             judge(forged)
 
@@ -284,7 +293,7 @@ def test_every_method_falls_with_every_broken_fact(method):
             for word in [None, "surely fine", *BROKEN[fact]]:
                 if fact == "n_rows" and neighbours == "replace_one" and word == "counted":
                     continue
-                fallen = restated(made, **{fact: word})
+                fallen = restore(made, **{fact: word})
                 assert fallen.status == ("none" if made.status == "none" else "claimed"), (fact, word)
                 assert fallen.epsilon_proved == math.inf
 
@@ -411,7 +420,7 @@ def test_compositions_go_through_the_gate():
         assert (
             seeded.epsilon_with_system_noise == compose([asked(event=one.event) for one in guarantees]).epsilon_proved
         )
-    fallen = compose([first, restated(second, split="stratified")])
+    fallen = compose([first, restore(second, split="stratified")])
     assert (fallen.status, fallen.epsilon_proved) == ("claimed", math.inf)
     assert "stratified" in fallen.reason
     # Many of them leave the domain of the word.

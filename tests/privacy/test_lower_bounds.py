@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from privsvm.privacy.gaussian_delta import gaussian_signal
 from privsvm.privacy.lower_bounds import (
     counts_bound,
     counts_ceiling,
@@ -13,7 +14,6 @@ from privsvm.privacy.lower_bounds import (
     f_dp_ceiling,
     gaussian_bound,
     gaussian_ceiling,
-    gaussian_signal,
     limits,
     one_run_bound,
     pure_ceiling,

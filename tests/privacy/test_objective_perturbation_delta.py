@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm.privacy.accountants import account, group_account
-from privsvm.privacy.accounting import delta_of_minima
 from privsvm.privacy.events import PerturbedObjectives
 from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_delta
-from privsvm.privacy.objective_perturbation_delta import corner_delta, corner_epsilon
+from privsvm.privacy.objective_perturbation_delta import corner_delta, corner_epsilon, delta_of_minima
 
 # Two numbers of the noise, on a grid fine enough that kinks cost less than one part in a thousand.
 AXIS = np.linspace(-9.0, 9.0, 721)

@@ -10,6 +10,7 @@ import scipy.stats
 from dp_accounting.rdp import rdp_privacy_accountant as library
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles import rdp_epsilon
 
 from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
 from privsvm.privacy.accountants import account, verified_account
@@ -225,6 +226,8 @@ def test_the_second_opinion_is_that_of_dp_accounting(neighbours, shape):
     event = BestOfNegativeBinomial(shape, 0.05, Composed((Gaussian(6.0), Gaussian(20.0))))
     accounted, other = account(event, 1e-5, neighbours), verified_account(event, 1e-5, neighbours)
     assert "dp_accounting" in other.accountant
+    library_epsilon = rdp_epsilon(event, 1e-5, neighbours)
+    assert accounted.epsilon <= library_epsilon <= accounted.epsilon * 1.001
     assert accounted.epsilon <= other.epsilon <= accounted.epsilon * 1.001
 
 

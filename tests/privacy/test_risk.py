@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 from privsvm.privacy.accountants import account
-from privsvm.privacy.accounting import loss_distribution, loss_grid, transform_slack
 from privsvm.privacy.events import (
     NEIGHBOURS,
     BestOfNegativeBinomial,
@@ -31,6 +30,7 @@ from privsvm.privacy.events import (
     relation_factor,
 )
 from privsvm.privacy.gate import LARGEST_EPSILON
+from privsvm.privacy.losses import loss_distribution, loss_grid, transform_slack
 from privsvm.privacy.mechanisms import LaplaceMechanism
 from privsvm.privacy.risk import COUNT_GRID, LAPLACE_GRID, SMALLEST_RATE, trade_off
 from privsvm.release.measuring import _noise

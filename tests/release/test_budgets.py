@@ -42,7 +42,7 @@ from privsvm import (
     SVMClassifier,
     make_private_pipeline,
 )
-from privsvm.privacy.gate import compose, restated
+from privsvm.privacy.gate import compose, restore
 from privsvm.registry import estimator_class, implementations
 
 X = np.array([[-0.8, 0.1], [0.7, -0.2]] * 30)
@@ -275,7 +275,7 @@ def test_a_step_alone_says_that_it_knows_nothing_of_what_came_before():
     ):
         assert guarantee.assumptions[0].startswith("the status is that of this step alone: rows reach it untouched")
     # Whoever says what was done to the file knows.
-    assert "this step alone" not in " ".join(restated(scaled, preparation="declared").assumptions)
+    assert "this step alone" not in " ".join(restore(scaled, preparation="declared").assumptions)
 
 
 def test_no_name_of_a_record_keeps_a_proof_that_a_step_took():

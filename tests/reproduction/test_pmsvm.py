@@ -11,7 +11,7 @@ import scipy.stats
 
 from privsvm.files import read_json
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
-from privsvm.privacy.gate import restated
+from privsvm.privacy.gate import restore
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.reproduction import context as engine
 from privsvm_bench.reproduction import jobs
@@ -311,7 +311,7 @@ def test_files_that_were_scaled_by_their_own_rows_are_not_proved():
     fallen = Counter()
     for job, parameters in experiments.sound_jobs(experiments.SOUND_SETTINGS).items():
         facts = data_facts(parameters["source"], parameters["scaling"], parameters["test_size"])
-        made = restated(proved(neighbours="add_remove", randomness="seeded"), **facts)
+        made = restore(proved(neighbours="add_remove", randomness="seeded"), **facts)
         prescaled = resolve(parameters["source"][0]).prescaled
         assert made.status == ("claimed" if prescaled else "seeded"), (job, made.reason)
         if prescaled:

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsvm.privacy.accounting import loss_distribution, loss_grid
 from privsvm.privacy.events import Gaussian, Neighbours, PoissonSampled
+from privsvm.privacy.losses import loss_distribution, loss_grid
 from privsvm.privacy.lower_bounds import CONFIDENCE, Bound, counts_bound, limits
 
 __all__ = ["Curve", "LaplaceCurve", "SampledCurve", "TableCurve", "table_of"]

@@ -23,7 +23,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.models import Model, check_model
 from privsvm.privacy.accountants import group_account
-from privsvm.privacy.gate import foreign_numbers, refusals, reread
+from privsvm.privacy.gate import foreign_numbers, refusals, restore
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.risk import Risk
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
@@ -130,7 +130,7 @@ class ModelFile(Model, strict=True):
         stated = self.protection
         try:
             with foreign_numbers():
-                guarantee = reread(self.guarantee, stated.rows)
+                guarantee = restore(self.guarantee, stated.rows)
                 computed = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: the guarantee is refused ({error}); get the model again") from None

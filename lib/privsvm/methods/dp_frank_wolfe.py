@@ -32,7 +32,7 @@ from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.events import ExponentialMechanism, SelfComposed
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
@@ -310,10 +310,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     ) -> Guarantee:
         # The mean loss in units of a score.
         unit = float(self.radius) * float(self.data_bound) / n_rows / 2.0 ** (_FEATURE_BITS + slope_bits(n_rows))
-        return grant(
-            facts=facts_of_call(self.classes, n_rows=None),
+        claim = Claim(
             event=SelfComposed(ExponentialMechanism(mechanism.step_epsilon), mechanism.n_selections),
-            randomness=randomness,
             mechanism=f"exponential mechanism, {mechanism.n_selections} selections of a vertex (Frank-Wolfe)",
             neighbours="replace_one",
             epsilon_requested=mechanism.epsilon,
@@ -329,8 +327,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
                 NOISE_ASSUMPTION,
             ),
             reference="sound counterpart of dpwss-2021; Talwar, Thakurta, Zhang (2015), Algorithm 2",
-            witness=witness,
         )
+        return grant(claim, facts_of_call(self.classes, n_rows=None), randomness, witness)
 
 
 ESTIMATOR = DPFrankWolfeClassifier

@@ -32,7 +32,7 @@ from privsvm.families.output_perturbation.perturbation import (
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import is_by_block
 from privsvm.privacy.audit import discrete_witness
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
@@ -53,7 +53,7 @@ _TOLERANCE_SHARE = 1e-5
 _SMALLEST_SHARE, _ROUND_OFF_SHARE = 1e-10, 2.0**-40
 
 # Weights are held for linear terms of d numbers up to 2^10 s (sqrt(d) + 9) long. What longer ones cost is taken off
-# delta: `privsvm.privacy.accounting.delta_of_minima`.
+# delta: `privsvm.privacy.objective_perturbation_delta.delta_of_minima`.
 _NORM_MARGIN = 9.0
 
 # The audit looks at released numbers through so many bins of one width, cut where their density jumps.
@@ -271,10 +271,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         randomness: Randomness,
         witness: Witness | None,
     ) -> Guarantee:
-        return grant(
-            facts=facts_of_call(self.classes, solution="certified"),
+        claim = Claim(
             event=mechanism.event,
-            randomness=randomness,
             mechanism="random linear term in the objective of a bias-free smoothed hinge SVM (objective perturbation)",
             neighbours=mechanism.neighbours,
             epsilon_requested=mechanism.epsilon,
@@ -294,8 +292,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 NOISE_ASSUMPTION,
             ),
             reference="Kifer, Smith, Thakurta (2012); Redberg, Koskela, Wang (2023), for losses that never rise",
-            witness=witness,
         )
+        return grant(claim, facts_of_call(self.classes, solution="certified"), randomness, witness)
 
 
 ESTIMATOR = ObjectivePerturbationClassifier

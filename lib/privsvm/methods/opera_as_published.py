@@ -29,7 +29,8 @@ from privsvm.families.output_perturbation.perturbation import (
     largest_move,
     one_vs_rest_signs,
 )
-from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT, gaussian_noise_multiplier
+from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee
 

@@ -28,7 +28,7 @@ from privsvm.families.output_perturbation.perturbation import (
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, GaussianMechanism
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
@@ -86,13 +86,8 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
     def _guarantee(
         self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
     ) -> Guarantee:
-        return grant(
-            facts=facts_of_call(
-                self.classes,
-                solution="certified" if self.max_epochs is None else "limited",
-            ),
+        claim = Claim(
             event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
-            randomness=randomness,
             assumptions=(
                 clipped_to(float(self.data_norm)),
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
@@ -104,7 +99,13 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 NOISE_ASSUMPTION,
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
-            **self._recorded(mechanism, witness),
+            **self._recorded(mechanism),
+        )
+        return grant(
+            claim,
+            facts_of_call(self.classes, solution="certified" if self.max_epochs is None else "limited"),
+            randomness,
+            witness,
         )
 
 

@@ -15,7 +15,7 @@ from privsvm.base.parameters import parameter
 from privsvm.base.validation import check_consent
 from privsvm.constraints import BOUND
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
-from privsvm.privacy.accounting import GAUSSIAN_ACCOUNTANT
+from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 
@@ -82,7 +82,8 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
             ),
             reference="pmsvm-2025, Theorem 1 and released code",
             randomness=randomness,
-            **self._recorded(mechanism, witness),
+            witness=witness,
+            **self._recorded(mechanism),
         )
 
 

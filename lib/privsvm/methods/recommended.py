@@ -36,7 +36,7 @@ from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, th
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 
@@ -378,10 +378,8 @@ class PrivateLinearClassifier(PrivateClassifier):
             # Beside a second moment it follows from what was released.
             fixed = recipe.joint_share(budget.neighbours) is None
             noise = left.multiplier(recipe.step_share) if fixed else None
-        return grant(
-            facts=facts_of_call(self.classes, n_rows=used, features="public"),
+        claim = Claim(
             event=event,
-            randomness=randomness,
             mechanism=f"Gaussian noise on sums of scaled rows, then on full sums of clipped gradients: {how}",
             reference="docs/proofs/recommended.md",
             neighbours=self.neighbours,
@@ -401,6 +399,7 @@ class PrivateLinearClassifier(PrivateClassifier):
                 NOISE_ASSUMPTION,
             ),
         )
+        return grant(claim, facts_of_call(self.classes, n_rows=used, features="public"), randomness)
 
     def _keep(self, path: ScaledLinearPath) -> None:
         super()._keep(path)

@@ -45,7 +45,7 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.random_stopping import negative_binomial_gamma, poisson_parameter
@@ -379,19 +379,14 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         numbers = "Poisson" if self.shape == math.inf else f"truncated negative binomial, shape {float(self.shape):g},"
         _, _, neighbours = run._known
         texts = [text for text in run.assumptions if text not in (ONE_MODEL, NOISE_ASSUMPTION)]
-        return grant(
-            # The best run tells of all of them: nothing is proved unless it is of every candidate.
-            facts=merged([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),
+        claim = Claim(
             event=plan.event,
-            randomness=randomness_of(self.random_state),
             mechanism=f"best of a random number of runs ({numbers} with mean {float(self.mean_runs):g}), each a random "
             f"one of {len(plan.candidates)} candidates, by its noisy count of rows it gets right; one run: "
             f"{run.mechanism}",
             neighbours=neighbours,
             epsilon_requested=float(self.epsilon),
             delta=float(self.delta),
-            sensitivity=None,
-            noise_scale=None,
             assumptions=(
                 *(text for text in texts if "seed is secret" not in text),
                 "candidates, the distribution of the number of runs, and the share of the score are public; the number "
@@ -402,6 +397,12 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             ),
             reference="Papernot and Steinke (2022), Hyperparameter tuning with Renyi differential privacy, Theorems 2 "
             f"and 6; one run: {run.reference}",
+        )
+        # The best run tells of all of them: nothing is proved unless it is of every candidate.
+        return grant(
+            claim,
+            merged([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),
+            randomness_of(self.random_state),
         )
 
     def _keep(self, best: _Outcome, path: ReleasedPath, guarantee: Guarantee, plan: _Plan) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.privacy.accounting import gaussian_epsilon
+from privsvm.privacy.bisection import bisect
 from privsvm.privacy.guarantee import Neighbours, Witness
 
 __all__ = [
@@ -118,12 +119,9 @@ def discrete_witness(
     def excess(epsilon: float) -> float:
         return float(np.sum(masses * -np.expm1(np.minimum(epsilon - total, 0.0))))
 
-    low, high = 0.0, max(float(total[-1]), 0.0)
-    if excess(low) <= delta:
-        high = 0.0
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if excess(middle) > delta else (low, middle)
+    low = (
+        bisect(lambda epsilon: excess(epsilon) > delta, 0.0, float(total[-1]), 1e-9)[0] if excess(0.0) > delta else 0.0
+    )
     return Witness(epsilon=low, neighbours=neighbours, description=description)
 
 

@@ -1,8 +1,8 @@
 """What a release does with the rows, as far as privacy accounting must know: frozen events that JSON can hold.
 
-Events that `dp_accounting` has mean the same here, and `dp_event` translates them: its own are no plain data, and
-importing it takes longer than most jobs. It has none for selections by the exponential mechanism, for perturbed
-objectives, for a plain (epsilon, delta), for one of several events and for the best of runs without "no run".
+Events that `dp_accounting` has mean the same here: its own are no plain data, and importing it takes longer than most
+jobs. It has none for selections by the exponential mechanism, for perturbed objectives, for a plain (epsilon, delta),
+for one of several events and for the best of runs without "no run".
 
 A noise multiplier is noise over what one row adds, for both relations. A row that is replaced is one taken away and one
 added, so it moves a sum by twice that: where a release is no sum of rows, what "one row adds" is half the largest
@@ -16,8 +16,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
-
-from privsvm.privacy.random_stopping import negative_binomial_mean
 
 __all__ = [
     "NEIGHBOURS",
@@ -37,10 +35,11 @@ __all__ = [
     "SelfComposed",
     "ZeroConcentrated",
     "check_effort",
-    "dp_event",
     "event_from_json",
+    "innermost",
     "leaves",
     "noise_event",
+    "pure_epsilon",
     "relation_factor",
 ]
 
@@ -402,47 +401,14 @@ def leaves(event: Event) -> list[tuple[Event, int]]:
     return [(event, 1)]
 
 
-def dp_event(event: Event) -> Any:
-    """Translate an event for `dp_accounting`.
-
-    Parameters
-    ----------
-    event : Event
-        The event.
-
-    Returns
-    -------
-    dp_accounting.DpEvent
-
-    Raises
-    ------
-    ValueError
-        If `dp_accounting` has no such event.
-    """
-    import dp_accounting as dp
-
+def pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:
+    """Return the epsilon of an event with pure differential privacy; None for others."""
     match event:
-        case Gaussian():
-            return dp.GaussianDpEvent(event.noise_multiplier)
         case Laplace():
-            return dp.LaplaceDpEvent(event.noise_multiplier)
-        case ZeroConcentrated():
-            return dp.ZCDpEvent(event.rho)
-        case NonPrivate():
-            return dp.NonPrivateDpEvent()
-        case PoissonSampled():
-            return dp.PoissonSampledDpEvent(event.sampling_probability, dp_event(event.event))
-        case SelfComposed():
-            return dp.SelfComposedDpEvent(dp_event(event.event), event.count)
-        case Composed():
-            return dp.ComposedDpEvent([dp_event(component) for component in event.events])
-        case BestOfNegativeBinomial():
-            # Its accountant, which is the only one that knows it, is not among the package's own names.
-            from dp_accounting.dp_event import RepeatAndSelectDpEvent
-
-            mean = negative_binomial_mean(event.shape, event.gamma)
-            return RepeatAndSelectDpEvent(dp_event(event.event), mean, event.shape)
-    raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")
+            return relation_factor(neighbours) / event.noise_multiplier
+        case ExponentialMechanism() | EpsilonDelta(delta=0):
+            return event.epsilon
+    return None
 
 
 # Limits on accounting for a record of others: numbers of events, rows of a unit, steps that draw rows and kinds of
@@ -453,14 +419,14 @@ _MOST_OBJECTIVES, _MOST_RUNS = 300, 1e4
 _LEAST_NOISE, _LEAST_RATE, _LEAST_LOSS = 0.1, 1e-6, 3e-4
 
 
-def _innermost(event: Event) -> list[tuple[Event, int]]:
+def innermost(event: Event) -> list[tuple[Event, int]]:
     """List everything that may happen, within alternatives and runs too, and these themselves."""
-    innermost = leaves(event)
-    for leaf_event, _ in list(innermost):
-        if isinstance(leaf_event, (OneOf, BestOfNegativeBinomial, BestOfPoisson)):
-            inner = leaf_event.events if isinstance(leaf_event, OneOf) else (leaf_event.event,)
-            innermost += [leaf for alternative in inner for leaf in _innermost(alternative)]
-    return innermost
+    found = leaves(event)
+    for leaf, _ in list(found):
+        inner = leaf.events if isinstance(leaf, OneOf) else ()
+        inner = (leaf.event,) if isinstance(leaf, (BestOfNegativeBinomial, BestOfPoisson)) else inner
+        found += [pair for alternative in inner for pair in innermost(alternative)]
+    return found
 
 
 def check_effort(event: Event, rows: int) -> None:
@@ -473,24 +439,24 @@ def check_effort(event: Event, rows: int) -> None:
     rows : int
         Rows of a unit.
     """
-    innermost = _innermost(event)
-    runs = [leaf for leaf, _ in innermost if isinstance(leaf, BestOfPoisson)]
-    drawn = [(leaf, count) for leaf, count in innermost if isinstance(leaf, PoissonSampled)]
+    parts = innermost(event)
+    runs = [leaf for leaf, _ in parts if isinstance(leaf, BestOfPoisson)]
+    drawn = [(leaf, count) for leaf, count in parts if isinstance(leaf, PoissonSampled)]
     loss = math.fsum(
         count * leaf.sampling_probability**2 * math.expm1(max(leaf.event.noise_multiplier, _LEAST_NOISE) ** -2.0)
         for leaf, count in drawn
     )
     within = (
-        len(innermost) <= _MOST_EVENTS
+        len(parts) <= _MOST_EVENTS
         and rows <= _MOST_ROWS
         and len({leaf for leaf, _ in drawn}) <= _MOST_KINDS
         and sum(count for _, count in drawn) <= _MOST_STEPS
         and all(leaf.event.noise_multiplier >= _LEAST_NOISE for leaf, _ in drawn)
         and all(leaf.sampling_probability >= _LEAST_RATE for leaf, _ in drawn)
         and (not drawn or math.sqrt(loss) >= _LEAST_LOSS)
-        and all(count <= _MOST_REPEATS or isinstance(leaf, (Gaussian, PoissonSampled)) for leaf, count in innermost)
-        and (not drawn or all(count <= _MOST_REPEATS for leaf, count in innermost if isinstance(leaf, Gaussian)))
-        and all(leaf.n_objectives <= _MOST_OBJECTIVES for leaf, _ in innermost if isinstance(leaf, PerturbedObjectives))
+        and all(count <= _MOST_REPEATS or isinstance(leaf, (Gaussian, PoissonSampled)) for leaf, count in parts)
+        and (not drawn or all(count <= _MOST_REPEATS for leaf, count in parts if isinstance(leaf, Gaussian)))
+        and all(leaf.n_objectives <= _MOST_OBJECTIVES for leaf, _ in parts if isinstance(leaf, PerturbedObjectives))
         and all(run.parameter <= _MOST_RUNS for run in runs)
     )
     if not within:

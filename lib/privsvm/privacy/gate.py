@@ -38,13 +38,12 @@ __all__ = [
     "ONE_MODEL",
     "SECRET_SEED",
     "THIS_STEP_ALONE",
+    "Claim",
     "Stored",
     "compose",
     "foreign_numbers",
     "grant",
     "refusals",
-    "reread",
-    "restated",
     "restore",
 ]
 
@@ -67,35 +66,44 @@ OUTSIDE = "covered is the released model, and nothing else that is computed from
 _STORED_ACCURACY = 1e-6
 
 
-def grant(
-    *,
-    facts: Facts,
-    event: Event,
-    randomness: Randomness,
-    mechanism: str,
-    reference: str,
-    neighbours: Neighbours,
-    epsilon_requested: float,
-    delta: float,
-    sensitivity: float | None,
-    noise_scale: float | None,
-    assumptions: Sequence[str],
-    witness: Witness | None = None,
-) -> Guarantee:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a method says of a release that a theorem covers.
+
+    Attributes
+    ----------
+    event : Event
+        What was done with the rows; epsilon is computed from it.
+    mechanism, reference, neighbours, epsilon_requested, delta, sensitivity, noise_scale
+        See `privsvm.privacy.guarantee.Statement`.
+    assumptions : tuple of str
+        Those of the theorem; the gate adds those of the facts and of the noise.
+    """
+
+    event: Event
+    mechanism: str
+    reference: str
+    neighbours: Neighbours
+    epsilon_requested: float
+    delta: float
+    sensitivity: float | None = None
+    noise_scale: float | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness | None = None) -> Guarantee:
     """Make the record of a release that a theorem covers.
 
     Parameters
     ----------
+    claim : Claim
+        Of the method.
     facts : Facts
         Of the data and of the call.
-    event : Event
-        What was done with the rows; epsilon is computed from it.
     randomness : {"system", "seeded"}
         Where the noise came from.
-    mechanism, reference, neighbours, epsilon_requested, delta, sensitivity, noise_scale, witness
+    witness : Witness or None, default=None
         See `privsvm.privacy.guarantee.Statement`.
-    assumptions : sequence of str
-        Those of the theorem; those of the facts and of the noise are added here.
 
     Returns
     -------
@@ -108,27 +116,17 @@ def grant(
     ValueError
         If the event costs more than was requested, or an exact witness refutes the proof: a fault of the method.
     """
-    accounted = account(event, delta, neighbours)
-    if accounted.epsilon > epsilon_requested:
-        raise ValueError(f"epsilon_requested is {epsilon_requested}: the event costs {accounted.epsilon}")
-    return _judged(
-        {
-            "mechanism": mechanism,
-            "reference": reference,
-            "neighbours": neighbours,
-            "epsilon_requested": epsilon_requested,
-            "delta": delta,
-            "sensitivity": sensitivity,
-            "noise_scale": noise_scale,
-            "event": event,
-            "accountant": accounted.accountant,
-            "randomness": randomness,
-            "facts": facts,
-            "assumptions": _with_own(assumptions, facts, neighbours, randomness),
-            "witness": witness,
-        },
-        accounted.epsilon,
-    )
+    accounted = account(claim.event, claim.delta, claim.neighbours)
+    if accounted.epsilon > claim.epsilon_requested:
+        raise ValueError(f"epsilon_requested is {claim.epsilon_requested}: the event costs {accounted.epsilon}")
+    fields = vars(claim) | {
+        "accountant": accounted.accountant,
+        "randomness": randomness,
+        "facts": facts,
+        "assumptions": _with_own(claim.assumptions, facts, claim.neighbours, randomness),
+        "witness": witness,
+    }
+    return _judge(fields, accounted.epsilon)
 
 
 def _with_own(
@@ -156,107 +154,109 @@ def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, e
     return reasons
 
 
-def _judged(fields: dict[str, Any], epsilon: float) -> Guarantee:
+def _judge(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
     """Make a record that says ``proved`` or ``seeded``, or why not."""
     reasons = refusals(fields["facts"], fields["neighbours"], fields["delta"], epsilon)
     if not math.isfinite(epsilon):
         reasons.append("no accountant bounds the event")
+    lower = {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf}
     if reasons:
-        return Guarantee(status="claimed", reason="; ".join(reasons), **fields)
+        return Guarantee(**{**fields, **lower, "status": "claimed", "reason": "; ".join(reasons)})
+    lower["epsilon_with_system_noise"] = epsilon
     if fields["randomness"] != "system":
-        return Guarantee(status="seeded", epsilon_with_system_noise=epsilon, grant=THE_GRANT, **fields)
-    return Guarantee(status="proved", epsilon_proved=epsilon, grant=THE_GRANT, **fields)
+        return Guarantee(**{**fields, **lower, "status": "seeded"}, grant=THE_GRANT)
+    return Guarantee(**{**fields, **lower, "status": "proved", "epsilon_proved": epsilon}, grant=THE_GRANT)
 
 
-def restated(guarantee: Guarantee, **stated: Any) -> Guarantee:
-    """Judge a record once more, under facts that its maker could not know.
+def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **stated: Any) -> Guarantee:
+    """Take back what a record says of a release, of our own or of others; or judge it once more, by other facts.
 
     Parameters
     ----------
-    guarantee : Guarantee
-        What a method says of the rows that it was given.
+    record : Statement or mapping
+        As it was read; of somebody's file (a model, a ledger, a pickle) the fields, or what JSON makes of them.
+    rows : int or None, default=None
+        Rows of a unit, for which others' record will be accounted: large events are refused then, see `check_effort`.
     **stated
-        Facts about where those rows come from, in place of the record's.
+        Facts that its maker could not know, about where the rows come from, in place of the record's.
 
     Returns
     -------
     Guarantee
-        ``proved`` or ``seeded`` only if it was and every fact holds. Of another record, reasons are added to its own;
-        one that says ``none`` is returned as it is.
+        ``proved`` or ``seeded`` only if the record says so, its event has its epsilon, and every fact holds. Where
+        facts that are stated now break it, or something did before, reasons are added; one that says ``none`` is
+        returned as it is. A record of the first version that calls a release with seeded noise ``proved`` is
+        ``seeded``.
+
+    Raises
+    ------
+    ValueError
+        If it says ``proved`` or ``seeded`` and a fact of its own is broken, its event has another epsilon or other
+        noise, or it lacks an assumption that the gate adds; for fields of other types, and events of others that cannot
+        be accounted for.
     """
-    guarantee = restore(guarantee)
+    if isinstance(record, Statement):
+        guarantee = _check(record)
+        return _with_facts(guarantee, stated) if stated else guarantee
+    with foreign_numbers():
+        # A pass through JSON drops all other types, such as events of a caller's class.
+        statement: Statement = _statements().validate_json(canonical_json(record))
+        if statement.event is not None and rows is not None:
+            check_effort(statement.event, rows)
+        return restore(statement, **stated)
+
+
+def _fields(statement: Statement) -> dict[str, Any]:
+    return {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
+
+
+def _with_facts(guarantee: Guarantee, stated: Mapping[str, Any]) -> Guarantee:
+    """Judge a record once more, with facts in place of its own."""
     if guarantee.status == "none":
         return guarantee
     if guarantee.facts is None:
         # Published as it is: nobody judged its facts, but what was done to its rows before counts too.
-        facts = Facts(**stated)
-        for reason in failings(facts, guarantee.neighbours, tuple(name for name in FACTS if name in stated)):
+        for reason in failings(Facts(**stated), guarantee.neighbours, tuple(name for name in FACTS if name in stated)):
             if reason not in (guarantee.reason or ""):
                 guarantee = guarantee.with_broken_assumption(reason)
         return guarantee
     facts = dataclasses.replace(guarantee.facts, **stated)
     gate_assumptions = {*fact_assumptions(guarantee.facts, guarantee.neighbours), THIS_STEP_ALONE, SECRET_SEED, OUTSIDE}
     theorem = [text for text in guarantee.assumptions if text not in gate_assumptions]
-    return _again(guarantee, facts, _with_own(theorem, facts, guarantee.neighbours, guarantee.randomness))
-
-
-def _again(guarantee: Guarantee, facts: Facts, assumptions: tuple[str, ...]) -> Guarantee:
-    fields = {field.name: getattr(guarantee, field.name) for field in dataclasses.fields(guarantee)}
-    names = ("status", "epsilon_proved", "epsilon_with_system_noise", "reason")
-    status, _, epsilon, reason = (fields.pop(name) for name in names)
-    fields |= {"facts": facts, "assumptions": assumptions}
+    assumptions = _with_own(theorem, facts, guarantee.neighbours, guarantee.randomness)
     if guarantee.theorem_holds:
-        return _judged(fields, epsilon)
+        fields = _fields(guarantee) | {"facts": facts, "assumptions": assumptions}
+        return _judge(fields, guarantee.epsilon_with_system_noise)
+    known = guarantee.reason or ""
     reasons = refusals(facts, guarantee.neighbours, guarantee.delta or 0.0, 0.0)
-    text = "; ".join(dict.fromkeys([reason, *(one for one in reasons if one not in reason)]))
-    return Guarantee(status=status, reason=text, **fields)
+    text = "; ".join([known, *(reason for reason in reasons if reason not in known)])
+    return dataclasses.replace(guarantee, facts=facts, assumptions=assumptions, reason=text)
 
 
-def restore(statement: Statement) -> Guarantee:
-    """Take back what a file says of a release.
-
-    Parameters
-    ----------
-    statement : Statement
-        As it was read.
-
-    Returns
-    -------
-    Guarantee
-        The same, but ``seeded`` where a record of the first version calls a release with seeded noise ``proved``.
-
-    Raises
-    ------
-    ValueError
-        If it says ``proved`` or ``seeded`` and a fact is broken, its event has another epsilon or other noise, or it
-        lacks an assumption that the gate adds.
-    """
-    fields = {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
+def _check(statement: Statement) -> Guarantee:
+    """Take back a statement, or raise ValueError for what does not fit together."""
     if not statement.theorem_holds:
-        return Guarantee(**fields)
+        return Guarantee(**_fields(statement))
     event, delta, neighbours = statement._known
     epsilon = getattr(statement, statement._epsilon_key)
     reasons = refusals(statement.facts, neighbours, delta, epsilon)
     if reasons:
         raise ValueError(f"status is {statement.status!r}: {reasons[0]}")
     accounted_epsilon = account(event, delta, neighbours).epsilon
-    if not abs(accounted_epsilon - epsilon) <= _STORED_ACCURACY * accounted_epsilon:
+    # An infinite one is not within any share of itself.
+    if not abs(accounted_epsilon - epsilon) <= _STORED_ACCURACY * epsilon:
         raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {accounted_epsilon:.9g}")
     _check_noise(statement, event, neighbours)
     assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)
-    seeded = SECRET_SEED in assumptions
-    if seeded != (statement.randomness == "seeded"):
+    if (SECRET_SEED in assumptions) != (statement.randomness == "seeded"):
         raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
     assert statement.facts is not None
     for text in _with_own((), statement.facts, neighbours, statement.randomness):
         # Records of earlier versions lack the first.
         if text not in (THIS_STEP_ALONE, *assumptions):
             raise ValueError(f"assumptions: lack {text!r}, without which nothing is proved")
-    fields["assumptions"] = assumptions
-    if statement.randomness != "system":
-        # The noise decides, not the word of the file: the first version had one word for both.
-        fields |= {"status": "seeded", "epsilon_proved": math.inf, "epsilon_with_system_noise": epsilon}
-    return Guarantee(**fields, grant=THE_GRANT)
+    # The noise decides, not the word of the file: the first version had one word for both.
+    return _judge(_fields(statement) | {"assumptions": assumptions}, epsilon)
 
 
 def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> None:
@@ -274,7 +274,7 @@ def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> 
 
 
 class Stored:
-    """Marks a field of a record whose guarantees are read through `restore`."""
+    """Mark a field of a record whose guarantees are read through `restore`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Read a `Statement`, then judge it."""
@@ -289,33 +289,6 @@ def _statements() -> Any:
     import pydantic
 
     return pydantic.TypeAdapter(Statement)
-
-
-def reread(content: Mapping[str, Any], rows: int | None = None) -> Guarantee:
-    """Take back what somebody's file says of a release: a model, a ledger, a pickle.
-
-    Parameters
-    ----------
-    content : mapping
-        The fields of a `Statement`, or what JSON makes of them.
-    rows : int or None, default=None
-        Rows of a unit, for which it will be accounted: large events are refused then, see `check_effort`.
-
-    Returns
-    -------
-    Guarantee
-
-    Raises
-    ------
-    ValueError
-        For anything that `restore` refuses, fields of other types, and events that cannot be accounted for.
-    """
-    with foreign_numbers():
-        # A pass through JSON drops all other types, such as events of a caller's class.
-        statement: Statement = _statements().validate_json(canonical_json(content))
-        if statement.event is not None and rows is not None:
-            check_effort(statement.event, rows)
-        return restore(statement)
 
 
 @contextlib.contextmanager
@@ -393,4 +366,4 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     if unproved:
         return Guarantee(status="claimed", reason="; ".join(dict.fromkeys(unproved)), **fields)
     fields["epsilon_requested"] = max(fields["epsilon_requested"], accounted.epsilon)
-    return _judged(fields, accounted.epsilon)
+    return _judge(fields, accounted.epsilon)

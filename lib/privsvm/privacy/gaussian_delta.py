@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privsvm.privacy.bisection import bisect
+
 __all__ = ["exact_gaussian_epsilon", "gaussian_delta", "gaussian_signal", "log_tail", "smallest_epsilon"]
 
 # Integrals end where their integrand is e^-40 of its first value. Gauss-Legendre nodes on [0, 1].
@@ -100,13 +102,7 @@ def smallest_epsilon(delta_of: Callable[[float], float], delta: float, high: flo
     """Find the smallest epsilon at delta, below one that is large enough; from above."""
     if delta_of(0.0) <= delta:
         return 0.0
-    low = 0.0
-    while high > low * (1.0 + 4e-16):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if delta_of(middle) <= delta else (middle, high)
-    return high
+    return bisect(lambda epsilon: delta_of(epsilon) > delta, 0.0, high, 4e-16)[1]
 
 
 def exact_gaussian_epsilon(signal: float, delta: float) -> float:
@@ -150,6 +146,4 @@ def gaussian_signal(epsilon: float, delta: float) -> float:
         low, high = high, 2.0 * high
     while gaussian_delta(epsilon, low) > delta:
         low, high = 0.5 * low, low
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if gaussian_delta(epsilon, middle) <= delta else (low, middle)
-    return low
+    return bisect(lambda signal: gaussian_delta(epsilon, signal) <= delta, low, high)[0]

@@ -220,7 +220,7 @@ class Statement:
         """Judge a record that comes from a pickle, a skops file or a copy as one that is read from JSON."""
         # By its name, as pickle finds classes: the gate imports this module.
         gate = importlib.import_module("privsvm.privacy.gate")
-        vars(self).update(vars(gate.reread(state)))
+        vars(self).update(vars(gate.restore(state)))
 
     def verify(self) -> Account:
         """Compute epsilon once more from the event, by other means than those that made the record.
@@ -294,8 +294,8 @@ class Guarantee(Statement):
     """The privacy record that every trained model carries; fields are those of `Statement`.
 
     Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` or ``seeded`` comes from
-    `privsvm.privacy.gate` alone: `grant`, `restated`, `compose` and `restore`. It cannot be changed by
-    `dataclasses.replace`, either.
+    `privsvm.privacy.gate` alone: `grant`, `restore` and `compose`. It cannot be changed by `dataclasses.replace`,
+    either.
 
     Raises
     ------

@@ -15,7 +15,9 @@ import numpy as np
 import scipy.stats
 from scipy.special import ndtr, ndtri
 
-from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
+from privsvm.privacy.accounting import gaussian_epsilon
+from privsvm.privacy.bisection import bisect
+from privsvm.privacy.gaussian_delta import gaussian_signal
 
 __all__ = [
     "CONFIDENCE",
@@ -26,7 +28,6 @@ __all__ = [
     "f_dp_ceiling",
     "gaussian_bound",
     "gaussian_ceiling",
-    "gaussian_signal",
     "limits",
     "one_run_bound",
     "pure_ceiling",
@@ -127,11 +128,6 @@ def counts_bound(
     miss = (1.0 - confidence) / 2.0
     low, high = limits(hits, runs, miss, mixed)[0], limits(other_hits, other_runs, miss, mixed)[1]
     return _log_ratio(low, high, delta)
-
-
-def gaussian_signal(epsilon: float, delta: float) -> float:
-    """Return the mu of the Gaussian mechanism that is exactly (epsilon, delta)-DP: sensitivity over noise."""
-    return 1.0 / gaussian_noise_multiplier(epsilon, delta)
 
 
 def _epsilon_of(mu: float, delta: float) -> float:
@@ -277,12 +273,10 @@ def one_run_bound(n_canaries: int, guesses: int, right: int, delta: float, confi
         raise ValueError(f"n_canaries={n_canaries}, guesses={guesses}, right={right}: no such counts")
     if right == 0:
         return Bound(0.0, 0.0)
-    low, high = 0.0, 50.0
-    if _one_run_p_value(n_canaries, guesses, right, 0.0, delta) > 1.0 - confidence:
-        high = 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2.0
-        refuted = _one_run_p_value(n_canaries, guesses, right, middle, delta) <= 1.0 - confidence
-        low, high = (middle, high) if refuted else (low, middle)
+
+    def refuted(epsilon: float) -> bool:
+        return _one_run_p_value(n_canaries, guesses, right, epsilon, delta) <= 1.0 - confidence
+
+    low = bisect(refuted, 0.0, 50.0, 2e-8)[0] if refuted(0.0) else 0.0
     share = right / guesses
     return Bound(low, math.inf if share == 1.0 else max(0.0, math.log(share / (1.0 - share))))

@@ -13,16 +13,10 @@ from privsvm.numerics.noise.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCA
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated, as_source
 from privsvm.numerics.noise.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
-    GAUSSIAN_ACCOUNTANT,
-    LAPLACE_ACCOUNTANT,
-    SAMPLED_GAUSSIAN_ACCOUNTANT,
-    ZCDP_ACCOUNTANT,
     check_budget,
     check_sampled_gaussian,
-    gaussian_epsilon,
     gaussian_noise_multiplier,
     sampled_gaussian_calibration,
-    zcdp_epsilon,
     zcdp_rho,
 )
 from privsvm.privacy.events import Neighbours
@@ -183,11 +177,6 @@ class GaussianMechanism:
         scale = self.total_sensitivity * gaussian_noise_multiplier(self.epsilon, self.delta)
         return gaussian_cells(scale, self.grid) * self.grid
 
-    @property
-    def epsilon_proved(self) -> float:
-        """The epsilon that the accountant gives for this noise; never above `epsilon`."""
-        return gaussian_epsilon(self.noise_scale / self.total_sensitivity, self.delta)
-
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector.
 
@@ -277,11 +266,6 @@ class LaplaceMechanism:
     def noise_scale(self) -> float:
         return self._cell_scale * self.grid
 
-    @property
-    def epsilon_proved(self) -> float:
-        """The sensitivity over the scale; never above `epsilon`."""
-        return self.total_sensitivity / self.noise_scale
-
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
         cells = _grid_cells(values, self.size, self.grid)
@@ -316,8 +300,6 @@ class VectorsMechanism:
         As in `GaussianMechanism` and `LaplaceMechanism`; of one release.
     delta_proved : float
         0 for Laplace noise.
-    accountant : str
-        What turned sensitivity and noise into epsilon.
     """
 
     noise: str
@@ -359,18 +341,8 @@ class VectorsMechanism:
         return self._mechanism.noise_scale
 
     @property
-    def epsilon_proved(self) -> float:
-        """The epsilon of all vectors together; never above `epsilon`."""
-        return self._releases * self._mechanism.epsilon_proved
-
-    @property
     def delta_proved(self) -> float:
         return 0.0 if self.noise == "laplace" else self.delta
-
-    @property
-    def accountant(self) -> str:
-        one = LAPLACE_ACCOUNTANT if self.noise == "laplace" else GAUSSIAN_ACCOUNTANT
-        return one if self._releases == 1 else f"{one}, for each of {self._releases} vectors; the budgets are added"
 
     def release(self, vectors: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release noisy copies of vectors.
@@ -417,8 +389,6 @@ class ExponentialSelections:
         Budget of one selection.
     noise_scale : int
         How much a score must rise for a candidate to be e times as likely.
-    accountant : str
-        What turned the selections' budgets into epsilon.
 
     Raises
     ------
@@ -450,20 +420,6 @@ class ExponentialSelections:
     @property
     def step_epsilon(self) -> float:
         return 2 * self.sensitivity / self.noise_scale * ROUND_UP
-
-    @property
-    def epsilon_proved(self) -> float:
-        """The epsilon that the accountant gives for all selections; never above `epsilon`."""
-        return min(self._concentrated_epsilon, self.n_selections * self.step_epsilon)
-
-    @property
-    def _concentrated_epsilon(self) -> float:
-        return zcdp_epsilon(self.n_selections * self.step_epsilon**2 / 8.0, self.delta)
-
-    @property
-    def accountant(self) -> str:
-        concentrated = self._concentrated_epsilon <= self.n_selections * self.step_epsilon
-        return ZCDP_ACCOUNTANT if concentrated else "sum over the selections (pure differential privacy)"
 
     def select(self, scores: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Select one candidate in each row of scores.
@@ -520,10 +476,6 @@ class SampledGaussianSteps:
         Standard deviation of the noise on each entry of a sum, over `max_grad_norm`, for both relations.
     noise_scale : float
         The standard deviation itself.
-    epsilon_proved : float
-        The epsilon that the accountant gives for steps and releases together; never above `epsilon`.
-    accountant : str
-        What turned the steps' noise into epsilon.
 
     Raises
     ------
@@ -546,24 +498,11 @@ class SampledGaussianSteps:
             raise ValueError(f"max_grad_norm={self.max_grad_norm!r}: must be a positive finite number")
 
     @property
-    def _calibration(self) -> tuple[float, float]:
-        """Noise multiplier and epsilon; kept by the accountant."""
+    def noise_multiplier(self) -> float:
         return sampled_gaussian_calibration(
             self.epsilon, self.delta, self.sample_rate, self.n_steps, self.neighbours, self.releases
         )
 
     @property
-    def noise_multiplier(self) -> float:
-        return self._calibration[0]
-
-    @property
     def noise_scale(self) -> float:
         return self.noise_multiplier * self.max_grad_norm
-
-    @property
-    def epsilon_proved(self) -> float:
-        return self._calibration[1]
-
-    @property
-    def accountant(self) -> str:
-        return SAMPLED_GAUSSIAN_ACCOUNTANT if self.sample_rate < 1 else f"{GAUSSIAN_ACCOUNTANT}, composed exactly"

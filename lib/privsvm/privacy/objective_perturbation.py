@@ -3,66 +3,7 @@
 The mechanism draws ``b ~ N(0, s^2 I)`` and minimises ``F_D(w) + b . w`` with
 ``F_D(w) = 1/2 ||w||^2 + C sum_i loss(y_i w . x_i)``, for a convex loss whose slope lies between -1 and 0 and grows by
 at most ``1 / h`` times the margin, and rows of norm at most R (Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith,
-Thakurta 2012). Put ``L = C R`` and ``beta = C R^2 / h``.
-
-*Density.* At the minimum, ``b = -grad F_D(w)``: w and b determine each other, and the map from w to b is Lipschitz.
-So w has the density ``normal(grad F_D(w)) det H_D(w)``, with the Hessian ``H_D >= I``, which exists almost
-everywhere: the loss needs no second derivative at the ends of its quadratic part.
-
-*A row added.* Let ``D' = D + (x, y)`` and ``t = -loss'(y w . x)``, a function of w with values in [0, 1]. The
-gradients differ by ``-t C y x``. Draw b for either dataset, and with it w; let u be the standard normal number
-``b . x / (s ||x||)``, with the sign that fits, and ``m = C ||x|| / s``. The privacy loss is the logarithm of the
-determinants' ratio plus ``t^2 m^2 / 2 + t m u``. The latter is convex in t, so at most its larger value for t = 0 and
-t = 1, whatever t has to do with b: ``max(0, m^2 / 2 + m u)``, the positive part of a Gaussian release's privacy loss.
-That grows with m, which is at most ``L / s``. By the matrix determinant lemma, the former lies between
-``-log(1 + beta)`` and 0 from D to D', and between 0 and ``log(1 + beta)`` back.
-
-*A row replaced.* The gradients differ by ``t' C y' x' - t C y x``, whose squared norm is at most twice the sum of the
-two parts'. So the privacy loss, but for the determinants, is at most the mean of two losses as above, one for each
-row, with 2 m in place of m. The exponential is convex: the mean's moments are at most the larger of those of the two.
-Both determinants are that of the other rows, times a factor between 1 and ``1 + beta``.
-
-*Moments.* ``E exp(a max(0, m^2 / 2 + m u)) = Phi(-m / 2) + exp(a (a + 1) m^2 / 2) Phi(m / 2 + a m)``. The Renyi
-divergence of order ``a + 1`` is at most ``log(1 + beta)`` plus the logarithm of this over a, for ``m = L / s``, or
-twice that where a row is replaced. Redberg, Koskela and Wang (2023, arXiv 2401.00583) have ``m^2 / 2 + m |u|`` in
-place of the positive part: their losses' slopes may have either sign.
-
-*Corners.* Renyi divergences cost some of epsilon when they are converted; Gaussian losses have an exact delta. Write
-the gradients' difference over s as ``v = t_1 c_1 + ... + t_G c_G``, a vector for each row that comes or goes: one, or
-two where a row is replaced, each of norm g, ``C R / s``, or shorter. (For shorter ones t ranges over less.) With z,
-the linear term over s on the first dataset, the privacy loss, but for the determinants, is ``|v|^2 / 2 + v . z``.
-That is convex in t, whatever t has to do with z, so no larger than its largest value over the ``2^G`` corners, where
-all t are 0 or 1. Delta at epsilon is the mean of ``f(loss) = max(0, 1 - exp(epsilon - loss))``, which never falls,
-and f of a maximum is at most a sum. Each corner is a Gaussian release: j vectors lead no further than ``j g``, and
-delta grows with the distance. So delta at ``log(1 + beta) + epsilon`` is at most the sum over all corners of the
-delta of Gaussian noise at epsilon. Of all corners, only the farthest counts in effect, and a Gaussian release of its
-size attains that.
-
-Several classes have a t for each vector and class, and independent z: their corners are the products, and squared
-distances add up. Where the largest corner of a class is the one that no vector leads to, the loss of its first vector
-alone is at most 0, which has the probability ``Phi(-g / 2)``; that is independent of the other classes' z, so the
-factor goes with the corner. The noise on approximate minima, below, adds its own squared distance to each: given the
-exact minima its loss is that of a Gaussian release, or of a nearer one, and the mean of ``f(a + loss)`` grows with
-the distance for every a. There are few products of different size for few classes, and for many the sum is larger
-than what Renyi divergences give. The better of both is taken.
-
-*Groups of rows.* Of k rows added, the gradients differ by the mean of the vectors ``-k t C y x``, so the same steps
-bound the loss by the mean of k losses with k m in place of m, and the determinants' ratio by ``(1 + beta)^k``. Of k
-rows replaced there are 2 k such vectors, with 2 k m, and the determinants are that of the other rows times a factor
-between 1 and ``(1 + beta)^k``. Corners have a vector for each of these k or 2 k. The noise on approximate minima
-hides their distance to the exact ones, whatever the rows are.
-
-*Several classes.* One-vs-rest problems share the rows, but each has its own b: given the data their minima are
-independent, so their Renyi divergences add up.
-
-*Approximate minima.* What is released is a point within a public distance of the minimum, plus Gaussian noise. Given
-the minima, it is a Gaussian release whose sensitivity is twice that distance; its Renyi divergence is added.
-
-*Bits.* The linear term that the solver gets is b rounded to a grid of spacing g, exactly
-(`privsvm.numerics.noise.rounded_normals`), which moves the minimum by at most ``sqrt(d) g / 2``, since the objective is
-1-strongly convex. The minimum meant above is that of b itself. Together with the dataset it determines b, so the
-rounded term, so the point that the solver finds, whose distance to it is at most the solver's plus
-``sqrt(d) g / 2``. The point is rounded to a grid and gets exact noise, so the statement holds of the released bits.
+Thakurta 2012). docs/proofs/objective_perturbation.md has the proof.
 """
 
 from __future__ import annotations
@@ -75,26 +16,13 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.accounting import (
-    check_budget,
-    delta_of_minima,
-    gaussian_noise_multiplier,
-    objective_perturbation_divergence,
-    renyi_epsilon,
-)
+from privsvm.privacy.accountants import account
+from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
+from privsvm.privacy.bisection import bisect, geometric_mean
 from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
-from privsvm.privacy.objective_perturbation_delta import corner_epsilon
 
-__all__ = [
-    "OBJECTIVE_PERTURBATION_ACCOUNTANT",
-    "ObjectivePerturbation",
-    "objective_perturbation_divergence",
-    "objective_perturbation_epsilon",
-    "objective_perturbation_signal",
-]
-
-OBJECTIVE_PERTURBATION_ACCOUNTANT = "objective perturbation, Gaussian losses at corners or Renyi divergences"
+__all__ = ["ObjectivePerturbation", "objective_perturbation_signal"]
 
 # Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
 _OUTPUT_SHARE = 0.01
@@ -103,48 +31,6 @@ _OUTPUT_SHARE = 0.01
 _GRID_SHARE, _TERM_SHARE = 1e-6, 1e-3
 
 _ROUND_OFF_SLACK = 1e-12
-
-
-def objective_perturbation_epsilon(
-    signal: float,
-    delta: float,
-    n_vectors: int = 1,
-    curvature: float = 0.0,
-    output_signal: float = 0.0,
-    neighbours: Neighbours = "replace_one",
-) -> float:
-    """Compute epsilon at `delta` of randomly perturbed objectives and of the noise on their minima.
-
-    Parameters
-    ----------
-    signal : float
-        See `objective_perturbation_divergence`.
-    delta : float
-        Strictly between 0 and 1.
-    n_vectors : int, default=1
-        Number of objectives that share the rows.
-    curvature : float, default=0.0
-        beta, the largest curvature that one row adds to an objective, over that of its regulariser.
-    output_signal : float, default=0.0
-        Sensitivity of the approximate minima together, over the standard deviation of the noise on them.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Whether the signal is of two rows or of one; what holds of two holds of one, too.
-
-    Returns
-    -------
-    float
-        An upper bound: the better of the sum over all corners and of the best Renyi order.
-    """
-    check_budget(1.0, delta)
-
-    def divergence(orders: np.ndarray) -> np.ndarray:
-        return n_vectors * objective_perturbation_divergence(orders, signal) + orders * output_signal**2 / 2.0
-
-    # The determinants' share is the same for each order.
-    noise_delta = delta_of_minima(delta)
-    renyi = renyi_epsilon(divergence, noise_delta, n_vectors * signal**2 + output_signal**2)
-    corners = corner_epsilon(noise_delta, signal, n_vectors, round(relation_factor(neighbours)), output_signal)
-    return min(renyi, corners) + n_vectors * math.log1p(curvature)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -162,14 +48,18 @@ def objective_perturbation_signal(
     epsilon, delta : float
         The budget of all objectives, and of the noise on approximate minima, for which 1 % of the squared signal is set
         aside.
-    n_vectors, curvature, neighbours
-        As in `objective_perturbation_epsilon`.
+    n_vectors : int, default=1
+        Number of objectives that share the rows.
+    curvature : float, default=0.0
+        beta, the largest curvature that one row adds to an objective, over that of its regulariser.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Whether the signal is of two rows or of one.
 
     Returns
     -------
     float
-        `objective_perturbation_epsilon` of it, with an output signal of ``0.1 sqrt(n_vectors)`` times it, never exceeds
-        `epsilon`.
+        The largest change of an objective's gradient over the noise. `account` of the event, with an output signal of
+        ``0.1 sqrt(n_vectors)`` times it, never exceeds `epsilon`.
 
     Raises
     ------
@@ -184,19 +74,19 @@ def objective_perturbation_signal(
             f"{n_vectors} objectives; use a smaller C or a larger smoothing"
         )
 
+    factor = relation_factor(neighbours)
+
     def enough(signal: float) -> bool:
-        output_signal = math.sqrt(_OUTPUT_SHARE * n_vectors) * signal
-        return objective_perturbation_epsilon(signal, delta, n_vectors, curvature, output_signal, neighbours) <= epsilon
+        output_multiplier = factor / (math.sqrt(_OUTPUT_SHARE * n_vectors) * signal)
+        event = PerturbedObjectives(signal / factor, curvature, n_vectors, output_multiplier)
+        return account(event, delta, neighbours).epsilon <= epsilon
 
     # The signals of plain Gaussian releases, which cost less.
     high = 1.0 / (gaussian_noise_multiplier(noise_epsilon, delta) * math.sqrt(n_vectors))
     low = high / 2.0
     while not enough(low):
         low, high = low / 2.0, low
-    while high > low * (1.0 + 1e-6):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    return bisect(enough, low, high, 1e-6, geometric_mean)[0]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -233,10 +123,6 @@ class ObjectivePerturbation:
         `distance`, and what rounding a linear term moves the minimum by.
     sensitivity : float
         L2 sensitivity of the objectives' gradients.
-    epsilon_proved : float
-        The epsilon that the accountant gives; never above `epsilon`.
-    accountant : str
-        What turned the noise into epsilon.
     event : PerturbedObjectives
         What is done with the rows.
 
@@ -310,21 +196,6 @@ class ObjectivePerturbation:
     def output_noise_scale(self) -> float:
         scale = self.output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * self._signal)
         return gaussian_cells(scale * (1.0 + _ROUND_OFF_SLACK), self.grid) * self.grid
-
-    @property
-    def epsilon_proved(self) -> float:
-        return objective_perturbation_epsilon(
-            self._row_change / self.noise_scale,
-            self.delta,
-            self.n_vectors,
-            self.curvature,
-            self.output_sensitivity / self.output_noise_scale,
-            self.neighbours,
-        )
-
-    @property
-    def accountant(self) -> str:
-        return OBJECTIVE_PERTURBATION_ACCOUNTANT
 
     @property
     def event(self) -> PerturbedObjectives:

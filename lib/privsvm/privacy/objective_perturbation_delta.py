@@ -8,10 +8,11 @@ is a Gaussian release. `privsvm.privacy.objective_perturbation` has the proof. N
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from privsvm.privacy.gaussian_delta import gaussian_delta, log_tail, smallest_epsilon
 
-__all__ = ["corner_delta", "corner_epsilon"]
+__all__ = ["corner_delta", "corner_epsilon", "delta_of_minima"]
 
 # With more vectors than these, corners are so many that Renyi divergences say less. Their sizes and the sum of their
 # deltas are right to this share.
@@ -44,9 +45,22 @@ def _corners(
     ]
 
 
-def _sum_of(corners: list[tuple[float, float]], epsilon: float) -> float:
-    total = math.fsum(many * gaussian_delta(epsilon, size) for size, many in corners if size > 0.0)
+def _sum_of(
+    corners: list[tuple[float, float]], epsilon: float, delta_of: Callable[[float, float], float] = gaussian_delta
+) -> float:
+    total = math.fsum(many * delta_of(epsilon, size) for size, many in corners if size > 0.0)
     return total * (1.0 + _ROUND_OFF)
+
+
+def delta_of_minima(delta: float) -> float:
+    """Take off delta what perturbed objectives lose where their linear terms are absurdly long.
+
+    `privsvm.methods.objective_perturbation` counts on linear terms no longer than ``2^10 s (sqrt(d) + 9)``. Others have
+    a probability p below ``k exp(-(9 * 2^10)^2 / 2)`` for k terms of standard deviation s and length d, and the exact
+    sampler wraps around with less. Such an event of the noise costs ``(1 + e^epsilon) p`` of delta. For epsilon up to
+    1e7 and k up to 1e9 that is less than what is taken off here, whatever delta is.
+    """
+    return math.nextafter(delta * (1.0 - 2.0**-50), 0.0)
 
 
 def corner_delta(epsilon: float, signal: float, n_objectives: int, n_vectors: int, output_signal: float) -> float:
@@ -74,7 +88,14 @@ def corner_delta(epsilon: float, signal: float, n_objectives: int, n_vectors: in
     return math.inf if corners is None else _sum_of(corners, epsilon)
 
 
-def corner_epsilon(delta: float, signal: float, n_objectives: int, n_vectors: int, output_signal: float) -> float:
+def corner_epsilon(
+    delta: float,
+    signal: float,
+    n_objectives: int,
+    n_vectors: int,
+    output_signal: float,
+    delta_of: Callable[[float, float], float] = gaussian_delta,
+) -> float:
     """Compute the smallest epsilon at which `corner_delta` is at most `delta`, to the last digits; from above.
 
     Parameters
@@ -83,6 +104,8 @@ def corner_epsilon(delta: float, signal: float, n_objectives: int, n_vectors: in
         Below 1.
     signal, n_objectives, n_vectors, output_signal
         As in `corner_delta`.
+    delta_of : callable, default=gaussian_delta
+        Delta of Gaussian noise, from epsilon and signal.
 
     Returns
     -------
@@ -95,4 +118,4 @@ def corner_epsilon(delta: float, signal: float, n_objectives: int, n_vectors: in
     # log E e^((a - 1) L) = a (a - 1) size^2 / 2 gives this bound for each of them.
     size, many = max(corners)[0], math.fsum(many for _, many in corners) * (1.0 + _ROUND_OFF)
     high = 0.5 * size**2 + size * math.sqrt(2.0 * max(math.log(many / delta), 0.0))
-    return smallest_epsilon(lambda epsilon: _sum_of(corners, epsilon), delta, high)
+    return smallest_epsilon(lambda epsilon: _sum_of(corners, epsilon, delta_of), delta, high)

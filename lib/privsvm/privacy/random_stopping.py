@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privsvm.privacy.bisection import bisect, geometric_mean
+
 __all__ = [
     "best_of_negative_binomial",
     "best_of_poisson",
@@ -55,24 +57,14 @@ def negative_binomial_mean(shape: float, gamma: float) -> float:
 
 def negative_binomial_gamma(shape: float, mean: float) -> float:
     """Find the gamma for which the mean number of runs is `mean`, above 1."""
-    low, high = 1e-300, 1.0 - 1e-12
-    while high > low * (1.0 + 1e-13):
-        middle = math.sqrt(low * high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if negative_binomial_mean(shape, middle) > mean else (low, middle)
-    return high
+    return bisect(
+        lambda gamma: negative_binomial_mean(shape, gamma) > mean, 1e-300, 1.0 - 1e-12, 1e-13, geometric_mean
+    )[1]
 
 
 def poisson_parameter(mean: float) -> float:
     """Find the mu of a Poisson distribution whose mean without 0, ``mu / (1 - e^-mu)``, is `mean`, above 1."""
-    low, high = 0.0, mean
-    while high - low > 1e-13 * mean:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if middle / -math.expm1(-middle) < mean else (low, middle)
-    return high
+    return bisect(lambda mu: mu / -math.expm1(-mu) < mean, 0.0, mean, 1e-13)[1]
 
 
 def _least(values: np.ndarray) -> float:

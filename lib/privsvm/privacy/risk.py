@@ -16,41 +16,33 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
 
 from privsvm.privacy.accountants import (
-    LARGEST_GROUP,
-    corner_arguments,
+    Corners,
+    ExactGaussian,
+    LossDistributions,
+    PureBudgets,
     group_account,
-    pure_epsilon,
     scaled_event,
-    total_divergence,
-)
-from privsvm.privacy.accounting import (
-    LARGEST_DEVIATION,
-    loss_deviation,
-    loss_distribution,
-    loss_grid,
-    transform_slack,
 )
 from privsvm.privacy.events import (
     EpsilonDelta,
     Event,
     ExponentialMechanism,
-    Gaussian,
     Laplace,
     Neighbours,
     OneOf,
-    PerturbedObjectives,
     PoissonSampled,
     leaves,
-    relation_factor,
 )
 from privsvm.privacy.gaussian_delta import gaussian_delta
+from privsvm.privacy.losses import LARGEST_DEVIATION, loss_deviation, loss_distribution, loss_grid, transform_slack
 from privsvm.privacy.objective_perturbation_delta import corner_delta
+from privsvm.privacy.renyi import renyi_divergence
 
 __all__ = ["COUNT_GRID", "LAPLACE_GRID", "SMALLEST_RATE", "Risk", "TradeOff", "trade_off"]
 
@@ -76,11 +68,6 @@ _GOLDEN, _SEARCH_STEPS = 0.5 * (math.sqrt(5.0) - 1.0), 52
 # Logarithms (base 2) of Renyi orders less 1, around the one that is best for a Gaussian release at delta e^-5.
 _ORDERS = np.linspace(-8.0, 8.0, 4001)
 _SMALLEST_EXCESS = 0.01
-
-# Events with a privacy loss distribution.
-_LOSS_KINDS = {Gaussian, Laplace, PoissonSampled, EpsilonDelta, ExponentialMechanism}
-
-_EventCounts = Sequence[tuple[Event, int]]
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
@@ -309,15 +296,15 @@ def _curve_from(start: float, delta: Callable[[float], float]) -> _Curve:
     return _Curve(delta, start, min(start + width, max(start, _LARGEST_LOSS)))
 
 
-def _renyi_curves(event_counts: _EventCounts, neighbours: Neighbours) -> list[_Curve]:
+def _renyi_curves(event: Event, neighbours: Neighbours) -> list[_Curve]:
     """Curves from Renyi divergences; none where a part has none."""
-    at_two = total_divergence(event_counts, np.array([2.0]), neighbours)
+    at_two = renyi_divergence(event, np.array([2.0]), neighbours)
     if at_two is None or not 0.0 < at_two[0] < math.inf:
         return []
     excess = 2.0 ** (0.5 * math.log2(10.0 / float(at_two[0])) + _ORDERS)
     orders = 1.0 + excess[excess > _SMALLEST_EXCESS]
     orders = np.concatenate([[1.0 + _SMALLEST_EXCESS], orders])
-    divergences = total_divergence(event_counts, orders, neighbours)
+    divergences = renyi_divergence(event, orders, neighbours)
     assert divergences is not None
     # Canonne, Kamath and Steinke (2020), Proposition 12.
     constants = (orders - 1.0) * (divergences + np.log1p(-1.0 / orders)) - np.log(orders)
@@ -331,14 +318,12 @@ def _renyi_curves(event_counts: _EventCounts, neighbours: Neighbours) -> list[_C
     return [_curve_from(0.0, delta), _Curve(lambda epsilon: min(total_variation, 1.0), 0.0, 0.0)]
 
 
-def _loss_curves(
-    event_counts: _EventCounts, neighbours: Neighbours, laplace_grid: float, group: int = 1
-) -> list[_Curve]:
+def _loss_curves(event: Event, neighbours: Neighbours, laplace_grid: float, group: int = 1) -> list[_Curve]:
     """Curve from privacy loss distributions, rounded up; none where losses vary so much that nobody is protected."""
     event_counts = [
-        (EpsilonDelta(event.epsilon, 0.0) if isinstance(event, ExponentialMechanism) else event, count)
-        for event, count in event_counts
-        if event != EpsilonDelta(0.0, 0.0)
+        (EpsilonDelta(leaf.epsilon, 0.0) if isinstance(leaf, ExponentialMechanism) else leaf, count)
+        for leaf, count in leaves(event)
+        if leaf != EpsilonDelta(0.0, 0.0)
     ]
     if loss_deviation(event_counts, group) > LARGEST_DEVIATION:
         return []
@@ -359,18 +344,18 @@ def _loss_curves(
     return [_Curve(delta, 0.0, float(epsilons[-1]))]
 
 
-def _corner_curve(event: PerturbedObjectives, neighbours: Neighbours) -> _Curve | None:
-    """Curve of perturbed objectives by themselves; see `privsvm.privacy.objective_perturbation_delta`."""
-    start = event.n_objectives * math.log1p(event.curvature)
-    arguments = corner_arguments(event, neighbours)
+def _corner_curves(event: Event, neighbours: Neighbours) -> list[_Curve]:
+    """Curve of perturbed objectives by themselves; none where there are too many corners."""
+    corners = Corners(neighbours)
+    start, arguments = corners.curvature(event), corners.arguments(event)
     if math.isinf(corner_delta(0.0, *arguments)):
-        return None
+        return []
 
     def delta(epsilon: float) -> float:
         # The share of delta that `delta_of_minima` takes off.
         return min(corner_delta(max(epsilon - start, 0.0), *arguments) * (1.0 + 2.0**-48), 1.0)
 
-    return _curve_from(start, delta)
+    return [_curve_from(start, delta)]
 
 
 def _group_curve(curve: _Curve, rows: int) -> _Curve:
@@ -386,33 +371,23 @@ def _group_curve(curve: _Curve, rows: int) -> _Curve:
 
 def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_Curve]:
     """Curves of an event by all means that know every part of it; the first alone where it is exact."""
-    event_counts = leaves(event)
-    kinds = {type(leaf) for leaf, _ in event_counts}
-    factor = relation_factor(neighbours)
-    if kinds == {Gaussian}:
-        signals = [
-            math.sqrt(count) / leaf.noise_multiplier for leaf, count in event_counts if isinstance(leaf, Gaussian)
-        ]
-        return [_gaussian_curve(factor * math.hypot(*signals) * _ROUND_UP)]
-    pure = [pure_epsilon(leaf, neighbours) for leaf, _ in event_counts]
-    epsilons = [count * epsilon for (_, count), epsilon in zip(event_counts, pure, strict=True) if epsilon is not None]
-    several = sum(count for _, count in event_counts) > 1
+    (first, count), *others = leaves(event)
+    alone = count == 1 and not others
+    exact, pure, corners = ExactGaussian(neighbours), PureBudgets(neighbours), Corners(neighbours)
+    if exact.knows(event):
+        return [_gaussian_curve(exact.signal(event) * _ROUND_UP)]
     curves = []
-    if len(epsilons) == len(event_counts):
-        added = math.fsum(epsilons) * _ROUND_UP
-        if kinds == {Laplace} and not several:
+    if pure.knows(event):
+        added = pure.epsilon(event, 0.0) * _ROUND_UP
+        if alone and isinstance(first, Laplace):
             return [_laplace_curve(added, laplace_grid)]
         curves.append(_pure_curve(added))
-    if kinds <= _LOSS_KINDS and kinds != {ExponentialMechanism} and (several or PoissonSampled in kinds):
-        return [*curves, *_loss_curves(event_counts, neighbours, laplace_grid)]
-    curves += _renyi_curves(event_counts, neighbours)
-    event = event_counts[0][0]
-    if isinstance(event, EpsilonDelta) and not several:
-        curves.append(_point_curve(event.epsilon, event.delta))
-    if isinstance(event, PerturbedObjectives) and not several:
-        corners = _corner_curve(event, neighbours)
-        curves += [] if corners is None else [corners]
-    return curves
+    if LossDistributions(neighbours).knows(event):
+        return [*curves, *_loss_curves(event, neighbours, laplace_grid)]
+    curves += _renyi_curves(event, neighbours)
+    if alone and isinstance(first, EpsilonDelta):
+        curves.append(_point_curve(first.epsilon, first.delta))
+    return curves + (_corner_curves(event, neighbours) if corners.knows(event) else [])
 
 
 @functools.lru_cache(maxsize=256)
@@ -421,12 +396,11 @@ def _alternative(
 ) -> tuple[_Curve, ...]:
     """All curves that hold for one event that surely happens."""
     scaled = event if rows == 1 else scaled_event(event, rows)
-    curves = [] if scaled is None else _curves(scaled, neighbours, laplace_grid)
-    kinds = {type(leaf) for leaf, _ in leaves(event)}
-    if rows > 1 and (scaled is None or PoissonSampled in kinds):
+    curves = _curves(scaled, neighbours, laplace_grid)
+    if rows > 1 and any(isinstance(leaf, PoissonSampled) for leaf, _ in leaves(event)):
         curves += [_group_curve(curve, rows) for curve in _curves(event, neighbours, laplace_grid)]
-        if kinds <= {Gaussian, PoissonSampled} and neighbours == "add_remove" and rows <= LARGEST_GROUP:
-            curves += _loss_curves(leaves(event), neighbours, laplace_grid, rows)
+        if LossDistributions(neighbours, rows=rows).knows(event):
+            curves += _loss_curves(event, neighbours, laplace_grid, rows)
     if not curves or (rows == 1 and curves[0].signal is None):
         points = [(group_account(event, rows, delta, neighbours).epsilon, delta) for delta in deltas]
         curves += [_point_curve(epsilon, delta) for epsilon, delta in points if math.isfinite(epsilon)]

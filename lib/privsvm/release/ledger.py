@@ -23,7 +23,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.models import Model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
-from privsvm.privacy.gate import compose, foreign_numbers, reread
+from privsvm.privacy.gate import compose, foreign_numbers, restore
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.untrusted import parse_json, read_regular_file
 
@@ -174,7 +174,7 @@ class Ledger:
         try:
             fields = _Fields.model_validate({name: content[name] for name in _Fields.model_fields})
             with foreign_numbers():
-                guarantee = reread(content["guarantee"], fields.rows)
+                guarantee = restore(content["guarantee"], fields.rows)
                 computed = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
             if content["number"] != number or not agree(computed.epsilon, fields.epsilon):
                 raise broken

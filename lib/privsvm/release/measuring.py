@@ -17,7 +17,7 @@ from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, leaves, relation_factor
-from privsvm.privacy.gate import grant
+from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.intervals import NoisyCounts, share_interval
 
@@ -278,10 +278,8 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
     assert guarantee.facts is not None
     assert guarantee.randomness is not None
     cells, scale = _noise(epsilon, guarantee.neighbours)
-    return grant(
-        facts=guarantee.facts,
+    claim = Claim(
         event=OneOf((guarantee.event, Laplace(scale / cells))),
-        randomness=guarantee.randomness,
         mechanism=f"{guarantee.mechanism}; discrete Laplace noise on numbers of right and wrong answers, {MEASURED}",
         reference=f"{guarantee.reference}; docs/proofs/measured_accuracy.md",
         neighbours=guarantee.neighbours,
@@ -294,6 +292,7 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
             "who measures is drawn without looking at any row, and nobody both trains and measures",
         ),
     )
+    return grant(claim, guarantee.facts, guarantee.randomness)
 
 
 def scale_of(guarantee: Guarantee) -> float | None:

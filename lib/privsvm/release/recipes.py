@@ -16,7 +16,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
-from privsvm.privacy.gate import LARGEST_EPSILON, restated
+from privsvm.privacy.gate import LARGEST_EPSILON, restore
 from privsvm.privacy.guarantee import Neighbours
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.measuring import (
@@ -239,7 +239,7 @@ def train(
         }
         if schema.rows is not None:
             stated["declared_rows"] = schema.rows
-        guarantee = restated(estimator.guarantee_, **stated)
+        guarantee = restore(estimator.guarantee_, **stated)
         if held is not None:
             guarantee = with_measurement(guarantee, epsilon / rows)
         estimator.guarantee_ = guarantee

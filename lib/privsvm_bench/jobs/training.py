@@ -14,7 +14,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.assumptions import DROPPED, FACTS, Facts, failings
-from privsvm.privacy.gate import restated
+from privsvm.privacy.gate import restore
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.registry import estimator_class, is_foreign
 from privsvm_bench.datasets.prepared import PreparedData
@@ -95,7 +95,7 @@ def _estimator(job: TrainJob, n_classes: int, n_rows: int | None, X_test: Any) -
 def _as_used(guarantee: Guarantee, facts: Mapping[str, Any]) -> Guarantee:
     """Restate a method's guarantee with the facts about its training rows."""
     if facts["condensing"] == "none" or guarantee.status == "none":
-        return restated(guarantee, **facts)
+        return restore(guarantee, **facts)
     # The method judged condensed rows: neither its proof nor its reasons hold for the training rows.
     declared_facts = Facts(**facts)
     reasons = failings(declared_facts, guarantee.neighbours, tuple(name for name in FACTS if name in facts))

@@ -77,7 +77,7 @@ def set_environment(repository: str | os.PathLike[str]) -> None:
     environment["DO_NOT_TRACK"] = "true"
     environment["DVC_NO_ANALYTICS"] = "true"
     pin_arithmetic()
-    # All jobs share calibrated noise scales.
+    # All jobs share downloads.
     environment.setdefault("PRIVSVM_CACHE", str(Path(".cache").resolve()))
     environment["NUMBA_CACHE_DIR"] = str(cache_folder(Path(repository) / "lib/privsvm"))
 

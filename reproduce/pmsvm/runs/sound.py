@@ -14,7 +14,7 @@ import scipy.sparse
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.assumptions import DROPPED
-from privsvm.privacy.gate import restated
+from privsvm.privacy.gate import restore
 from privsvm.registry import estimator_class
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.reproduction.context import Context, MissingError
@@ -118,7 +118,7 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         for index, guarantee in enumerate(path.guarantees):
             answers = path.codes(path.scores(test, index))
             accuracies.append(np.mean(answers == y_test, axis=1).tolist())
-            judged = restated(guarantee, **stated)
+            judged = restore(guarantee, **stated)
             epsilons = ("epsilon_proved", "epsilon_with_system_noise")
             names = ("status", "randomness", "reason", "neighbours", *epsilons, "delta")
             records.append({name: getattr(judged, name) for name in names})

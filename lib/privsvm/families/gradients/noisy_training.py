@@ -26,7 +26,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.gradients.noisy_gradient import (
@@ -179,10 +179,8 @@ class NoisyGradientRelease:
                 PoissonSampled(mechanism.sample_rate, Gaussian(mechanism.noise_multiplier)), mechanism.n_steps
             )
             event: Event = Composed((*map(Gaussian, mechanism.releases), steps)) if mechanism.releases else steps
-            guarantee = grant(
-                facts=facts,
+            claim = Claim(
                 event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts),
-                randomness=self.release.randomness,
                 mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
                 f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
                 f"{shared}: {what}",
@@ -205,6 +203,7 @@ class NoisyGradientRelease:
                 ),
                 reference=reference,
             )
+            guarantee = grant(claim, facts, self.release.randomness)
             guarantees.append(guarantee)
         return tuple(guarantees)
 

@@ -20,7 +20,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import dense_rows
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.solvers.features.trees import CELLS, column_cells
@@ -190,17 +190,13 @@ class HistogramClassifier(PrivateClassifier):
         quantiles, rest = self._multipliers(epsilon, release.delta, levels)
         event, what = self._events(rest, len(levels))
         numbers = math.isfinite(quantiles)
-        return grant(
-            facts=facts_of_call(self.classes, n_rows="not used", features="public"),
+        claim = Claim(
             event=Composed((Gaussian(quantiles), event)) if numbers else event,
-            randomness=release.randomness,
             mechanism="Gaussian noise on " + ("counts of the cells of columns, then on " if numbers else "") + what,
             reference=self.reference,
             neighbours=self.neighbours,
             epsilon_requested=epsilon,
             delta=release.delta,
-            sensitivity=None,
-            noise_scale=None,
             assumptions=(
                 "a row counts once in every column and scale, and what it adds to a leaf is cut to norm 1 in whole "
                 "numbers, row by row",
@@ -211,6 +207,7 @@ class HistogramClassifier(PrivateClassifier):
                 NOISE_ASSUMPTION,
             ),
         )
+        return grant(claim, facts_of_call(self.classes, n_rows="not used", features="public"), release.randomness)
 
     def _keep(self, path: TreesPath) -> None:
         self._path, self.guarantee_ = path, path.guarantees[0]

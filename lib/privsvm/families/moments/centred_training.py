@@ -36,7 +36,7 @@ from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 
@@ -187,10 +187,8 @@ class CentredRowsClassifier(PrivateClassifier):
             )
         counted = "counted" if self.n_rows is None else "declared"
         what, reference = self._words()
-        return grant(
-            facts=facts_of_call(self.classes, n_rows=self.n_rows),
+        claim = Claim(
             event=Composed((Gaussian(multiplier), *plan.events)),
-            randomness=release.randomness,
             mechanism=f"Gaussian noise on the sum of unit rows, then on {what}",
             neighbours=self.neighbours,
             epsilon_requested=epsilon,
@@ -207,8 +205,8 @@ class CentredRowsClassifier(PrivateClassifier):
                 NOISE_ASSUMPTION,
             ),
             reference=reference,
-            witness=witness,
         )
+        return grant(claim, facts_of_call(self.classes, n_rows=self.n_rows), release.randomness, witness)
 
     def _keep(self, path: CentredLinearPath) -> None:
         super()._keep(path)

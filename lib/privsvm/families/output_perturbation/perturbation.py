@@ -25,7 +25,7 @@ from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.events import Neighbours, noise_event
-from privsvm.privacy.gate import ONE_MODEL, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.solvers.linear.certificate import growth
@@ -337,23 +337,18 @@ class OneVsRestRelease:
         tuple of Guarantee (E)
         """
         gaussian = self.mechanisms[0].noise == "gaussian"
-        return tuple(
-            grant(
-                facts=facts,
-                event=noise_event(
-                    mechanism.noise,
-                    mechanism.noise_scale,
-                    mechanism.total_sensitivity,
-                    self.release.neighbours,
-                    mechanism.n_vectors if mechanism.composition == "naive" else 1,
-                ),
-                randomness=self.release.randomness,
+        guarantees = []
+        for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True):
+            count = mechanism.n_vectors if mechanism.composition == "naive" else 1
+            scale, sensitivity = mechanism.noise_scale, mechanism.total_sensitivity
+            claim = Claim(
+                event=noise_event(mechanism.noise, scale, sensitivity, self.release.neighbours, count),
                 mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
                 neighbours=self.release.neighbours,
                 epsilon_requested=mechanism.epsilon,
                 delta=mechanism.delta_proved,
-                sensitivity=mechanism.total_sensitivity,
-                noise_scale=mechanism.noise_scale,
+                sensitivity=sensitivity,
+                noise_scale=scale,
                 assumptions=(
                     *data_assumptions,
                     f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap and "
@@ -365,10 +360,9 @@ class OneVsRestRelease:
                     NOISE_ASSUMPTION,
                 ),
                 reference=reference,
-                witness=witness,
             )
-            for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True)
-        )
+            guarantees.append(grant(claim, facts, self.release.randomness, witness))
+        return tuple(guarantees)
 
     def path(self, kind: type[PathT], guarantees: Sequence[Guarantee], **arrays: Any) -> PathT:
         """Return the models with their records; see `Release.path`."""

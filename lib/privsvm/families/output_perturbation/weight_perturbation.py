@@ -119,7 +119,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         guarantee: Any = path.guarantees[0]
         self.noise_multiplier_ = guarantee.noise_scale / guarantee.sensitivity
 
-    def _recorded(self, mechanism: GaussianMechanism, witness: Witness | None) -> dict[str, Any]:
+    def _recorded(self, mechanism: GaussianMechanism) -> dict[str, Any]:
         """Return what the record of any release says."""
         return {
             "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
@@ -128,7 +128,6 @@ class WeightPerturbationClassifier(PrivateClassifier):
             "delta": float(self.delta),
             "sensitivity": mechanism.total_sensitivity,
             "noise_scale": mechanism.noise_scale,
-            "witness": witness,
         }
 
     def _largest_move(self, X: Any, rows: Any, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
