@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
+from tests.privacy.oracles import zcdp_epsilon
 
 from privsvm import DPFrankWolfeClassifier
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.dp_frank_wolfe import score_sensitivity, slope_bits
-from privsvm.privacy.accounting import zcdp_epsilon
 
 
 def model_for(n_classes, **changes):

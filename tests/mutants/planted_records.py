@@ -175,13 +175,13 @@ MUTANTS_OF_RECORDS = (
         "tests/privacy/test_sampled_gaussian.py::test_a_few_steps_lie_between_losses_rounded_up_and_down", says="assert",
     ),
     _bug(
-        "losses that vary without bound get a grid", "privacy/losses.py",
-        "    if loss_deviation(event_counts, group) > LARGEST_DEVIATION:\n        return math.inf\n", "",
+        "losses that vary without bound get a grid", "privacy/accountants.py",
+        " or loss_deviation(parts, self.rows) > LARGEST_DEVIATION", "",
         f"{_ACCOUNTANTS}test_no_event_takes_all_memory[little noise]", says="assert",
     ),
     _bug(
-        "the round-off of transforms is left out of delta", "privacy/losses.py",
-        "delta - transform_slack(event_counts)", "delta",
+        "the round-off of transforms is left out of delta", "privacy/accountants.py",
+        "delta - transform_slack(parts)", "delta",
         "tests/privacy/test_sampled_gaussian.py::test_the_round_off_of_transforms_is_taken_off_delta", says="assert",
     ),
     _bug(

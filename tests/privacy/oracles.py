@@ -124,6 +124,11 @@ def sampled_gaussian_epsilon(noise_multiplier, delta, sample_rate, n_steps, neig
     return account(sampled_gaussian_event(noise_multiplier, sample_rate, n_steps, releases), delta, neighbours).epsilon
 
 
+def zcdp_epsilon(rho, delta):
+    """Epsilon of rho-zCDP."""
+    return account(ZeroConcentrated(rho), delta, "replace_one").epsilon
+
+
 @functools.singledispatch
 def epsilon_of(mechanism):
     """Account for what a mechanism does, from its noise alone."""

@@ -13,7 +13,7 @@ from dp_accounting import pld
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy import oracles
-from tests.privacy.oracles import dp_event
+from tests.privacy.oracles import dp_event, zcdp_epsilon
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import (
@@ -29,7 +29,7 @@ from privsvm.privacy.accountants import (
     group_account,
     verified_account,
 )
-from privsvm.privacy.accounting import gaussian_noise_multiplier, zcdp_epsilon
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import (
     NEIGHBOURS,
     BestOfNegativeBinomial,

@@ -4,8 +4,9 @@ import mpmath
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles import zcdp_epsilon
 
-from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, zcdp_epsilon, zcdp_rho
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, zcdp_rho
 
 
 def delta_of(epsilon, multiplier):

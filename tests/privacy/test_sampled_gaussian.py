@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from tests.privacy.oracles import epsilon_of, sampled_gaussian_epsilon
 
+from privsvm.privacy.accountants import LossDistributions
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, sampled_gaussian_calibration
 from privsvm.privacy.events import Gaussian
-from privsvm.privacy.losses import loss_distribution_epsilon
 from privsvm.privacy.mechanisms import SampledGaussianSteps
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -276,6 +276,6 @@ def test_the_mechanism_says_what_the_accountant_found():
 def test_the_round_off_of_transforms_is_taken_off_delta():
     """Epsilon at twice what the transforms may be wrong by is no less than the exact one at that."""
     for neighbours, factor in (("replace_one", 2), ("add_remove", 1)):
-        epsilon = loss_distribution_epsilon([(Gaussian(5.0), 1)], 2e-10, neighbours)
+        epsilon = LossDistributions(neighbours).epsilon(Gaussian(5.0), 2e-10)
         assert epsilon >= gaussian_epsilon(5.0 / factor, 1e-10)
         assert gaussian_epsilon(5.0 / factor, 1e-10) > 1.005 * gaussian_epsilon(5.0 / factor, 2e-10)

@@ -38,7 +38,14 @@ from privsvm.privacy.events import (
     relation_factor,
 )
 from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon
-from privsvm.privacy.losses import FINE_POINTS, loss_distribution_epsilon
+from privsvm.privacy.losses import (
+    FINE_POINTS,
+    LARGEST_DEVIATION,
+    loss_deviation,
+    loss_distribution,
+    loss_grid,
+    transform_slack,
+)
 from privsvm.privacy.objective_perturbation_delta import corner_epsilon, delta_of_minima
 from privsvm.privacy.renyi import renyi_divergence, renyi_epsilon
 
@@ -267,9 +274,11 @@ class LossDistributions(Accountant):
             pure = pure_epsilon(leaf, self.neighbours)
             if pure != 0.0:
                 parts.append((leaf if pure is None else EpsilonDelta(pure, 0.0), count))
-        if not parts or delta <= 0.0:
+        if not parts or delta <= 0.0 or loss_deviation(parts, self.rows) > LARGEST_DEVIATION:
             return math.inf
-        return loss_distribution_epsilon(parts, delta, self.neighbours, self.points, self.rows)
+        width = loss_grid(parts, self.points, self.rows)
+        losses = loss_distribution(parts, self.neighbours, width, self.rows)
+        return float(losses.get_epsilon_for_delta(delta - transform_slack(parts)))
 
     def says(self, event: Event) -> str:
         if self.rows > 1:

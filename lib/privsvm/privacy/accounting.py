@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from privsvm.errors import nearest_name
 from privsvm.privacy.accountants import ExactGaussian, LossDistributions
-from privsvm.privacy.bisection import bisect, geometric_mean
+from privsvm.privacy.bisection import bisect
 from privsvm.privacy.events import (
     NEIGHBOURS,
     Composed,
@@ -30,7 +30,6 @@ __all__ = [
     "gaussian_noise_multiplier",
     "sampled_gaussian_calibration",
     "sampled_gaussian_event",
-    "zcdp_epsilon",
     "zcdp_rho",
 ]
 
@@ -109,44 +108,8 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """Compute the smallest epsilon for which Gaussian noise gives (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise over the L2 sensitivity; infinite where neighbours have equal outputs.
-    delta : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        Never below the smallest epsilon of the Gaussian mechanism, and above it by round-off alone.
-    """
+    """Return the smallest epsilon of Gaussian noise, over its L2 sensitivity, at delta; of infinite noise 0."""
     return exact_gaussian_epsilon(1.0 / noise_multiplier, delta)
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Compute epsilon at `delta` of a mechanism with rho-zCDP.
-
-    Parameters
-    ----------
-    rho : float
-        Zero-concentrated privacy loss, positive.
-    delta : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        An upper bound, the best over all Renyi orders; see `renyi_epsilon`.
-
-    Notes
-    -----
-    Renyi divergence of order alpha at most ``rho alpha`` (Bun and Steinke 2016).
-    """
-    check_budget(1.0, delta)
-    return renyi_epsilon(lambda orders: rho * orders, delta)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -161,37 +124,28 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        `zcdp_epsilon` of it never exceeds `epsilon`.
+        Its `account` never exceeds `epsilon`. At order a, the Renyi divergence is at most ``rho a`` (Bun and Steinke
+        2016).
     """
     check_budget(epsilon, delta)
+
+    def enough(rho: float) -> bool:
+        return renyi_epsilon(lambda orders: rho * orders, delta) <= epsilon
+
     # rho alone is below epsilon, and rho + 2 sqrt(rho log(1/delta)) = epsilon is always enough (Bun and Steinke 2016).
     log_term = math.log(1.0 / delta)
     low, high = (epsilon / (math.sqrt(log_term) + math.sqrt(log_term + epsilon))) ** 2, epsilon
-    while zcdp_epsilon(low, delta) > epsilon:
+    while not enough(low):
         low /= 2.0
-    return bisect(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, low, high, 1e-6, geometric_mean)[0]
+    return bisect(enough, low, high, 1e-6, geometric=True)[0]
 
 
 def check_sampled_gaussian(
     sample_rate: float, n_steps: int, neighbours: Neighbours, releases: tuple[float, ...] = ()
 ) -> None:
-    """Check a plan of Poisson-sampled Gaussian steps.
+    """Raise ValueError, naming the argument and its value, for a plan of sampled steps that is out of range.
 
-    Parameters
-    ----------
-    sample_rate : float
-        Must be above 0 and at most 1.
-    n_steps : int
-        Must be at least 1 and at most a million.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    releases : tuple of float
-        Must be positive; infinity stands for a release that costs nothing.
-
-    Raises
-    ------
-    ValueError
-        Naming the argument and its value.
+    See `sampled_gaussian_event`; at most a million steps.
     """
     if not 0 < sample_rate <= 1:
         raise ValueError(f"sample_rate={sample_rate!r}: must be above 0 and at most 1")

@@ -5,25 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["arithmetic_mean", "bisect", "geometric_mean"]
-
-
-def arithmetic_mean(low: float, high: float) -> float:
-    """Return the middle of two numbers."""
-    return 0.5 * (low + high)
-
-
-def geometric_mean(low: float, high: float) -> float:
-    """Return the middle of two positive numbers on a logarithmic scale."""
-    return math.sqrt(low * high)
+__all__ = ["bisect"]
 
 
 def bisect(
-    holds: Callable[[float], bool],
-    low: float,
-    high: float,
-    tolerance: float = 0.0,
-    mean: Callable[[float, float], float] = arithmetic_mean,
+    holds: Callable[[float], bool], low: float, high: float, tolerance: float = 0.0, geometric: bool = False
 ) -> tuple[float, float]:
     """Enclose the number up to which a condition holds.
 
@@ -35,14 +21,17 @@ def bisect(
         Where to begin.
     tolerance : float, default=0.0
         Largest ``high - low``, relative to `high`; by default neighbouring float64.
-    mean : callable, default=arithmetic_mean
-        How to choose a number between two others.
+    geometric : bool, default=False
+        Whether to bisect logarithms, of positive numbers.
 
     Returns
     -------
     (low, high) : tuple of float
-        Whoever needs a bound returns the end that is on the safe side: both were checked, or given.
+        Whoever needs a bound takes the end that is on the safe side: both were checked, or given.
     """
-    while high - low > tolerance * high and low < (middle := mean(low, high)) < high:
+    while high - low > tolerance * high:
+        middle = math.sqrt(low * high) if geometric else 0.5 * (low + high)
+        if not low < middle < high:
+            break
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high

@@ -348,22 +348,19 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     facts = merged([guarantee.facts or Facts() for guarantee in guarantees])
     randomness: Randomness = "seeded" if any(guarantee.randomness != "system" for guarantee in guarantees) else "system"
     texts = dict.fromkeys(text for guarantee in guarantees for text in guarantee.assumptions)
-    mine = {ONE_MODEL, SECRET_SEED}
-    theorem = [text for text in texts if text not in mine]
-    fields: dict[str, Any] = {
-        "mechanism": "; ".join(dict.fromkeys(guarantee.mechanism for guarantee in guarantees)),
-        "reference": "; ".join(dict.fromkeys(guarantee.reference for guarantee in guarantees)),
-        "neighbours": neighbours,
-        "epsilon_requested": math.fsum(guarantee.epsilon_requested for guarantee in guarantees),
-        "delta": total,
-        "event": event,
-        "accountant": accounted.accountant,
-        "randomness": randomness,
-        "facts": facts,
-        "assumptions": _with_own(theorem, facts, neighbours, randomness),
-    }
+    requested = math.fsum(guarantee.epsilon_requested for guarantee in guarantees)
+    claim = Claim(
+        event=event,
+        mechanism="; ".join(dict.fromkeys(guarantee.mechanism for guarantee in guarantees)),
+        reference="; ".join(dict.fromkeys(guarantee.reference for guarantee in guarantees)),
+        neighbours=neighbours,
+        epsilon_requested=max(requested, accounted.epsilon),
+        delta=total,
+        assumptions=tuple(text for text in texts if text not in (ONE_MODEL, SECRET_SEED)),
+    )
+    composed = grant(claim, facts, randomness)
     unproved = [guarantee.reason or "" for guarantee in guarantees if not guarantee.theorem_holds]
-    if unproved:
-        return Guarantee(status="claimed", reason="; ".join(dict.fromkeys(unproved)), **fields)
-    fields["epsilon_requested"] = max(fields["epsilon_requested"], accounted.epsilon)
-    return _judge(fields, accounted.epsilon)
+    if not unproved:
+        return composed
+    fields = _fields(composed) | {"status": "claimed", "reason": "; ".join(dict.fromkeys(unproved))}
+    return Guarantee(**fields | {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf})

@@ -15,7 +15,6 @@ __all__ = [
     "LARGEST_DEVIATION",
     "loss_deviation",
     "loss_distribution",
-    "loss_distribution_epsilon",
     "loss_grid",
     "transform_slack",
 ]
@@ -63,47 +62,6 @@ def _spreads(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tupl
     return spreads
 
 
-def loss_distribution_epsilon(
-    event_counts: Sequence[tuple[Event, int]],
-    delta: float,
-    neighbours: Neighbours,
-    points: float = FINE_POINTS,
-    group: int = 1,
-) -> float:
-    """Compute epsilon of composed events by their privacy loss distributions, rounded up.
-
-    Parameters
-    ----------
-    event_counts : sequence of (Event, int)
-        Events of the kinds `Gaussian`, `PoissonSampled` and `EpsilonDelta`, and how often each happens.
-    delta : float
-        Strictly between 0 and 1.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    points : float, default=20
-        Points of the grid of losses in one standard deviation of one event's loss.
-    group : int, default=1
-        Number of rows that are added or removed; above 1 only for ``add_remove``, and for no `EpsilonDelta`.
-
-    Returns
-    -------
-    float
-        An upper bound; infinity if delta is too small for any epsilon.
-
-    Notes
-    -----
-    Connect the dots (Doroshenko et al. 2022). A sampled step is the pair ``(1-q) N(0, s^2) + q N(1, s^2)`` against
-    ``N(0, s^2)``, both ways, for ``add_remove``, and against ``(1-q) N(0, s^2) + q N(-1, s^2)`` for ``replace_one``. A
-    plain (epsilon, delta) counts as the worst mechanism that has it. Of a group, a step draws a binomial number of
-    rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh 2024, Tight group-level DP guarantees
-    for DP-SGD with sampling via mixture of Gaussians mechanisms).
-    """
-    if loss_deviation(event_counts, group) > LARGEST_DEVIATION:
-        return math.inf
-    total = loss_distribution(event_counts, neighbours, loss_grid(event_counts, points, group), group)
-    return float(total.get_epsilon_for_delta(delta - transform_slack(event_counts)))
-
-
 def transform_slack(event_counts: Sequence[tuple[Event, int]]) -> float:
     """Return what the round-off of composed `loss_distribution` may take off delta."""
     most = max(count for event, count in [*event_counts, (None, 1)] if not isinstance(event, Gaussian))
@@ -147,13 +105,31 @@ def loss_deviation(event_counts: Sequence[tuple[Event, int]], group: int = 1) ->
 def loss_distribution(
     event_counts: Sequence[tuple[Event, int]], neighbours: Neighbours, width: float, group: int = 1
 ) -> Any:
-    """Compose privacy loss distributions, rounded up to a grid of this width; see `loss_distribution_epsilon`.
+    """Compose privacy loss distributions, rounded up to a grid of this width.
 
-    Events of the kind `Laplace` are allowed, too.
+    Parameters
+    ----------
+    event_counts : sequence of (Event, int)
+        Events of the kinds `Gaussian`, `Laplace`, `PoissonSampled` and `EpsilonDelta`, and how often each happens.
+    neighbours : {"replace_one", "add_remove"}
+        The relation.
+    width : float
+        Distance of two losses on the grid; see `loss_grid`.
+    group : int, default=1
+        Number of rows that are added or removed; above 1 only for ``add_remove``, and for `Gaussian` and
+        `PoissonSampled` alone.
 
     Returns
     -------
     dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+
+    Notes
+    -----
+    Connect the dots (Doroshenko et al. 2022). A sampled step is the pair ``(1-q) N(0, s^2) + q N(1, s^2)`` against
+    ``N(0, s^2)``, both ways, for ``add_remove``, and against ``(1-q) N(0, s^2) + q N(-1, s^2)`` for ``replace_one``. A
+    plain (epsilon, delta) counts as the worst mechanism that has it. Of a group, a step draws a binomial number of
+    rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh 2024, Tight group-level DP guarantees
+    for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
     return _composed(tuple(_merged(event_counts, group)), width, neighbours, group)
 

@@ -18,7 +18,7 @@ from privsvm.errors import nearest_name
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
-from privsvm.privacy.bisection import bisect, geometric_mean
+from privsvm.privacy.bisection import bisect
 from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
 
@@ -86,7 +86,7 @@ def objective_perturbation_signal(
     low = high / 2.0
     while not enough(low):
         low, high = low / 2.0, low
-    return bisect(enough, low, high, 1e-6, geometric_mean)[0]
+    return bisect(enough, low, high, 1e-6, geometric=True)[0]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

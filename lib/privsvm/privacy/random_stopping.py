@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privsvm.privacy.bisection import bisect, geometric_mean
+from privsvm.privacy.bisection import bisect
 
 __all__ = [
     "best_of_negative_binomial",
@@ -58,7 +58,7 @@ def negative_binomial_mean(shape: float, gamma: float) -> float:
 def negative_binomial_gamma(shape: float, mean: float) -> float:
     """Find the gamma for which the mean number of runs is `mean`, above 1."""
     return bisect(
-        lambda gamma: negative_binomial_mean(shape, gamma) > mean, 1e-300, 1.0 - 1e-12, 1e-13, geometric_mean
+        lambda gamma: negative_binomial_mean(shape, gamma) > mean, 1e-300, 1.0 - 1e-12, 1e-13, geometric=True
     )[1]
 
 

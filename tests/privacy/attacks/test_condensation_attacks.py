@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from privsvm.privacy.attacks.condensation_attacks import (
     audit_condensation,
     distance_to_rows,
-    link_records,
     nearest_condensed,
     tell_members,
     third_members,
@@ -77,9 +76,7 @@ class TestLinks:
     def test_unrelated_rows_are_linked_as_often_as_guessed(self):
         rng = np.random.default_rng(0)
         nearest, _ = nearest_condensed(rng.standard_normal((6000, 2)), rng.standard_normal((4, 2)))
-        rate, guessing = link_records(nearest, rng.integers(4, size=6000), 4)
-        assert guessing == 0.25
-        assert rate == pytest.approx(0.25, abs=0.03)
+        assert np.mean(nearest == rng.integers(4, size=6000)) == pytest.approx(0.25, abs=0.03)
 
     def test_as_counted_by_hand(self):
         X = np.array([[0.0], [1.0], [5.0], [6.0], [2.0], [9.0]])
@@ -88,7 +85,8 @@ class TestLinks:
         nearest, distance = nearest_condensed(X, np.array([[2.0], [17 / 3]]))
         np.testing.assert_array_equal(nearest, [0, 0, 1, 1, 0, 1])
         np.testing.assert_allclose(distance, [2, 1, 2 / 3, 1 / 3, 0, 10 / 3], atol=1e-12)
-        assert link_records(nearest, group_of, 2) == (4 / 6, 0.5)
+        audited = audit_condensation(X, np.array([[2.0], [17 / 3]]), group_of, X[:0], np.random.default_rng(0))
+        assert (audited["linkage_rate"], audited["guessing_rate"]) == (4 / 6, 0.5)
 
     def test_of_equally_near_ones_the_first(self):
         nearest, _ = nearest_condensed(np.full((5, 7), 0.1), np.full((3, 7), 0.3))

@@ -16,7 +16,6 @@ from sklearn.metrics import pairwise_distances_chunked, roc_auc_score
 __all__ = [
     "audit_condensation",
     "distance_to_rows",
-    "link_records",
     "nearest_condensed",
     "tell_members",
     "third_members",
@@ -97,31 +96,6 @@ def nearest_condensed(rows: Any, condensed_rows: Any) -> tuple[np.ndarray, np.nd
     off = rows - condensed_rows[nearest]
     squares = off.multiply(off).sum(axis=1) if scipy.sparse.issparse(off) else np.einsum("ij,ij->i", off, off)
     return nearest, np.sqrt(np.asarray(squares).ravel())
-
-
-def link_records(nearest: np.ndarray, group_of: np.ndarray, n_condensed: int) -> tuple[float, float]:
-    """Compute the share of original rows whose nearest condensed row is that of their own group.
-
-    Parameters
-    ----------
-    nearest : ndarray of int (n,)
-        From `nearest_condensed`.
-    group_of : ndarray of int (n,)
-        Condensed row of each original row.
-    n_condensed : int
-        M.
-
-    Returns
-    -------
-    linkage_rate : float
-    guessing_rate : float
-        The share that random links are expected to reach, ``1 / M``.
-
-    References
-    ----------
-    Domingo-Ferrer and Torra (2001), distance-based record linkage.
-    """
-    return float(np.mean(nearest == group_of)), 1.0 / n_condensed
 
 
 def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tuple[float, float]:
@@ -208,9 +182,10 @@ def audit_condensation(
     dict
         For JSON. ``groups_of_three``: number. ``third_member_error``: largest error of an entry that is computed from
         the two other members and the mean, in units of its column's standard deviation; None without such groups.
-        ``linkage_rate, guessing_rate``: see `link_records`. All four are None unless `means`. ``membership_auc,
-        certain_members``: see `tell_members`; None without other rows. ``nearest_row``: median over the condensed rows
-        of `distance_to_rows`, in standard deviations. ``linked_rows, other_rows``: numbers of rows that were compared.
+        ``linkage_rate, guessing_rate``: share of rows whose nearest condensed row is that of their own group, and what
+        random links reach. All four are None unless `means`. ``membership_auc, certain_members``: see `tell_members`;
+        None without other rows. ``nearest_row``: median over the condensed rows of `distance_to_rows`, in standard
+        deviations. ``linked_rows, other_rows``: numbers of rows that were compared.
 
     Raises
     ------
@@ -247,9 +222,9 @@ def audit_condensation(
     )
     nearest, distance = nearest_condensed(rows[linked], condensed_rows)
     if means:
-        attack_results["linkage_rate"], attack_results["guessing_rate"] = link_records(
-            nearest, group_of[linked], condensed_rows.shape[0]
-        )
+        # Distance-based record linkage (Domingo-Ferrer and Torra 2001), and the share that random links reach.
+        attack_results["linkage_rate"] = float(np.mean(nearest == group_of[linked]))
+        attack_results["guessing_rate"] = 1.0 / condensed_rows.shape[0]
     auc = certain = None
     if others.size:
         auc, certain = tell_members(distance, nearest_condensed(other_rows[others], condensed_rows)[1])
