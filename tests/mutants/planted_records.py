@@ -247,12 +247,12 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "records are read back without computing epsilon", "privacy/gate.py",
-        "if not abs(accounted_epsilon - epsilon) <= _STORED_ACCURACY * epsilon:", "if accounted_epsilon < 0.0:",
+        "if not agrees(accounted_epsilon, epsilon):", "if accounted_epsilon < 0.0:",
         f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
     ),
     _bug(
         "an event that nothing bounds has any epsilon", "privacy/gate.py",
-        "<= _STORED_ACCURACY * epsilon:", "<= _STORED_ACCURACY * accounted_epsilon:",
+        "math.isfinite(accounted) and low <= stated <= high", "low <= stated <= high or math.isinf(accounted)",
         f"{_GATE}test_a_record_that_somebody_edited_is_refused", says="DID NOT RAISE",
     ),
     _bug(

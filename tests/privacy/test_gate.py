@@ -215,8 +215,8 @@ def test_a_record_that_somebody_edited_is_refused():
         "noise_scale is 4": {"sensitivity": 0.5},
         "lack 'covered is": {"assumptions": ("rows are clipped", *asked().assumptions[1:-1])},
         "assumptions": {"randomness": "seeded"},
-        "gives inf": {"delta": float("nan")},
         "its event gives inf": {"event": NonPrivate()},
+        "gives inf": {"delta": float("nan")},
         "epsilon_proved is 1.0": {"event": Gaussian(1e-300), "epsilon_proved": 1.0},
         "nobody states": {"facts": Facts()},
     }.items():

@@ -23,7 +23,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.models import Model, check_model
 from privsvm.privacy.accountants import group_account
-from privsvm.privacy.gate import foreign_numbers, refusals, restore
+from privsvm.privacy.gate import agrees, foreign_numbers, refusals, restore
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.risk import Risk
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
@@ -48,8 +48,6 @@ MODEL_VERSION = 2
 ARRAYS, RECORD = "model.npz", "model.json"
 
 _FORMAT = "privsvm model"
-# How exactly two computations of one epsilon agree.
-_ACCURACY = 1e-6
 _COUNT = Annotated[int, pydantic.Field(ge=1)]
 _group_account = functools.lru_cache(maxsize=256)(group_account)
 
@@ -168,7 +166,7 @@ def agree(computed: float | None, stated: float | None) -> bool:
     """Whether a stated epsilon is the one that was computed; None where nothing is proved."""
     if computed is None or stated is None:
         return computed is stated
-    return abs(computed - stated) <= _ACCURACY * computed
+    return agrees(computed, stated)
 
 
 def protection_of(

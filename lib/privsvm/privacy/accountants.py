@@ -215,6 +215,9 @@ class RenyiDivergences(Accountant):
     """Parts that all have Renyi divergences, which are added; sampled steps only where loss distributions fail."""
 
     def knows(self, event: Event) -> bool:
+        # Laplace noise alone is pure: delta buys next to nothing.
+        if _kinds(event) == {Laplace}:
+            return False
         if PoissonSampled in _kinds(event) and LossDistributions(self.neighbours).knows(event):
             return False
         return renyi_divergence(event, np.array([2.0]), self.neighbours) is not None
@@ -263,7 +266,9 @@ class LossDistributions(Accountant):
             by_rows = self.neighbours == "add_remove" and self.rows <= LARGEST_GROUP
             return by_rows and kinds <= {Gaussian, PoissonSampled}
         # One budget is its own account, and selections have a better one than as plain budgets.
-        if (_count(event) == 1 and not kinds & {Gaussian, PoissonSampled}) or kinds == {ExponentialMechanism}:
+        if kinds in ({ExponentialMechanism}, {Laplace}) or (
+            _count(event) == 1 and not kinds & {Gaussian, PoissonSampled}
+        ):
             return False
         mixed = {Gaussian, PoissonSampled, EpsilonDelta}
         return all(type(leaf) in mixed or pure_epsilon(leaf, self.neighbours) is not None for leaf, _ in leaves(event))

@@ -53,20 +53,7 @@ _MOST_STEPS = 10**6
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Check a privacy budget.
-
-    Parameters
-    ----------
-    epsilon : float
-        Must be at least 1e-6 (the calibration's accuracy) and at most 1e12.
-    delta : float
-        Must be at least 1e-300 (float64's accuracy) and below 1.
-
-    Raises
-    ------
-    ValueError
-        Naming the argument and its value.
-    """
+    """Raise ValueError, naming the argument, unless epsilon lies in 1e-6 .. 1e12 and delta in 1e-300 .. 1."""
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise ValueError(f"epsilon={epsilon!r}: must be a positive finite number")
     if epsilon < _SMALLEST_EPSILON:
@@ -143,10 +130,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def check_sampled_gaussian(
     sample_rate: float, n_steps: int, neighbours: Neighbours, releases: tuple[float, ...] = ()
 ) -> None:
-    """Raise ValueError, naming the argument and its value, for a plan of sampled steps that is out of range.
-
-    See `sampled_gaussian_event`; at most a million steps.
-    """
+    """Raise ValueError, naming the argument and its value, for a plan of sampled steps that is out of range."""
     if not 0 < sample_rate <= 1:
         raise ValueError(f"sample_rate={sample_rate!r}: must be above 0 and at most 1")
     if n_steps != int(n_steps) or not 1 <= n_steps <= _MOST_STEPS:

@@ -413,7 +413,7 @@ def pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:
 
 # Limits on accounting for a record of others: numbers of events, rows of a unit, steps that draw rows and kinds of
 # them, repeats beside those, objectives and runs; the least noise on drawn rows, rate of them, and loss of all steps.
-# Within them it takes at most about a second and 100 MB.
+# Within them it takes at most a few seconds and 100 MB.
 _MOST_EVENTS, _MOST_ROWS, _MOST_STEPS, _MOST_KINDS, _MOST_REPEATS = 500, 1000, 10**6, 4, 10**4
 _MOST_OBJECTIVES, _MOST_RUNS = 300, 1e4
 _LEAST_NOISE, _LEAST_RATE, _LEAST_LOSS = 0.1, 1e-6, 3e-4
@@ -430,15 +430,7 @@ def innermost(event: Event) -> list[tuple[Event, int]]:
 
 
 def check_effort(event: Event, rows: int) -> None:
-    """Raise ValueError for an event that no release of ours has, and whose account could take hours or all memory.
-
-    Parameters
-    ----------
-    event : Event
-        From a file.
-    rows : int
-        Rows of a unit.
-    """
+    """Raise ValueError for an event from a file that no release of ours has: it could take hours or all memory."""
     parts = innermost(event)
     runs = [leaf for leaf, _ in parts if isinstance(leaf, BestOfPoisson)]
     drawn = [(leaf, count) for leaf, count in parts if isinstance(leaf, PoissonSampled)]

@@ -40,6 +40,7 @@ __all__ = [
     "THIS_STEP_ALONE",
     "Claim",
     "Stored",
+    "agrees",
     "compose",
     "foreign_numbers",
     "grant",
@@ -62,8 +63,9 @@ ONE_MODEL = "one model is released; several add up"
 THIS_STEP_ALONE = "the status is that of this step alone: rows reach it untouched by other rows"
 OUTSIDE = "covered is the released model, and nothing else that is computed from the rows"
 
-# How exactly two computations of one epsilon agree, on two machines.
-_STORED_ACCURACY = 1e-6
+# How exactly two computations of one epsilon agree, on two machines; and how much more an older accountant may have
+# found for an event.
+_STORED_ACCURACY, _OLDER = 1e-6, 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -206,6 +208,12 @@ def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **st
         return restore(statement, **stated)
 
 
+def agrees(accounted: float, stated: float) -> bool:
+    """Whether a stated epsilon is what was accounted for, or a little more; never where nothing bounds the event."""
+    low, high = accounted * (1.0 - _STORED_ACCURACY), accounted * (1.0 + _OLDER)
+    return math.isfinite(accounted) and low <= stated <= high
+
+
 def _fields(statement: Statement) -> dict[str, Any]:
     return {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
 
@@ -243,8 +251,7 @@ def _check(statement: Statement) -> Guarantee:
     if reasons:
         raise ValueError(f"status is {statement.status!r}: {reasons[0]}")
     accounted_epsilon = account(event, delta, neighbours).epsilon
-    # An infinite one is not within any share of itself.
-    if not abs(accounted_epsilon - epsilon) <= _STORED_ACCURACY * epsilon:
+    if not agrees(accounted_epsilon, epsilon):
         raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {accounted_epsilon:.9g}")
     _check_noise(statement, event, neighbours)
     assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)

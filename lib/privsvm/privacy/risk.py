@@ -382,7 +382,7 @@ def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_
         if alone and isinstance(first, Laplace):
             return [_laplace_curve(added, laplace_grid)]
         curves.append(_pure_curve(added))
-    if LossDistributions(neighbours).knows(event):
+    if LossDistributions(neighbours).knows(event) or all(isinstance(leaf, Laplace) for leaf, _ in leaves(event)):
         return [*curves, *_loss_curves(event, neighbours, laplace_grid)]
     curves += _renyi_curves(event, neighbours)
     if alone and isinstance(first, EpsilonDelta):
