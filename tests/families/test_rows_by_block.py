@@ -13,6 +13,7 @@ from privsvm import (
     DPNewtonClassifier,
     GRPUAClassifier,
     LandmarkDualClassifier,
+    OPERAClassifier,
     PMSVMAGPClassifier,
     PMSVMGPClassifier,
     PrivateLinearClassifier,
@@ -206,8 +207,9 @@ def test_parquet_rows_are_those_of_the_columns(data, tmp_path):
 def test_what_cannot_be_read_is_refused(data, files, tmp_path):
     X, y = data
     rows = open_rows(files / "X.npy")
-    with pytest.raises(ValueError, match="PrivateSVMRBFClassifier needs all rows in memory"):
-        PrivateSVMRBFClassifier(epsilon=1.0, classes=[0, 1, 2]).fit(rows, y)
+    for kind in (PrivateSVMClassifier, OPERAClassifier, PrivateSVMRBFClassifier):
+        with pytest.raises(ValueError, match=rf"^X is a NpyBlocks: {kind.__name__} needs all rows in memory; [^\n]+$"):
+            kind(epsilon=1.0, classes=[0, 1, 2]).fit(rows, y)
     with pytest.raises(ValueError, match="the source of rows has no labels"):
         fitted("least squares", rows, None)
     with pytest.raises(ValueError, match=r"y holds the label .*2.*, which is not in classes"):

@@ -10,7 +10,6 @@ from privsvm import (
     DPLeastSquaresClassifier,
     ObjectivePerturbationClassifier,
     PMSVMGPClassifier,
-    PrivateSVMClassifier,
     open_rows,
 )
 from privsvm.numerics.rows.row_blocks import RowsByBlock
@@ -22,7 +21,7 @@ distributed = pytest.importorskip("distributed", reason="dask is not installed: 
 IMPORTED_BEFORE = [
     "distributed", "distributed.nanny", "pandas", "privsvm.families.moments.centred_training",
     "privsvm.families.gradients.noisy_classifiers",
-    "privsvm.solvers.out_of_core.block_gradient", "privsvm.solvers.linear.hinge",
+    "privsvm.solvers.gradients.block_gradient", "privsvm.solvers.linear.block_hinge",
 ]  # fmt: skip
 
 N = 6000
@@ -48,7 +47,6 @@ def models():
         DPLeastSquaresClassifier(**common),
         PMSVMGPClassifier(batch_size=2000, epochs=2, scaling="centre", **common),
         ObjectivePerturbationClassifier(C=0.1, **common),
-        PrivateSVMClassifier(C=0.1, **common),
     )
 
 

@@ -536,14 +536,14 @@ MUTANTS = (
     ),
     # --- solutions of rows that are read by blocks
     _bug(
-        "a solution by blocks is certified without the rows that changed sides", "solvers/out_of_core/active_rows.py",
-        "one.shares + self.C * share,", "one.shares,",
-        "tests/solvers/test_active_rows.py::test_few_rows_are_held_that_are_not_those_that_matter", says="assert",
+        "a solution by blocks is certified for a wider loss", "solvers/linear/block_hinge.py",
+        "last = search.smoothing == smoothing", "last = True",
+        "tests/solvers/test_block_hinge.py::test_every_gradient_is_certainly_small", says="assert",
     ),
     _bug(
-        "shares of rows that changed sides are not added up", "solvers/out_of_core/active_rows.py",
-        "shares_now = np.where(was_far, np.maximum(beyond, 0.0), 0.0)", "shares_now = np.zeros_like(beyond)",
-        "tests/solvers/test_active_rows.py::test_shares_are_those_of_rows_that_changed_sides", says="assert",
+        "sums by blocks lose the lower digits of slopes", "solvers/linear/block_hinge.py",
+        "integers - upper * 2.0 ** (_SLOPE_BITS // 2)", "0.0 * integers",
+        "tests/solvers/test_block_hinge.py::test_sums_are_those_of_fractions", says="assert",
     ),
     # --- tables of no row, and what schemas declare
     _bug(

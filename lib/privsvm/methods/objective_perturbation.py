@@ -38,7 +38,7 @@ from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
-from privsvm.solvers.out_of_core.block_hinge import certified_rows, solve_smoothed_hinge_by_block
+from privsvm.solvers.linear.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
 

@@ -67,9 +67,9 @@ def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: 
     return solution_sensitivity(math.sqrt(factor) * C * data_norm, neighbours, n_classes * gap)
 
 
-def solve_centred(X, codes: np.ndarray, n_classes: int, C: float, gap: float, data_norm: float = 1.0) -> np.ndarray:
+def solve_centred(X, codes: np.ndarray, n_classes: int, C: float, gap: float) -> np.ndarray:
     """Solve for the exact weights minus their mean, (c, d); for two classes one vector, (1, d)."""
-    return solve_one_vs_rest(X, codes, n_classes, C, gap, data_norm, centred=n_classes > 2)
+    return solve_one_vs_rest(X, codes, n_classes, C, gap, centred=n_classes > 2)
 
 
 class OvRJointGaussianClassifier(LinearRows):

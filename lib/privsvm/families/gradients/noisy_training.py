@@ -35,7 +35,7 @@ from privsvm.solvers.gradients.noisy_gradient import (
     noisy_gradient_steps,
     prepare_rows,
 )
-from privsvm.solvers.out_of_core.block_gradient import block_gradient_steps
+from privsvm.solvers.gradients.block_gradient import block_gradient_steps
 
 __all__ = [
     "NoisyGradientRelease",

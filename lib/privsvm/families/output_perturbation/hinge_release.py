@@ -25,7 +25,6 @@ from privsvm.families.output_perturbation.perturbation import (
     extreme_rows,
     release_one_vs_rest,
 )
-from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
 from privsvm.privacy.guarantee import Guarantee
 
@@ -141,8 +140,6 @@ class HingeReleaseClassifier(PrivateClassifier):
 
     def _release(self, release: Release) -> Any:
         X = release.rows
-        if release.audit and isinstance(X, RowBlocks):
-            raise ValueError(f"audit=True: X is a {type(X).__name__}; an audit needs all rows in memory")
         features = self._features(X)
         extremes = extreme_rows(X) if release.audit else []
         released = release_one_vs_rest(
@@ -194,8 +191,6 @@ class LinearRows(HingeReleaseClassifier):
     coef_ : ndarray (k, d)
         Noisy weight vectors; k is 1 for two classes. The exact ones are not kept.
     """
-
-    reads_blocks = True
 
     data_norm: float = DATA_NORM
 

@@ -19,7 +19,7 @@ import scipy.sparse
 from privsvm.base.estimators import PathT, Release
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, is_by_block, mapped
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, mapped
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.assumptions import Facts
@@ -30,7 +30,6 @@ from privsvm.privacy.guarantee import Guarantee, Witness
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.solvers.linear.certificate import growth
 from privsvm.solvers.linear.hinge import solve_hinge
-from privsvm.solvers.out_of_core.active_rows import solve_hinge_by_block
 
 __all__ = [
     "COMPOSITIONS",
@@ -56,7 +55,7 @@ __all__ = [
     "solve_one_vs_rest",
 ]
 
-SolveProblems = Callable[[Any, np.ndarray, int, float, float, float], np.ndarray]
+SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
 
 # In units of C^2 R^2: the default target of a solve costs about 1 % of extra noise, and smaller ones than the second
 # nothing less.
@@ -263,23 +262,18 @@ def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def solve_one_vs_rest(
-    X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float, data_norm: float = 1.0, centred: bool = False
+    X: Any, codes: np.ndarray, n_classes: int, C: float, gap: float, centred: bool = False
 ) -> np.ndarray:
     """Solve the binary hinge problems, each to a distance of ``sqrt(gap)``, for their weights (k, d).
 
     See `one_vs_rest_signs`. If `centred`, the mean of the vectors is subtracted, and they are so much nearer to their
-    optima that its round-off makes no difference. Rows that are read block by block lie on the grid of `data_norm`,
-    which counts for them alone.
+    optima that its round-off makes no difference.
     """
     # Each number of a mean of c is off by c + 1 round-offs of the mean size, and its difference by one more.
     reserve = growth(n_classes + 3) if centred else 0.0
-    if is_by_block(X):
-        n_vectors = 1 if n_classes == 2 else n_classes
-        weights = solve_hinge_by_block(X, codes, n_vectors, C, gap, data_norm, reserve)
-    else:
-        weights = np.stack(
-            [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
-        )
+    weights = np.stack(
+        [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
+    )
     return weights - weights.mean(axis=0) if centred else weights
 
 
@@ -383,7 +377,7 @@ class HingeProblem:
     gap : float or None
         See `public_gap`.
     solve : callable, default=solve_one_vs_rest
-        From rows, codes, the number of classes, `C`, the gap and `data_norm` to the exact weights (k, d).
+        From rows, codes, the number of classes, `C` and the gap to the exact weights (k, d).
     joint_sensitivity : callable or None, default=None
         From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
         one vector; `Noise.composition` has no say. None: every vector has the sensitivity of a hinge problem.
@@ -397,7 +391,7 @@ class HingeProblem:
 
     def weights(self, rows: Any, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         """Solve for the exact weights (k, d), each to a distance of ``sqrt(gap)``."""
-        return self.solve(rows, codes, n_classes, self.C, gap, self.data_norm)
+        return self.solve(rows, codes, n_classes, self.C, gap)
 
     def sensitivity(self, neighbours: Neighbours, gap: float) -> float:
         """Bound how far the weights move: those of one vector, or of all together."""

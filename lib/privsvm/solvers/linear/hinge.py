@@ -34,7 +34,7 @@ from privsvm.solvers.linear.certificate import (
 from privsvm.solvers.linear.crammer_singer import shuffle, stored_rows
 from privsvm.solvers.linear.exact_ascent import ascend_exactly
 
-__all__ = ["HingeSolution", "ascend_hinge", "hinge_objective", "smoothed_hinge_slopes", "solve_hinge"]
+__all__ = ["HingeSolution", "hinge_objective", "smoothed_hinge_slopes", "solve_hinge"]
 
 # A round of passes over the active rows ends when their share of the gap has fallen by this factor, or after so many.
 _ROUND_REDUCTION = 0.1
@@ -273,47 +273,6 @@ def solve_hinge(
         missing, reached = 1.0 - y * np.asarray(X @ coef), 0.25 * gap
     primal = 0.5 * float(coef @ coef) + C * float(np.maximum(missing, 0.0).sum())
     return HingeSolution(coef, primal, primal - reached, reached, n_epochs, sure or exact, alpha, exact)
-
-
-def ascend_hinge(X: np.ndarray, y: np.ndarray, C: float, gap: float, fixed: np.ndarray) -> np.ndarray:
-    """Solve for rows whose weights are added to fixed ones, without a certificate.
-
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        Rows; finite.
-    y : ndarray (n,)
-        Signs, -1 or 1.
-    C : float
-        Weight of one row's loss.
-    gap : float
-        The duality gap, as computed, to stop at. Where float64 gets no nearer, it stops before.
-    fixed : ndarray (d,)
-        What other rows make of the weights.
-
-    Returns
-    -------
-    ndarray (n,)
-        Dual variables, from 0 to C.
-    """
-    X, storage, squared_norms = stored_rows(X)
-    alpha = np.where(squared_norms == 0.0, float(C), 0.0)
-    coef = fixed.copy()
-    active, previous = np.empty(y.size, dtype=np.int64), np.full(y.size, np.inf)
-    state, n_epochs, progress = np.uint64(1), 0, Progress()
-    while True:
-        margins = y * (X @ coef)
-        missing = 1.0 - margins
-        reached = float((C * np.maximum(missing, 0.0) - alpha * missing).sum())
-        if reached <= gap or progress.stuck(reached, n_epochs):
-            return alpha
-        order = active[: _choose_active(margins, previous, alpha, squared_norms, C, active)].copy()
-        previous = margins
-        target = max(_ROUND_REDUCTION * reached, 0.5 * min(gap, reached))
-        common = (y, squared_norms, C, alpha, coef, order, np.uint64(state), _ROUND_EPOCHS, target)
-        state, done = _epochs_dense(*storage, *common)
-        n_epochs += done
-        coef = fixed + sums_of_rows(X, alpha * y)
 
 
 def warm_up() -> None:

@@ -29,15 +29,7 @@ from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.solvers.linear.certificate import UNIT, Progress, growth
 from privsvm.solvers.linear.exact_ascent import ascend_smoothed_exactly
 
-__all__ = [
-    "CHUNK",
-    "SLOPE_ERROR",
-    "all_rows",
-    "certified_rows",
-    "rounded_points",
-    "solve_smoothed_hinge_by_block",
-    "taken_apart",
-]
+__all__ = ["SLOPE_ERROR", "certified_rows", "rounded_points", "solve_smoothed_hinge_by_block", "taken_apart"]
 
 # Rows are whole numbers of norm below 2^27, split into two of 14 bits.
 _ROW_BITS, _HALF_BITS = 27, 14
@@ -46,7 +38,7 @@ _WEIGHT_BITS, _SLOPE_BITS = 25, 44
 # Error of a slope: half of its grid, plus twice the round-off before that, except for weights of huge norm.
 SLOPE_ERROR = 2.0 ** -(_SLOPE_BITS + 1) + 2.0**-48
 # Rows whose sums are rounded together; blocks begin at multiples of it.
-CHUNK = 1024
+_CHUNK = 1024
 # Second derivatives: rows are truncated by so many bits, and sums over a chunk are rounded to 2^16 of their units.
 _CUT_BITS, _SUM_BITS = 7, 16
 
@@ -104,9 +96,9 @@ def _sums_of_block(rows: np.ndarray, codes: np.ndarray, points: _Points, first: 
     gradient = np.zeros((n_points, d), dtype=object)
     hessian = np.zeros((n_points, d, d), dtype=np.int64)
     all_limbs = points.limbs.reshape(-1, d).T
-    for start in range(0, rows.shape[0], CHUNK):
-        cells = rows[start : start + CHUNK] / points.spacing
-        labels = codes[start : start + CHUNK, None]
+    for start in range(0, rows.shape[0], _CHUNK):
+        cells = rows[start : start + _CHUNK] / points.spacing
+        labels = codes[start : start + _CHUNK, None]
         signs = np.where(labels == points.problems, 1.0, -1.0)
         products = (cells @ all_limbs).reshape(-1, 3, n_points) * points.units
         # Round-off: the smaller limbs are subtracted last.
@@ -197,7 +189,7 @@ class _Search:
         self.smoothing = max(smoothing, self.smoothing / _NARROWING)
 
 
-def all_rows(rows: RowsByBlock) -> np.ndarray:
+def _all_rows(rows: RowsByBlock) -> np.ndarray:
     """Read all rows after their steps."""
     blocks = []
     for start, stop in rows.source.blocks():
@@ -271,7 +263,7 @@ def solve_smoothed_hinge_by_block(
                     continue
                 if last and progress[k].stuck(length, n_passes):
                     signs = np.where(codes == problems[k], 1.0, -1.0)
-                    held = all_rows(rows)
+                    held = _all_rows(rows)
                     alpha = _slopes(1.0 - signs * (held @ coef), smoothing)
                     solutions[k] = ascend_smoothed_exactly(held, signs, C, smoothing, linear[k], tol, -alpha)
                     continue

@@ -1,1 +1,0 @@
-"""Training on rows that stay on disk."""
