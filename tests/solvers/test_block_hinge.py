@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from privsvm import ObjectivePerturbationClassifier, open_rows
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, RowsByBlock, mapped
 from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
-from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 from privsvm.solvers.linear import block_hinge
 from privsvm.solvers.linear.block_hinge import certified_rows, solve_smoothed_hinge_by_block
+from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 
 class Blocks(ArrayBlocks):

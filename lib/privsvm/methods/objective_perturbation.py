@@ -36,9 +36,9 @@ from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
+from privsvm.solvers.linear.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
-from privsvm.solvers.linear.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
 

@@ -29,13 +29,13 @@ from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, Se
 from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
+from privsvm.solvers.gradients.block_gradient import block_gradient_steps
 from privsvm.solvers.gradients.noisy_gradient import (
     GradientSteps,
     GradientStepsResult,
     noisy_gradient_steps,
     prepare_rows,
 )
-from privsvm.solvers.gradients.block_gradient import block_gradient_steps
 
 __all__ = [
     "NoisyGradientRelease",
