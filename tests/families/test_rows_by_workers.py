@@ -21,7 +21,7 @@ distributed = pytest.importorskip("distributed", reason="dask is not installed: 
 IMPORTED_BEFORE = [
     "distributed", "distributed.nanny", "pandas", "privsvm.families.moments.centred_training",
     "privsvm.families.gradients.noisy_classifiers",
-    "privsvm.solvers.gradients.block_gradient", "privsvm.solvers.linear.block_hinge",
+    "privsvm.solvers.linear.block_hinge",
 ]  # fmt: skip
 
 N = 6000

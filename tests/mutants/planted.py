@@ -40,7 +40,6 @@ _OBJECTIVE = "methods/objective_perturbation.py"
 _FRANK_WOLFE = "methods/dp_frank_wolfe.py"
 _NEWTON = "methods/dp_newton.py"
 _GRADIENT = "solvers/gradients/noisy_gradient.py"
-_LOOP = "solvers/gradients/noisy_steps.py"
 
 MUTANTS = (
     # --- noise and its sources
@@ -208,28 +207,27 @@ MUTANTS = (
         'for name in ("noise", "noise"))', f"{_SUMS}test_a_row_is_drawn_by_its_own_word", says="assert",
     ),
     _bug(
-        "compiled steps add half the noise", _LOOP,
-        "((totals[i] + half) >> shift) + numbers[i]", "((totals[i] + half) >> shift) + numbers[i] // 2",
+        "steps add half the noise", _GRADIENT,
+        "noise[i] += rounded\n", "noise[i] = noise[i] // 2 + rounded\n",
         f"{_DESCENT}[None-GRPUAClassifier-replace_one]", says=_LAW,
     ),
     _bug(
-        "the last class of compiled steps gets no noise", _LOOP,
-        "numbers = noise.cells[begin : begin + end - low]\n",
-        "numbers = noise.cells[begin : begin + end - low]\n            numbers[numbers.shape[0] - 2 :] = 0\n",
+        "the last weights of steps get no noise", _GRADIENT,
+        "noise[i] += rounded\n", "noise[i] = rounded + (noise[i] if i < totals.shape[0] - 2 else 0)\n",
         f"{_STEPS}[PMSVMGPClassifier-replace_one]", says=_LAW,
     ),
     _bug(
-        "all steps have the same noise", _LOOP,
-        "first_number = (run * n_steps + t) * used", "first_number = run * n_steps * used",
+        "all steps have the same noise", _GRADIENT,
+        "fill_from_stream(self.stream, step * totals.size,", "fill_from_stream(self.stream, 0 * totals.size,",
         f"{_STEPS}[PMSVMGPClassifier-replace_one]", says=_LAW,
     ),
     _bug(
-        "all steps draw the same rows", _LOOP,
-        "sampling.key, step, sampling.last", "sampling.key, 0, sampling.last",
+        "all steps draw the same rows", _GRADIENT,
+        "sample_rows(key, step, np.uint64", "sample_rows(key, 0, np.uint64",
         _REPLAY + "test_draws_belong_to_rows[GRPUAClassifier-replace_one-batch_size=4]", says="assert len(",
     ),
     _bug(
-        "the first words draw all rows", _DRAWS, "drawn = _at_most(bits, i, last)", "drawn = _at_most(bits, 0, last)",
+        "the first words draw all rows", _DRAWS, "count += bits[i] <= last", "count += bits[0] <= last",
         "tests/numerics/test_exact_draws.py::test_a_row_is_drawn_by_a_word_of_its_own", says="assert",
     ),
     _bug(

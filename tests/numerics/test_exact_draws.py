@@ -6,7 +6,6 @@ import pytest
 import scipy.stats
 from tests.chacha import chacha_block
 
-from privsvm.numerics.compiled.vector_random import BUFFER
 from privsvm.numerics.noise.exact_draws import (
     LARGEST_CHOICE_SCALE,
     LARGEST_SCALE,
@@ -151,12 +150,9 @@ def test_thresholds_are_rates_in_whole_numbers():
             sampling_threshold(rate)
 
 
-def drawn_rows(key, step, threshold, n_rows):
-    batch, bits = np.empty(n_rows, dtype=np.int64), np.empty(BUFFER, dtype=np.uint64)
-    count = sample_rows(
-        np.frombuffer(key, dtype="<u4").astype(np.uint32), step, np.uint64(threshold - 1), n_rows, bits, batch
-    )  # fmt: skip
-    return batch[:count]
+def drawn_rows(key, step, threshold, n_rows, first=0):
+    words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
+    return sample_rows(words, step, np.uint64(threshold - 1), first, n_rows)
 
 
 def test_a_row_is_drawn_by_a_word_of_its_own():
@@ -172,6 +168,8 @@ def test_a_row_is_drawn_by_a_word_of_its_own():
     for n_rows in (1, 100, 255, 3000):
         rows = drawn_rows(KEY, 9, threshold, n_rows)
         assert rows[rows < 256].tolist() == [row for row in expected if row < n_rows]
+    later = drawn_rows(KEY, 9, threshold, 976, 1024) + 1024
+    assert later.tolist() == [row for row in drawn_rows(KEY, 9, threshold, 2000) if row >= 1024]
     assert drawn_rows(KEY, 9, 2**64, 2000).tolist() == list(range(2000))
     assert drawn_rows(KEY, 9, 1, 2000).size == 0
 

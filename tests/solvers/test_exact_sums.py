@@ -13,10 +13,10 @@ from tests.adversarial import KINDS, neighbours
 
 from privsvm.numerics.compiled import vector_math
 from privsvm.numerics.compiled.vector_random import random_bits
-from privsvm.numerics.noise.noise_source import NO_TAPE, NoiseSource
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.numerics.rows.unit_grid import unit_cells
-from privsvm.solvers.gradients import noisy_gradient, noisy_steps
+from privsvm.solvers.gradients import clipped_gradients, noisy_gradient
 from privsvm.solvers.gradients.noisy_gradient import (
     LOSSES,
     REGULARISERS,
@@ -40,11 +40,11 @@ def problem(seed, n, d, c, size=1.0):
 
 def cells_of(X, codes, coef, intercept, steps):
     """Whole numbers of the sum (c, d + 1)."""
-    totals, layout = noisy_gradient._clipped_cells(X, np.asarray(codes), coef, intercept, steps)
-    c, d = coef.shape
-    by_coef = totals[: c * d]
-    by_coef = by_coef.reshape(c, d) if layout.feature_stride == 1 and c > 1 else by_coef.reshape(d, c).T
-    return np.column_stack([by_coef, totals[c * d :]])
+    totals = noisy_gradient.clipped_cells(X, np.asarray(codes), coef, intercept, steps)
+    by_coef, by_intercept = np.split(totals, [coef.size])
+    return np.column_stack(
+        [by_coef.reshape(coef.shape), by_intercept if steps.fit_intercept else np.zeros(len(coef), dtype=np.int64)]
+    )
 
 
 def power_of_two(exponent):
@@ -136,7 +136,7 @@ def reference_cells(X, codes, coef, intercept, steps, bound):
 )
 @settings(max_examples=40, deadline=None)
 def test_sums_equal_slow_integers(loss, case):
-    """Number by number, for dense and CSR rows, whatever the tiles and the order of the compiled sums."""
+    """Number by number, for dense and CSR rows, whatever the order in which products are added up."""
     seed, n, d, c, size, fit_intercept, bound = case
     c = c if loss == "one_vs_rest_hinge" else c + 1
     with np.errstate(under="ignore"):
@@ -188,8 +188,21 @@ def test_many_rows_are_added_up_exactly(loss):
     for n in (2**14 - 1, 2**14, 2**14 + 1, 70_000, 70_001):
         rows = np.repeat(X, n, axis=0)
         assert np.array_equal(cells_of(rows, np.repeat(codes, n), coef, intercept, steps), n * one)
-    half = np.repeat(X, 2**15, axis=0), np.repeat(codes, 2**15)
-    assert np.array_equal(cells_of(scipy.sparse.csr_array(half[0]), half[1], coef, intercept, steps), 2**15 * one)
+    many = scipy.sparse.csr_array(np.repeat(X, 2**15, axis=0))
+    assert np.array_equal(cells_of(many, np.repeat(codes, 2**15), coef, intercept, steps), 2**15 * one)
+
+
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_do_not_depend_on_the_blocks(sparse, regulariser, monkeypatch):
+    """Blocks of any size add up to the same whole numbers."""
+    X, codes, coef, intercept = problem(8, 300, 5, 3)
+    steps = settings_of("softmax", regulariser=regulariser, margin_weight=0.1, ridge=0.2)
+    rows = scipy.sparse.csr_array(X) if sparse else X
+    expected = cells_of(rows, codes, coef, intercept, steps)
+    for size in (64, 100, 299):
+        monkeypatch.setattr(clipped_gradients, "_EXACT_ROWS", size)
+        assert np.array_equal(cells_of(rows, codes, coef, intercept, steps), expected)
 
 
 def squared(cells):
@@ -315,8 +328,7 @@ def test_noise_comes_from_its_stream_bit_for_bit(sparse):
         weights = np.zeros(size)
         for row in cells:
             weights -= 0.5 * (row * schedule.cell * (1.0 / 3.0))
-        by_coef = weights[: c * d].reshape(d, c).T if sparse else weights[: c * d].reshape(c, d)
-        assert np.array_equal(model.coef, by_coef)
+        assert np.array_equal(model.coef, weights[: c * d].reshape(c, d))
         assert np.array_equal(model.intercept, weights[c * d :])
 
 
@@ -353,20 +365,15 @@ def test_sums_beyond_int64_wrap_around_with_their_noise():
     rng = np.random.default_rng(0)
     size, steps = 6, settings_of("hinge", noise_scale=2.0)
     schedule = noisy_gradient.schedule_of(steps, size)
-    optimizer = noisy_gradient.optimizer_of(replace(steps, learning_rate=1.0))
     exact = [2**63 - 5, -(2**63) - 7, 2**63 + 2**40, 12345, -(2**70) + 3, 2**62]
     key = rng.bytes(32)
-    memory = noisy_steps.Memory(*(np.zeros(size) for _ in range(6)), totals=np.zeros(size, dtype=np.int64))
-    memory.totals[:] = [(value + 2**63) % 2**64 - 2**63 for value in exact]
-    noise = noisy_gradient.open_rounded_stream(key)
-    with np.errstate(over="ignore"):
-        noisy_steps._take_step(0, schedule, optimizer, 0, size, noise, 0, memory, np.zeros(size), NO_TAPE, 0)
+    totals = np.array([(value + 2**63) % 2**64 - 2**63 for value in exact])
+    released = noisy_gradient.StepNoise(schedule, key).release(totals, 0)
     modulus = 2 ** (64 - schedule.shift)
-    for value, cell, weight in zip(exact, rounded_normals(key, schedule.sigma, size), memory.weights, strict=True):
+    for value, cell, number in zip(exact, rounded_normals(key, schedule.sigma, size), released, strict=True):
         noisy = ((value + (1 << schedule.shift >> 1)) >> schedule.shift) + int(cell)
         wrapped = (noisy + modulus // 2) % modulus - modulus // 2
-        assert weight == -schedule.rates[0] * (float(wrapped) * schedule.cell)
-    assert not memory.totals.any()
+        assert number == float(wrapped) * schedule.cell * schedule.portion
 
 
 def test_noise_that_fits_no_grid_is_refused_by_public_numbers():

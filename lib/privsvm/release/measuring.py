@@ -66,7 +66,7 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
     PrivSVMError
         If a public number of rows leaves none for either part.
     """
-    from privsvm.numerics.noise.exact_draws import BUFFER, sample_rows, sampling_threshold
+    from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
 
     n_units = int(units.max()) + 1 if len(units) else 0
     chosen = np.zeros(n_units, dtype=bool)
@@ -78,9 +78,7 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
         chosen[source.generator().permutation(n_units)[:number]] = True
     else:
         key = np.frombuffer(source.next_key(), dtype="<u4").astype(np.uint32)
-        last, batch = np.uint64(sampling_threshold(share)[0] - 1), np.empty(n_units, dtype=np.int64)
-        bits = np.empty(BUFFER, dtype=np.uint64)
-        chosen[batch[: sample_rows(key, 0, last, n_units, bits, batch)]] = True
+        chosen[sample_rows(key, 0, np.uint64(sampling_threshold(share)[0] - 1), 0, n_units)] = True
     held: np.ndarray = chosen[units]
     return held
 

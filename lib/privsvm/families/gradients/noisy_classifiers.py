@@ -93,8 +93,8 @@ class NoisyGradientClassifier(PrivateClassifier):
     )
     n_jobs: int | None = dataclasses.replace(
         N_JOBS,
-        doc="Number of threads. They train several models at a time or, with fewer models, share the steps of one. The "
-        "result does not depend on it.",
+        doc="Number of threads. They train several models at a time, or share the blocks of large tables. The result "
+        "does not depend on it.",
     )
 
     @abc.abstractmethod

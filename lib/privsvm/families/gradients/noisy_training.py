@@ -22,20 +22,13 @@ from privsvm.base.validation import check_choice
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
-from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed
 from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
-from privsvm.solvers.gradients.block_gradient import block_gradient_steps
-from privsvm.solvers.gradients.noisy_gradient import (
-    GradientSteps,
-    GradientStepsResult,
-    noisy_gradient_steps,
-    prepare_rows,
-)
+from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps, prepare_rows
 
 __all__ = [
     "NoisyGradientRelease",
@@ -243,8 +236,7 @@ def release_noisy_gradient(
     steps : GradientSteps
         Loss and optimizer; sampling and noise are filled in here.
     n_jobs : int or None, default=None
-        Threads. They train models at the same time; where there are fewer models than threads, several work on one.
-        The result does not depend on it.
+        Threads. They train models at the same time, or work on the blocks of one. The result does not depend on it.
     composition : {"joint", "naive"}, default="joint"
         For the one-vs-rest loss: one training of all weight vectors, whose gradient is clipped as a whole, or one
         training for each with ``epsilon / k`` and ``delta / k``.
@@ -301,15 +293,11 @@ def release_noisy_gradient(
     )
 
     jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
-    threads_per_model = max(1, n_threads // max(1, len(jobs)))
 
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
         stream = release.streams(epsilons[index], repeat)
-        if by_block:
-            run = functools.partial(_by_block, steps=planned[index], rng=stream)
-        else:
-            run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream, n_threads=threads_per_model)
+        run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream)
         if scaling != "none":
             noise = stream.part("scaling")
             releases = mechanisms[index].releases
@@ -344,14 +332,6 @@ def release_noisy_gradient(
         features=tuple(features),
         seconds=seconds,
     )
-
-
-def _by_block(
-    rows: RowsByBlock, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource
-) -> GradientStepsResult:
-    coef, intercept = block_gradient_steps(rows, codes, n_classes, steps, rng)
-    nothing = np.empty((0, 0))
-    return GradientStepsResult(coef=coef, intercept=intercept, history_coef=nothing, history_intercept=nothing)
 
 
 def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:

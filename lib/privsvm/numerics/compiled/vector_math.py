@@ -8,14 +8,12 @@ another way.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from privsvm.numerics.compiled.jit import jit_step
+from privsvm.numerics.compiled.vector_code import maximum
 
 __all__ = ["FAST_MATH", "LOG2_E", "SAME_ROUNDING", "exact_exp2", "exp2", "maximum", "sine_and_cosine"]
 
@@ -50,43 +48,6 @@ _A0, _A1, _A2, _A3, _A4, _A5 = (np.float32(value) for value in _coefficients(5))
 _B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7, _B8, _B9, _B10, _B11 = (np.float64(value) for value in _coefficients(11))
 
 
-def _reinterpreted(source, target):
-    """Build an intrinsic that reads the bits of one Numba type as another."""
-
-    def typed(typingctx, value):
-        if value != source:
-            return None
-
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(target))
-
-        return target(source), generate
-
-    return intrinsic(typed)
-
-
-_bits_32 = _reinterpreted(types.float32, types.int32)
-_from_bits_32 = _reinterpreted(types.int32, types.float32)
-_bits_64 = _reinterpreted(types.float64, types.int64)
-_from_bits_64 = _reinterpreted(types.int64, types.float64)
-
-
-def _maximum(typingctx, first, second):
-    if first != second or not isinstance(first, types.Float):
-        return None
-
-    def generate(context, builder, signature, arguments):
-        kind = arguments[0].type
-        function = builder.module.declare_intrinsic("llvm.maxnum", [kind], ir.FunctionType(kind, [kind, kind]))
-        return builder.call(function, arguments, fastmath=("nnan", "nsz", "ninf"))
-
-    return first(first, second), generate
-
-
-# Larger of two floating-point numbers of one type, inside Numba code; not for NaN.
-maximum: Any = intrinsic(_maximum)
-
-
 # No reassociation here: it would cancel the shifter.
 @jit_step(fastmath={"contract"}, forceinline=True)
 def _exp2_f32(exponent):
@@ -99,7 +60,8 @@ def _exp2_f32(exponent):
     value = value * rest + _A2
     value = value * rest + _A1
     value = value * rest + _A0
-    return _from_bits_32(np.int32(_bits_32(value) + (_bits_32(shifted) << np.int32(23))))
+    bits = np.int32(np.float32(value).view(np.int32) + (np.float32(shifted).view(np.int32) << np.int32(23)))
+    return bits.view(np.float32)
 
 
 @jit_step(fastmath={"contract"}, forceinline=True)
@@ -119,7 +81,8 @@ def _exp2_f64(exponent):
     value = value * rest + _B2
     value = value * rest + _B1
     value = value * rest + _B0
-    return _from_bits_64(_bits_64(value) + (_bits_64(shifted) << np.int64(52)))
+    bits = np.int64(np.float64(value).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52)))
+    return bits.view(np.float64)
 
 
 @jit_step(fastmath=False, forceinline=True)
@@ -142,7 +105,8 @@ def exact_exp2(exponent):
     value = value * rest + _B2
     value = value * rest + _B1
     value = value * rest + _B0
-    return _from_bits_64(_bits_64(value) + (_bits_64(shifted) << np.int64(52)))
+    bits = np.int64(np.float64(value).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52)))
+    return bits.view(np.float64)
 
 
 # Half of pi in three parts, the first two with 33 bits: products with whole numbers below 2^20 are exact.

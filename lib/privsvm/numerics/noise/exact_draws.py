@@ -8,15 +8,11 @@ tells something of its size: time is outside every guarantee.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_code import BLOCK, INDEX, VectorCode, lowest_bit
 from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
 
 __all__ = [
@@ -26,7 +22,6 @@ __all__ = [
     "discrete_laplace",
     "exponential_choices",
     "open_word_stream",
-    "sample_block",
     "sample_rows",
     "sampling_threshold",
 ]
@@ -209,43 +204,8 @@ def sampling_threshold(rate: float) -> tuple[int, float]:
     return threshold, probability if Fraction(probability) >= exact else float(np.nextafter(probability, 1.0))
 
 
-def _compare_words(typingctx, words, start, last):
-    def generate(context, builder, signature, arguments):
-        kind = ir.VectorType(INDEX, BLOCK)
-        code = VectorCode(context, builder, signature, arguments)
-        numbers = code.load(code.address(0, arguments[1]), kind)
-        return builder.bitcast(builder.icmp_unsigned("<=", numbers, code.spread(arguments[2], kind)), INDEX)
-
-    return types.uint64(words, types.int64, types.uint64), generate
-
-
-# ``function(words, start, last)``: bits that say which of the next 64 words are at most `last`.
-_at_most: Any = intrinsic(_compare_words)
-
-
 @jit()
-def sample_block(key, step, last, first, n_rows, bits, batch):
-    """List the rows that a step draws among `n_rows` from `first`, 1024 k, on.
-
-    Rows are numbered from 0 within the block; their words are those of `sample_rows`, whatever the blocks are.
-    """
-    count = 0
-    for start in range(0, n_rows, BUFFER):
-        random_bits(key, np.uint64((first + start) // 8), np.uint64(step), bits)
-        for i in range(0, min(BUFFER, n_rows - start), BLOCK):
-            drawn = _at_most(bits, i, last)
-            if n_rows - start - i < BLOCK:
-                # Words beyond the last row.
-                drawn &= (_ONE << np.uint64(n_rows - start - i)) - _ONE
-            while drawn != _ZERO:
-                batch[count] = start + i + lowest_bit(drawn)
-                count += 1
-                drawn &= drawn - _ONE
-    return count
-
-
-@jit()
-def sample_rows(key, step, last, n_rows, bits, batch):
+def sample_rows(key, step, last, first, n_rows):
     """List the rows that a step draws, each by a word of its own.
 
     Parameters
@@ -256,20 +216,26 @@ def sample_rows(key, step, last, n_rows, bits, batch):
         The word of row i in step t is number i of the stream with the nonce t, however many rows there are.
     last : uint64
         The largest word that draws a row: one less than the threshold of `sampling_threshold`, which must not be 0.
+    first : int
+        The first row to look at, a multiple of 1024.
     n_rows : int
-        Number of rows.
-    bits : ndarray of uint64 (1024,)
-        Work space.
-    batch : ndarray of int64 (n_rows,)
-        The rows.
+        How many rows to look at.
 
     Returns
     -------
-    int
-        How many there are.
+    ndarray of int64
+        Rows, numbered from `first` on.
     """
-    # Specialisation: a constant would compile a variant of its own.
-    return sample_block(key, step, last, np.int64(0), n_rows, bits, batch)
+    bits, drawn, count = np.empty(BUFFER, np.uint64), np.empty(n_rows, np.int64), 0
+    for start in range(0, n_rows, BUFFER):
+        n_words = min(BUFFER, n_rows - start)
+        # Sixteen blocks of eight words are made at a time.
+        random_bits(key, np.uint64((first + start) // 8), np.uint64(step), bits[: (n_words + 127) // 128 * 128])
+        for i in range(n_words):
+            # Branch-free: the branch would be mispredicted.
+            drawn[count] = start + i
+            count += bits[i] <= last
+    return drawn[:count]
 
 
 def warm_up() -> None:

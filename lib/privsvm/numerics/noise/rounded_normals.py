@@ -40,6 +40,7 @@ __all__ = [
     "RoundedStream",
     "certain_integer",
     "check_sigma",
+    "fill_from_stream",
     "fill_rounded_normals",
     "load_rounded_normals",
     "open_rounded_stream",
@@ -363,13 +364,21 @@ def load_rounded_normals(stream, index, sigma):
 
 
 @jit()
+def fill_from_stream(stream, first, sigma, out):
+    """Fill `out` (int64) with integers of a stream from number `first` on; see `load_rounded_normals`."""
+    done = 0
+    while done < out.shape[0]:
+        begin = load_rounded_normals(stream, first + done, sigma)
+        count = min(BUFFER - begin, out.shape[0] - done)
+        for i in range(count):
+            out[done + i] = stream.cells[begin + i]
+        done += count
+
+
+@jit()
 def _set_rounded_normals(words, sigma, out):
-    # Allocation in a compiled function is faster than NumPy's.
-    stream = _open_stream(words)
-    for start in range(0, out.shape[0], BUFFER):
-        load_rounded_normals(stream, start, sigma)
-        for i in range(min(BUFFER, out.shape[0] - start)):
-            out[start + i] = stream.cells[i]
+    # Allocation in a compiled function is faster than NumPy's. Specialisation: pass int64, not a literal.
+    fill_from_stream(_open_stream(words), np.int64(0), sigma, out)
 
 
 def rounded_normals(key: bytes, sigma: float, size: int) -> np.ndarray:

@@ -10,60 +10,45 @@ the same probability, adds up the clipped gradients, adds Gaussian noise to ever
 expected number of rows, and hands the result to the optimizer. Nothing else depends on the rows.
 
 Up to the noise all is exact: rows and clipped slopes are whole numbers (`privsvm.solvers.gradients.clipped_gradients`),
-their sums are too, and so is the noise (`privsvm.numerics.noise.rounded_normals`). `docs/proofs/noisy_gradients.md` has
-the proof.
+their sums are too, and so is the noise (`privsvm.numerics.noise.rounded_normals`). So rows that are read block by block
+give the bits of rows in memory. `docs/proofs/noisy_gradients.md` has the proof.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.compiled.spin_barrier import run_team
-from privsvm.numerics.compiled.vector_random import BUFFER
-from privsvm.numerics.noise.exact_draws import sampling_threshold
-from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Stated, as_source
-from privsvm.numerics.noise.rounded_normals import check_sigma, open_rounded_stream
-from privsvm.numerics.rows.row_tiles import ROWS
-from privsvm.numerics.rows.sparse_rows import PADDING, canonical_rows
-from privsvm.numerics.rows.unit_grid import unit_cells
+from privsvm.numerics.compiled.jit import jit
+from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
+from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Stated, StepTape, as_source
+from privsvm.numerics.noise.rounded_normals import check_sigma, fill_from_stream, open_rounded_stream
+from privsvm.numerics.rows.row_blocks import RowsByBlock, mapped
+from privsvm.numerics.rows.sparse_rows import canonical_rows
 from privsvm.solvers.gradients.clipped_gradients import (
     LOSSES,
     PRODUCT_BITS,
     SLOPE_BITS,
-    Blocks,
-    Layout,
     Objective,
-    StoredRows,
-    add_batch,
-    finish_sum,
-    is_reduced,
-    round_weights,
-    scratch_memory,
-    set_inside_regulariser,
-    view_weights,
-    weight_scale,
-)
-from privsvm.solvers.gradients.noisy_steps import (
-    OPTIMIZERS,
-    DrawnRows,
-    Memory,
-    Optimizer,
-    Sampling,
-    Schedule,
-    run_steps,
+    Point,
+    PreparedRows,
+    clipped_sum,
+    parts,
+    prepared_cells,
+    regulariser_gradient,
+    rounded_point,
+    with_regulariser,
 )
 
 __all__ = [
     "AVERAGES",
-    "DENSE",
     "LOSSES",
     "OPTIMIZERS",
     "REGULARISERS",
@@ -71,31 +56,22 @@ __all__ = [
     "GradientSteps",
     "GradientStepsResult",
     "PreparedRows",
-    "blocks_of_one",
+    "StepNoise",
+    "clipped_cells",
     "clipped_gradient_sum",
-    "dense_unit_cells",
     "learning_rates",
     "noisy_gradient_steps",
     "objective_of",
-    "optimizer_of",
-    "parts_of",
     "prepare_rows",
     "repeated_noisy_gradient_steps",
-    "sampling_of",
     "schedule_of",
-    "stored_rows",
-    "threshold_of",
     "warm_up",
 ]
 
+OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt")
 AVERAGES = ("none", "all", "last_half")
 REGULARISERS = ("outside", "inside")
-
-# Precision of dense rows: float32 holds whole numbers up to a million, and halves the memory traffic of a step.
-DENSE = np.float32
-# Cache: numbers of a block of rows that is prepared at a time.
-_PREPARED_TOGETHER = 2**18
 
 # Rounding of a sum costs at most this share of the bound on a row's gradient.
 _GRID_BITS = 20
@@ -106,15 +82,6 @@ _ROUND_OFF = 2.0**-40
 
 # Overflow: above this, products of settings and rows might overflow.
 _LARGEST_SETTING = 1e100
-
-# Size of the cache of converted settings: short runs often repeat the same ones.
-_KEPT_SETTINGS = 16
-
-# Blocks of eight rows between two barriers of a team.
-_STORED_BLOCKS = 64
-# Multiplications of a step that pay for another thread, and those that a random number costs.
-_MEMBER_WORK = 200_000
-_NORMAL_WORK = 20.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -314,9 +281,8 @@ def _is_inside(steps: GradientSteps) -> bool:
     return steps.regulariser == "inside" and (steps.margin_weight > 0 or steps.ridge > 0)
 
 
-@lru_cache(maxsize=_KEPT_SETTINGS)
 def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objective:
-    """Convert the objective's settings to the types of the compiled loops."""
+    """Convert the objective's settings to the types of compiled loops."""
     inside = _is_inside(steps)
     longest = 2**SLOPE_BITS * _clipping_share(steps, n_vectors, n_features)
     return Objective(
@@ -334,9 +300,26 @@ def objective_of(steps: GradientSteps, n_vectors: int, n_features: int) -> Objec
     )
 
 
-@lru_cache(maxsize=_KEPT_SETTINGS)
+class Schedule(NamedTuple):
+    """What happens in which step."""
+
+    rates: np.ndarray
+    # First step whose iterate is averaged.
+    average_from: int
+    # Sums are rounded to multiples of 2^shift, the cells of the noise.
+    shift: int
+    # Standard deviation of the noise in cells; 0 for none.
+    sigma: float
+    # Value of a cell, or without noise that of a unit of the sum.
+    cell: float
+    # Reciprocal of the expected number of rows.
+    portion: float
+    # Whether the regulariser's gradient is added after the noise.
+    outside: bool
+
+
 def schedule_of(steps: GradientSteps, size: int) -> Schedule:
-    """Convert the settings that say what happens in which step."""
+    """Convert the settings that say what happens in which step, for sums of `size` numbers."""
     # The mean of the last iterate alone is that iterate.
     average_from = {"none": steps.n_steps - 1, "all": 0, "last_half": steps.n_steps // 2}[steps.average]
     shift = _rounding_shift(steps, size)
@@ -355,66 +338,6 @@ def schedule_of(steps: GradientSteps, size: int) -> Schedule:
     )
 
 
-@lru_cache(maxsize=_KEPT_SETTINGS)
-def threshold_of(steps: GradientSteps) -> int:
-    """Return the sampling rate in units of 2^-64, rounded down."""
-    return 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
-
-
-def sampling_of(threshold: int, key: bytes, n_rows: int) -> Sampling:
-    """Convert the sampling rate."""
-    return Sampling(
-        key=np.frombuffer(key, dtype="<u4").astype(np.uint32),
-        any_drawn=threshold > 0,
-        all_drawn=threshold == 2**64,
-        last=np.uint64(max(threshold, 1) - 1),
-        # Memory: no more words than rows are drawn at a time.
-        bits=np.empty(min(BUFFER, -(-max(n_rows, 1) // 128) * 128), dtype=np.uint64),
-    )
-
-
-def optimizer_of(steps: GradientSteps) -> Optimizer:
-    """Convert the optimizer's settings."""
-    return Optimizer(
-        kind=OPTIMIZERS.index(steps.optimizer),
-        momentum=float(steps.momentum),
-        beta1=float(steps.beta1),
-        beta2=float(steps.beta2),
-        epsilon=float(steps.adam_epsilon),
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class PreparedRows:
-    """Rows in the form that training works with; see `prepare_rows`.
-
-    Attributes
-    ----------
-    cells : ndarray of float32 or CSR matrix of float64 (n, d)
-        Unit rows, as whole numbers.
-    constants, norms : ndarray (n,)
-        Whole numbers of the constant feature, and norms; see `privsvm.numerics.rows.unit_grid`.
-    scale : float
-        Value of the constant feature; 0 for none.
-    """
-
-    cells: Any
-    constants: np.ndarray
-    norms: np.ndarray
-    scale: float
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        n_rows, n_features = self.cells.shape
-        return n_rows, n_features
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the rows are CSR."""
-        return scipy.sparse.issparse(self.cells)
-
-
 def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
     """Bring rows into the form that training works with, once for many models.
 
@@ -429,59 +352,21 @@ def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
     -------
     PreparedRows
     """
-    scale = float(steps.intercept_scale) if steps.fit_intercept else 0.0
+    scale = _constant(steps)
     if isinstance(X, PreparedRows):
         if X.scale != scale:
             raise ValueError(f"X was prepared for a constant feature of {X.scale!r}, not {scale!r}")
         return X
-    if scipy.sparse.issparse(X):
-        # Duplicate entries: a number stored in two entries has a larger norm than they.
-        return PreparedRows(*unit_cells(canonical_rows(X), scale), scale)
-    return PreparedRows(*dense_unit_cells(X, scale), scale)
+    # Duplicate entries: a number stored in two entries has a larger norm than they.
+    return PreparedRows(*prepared_cells(canonical_rows(X) if scipy.sparse.issparse(X) else X, scale), scale)
 
 
-def dense_unit_cells(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute `unit_cells` of dense rows, in the precision of the compiled loops."""
-    n_rows, n_features = X.shape
-    cells, constants, norms = np.empty(X.shape, dtype=DENSE), np.empty(n_rows), np.empty(n_rows)
-    n_block_rows = max(1, _PREPARED_TOGETHER // max(n_features, 1))
-    for start in range(0, n_rows, n_block_rows):
-        block = slice(start, start + n_block_rows)
-        cells[block], constants[block], norms[block] = unit_cells(X[block], scale)
-    return cells, constants, norms
+def _constant(steps: GradientSteps) -> float:
+    """Return the value of the constant feature; 0 for none."""
+    return float(steps.intercept_scale) if steps.fit_intercept else 0.0
 
 
-def stored_rows(cells: Any, constants: np.ndarray, norms: np.ndarray, codes: np.ndarray) -> StoredRows:
-    """Lay prepared rows out for the compiled loops."""
-    # Specialisation: Numba compiles once more for read-only arrays, so copy them.
-    codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
-    no_cells, no_data, no_indices = np.empty(0, dtype=DENSE), np.empty(0), np.empty(0, dtype=np.int64)
-    if scipy.sparse.issparse(cells):
-        indices, indptr = cells.indices.astype(np.int64), cells.indptr.astype(np.int64)
-        return StoredRows(no_cells, cells.data, indices, indptr, True, constants, norms, codes)
-    return StoredRows(cells.reshape(-1), no_data, no_indices, no_indices, False, constants, norms, codes)
-
-
-def _layout(X: PreparedRows, n_vectors: int) -> Layout:
-    """Choose the layout of flat weights that suits the rows."""
-    n_features = X.shape[1]
-    if X.sparse:
-        return Layout(n_vectors, n_features, vector_stride=1, feature_stride=n_vectors)
-    return Layout(n_vectors, n_features, vector_stride=n_features, feature_stride=1)
-
-
-def parts_of(flat: np.ndarray, layout: Layout, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (..., c, d), and intercepts (..., c) times `scale`, of flat models."""
-    n_vectors, n_features, vector_stride, _ = layout
-    coef, intercept = flat[..., : n_vectors * n_features], flat[..., n_vectors * n_features :]
-    if vector_stride == 1:
-        coef = coef.reshape(*flat.shape[:-1], n_features, n_vectors).swapaxes(-1, -2)
-    else:
-        coef = coef.reshape(*flat.shape[:-1], n_vectors, n_features)
-    return np.ascontiguousarray(coef), scale * intercept
-
-
-def _check(X, codes, n_classes: int, steps: GradientSteps) -> None:
+def _check(X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps) -> None:
     least = 1 if steps.loss == "one_vs_rest_hinge" else 2
     if n_classes < least:
         raise ValueError(f"n_classes={n_classes!r}: loss {steps.loss!r} needs at least {least}")
@@ -493,7 +378,7 @@ def _check(X, codes, n_classes: int, steps: GradientSteps) -> None:
 
 
 def clipped_gradient_sum(
-    X, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
+    X: Any, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sum the clipped gradients of all rows, before rounding and noise.
 
@@ -516,151 +401,257 @@ def clipped_gradient_sum(
     intercept_part : ndarray (c,)
         By b; zeros without intercepts. Both are whole multiples of ``max_grad_norm 2^-38``, rounded to float64.
     """
-    totals, layout = _clipped_cells(X, codes, coef, intercept, steps)
-    return parts_of(totals * math.ldexp(float(steps.max_grad_norm), -PRODUCT_BITS), layout, 1.0)
+    cells = clipped_cells(X, codes, coef, intercept, steps) * math.ldexp(float(steps.max_grad_norm), -PRODUCT_BITS)
+    return _model(cells, coef.shape[0], steps, 1.0)
 
 
-def _clipped_cells(
-    X, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
-) -> tuple[np.ndarray, Layout]:
-    """Whole numbers of `clipped_gradient_sum`, flat."""
+def clipped_cells(
+    X: Any, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
+) -> np.ndarray:
+    """Whole numbers of `clipped_gradient_sum`, flat int64: of weights, then of intercepts if there are any."""
     coef = np.asarray(coef, dtype=np.float64)
     X = prepare_rows(X, steps)
     _check(X, codes, coef.shape[0], steps)
-    layout, objective = _layout(X, coef.shape[0]), objective_of(steps, *coef.shape)
-    rows = stored_rows(X.cells, X.constants, X.norms, codes)
-    size, features = coef.shape[0] * (coef.shape[1] + 1), (0, X.shape[1])
-    weights, worked, out = np.zeros(size), np.zeros(size + PADDING)[:size], np.zeros(size + PADDING)[:size]
-    weights[: coef.size] = (coef.T if layout.vector_stride == 1 else coef).ravel()
-    if steps.fit_intercept:
-        weights[coef.size :] = intercept
-    scale, reduced, regulariser = weight_scale(weights), is_reduced(rows, objective), np.zeros(size)
-    if objective.inside:
-        set_inside_regulariser(weights, scale, layout, objective, *features, regulariser)
-    view = view_weights(weights, scale, layout, objective, regulariser)
-    end = X.shape[1] if X.sparse else coef.shape[0] - int(reduced)
-    round_weights(weights, layout, scale, X.sparse, reduced, 0, end, worked)
-    # A team of one thread needs no barrier.
-    team = (1, np.empty(0, dtype=np.int64))
-    batch, total_share, totals = np.arange(X.shape[0]), np.zeros(2, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    scratch, blocks = scratch_memory(coef.shape[0]), blocks_of(1, X.shape[0], coef.shape[0])
-    add_batch(
-        0, team, rows, batch, batch[:0], worked, layout, objective, view, scratch, blocks, features, out, total_share,
-        totals,
-    )  # fmt: skip
-    finish_sum(rows, layout, objective, features, total_share, view, regulariser, totals)
-    return totals, layout
+    objective = objective_of(steps, *coef.shape)
+    weights = np.concatenate([coef.ravel(), intercept]) if steps.fit_intercept else coef.ravel()
+    point = rounded_point(weights, coef.shape[0], objective)
+    return with_regulariser(*clipped_sum(X, _own_codes(codes), None, point, objective), point)
 
 
-def blocks_of_one(n_rows: int, n_vectors: int) -> Blocks:
-    """Allocate memory for blocks of a thread that works alone."""
-    return blocks_of(1, n_rows, n_vectors)
+def _own_codes(codes: np.ndarray) -> np.ndarray:
+    # Specialisation: Numba compiles once more for read-only arrays, so copy them.
+    return np.require(codes, dtype=np.int64, requirements=["C", "W"])
 
 
-def blocks_of(n_members: int, n_rows: int, n_vectors: int) -> Blocks:
-    """Allocate memory for the blocks between two meetings, twice.
+def _model(flat: np.ndarray, n_vectors: int, steps: GradientSteps, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (..., c, d), and intercepts (..., c) times `scale`, of flat models; zeros without intercepts."""
+    coef, intercept = parts(flat, n_vectors, steps.fit_intercept)
+    return coef, intercept * scale if steps.fit_intercept else np.zeros(coef.shape[:-1])
 
-    A thread that works alone adds each block's gradients at once, while its rows are in the fastest cache.
+
+# --- sampling and noise ---------------------------------------------------------------------------------------------
+
+
+class _Sampling(NamedTuple):
+    """Poisson sampling: a row is drawn if its random word is below a threshold, in units of 2^-64."""
+
+    key: bytes
+    threshold: int
+
+    def rows(self, step: int, first: int, n_rows: int) -> np.ndarray | None:
+        """List the rows that a step draws among `n_rows` from number `first` on; None for all."""
+        if self.threshold == 2**64:
+            return None
+        if self.threshold == 0:
+            return np.zeros(0, dtype=np.int64)
+        key = np.frombuffer(self.key, dtype="<u4").astype(np.uint32)
+        drawn: np.ndarray = sample_rows(key, step, np.uint64(self.threshold - 1), first, n_rows)
+        return drawn
+
+
+def _threshold(steps: GradientSteps) -> int:
+    """Return the sampling rate in units of 2^-64, rounded down."""
+    return 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
+
+
+def _record_rows(tape: StepTape, step: int, batch: np.ndarray | None) -> np.ndarray | None:
+    """Record the rows of a step, or replay others instead."""
+    drawn = tape.drawn[step]
+    if tape.mode == 1:
+        drawn[slice(None) if batch is None else batch] = 1
+        return batch
+    return np.flatnonzero(drawn)
+
+
+@jit()
+def _add_noise(totals, shift, noise):
+    """Round totals to whole numbers of 2^shift, and add them to the noise, both in place."""
+    half = (np.int64(1) << shift) >> np.int64(1)
+    for i in range(totals.shape[0]):
+        rounded = (totals[i] + half) >> shift
+        totals[i] = rounded
+        noise[i] += rounded
+
+
+@jit()
+def _set_values(numbers, shift, cell, portion, out):
+    """Set `out` to noisy numbers in their own unit, over the expected number of rows.
+
+    Modular arithmetic: sums wrap around at 2^64, that is at 2^(64 - shift) cells, and so does the release.
     """
-    n_stored = 1 if n_members == 1 else min(_STORED_BLOCKS, n_rows // ROWS + 1)
-    return Blocks(
-        slopes=np.empty((2, n_stored, n_vectors * ROWS)),
-        shares=np.empty((2, n_stored, ROWS)),
-        constants=np.empty((2, n_stored, ROWS)),
-        starts=np.empty((2, n_stored, 2 * ROWS), dtype=np.int64),
-    )
+    for i in range(numbers.shape[0]):
+        out[i] = np.float64((numbers[i] << shift) >> shift) * cell * portion
 
 
-def _feature_bounds(X: PreparedRows, n_vectors: int, steps: GradientSteps, n_threads: int) -> np.ndarray:
-    """Return the boundaries of the features of each thread of a team.
+class StepNoise:
+    """The noise of steps: whole numbers of one stream, one after the other.
 
-    A single range where more threads do not pay.
+    Parameters
+    ----------
+    schedule : Schedule
+        Says how much.
+    key : bytes
+        Of the stream.
+    tape : StepTape
+        Has one entry for each step, or none.
     """
-    n_rows, n_features = X.shape
-    per_row = X.cells.nnz / max(n_rows, 1) if X.sparse else n_features
-    work = n_vectors * (2.0 * steps.sample_rate * n_rows * per_row + _NORMAL_WORK * n_features)
-    n_members = max(1, min(n_threads, int(work / _MEMBER_WORK), n_features // ROWS))
-    # Tiles take eight features at least.
-    bounds = np.arange(n_members + 1) * (n_features // ROWS) // n_members * ROWS
-    bounds[-1] = n_features
-    return bounds
+
+    def __init__(self, schedule: Schedule, key: bytes, tape: StepTape = NO_TAPE) -> None:
+        self.schedule, self.stream, self.tape = schedule, open_rounded_stream(key), tape
+
+    def release(self, totals: np.ndarray, step: int) -> np.ndarray:
+        """Release the flat sum of a step over the expected number of rows.
+
+        Its number i gets number ``step * size + i`` of the stream. The sum is overwritten.
+        """
+        schedule, noisy = self.schedule, totals
+        if schedule.sigma > 0.0:
+            noisy = np.empty(totals.size, dtype=np.int64)
+            fill_from_stream(self.stream, step * totals.size, schedule.sigma, noisy)
+            _add_noise(totals, np.int64(schedule.shift), noisy)
+            if self.tape.mode > 0:
+                self.tape.sums[step] = totals
+            if self.tape.mode == 1:
+                self.tape.noisy[step] = noisy
+            elif self.tape.mode == 2:
+                noisy = self.tape.noisy[step].copy()
+        released = np.empty(totals.size)
+        _set_values(noisy, np.int64(schedule.shift), schedule.cell, schedule.portion, released)
+        return released
+
+
+# --- steps ----------------------------------------------------------------------------------------------------------
+
+
+class _Optimizer:
+    """Turns gradients into directions, and keeps their moments."""
+
+    def __init__(self, steps: GradientSteps) -> None:
+        self.steps = steps
+        self.first: Any = 0.0
+        self.second: Any = 0.0
+
+    def direction(self, t: int, gradient: np.ndarray) -> np.ndarray:
+        """Direction of step t, whose length the learning rate says."""
+        steps = self.steps
+        if steps.optimizer == "adam":
+            self.first = steps.beta1 * self.first + (1.0 - steps.beta1) * gradient
+            self.second = steps.beta2 * self.second + (1.0 - steps.beta2) * gradient * gradient
+            size = np.sqrt(self.second / (1.0 - steps.beta2 ** (t + 1))) + steps.adam_epsilon
+            direction: np.ndarray = self.first / (1.0 - steps.beta1 ** (t + 1)) / size
+            return direction
+        if steps.momentum == 0.0:
+            return gradient
+        self.first = steps.momentum * self.first + gradient
+        return np.asarray(self.first)
+
+
+# From the number of a step and its weights to the sum of the step's gradients, and the regulariser's share.
+_SumOfStep = Callable[[int, Point], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Runs:
-    """How often to train, how often to record a model, and by how many threads."""
+class _Training:
+    """What the steps of all runs share."""
 
-    n_runs: int = 1
-    record_every: int = 0
-    n_threads: int = 1
+    steps: GradientSteps
+    objective: Objective
+    schedule: Schedule
+    n_vectors: int
+    # Length of flat weights.
+    size: int
+    noise: StepNoise
+    sum_of_step: _SumOfStep
+
+    def run(self, number: int, record_every: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Train from zero; return the averaged flat weights, and the recorded ones."""
+        weights, average, optimizer = np.zeros(self.size), np.zeros(self.size), _Optimizer(self.steps)
+        history = []
+        for t, rate in enumerate(self.schedule.rates):
+            step = number * self.steps.n_steps + t
+            point = rounded_point(weights, self.n_vectors, self.objective)
+            gradient = self.noise.release(with_regulariser(*self.sum_of_step(step, point), point), step)
+            if self.schedule.outside:
+                gradient += regulariser_gradient(weights, self.n_vectors, self.objective)
+            weights -= rate * optimizer.direction(t, gradient)
+            if t >= self.schedule.average_from:
+                average += (weights - average) / (t - self.schedule.average_from + 1.0)
+            if record_every > 0 and (t + 1) % record_every == 0:
+                history.append((average if t >= self.schedule.average_from else weights).copy())
+        return average, history
 
 
-def _run(X, codes, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, runs: _Runs):
-    X = prepare_rows(X, steps)
+class _Setup(NamedTuple):
+    """Settings of all steps, which workers get."""
+
+    sampling: _Sampling
+    objective: Objective
+    scale: float
+
+
+def _sum_of_block(
+    cells: tuple[Any, np.ndarray, np.ndarray], codes: np.ndarray, setup: _Setup, step: int, point: Point, first: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sum clipped gradients of a block of rows from number `first` on."""
+    batch = setup.sampling.rows(step, first, codes.shape[0])
+    return clipped_sum(PreparedRows(*cells, setup.scale), codes, batch, point, setup.objective)
+
+
+def _training(
+    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int
+) -> _Training:
+    """Prepare so many runs on rows in memory or by block."""
+    X = X if isinstance(X, RowsByBlock) else prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
-    n_features = X.shape[1]
-    layout, objective = _layout(X, n_classes), objective_of(steps, n_classes, n_features)
-    rows = stored_rows(X.cells, X.constants, X.norms, codes)
-    schedule = schedule_of(steps, n_classes * (n_features + int(steps.fit_intercept)))
-    optimizer, size = optimizer_of(steps), n_classes * (n_features + 1)
-    models = np.empty((runs.n_runs, size))
-    history = np.empty((steps.n_steps // runs.record_every if runs.record_every else 0, size))
-    feature_bounds = _feature_bounds(X, n_classes, steps, runs.n_threads)
-    n_members = feature_bounds.size - 1
-    gradient, worked = (np.empty(size + PADDING)[:size] for _ in range(2))
-    memory = Memory(
-        weights=np.empty(size),
-        gradient=gradient,
-        first=np.empty(size),
-        second=np.empty(size),
-        worked=worked,
-        regulariser=np.empty(size),
-        totals=np.empty(size, dtype=np.int64),
-    )
-    blocks = blocks_of(n_members, X.shape[0], n_classes)
-    drawn = DrawnRows(np.empty((2, X.shape[0]), dtype=np.int64), np.empty((2, n_members), dtype=np.int64))
-    given, threshold, tape = as_source(rng), threshold_of(steps), NO_TAPE
-    if schedule.sigma > 0.0:
+    n_rows, n_features = X.shape
+    size = n_classes * (n_features + int(steps.fit_intercept))
+    objective, schedule = objective_of(steps, n_classes, n_features), schedule_of(steps, size)
+    given, tape = as_source(rng), NO_TAPE
+    if schedule.sigma > 0.0 and not isinstance(X, RowsByBlock):
         tape = given.step_tape(
-            n_steps=runs.n_runs * steps.n_steps,
-            size=n_classes * (n_features + int(steps.fit_intercept)),
-            n_rows=X.shape[0],
-            threshold=threshold,
+            n_steps=n_runs * steps.n_steps,
+            size=size,
+            n_rows=n_rows,
+            threshold=_threshold(steps),
             sigma=schedule.sigma,
             stated=Stated(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
         )
     # A later call with the same source gets other keys.
     source = NoiseSource(given.next_key())
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
+    setup = _Setup(_Sampling(sampling_key, _threshold(steps)), objective, _constant(steps))
+    if isinstance(X, RowsByBlock):
+        cells = mapped(X, prepared_cells, setup.scale).keep()
 
-    def work(member: int, meetings: np.ndarray) -> None:
-        # Determinism: all threads have the same streams.
-        sampling, noise = sampling_of(threshold, sampling_key, X.shape[0]), open_rounded_stream(noise_key)
-        own_gradient = np.zeros(size + PADDING)[:size]
-        run_steps(
-            member, meetings, feature_bounds, rows, layout, objective, schedule, optimizer, runs.record_every, sampling,
-            drawn, noise, models, memory, blocks, scratch_memory(n_classes), own_gradient, history, tape,
-        )  # fmt: skip
+        def sum_of_step(step: int, point: Point) -> tuple[np.ndarray, np.ndarray]:
+            sums: tuple[np.ndarray, np.ndarray] = cells.total(_sum_of_block, codes, arguments=(setup, step, point))
+            return sums
 
-    run_team(work, n_members)
-    return parts_of(models, layout, steps.intercept_scale), parts_of(history, layout, steps.intercept_scale)
+    else:
+        own_codes = _own_codes(codes)
+
+        def sum_of_step(step: int, point: Point) -> tuple[np.ndarray, np.ndarray]:
+            batch = setup.sampling.rows(step, 0, n_rows)
+            batch = _record_rows(tape, step, batch) if tape.mode > 0 else batch
+            return clipped_sum(X, own_codes, batch, point, objective)
+
+    return _Training(steps, objective, schedule, n_classes, size, StepNoise(schedule, noise_key, tape), sum_of_step)
 
 
 def noisy_gradient_steps(
-    X,
+    X: Any,
     codes: np.ndarray,
     n_classes: int,
     steps: GradientSteps,
     rng: NoiseSource | np.random.Generator,
     record_every: int = 0,
-    n_threads: int = 1,
 ) -> GradientStepsResult:
     """Train from weights of zero.
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or PreparedRows (n, d)
-        Rows; finite.
+    X : ndarray, CSR matrix, PreparedRows or RowsByBlock (n, d)
+        Rows; finite. The model has the same bits however they are held.
     codes : ndarray of int (n,)
         Class codes ``0..n_classes-1``; classes may be missing. With one vector (`n_classes` 1): 0 and 1.
     n_classes : int
@@ -668,12 +659,9 @@ def noisy_gradient_steps(
     steps : GradientSteps
         Settings.
     rng : NoiseSource or numpy.random.Generator
-        Keys the two streams of the run, one for sampling and one for noise. A generator is asked for 32 bytes. Noise
-        goes to other places for dense than for CSR rows.
+        Keys the two streams of the run, one for sampling and one for noise. A generator is asked for 32 bytes.
     record_every : int, default=0
         Record the model after every so many steps; 0: never.
-    n_threads : int, default=1
-        Most threads; small problems use fewer. The result does not depend on them. Each keeps a core busy.
 
     Returns
     -------
@@ -684,16 +672,20 @@ def noisy_gradient_steps(
     ValueError
         If class codes are out of range, or there are too few vectors for the loss.
     """
-    (coef, intercept), (history_coef, history_intercept) = _run(
-        X, codes, n_classes, steps, rng, _Runs(1, int(record_every), int(n_threads))
-    )
+    training = _training(X, codes, n_classes, steps, rng, 1)
+    # Overflow: too large a learning rate makes weights that are no numbers, which count as zero.
+    with np.errstate(over="ignore", invalid="ignore"):
+        average, history = training.run(0, int(record_every))
+    scale = float(steps.intercept_scale)
+    coef, intercept = _model(average, n_classes, steps, scale)
+    history_coef, history_intercept = _model(np.array(history).reshape(-1, training.size), n_classes, steps, scale)
     return GradientStepsResult(
-        coef=coef[0], intercept=intercept[0], history_coef=history_coef, history_intercept=history_intercept
+        coef=coef, intercept=intercept, history_coef=history_coef, history_intercept=history_intercept
     )
 
 
 def repeated_noisy_gradient_steps(
-    X, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int
+    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Train many models independently, for audits.
 
@@ -710,12 +702,13 @@ def repeated_noisy_gradient_steps(
     intercept : ndarray (n_runs, c)
         What is added to the scores, the constant feature's value included.
     """
-    return _run(X, codes, n_classes, steps, rng, _Runs(int(n_runs)))[0]
+    training = _training(X, codes, n_classes, steps, rng, int(n_runs))
+    with np.errstate(over="ignore", invalid="ignore"):
+        models = np.stack([training.run(number)[0] for number in range(n_runs)])
+    return _model(models, n_classes, steps, float(steps.intercept_scale))
 
 
 def warm_up() -> None:
     """Compile what this module runs."""
     steps = GradientSteps(learning_rate=0.1, noise_scale=0.1, sample_rate=0.5, n_steps=1)
-    rng = np.random.default_rng(0)
-    noisy_gradient_steps(np.eye(2), np.arange(2), 2, steps, rng)
-    clipped_gradient_sum(np.eye(2), np.arange(2), np.zeros((2, 2)), np.zeros(2), steps)
+    noisy_gradient_steps(np.eye(2), np.arange(2), 2, steps, np.random.default_rng(0))

@@ -31,15 +31,12 @@ import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.threads import one_blas_thread
-from privsvm.numerics.compiled.vector_code import WIDTH
-from privsvm.numerics.rows.row_tiles import ROWS, score_tiles
+from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 from privsvm.numerics.rows.sparse_rows import (
-    add_row,
     canonical_rows,
     compact,
     count_numbers,
     padded_weights,
-    score_row,
     score_rows,
     square_rows,
     sum_rows,
@@ -424,22 +421,15 @@ def _epochs_sparse(
     return state, spent
 
 
-@jit()
+@jit(fastmath={"reassoc", "contract"})
 def _score_dense(X, weights, scores):
     """Set the scores (n, c) of dense rows; BLAS is slow where there are few classes."""
-    n_rows, n_features = X.shape
-    n_classes = weights.shape[0]
-    rows, vectors = X.reshape(-1), weights.reshape(-1)
-    starts, products = np.empty(ROWS, dtype=np.int64), np.empty(n_classes * ROWS)
-    for first in range(0, n_rows, ROWS):
-        for r in range(ROWS):
-            # Padding: the last row is repeated in the last tile.
-            starts[r] = min(first + r, n_rows - 1) * n_features
-        products[:] = 0.0
-        score_tiles(rows, starts, vectors, n_classes, n_features, products)
-        for r in range(min(ROWS, n_rows - first)):
-            for m in range(n_classes):
-                scores[first + r, m] = products[m * ROWS + r]
+    for i in range(X.shape[0]):
+        for m in range(weights.shape[0]):
+            score = 0.0
+            for k in range(X.shape[1]):
+                score += weights[m, k] * X[i, k]
+            scores[i, m] = score
 
 
 def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
