@@ -88,12 +88,14 @@ def _maximum(code: _Code) -> Any:
     return code.builder.call(function, code.arguments, fastmath=_FINITE)
 
 
-@intrinsic
-def maximum(typingctx, first, second):  # type: ignore[no-untyped-def]
-    """Larger of two floating-point numbers of one type; not for NaN."""
+def _typed_maximum(typingctx, first, second):
     if first != second or not isinstance(first, types.Float):
         return None
     return first(first, second), _generator(_maximum)
+
+
+# ``function(first, second)``: larger of two floating-point numbers of one type; not for NaN.
+maximum: Any = intrinsic(_typed_maximum)
 
 
 # --- random bits ----------------------------------------------------------------------------------------------------
@@ -144,10 +146,13 @@ def _chacha(code: _Code) -> Any:
     return code.nothing()
 
 
-@intrinsic
-def chacha_blocks(typingctx, key, counter, nonce, out, start):  # type: ignore[no-untyped-def]
-    """Write 16 blocks of ChaCha20 from a counter on, word by word of all blocks, to `out` (uint64)."""
+def _typed_chacha_blocks(typingctx, key, counter, nonce, out, start):
     return types.void(key, counter, nonce, out, start), _generator(_chacha)
+
+
+# ``function(key, counter, nonce, out, start)``: write 16 blocks of ChaCha20 from a counter on, word by word of all
+# blocks, to `out` (uint64).
+chacha_blocks: Any = intrinsic(_typed_chacha_blocks)
 
 
 # --- CSR rows times one weight vector a class: the weights of one feature lie together -------------------------------
@@ -193,16 +198,20 @@ def _add(code: _Code) -> Any:
     return code.nothing()
 
 
-@intrinsic
-def score_row(typingctx, data, indices, first, end, weights, stride, start, lanes):  # type: ignore[no-untyped-def]
-    """Set lanes from `start` on to eight scores of the entries `first` to `end` of CSR rows.
-
-    The weights of feature j begin at ``j * stride``; eight of them from `start` on are read.
-    """
+def _typed_score_row(typingctx, data, indices, first, end, weights, stride, start, lanes):
     return types.void(data, indices, first, end, weights, stride, start, lanes), _generator(_score)
 
 
-@intrinsic
-def add_row(typingctx, data, indices, first, end, weights, stride, start, lanes):  # type: ignore[no-untyped-def]
-    """Add eight lanes times the entries `first` to `end` of CSR rows to the weights; see `score_row`."""
+# ``function(data, indices, first, end, weights, stride, start, lanes)``: set lanes from `start` on to eight scores of
+# the entries `first` to `end` of CSR rows. The weights of feature j begin at ``j * stride``; eight of them from
+# `start` on are read.
+score_row: Any = intrinsic(_typed_score_row)
+
+
+def _typed_add_row(typingctx, data, indices, first, end, weights, stride, start, lanes):
     return types.void(data, indices, first, end, weights, stride, start, lanes), _generator(_add)
+
+
+# ``function(data, indices, first, end, weights, stride, start, lanes)``: add eight lanes times the entries `first` to
+# `end` of CSR rows to the weights; see `score_row`.
+add_row: Any = intrinsic(_typed_add_row)
