@@ -206,7 +206,8 @@ def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) 
         f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
         f"clipping, noise, update. {peer} trains a linear layer with the hinge loss in float32, on one or two "
         "threads, whichever is faster. PrivSVM trains PMSVM's hinge loss in float64, on one thread. The rows are "
-        "synthetic, in the shapes (rows x features, classes) of six datasets; Cornell is 98 % zeros, and Opacus has no sparse rows. "
+        "synthetic, in the shapes (rows x features, classes) of six datasets; Cornell is 98 % zeros, and Opacus has no "
+        "sparse rows. "
         f"Times are medians of {REPETITIONS} alternating processes. For comparison, the last column is the time of "
         "NumPy's BLAS, on one and two threads, for the two matrix products of a dense step.",
         "",
