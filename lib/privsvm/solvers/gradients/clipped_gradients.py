@@ -2,7 +2,7 @@
 
 A row is a unit row in whole numbers of 2^-20 (`privsvm.numerics.rows.unit_grid`). Its clipped slopes are whole numbers
 of ``max_grad_norm 2^-18``, and its gradient is their product: whole numbers below 2^39. Scores of rounded weights and
-sums of 2^14 gradients are matrix products of whole numbers whose partial sums stay below 2^53: float64 is exact in any
+sums of 2^14 gradients are matrix products of whole numbers whose partial sums are at most 2^53: float64 is exact in any
 order, as LLVM, SciPy or BLAS may choose. Further sums are int64.
 
 What comes between the two products is done for each row by itself, operation by operation, without ``fastmath``. So a

@@ -594,6 +594,8 @@ def _sum_of_block(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sum clipped gradients of a block of rows from number `first` on."""
     batch = setup.sampling.rows(step, first, codes.shape[0])
+    # Specialisation: what a worker receives is read-only, and Numba would compile once more for it.
+    point = point._replace(coef=np.require(point.coef, requirements=["C", "W"]))
     return clipped_sum(PreparedRows(*cells, setup.scale), codes, batch, point, setup.objective)
 
 
