@@ -539,8 +539,8 @@ MUTANTS = (
         "tests/solvers/test_block_hinge.py::test_every_gradient_is_certainly_small", says="assert",
     ),
     _bug(
-        "sums by blocks lose the lower digits of slopes", "solvers/linear/block_hinge.py",
-        "integers - upper * 2.0 ** (_SLOPE_BITS // 2)", "0.0 * integers",
+        "sums by blocks lose the lower digits of rows", "solvers/linear/block_hinge.py",
+        "cells - high * 2.0**_HALF_BITS", "0.0 * cells",
         "tests/solvers/test_block_hinge.py::test_sums_are_those_of_fractions", says="assert",
     ),
     # --- tables of no row, and what schemas declare
