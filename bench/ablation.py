@@ -80,7 +80,7 @@ PATHS: dict[str, tuple[str, int, Callable[[], None]]] = {
     "exact kernel of small problems": ("svm", 10, patch(ONE_VS_ONE, "_EXACT_ROWS", -1)),
     "dense rows made sparse": ("svm", 10, patch(KERNEL_ROWS, "_mostly_zeros", lambda X: False)),
     "fewer rows at once": ("svm", 10, patch(KERNEL_ROWS, "_rows_at_once", lambda *rest: 128)),
-    "crammer_singer_face": ("crammer-singer", 200, _no_face),
+    "crammer_singer_face": ("crammer-singer", 430, _no_face),
 }
 
 

@@ -347,7 +347,9 @@ class Expansion:
         step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
         for first in range(0, X.shape[0], step):
             rows = X[first : first + step]
-            rows = np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
+            rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            # Specialisation: one layout, and never read-only.
+            rows = np.require(rows, np.float64, ["C", "W"])
             rows = rows if self._origin is None else rows - self._origin
             norms, sums = self._exponent * squared_norms(rows), out[first : first + step]
             for block in blocks:
