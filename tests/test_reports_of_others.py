@@ -1,0 +1,540 @@
+"""Situations of public bug reports of other projects, rebuilt with input of our own.
+
+``reports_of_others.csv`` names the reports, and says which of them failed here before.
+"""
+
+import csv
+import os
+import subprocess
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import yaml
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
+
+from privsvm import DPSVMDVPClassifier, PrivateLinearClassifier, SVMClassifier
+from privsvm.errors import PrivSVMError
+from privsvm.numerics.compiled import threads
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, sampled_gaussian_epsilon
+from privsvm.tables.schema import parse_schema
+from privsvm.tables.tables import header_of, training_table
+from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
+from privsvm_bench.tracking.audits import audit_runs
+from privsvm_bench.workflow.session import check_times, scripts_folder
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:
+    REPORTS = {f"{row['repository']}#{row['number']}": row for row in csv.DictReader(_table)}
+
+X = np.random.default_rng(47).normal(size=(60, 3)).round(3)
+Y = (X @ [1.0, -1.0, 0.5] > 0.2).astype(int)
+Y3 = np.digitize(X @ [1.0, 2.0, 0.0], [-1.0, 1.0])
+CASES = {}
+
+
+def report(name):
+    """Keep a case under the name of its report; its argument is an empty folder."""
+
+    def keep(case):
+        assert name not in CASES
+        CASES[name] = case
+        return case
+
+    return keep
+
+
+def sklearn(number):
+    return report(f"scikit-learn/scikit-learn#{number}")
+
+
+def pandas(number):
+    return report(f"pandas-dev/pandas#{number}")
+
+
+def refused(words, call, *arguments, kind=ValueError):
+    with pytest.raises(kind, match=words) as error:
+        call(*arguments)
+    assert "\n" not in str(error.value)
+
+
+def same(one, other, rows=X):
+    assert np.array_equal(one.predict(rows), other.predict(rows))
+
+
+def read(folder, text, columns=None, classes=("0", "1"), name="t.csv"):
+    """Read a table as a release would: features and codes."""
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    columns = columns or {"a": {"bounds": [0, 100], "fill": 50}, "b": {"bounds": [0, 100], "fill": 50}}
+    schema = parse_schema({"name": "t", "label": "y", "classes": list(classes), "columns": columns})
+    return training_table(folder / name, schema)
+
+
+def scaled(*values):
+    """What numbers from 0 to 100 become."""
+    return [(value - 50) / 50 for value in values]
+
+
+@sklearn(9494)
+def _(folder):
+    refused("same class", SVMClassifier().fit, X, Y, np.where(Y == 1, 1.0, -1.0))
+
+
+@sklearn(8826)
+def _(folder):
+    refused("zero or negative", SVMClassifier().fit, X, Y, np.zeros(len(Y)))
+
+
+@sklearn(25380)
+def _(folder):
+    for rows in (X, scipy.sparse.csr_array(X)):
+        model = SVMClassifier().fit(rows, Y3, np.where(Y3 == 1, 0.0, 1.0))
+        assert set(model.predict(rows)) == {0, 2}
+
+
+@sklearn(8566)
+def _(folder):
+    model = SVMClassifier().fit(X, Y3, np.where(Y3 == 0, 0.0, 1.0))
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.decision_function(X).shape == (len(X), 3)
+    assert len(model.n_support_) == 3
+
+
+@sklearn(19654)
+def _(folder):
+    weights = np.where(np.arange(len(Y)) % 4 == 0, 0.0, 1.0)
+    same(SVMClassifier().fit(scipy.sparse.csr_array(X), Y3, weights), SVMClassifier().fit(X, Y3, weights))
+
+
+def _wide(name):
+    rows = scipy.sparse.csr_array(X)
+    setattr(rows, name, getattr(rows, name).astype(np.int64))
+    return rows
+
+
+@sklearn(9545)
+def _(folder):
+    same(SVMClassifier().fit(_wide("indices"), Y), SVMClassifier().fit(X, Y))
+
+
+@sklearn(11356)
+def _(folder):
+    same(SVMClassifier(kernel="linear").fit(_wide("indptr"), Y), SVMClassifier(kernel="linear").fit(X, Y))
+
+
+@sklearn(1587)
+def _(folder):
+    rows = scipy.sparse.csr_matrix(X)
+    mixed = scipy.sparse.csr_matrix(
+        (rows.data.reshape(-1, 3)[:, ::-1].ravel(), rows.indices.reshape(-1, 3)[:, ::-1].ravel(), rows.indptr)
+    )
+    same(SVMClassifier().fit(mixed, Y), SVMClassifier().fit(rows, Y))
+
+
+@sklearn(5095)
+def _(folder):
+    sparse, dense = SVMClassifier(gamma=0.3).fit(scipy.sparse.csr_array(X), Y), SVMClassifier(gamma=0.3).fit(X, Y)
+    assert np.allclose(sparse.decision_function(scipy.sparse.csr_array(X)), dense.decision_function(X), atol=1e-6)
+
+
+@sklearn(27511)
+def _(folder):
+    for kind in (scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.coo_array, scipy.sparse.lil_matrix):
+        same(SVMClassifier().fit(kind(X), Y), SVMClassifier().fit(X, Y))
+
+
+@sklearn(4648)
+def _(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SVMClassifier(kernel="poly", degree=2).fit([[3.0, 7e4], [4.0, 7e4]], [0, 1])
+    assert model.n_iter_ <= 1.1e7
+
+
+@sklearn(18264)
+def _(folder):
+    model = SVMClassifier(kernel="linear", C=1e6).fit(X - X.mean(axis=0), Y)
+    assert model.score(X - X.mean(axis=0), Y) == 1.0
+
+
+@sklearn(13075)
+def _(folder):
+    assert SVMClassifier(kernel="poly", coef0=10.0, gamma="auto").fit(X[:8], Y[:8]).fit_status_ == 0
+
+
+@sklearn(30353)
+def _(folder):
+    rows = 1.0 + 1e-12 * np.arange(20.0)[:, None]
+    assert SVMClassifier(kernel="linear").fit(rows, np.arange(20) % 2).n_iter_ <= 1.1e7
+
+
+@sklearn(649)
+def _(folder):
+    searches = [
+        GridSearchCV(SVMClassifier(kernel=kernel), {"C": [0.1, 1.0]}, cv=3).fit(rows, Y)
+        for kernel, rows in (("precomputed", X @ X.T), ("linear", X))
+    ]
+    assert np.allclose(*(search.cv_results_["mean_test_score"] for search in searches))
+
+
+@sklearn(29547)
+def _(folder):
+    precomputed = cross_val_score(SVMClassifier(kernel="precomputed"), X @ X.T, Y, cv=3)
+    assert np.allclose(precomputed, cross_val_score(SVMClassifier(kernel="linear"), X, Y, cv=3))
+
+
+@sklearn(10331)
+def _(folder):
+    def product(one, other):
+        return one @ other.T
+
+    same(SVMClassifier(kernel=product, gamma=0.0).fit(X, Y), SVMClassifier(kernel="linear").fit(X, Y))
+    # And constant features have no variance to scale by.
+    assert SVMClassifier().fit(np.ones((4, 2)), [0, 1, 0, 1]).predict([[1.0, 1.0]]).shape == (1,)
+
+
+@sklearn(25953)
+def _(folder):
+    same(SVMClassifier().fit(X, pd.Series(Y, dtype="Int64")), SVMClassifier().fit(X, Y))
+
+
+@sklearn(19889)
+def _(folder):
+    frame = pd.DataFrame(X, columns=list("abc")).convert_dtypes()
+    model = SVMClassifier().fit(frame, pd.Series(Y == 1, dtype="boolean"))
+    assert np.array_equal(model.predict(frame).astype(int), SVMClassifier().fit(X, Y).predict(X))
+
+
+@sklearn(25578)
+def _(folder):
+    assert SVMClassifier().fit(X, Y).score(X, pd.Series(Y, dtype="Int64")) > 0.9
+
+
+@sklearn(8277)
+def _(folder):
+    model = SVMClassifier(break_ties=True).fit(X, Y3)
+    assert np.array_equal(model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)])
+
+
+@sklearn(8276)
+def _(folder):
+    same(SVMClassifier().fit(X, Y3), SVC().fit(X, Y3), np.random.default_rng(1).normal(size=(500, 3)))
+
+
+@report("cjlin1/libsvm#85")
+def _(folder):
+    corners = np.array([[0.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    ours, theirs = (kind(kernel="linear", tol=1e-8).fit(corners, [0, 1, 2]) for kind in (SVMClassifier, SVC))
+    same(ours, theirs, corners)
+
+
+@sklearn(4800)
+def _(folder):
+    with pytest.warns(FutureWarning):
+        same(SVMClassifier(probability=True).fit(X, Y3), SVMClassifier().fit(X, Y3))
+
+
+@sklearn(19447)
+def _(folder):
+    with pytest.warns(FutureWarning):
+        one, two = (
+            SVMClassifier(probability=True, random_state=np.random.RandomState(0)).fit(X, Y).predict_proba(X)
+            for _ in range(2)
+        )
+    assert np.array_equal(one, two)
+
+
+@sklearn(20430)
+def _(folder):
+    np.save(folder / "x.npy", X)
+    rows = np.load(folder / "x.npy", mmap_mode="r")
+    same(SVMClassifier(kernel="linear").fit(rows, Y), SVMClassifier(kernel="linear").fit(X, Y))
+
+
+@sklearn(8286)
+def _(folder):
+    numbers = {"C": np.float32(2), "gamma": np.float32(0.5), "coef0": np.float32(1), "tol": np.float32(2**-10)}
+    plain = {name: float(value) for name, value in numbers.items()}
+    same(SVMClassifier(**numbers).fit(X, Y), SVMClassifier(**plain).fit(X, Y))
+
+
+@sklearn(10017)
+def _(folder):
+    search = GridSearchCV(SVMClassifier(), {"C": np.logspace(-1, 1, 3, dtype=np.float32)}, cv=3, error_score="raise")
+    assert search.fit(X, Y).best_score_ > 0.7
+
+
+@sklearn(7394)
+def _(folder):
+    for degree in (np.int64(0), np.int32(2)):
+        same(SVMClassifier(kernel="poly", degree=degree).fit(X, Y), SVC(kernel="poly", degree=degree).fit(X, Y))
+
+
+@sklearn(23051)
+def _(folder):
+    same(SVMClassifier(verbose=1).fit(X, Y), SVMClassifier(verbose=0).fit(X, Y))
+
+
+@sklearn(3195)
+def _(folder):
+    held, done = threading.Event(), threading.Event()
+
+    def compute():
+        with threads.one_blas_thread(), threads._OneThread.lock:
+            held.set()
+            done.wait(0.2)
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    held.wait(60)
+    if (child := os.fork()) == 0:
+        os._exit(0 if threads._OneThread.lock.acquire(timeout=20) else 1)
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@sklearn(14872)
+def _(folder):
+    refused("NaN", SVMClassifier().fit, np.array([[1, 2], [3, np.nan]], dtype=object), [0, 1])
+
+
+@report("NVIDIA/cuml#6977")
+def _(folder):
+    for weight in ("balanced", {0: 2.0}):
+        assert np.allclose(*(kind(class_weight=weight).fit(X, Y).class_weight_ for kind in (SVMClassifier, SVC)))
+
+
+@report("NVIDIA/cuml#2857")
+def _(folder):
+    model = SVMClassifier(kernel="linear", C=25.0).fit(1e4 * X, Y)
+    assert model.fit_status_ == 0
+    assert model.score(1e4 * X, Y) == 1.0
+
+
+@report("cjlin1/libsvm#225")
+def _(folder):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(12, 4)) * [1, 1e7, 1e-4, 1e3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SVMClassifier(kernel="linear", C=1e4).fit(rows, np.arange(12) % 2)
+    assert model.n_iter_ <= 1.1e7
+
+
+@report("Xtra-Computing/thundersvm#77")
+def _(folder):
+    model = SVMClassifier(kernel="linear").fit(X + 1e8, Y)
+    assert model.score(X + 1e8, Y) > 0.95
+
+
+@pandas(4793)
+def _(folder):
+    features, codes = read(folder, b"\xef\xbb\xbfa,b,y\n0,100,1\n")
+    assert (features.tolist(), codes.tolist()) == ([scaled(0, 100)], [1])
+
+
+@pandas(13497)
+def _(folder):
+    assert read(folder, b'\xef\xbb\xbf"a","b","y"\n25,75,0\n')[0].tolist() == [scaled(25, 75)]
+
+
+@pandas(31609)
+def _(folder):
+    (folder / "t.csv").write_bytes("\ufeffa,b,c\n".encode())
+    assert header_of(folder / "t.csv") == ["a", "b", "c"]
+
+
+@pandas(14124)
+def _(folder):
+    # A row that is malformed has no values; none is shifted into the next column.
+    assert read(folder, "a,b,y\n1,4,1,\n2,5,0\n")[0].tolist()[-1] == scaled(2, 5)
+
+
+@pandas(22584)
+def _(folder):
+    assert read(folder, 'a,b,y\n"1,000",7,1\n')[0].tolist() == [scaled(50, 7)]
+
+
+@pandas(60082)
+def _(folder):
+    text = "a,b,y\n" + "1,2,0\n" * 500 + "x,3,1\n" + "4,5,1\n" * 500
+    assert read(folder, text)[0][[0, 500, 501]].tolist() == [scaled(1, 2), scaled(50, 3), scaled(4, 5)]
+
+
+@pandas(61730)
+def _(folder):
+    assert read(folder, 'a,b,y\n "1" , 2 ,"0"\n')[0].tolist() == [scaled(1, 2)]
+
+
+@pandas(26446)
+def _(folder):
+    refused("t.csv", read, folder, "a,b,y\n1,2,0\n".encode("utf-16"), kind=PrivSVMError)
+
+
+@pandas(54665)
+def _(folder):
+    ward = {"ward": {"categories": ["01", "1", "2E01"]}}
+    features, _ = read(folder, "ward,y\n01,0\n1,0\n2E01,1\n20,1\n", ward)
+    assert len({tuple(row) for row in features.tolist()}) == 4
+
+
+@pandas(12186)
+def _(folder):
+    assert read(folder, "a,b,y\n1,2,02\n1,2,2\n", classes=("2", "02"))[1].tolist() == [1, 0]
+
+
+@pandas(14012)
+def _(folder):
+    features, _ = read(folder, b"a,b,y\n1,2,0\n2,\x00,0\n3,4,1\n")
+    assert scaled(1, 2) == features[0].tolist()
+    assert scaled(3, 4) == features[-1].tolist()
+
+
+@pandas(39906)
+def _(folder):
+    assert read(folder, "a,b,y\n000000,7,1\n000,8,0\n")[0].tolist() == [scaled(0, 7), scaled(0, 8)]
+
+
+def _private(bounds, **parameters):
+    return PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=bounds, **parameters).fit(X, Y)
+
+
+@report("IBM/differential-privacy-library#105")
+def _(folder):
+    weights = [_private((0, 100), random_state=seed)._path.coef for seed in (0, 1)]
+    assert not np.array_equal(*weights)
+
+
+@report("IBM/differential-privacy-library#34")
+def _(folder):
+    assert _private(([-3, 0, -1], [3, 1, 100])).guarantee_.status == "proved"
+    refused("bounds", _private, ([-3, 0], [3, 1, 100]))
+
+
+@report("IBM/differential-privacy-library#104")
+def _(folder):
+    assert _private((-3, 3)).guarantee_.epsilon_proved <= 1.0
+
+
+@report("IBM/differential-privacy-library#42")
+def _(folder):
+    refused("allow_unsound", DPSVMDVPClassifier(classes=[0, 1]).fit, X, Y)
+
+
+@report("meta-pytorch/opacus#585")
+def _(folder):
+    for delta in (0.1, 0.5, 0.9):
+        assert gaussian_epsilon(1e3, delta) >= 0.0
+
+
+@report("meta-pytorch/opacus#346")
+def _(folder):
+    for epsilon in (0.01, 0.3, 1.0, 7.0, 50.0):
+        assert gaussian_epsilon(gaussian_noise_multiplier(epsilon, 1e-5), 1e-5) <= epsilon
+
+
+@report("meta-pytorch/opacus#601")
+def _(folder):
+    for multiplier, rate, steps in ((0.8, 0.01, 10), (5.0, 0.5, 10), (50.0, 1e-3, 10)):
+        assert 0.0 < sampled_gaussian_epsilon(multiplier, 1e-5, rate, steps, "add_remove") < np.inf
+
+
+@report("meta-pytorch/opacus#587")
+def _(folder):
+    assert 0.0 < gaussian_noise_multiplier(1e4, 1e-5) < 0.1
+
+
+@report("opendp/smartnoise-sdk#317")
+def _(folder):
+    refused("bounds|declar", read, folder, "a,y\n1,0\n", {"a": {"fill": 0}}, kind=PrivSVMError)
+
+
+@report("opendp/smartnoise-core#318")
+def _(folder):
+    refused("bounds", read, folder, "a,y\n1,0\n", {"a": {"bounds": [1, 1], "fill": 1}}, kind=PrivSVMError)
+
+
+@report("opendp/opendp#2938")
+def _(folder):
+    # A missing or unreadable value neither drops its row nor is one more.
+    features, codes = read(folder, "a,b,y\nNaN,1,0\n,2,1\nx,3,1\n")
+    assert features.shape == (3, 2)
+    assert codes.size == 3
+
+
+@report("snakemake/snakemake#3254")
+def _(folder):
+    (folder / "x").touch()
+    os.utime(folder / "x", (2e9, 2e9))
+    refused("dated in the future.*find .* -exec touch", check_times, str(folder), kind=PrivSVMError)
+
+
+@report("snakemake/snakemake#3261")
+def _(folder):
+    (folder / "x").touch()
+    ahead = (folder / "x").stat().st_mtime + 5
+    os.utime(folder / "x", (ahead, ahead))
+    check_times(str(folder))
+
+
+@report("snakemake/snakemake#2750")
+def _(folder):
+    for name in ("stages", "lib/privsvm"):
+        (folder / "a{b}c" / name).mkdir(parents=True)
+    refused("braces", scripts_folder, folder / "a{b}c", kind=PrivSVMError)
+
+
+def _stages():
+    stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
+    return [stage.get("do", stage) for stage in stages.values()]
+
+
+@report("treeverse/dvc#10654")
+def _(folder):
+    for stage in _stages():
+        assert not any(word.startswith(("/", "~")) for word in str(stage["cmd"]).split())
+        assert not any(str(name).startswith(("/", "..")) for name in (*stage.get("deps", ()), *stage.get("outs", ())))
+
+
+@report("treeverse/dvc#10697")
+def _(folder):
+    names = [name for stage in _stages() for name in stage.get("deps", ()) if name.startswith(("lib", "stages"))]
+    tracked = subprocess.run(["git", "ls-files", *names], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert all(any(line.startswith(name) for line in tracked.stdout.splitlines()) for name in names)
+
+
+def _audit():
+    bound = AuditBound(kind="counts", epsilon=np.inf, sure=np.inf, estimate=np.inf, ceiling=0.0)
+    cell = AuditCell(
+        relation="replace_one", epsilon=1.0, delta=1e-5, status="claimed", epsilon_proved=np.inf,
+        epsilon_with_system_noise=np.inf, event="gaussian", pair="two", draws=9, bounds=(bound,), refuted=True,
+    )  # fmt: skip
+    (run,) = audit_runs([AuditRecord(method="m", implementation="dpwss", parameters={}, cells=(cell,))], "demo")
+    return run
+
+
+@report("mlflow/mlflow#26108")
+def _(folder):
+    assert all(np.isfinite(point.value) for point in _audit().metrics)
+
+
+@report("mlflow/mlflow#6358")
+def _(folder):
+    assert all(len(value) <= 500 for value in _audit().parameters.values())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_report_does_not_hold_here(name, tmp_path):
+    CASES[name](tmp_path)
+
+
+def test_every_report_is_in_the_table():
+    assert list(CASES.keys() - REPORTS) == list(REPORTS.keys() - CASES) == []
+    assert len(CASES) >= 60
+    assert sum(row["failed_before"] == "yes" for row in REPORTS.values()) >= 10
