@@ -15,7 +15,14 @@ def _datasets(options: argparse.Namespace) -> int:
 
     for name, entry in load_catalogue().items():
         sizes = ", ".join(f"{table.n_rows} x {table.n_features}" for table in entry.parts.values())
-        print(f"{name}: {len(entry.classes or ())} classes, {sizes}")
+        print(f"{name}: {len(entry.classes or ())} classes, {sizes}. {entry.source} {entry.licence_words}")
+    return 0
+
+
+def _crate(options: argparse.Namespace) -> int:
+    from privsvm_bench.workflow.crate import describe_run
+
+    print(describe_run())
     return 0
 
 
@@ -35,7 +42,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m privsvm_bench", description="Look at the benchmark's data.")
+    parser = argparse.ArgumentParser(prog="python -m privsvm_bench", description="Look at the benchmark.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     compare = commands.add_parser("compare", help="compare two settings of a benchmark that ran here, split by split")
@@ -46,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--figure", help="file for a picture (SVG)")
     compare.set_defaults(run=_compare)
 
-    commands.add_parser("datasets", help="list the catalogue of data sets").set_defaults(run=_datasets)
+    commands.add_parser("crate", help="describe the run here as an RO-Crate").set_defaults(run=_crate)
+    commands.add_parser("datasets", help="list the catalogue of data sets, with licences").set_defaults(run=_datasets)
     return parser
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, nearest_name, without_passwords
 from privsvm.models import KeyedError
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm_bench.datasets.settings import (
@@ -242,6 +242,19 @@ class DatasetEntry:
     licence: str = ""
     prescaled: bool | None = False
     papers: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Where the data come from, in a sentence."""
+        if self.bundled is not None:
+            return f"Bundled with scikit-learn ({self.bundled})."
+        urls = [url for file in self.files.values() for url in file.urls[:1]]
+        return f"From {without_passwords(urls[0])}." if urls else "From a mirror only."
+
+    @property
+    def licence_words(self) -> str:
+        """The licence of the data, or that none is stated."""
+        return self.licence or "No licence is stated: ask at the source before you hand the data on."
 
 
 def label_order(labels: Sequence[str]) -> tuple[str, ...]:

@@ -296,6 +296,7 @@ def download_raw(
     if entry.bundled is not None:
         _export_bundled(entry, Path(target))
         return f"scikit-learn ({entry.bundled})"
+    print(printable(f"{name}: {entry.source} {entry.licence_words}"), file=sys.stderr)
     return fetch_file(entry.files[file_name], target, mirror, name)
 
 

@@ -1,0 +1,123 @@
+"""Describe a run as an RO-Crate: workflow, parameters, data with their licences, environment and results."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json
+from privsvm_bench.datasets.catalogue import load_catalogue
+from privsvm_bench.jobs.params import read_params
+
+__all__ = ["CRATE", "describe_run"]
+
+CRATE = "ro-crate-metadata.json"
+_VERSION = "https://w3id.org/ro/crate/1.1"
+_TERMS = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
+# What a run leaves that may be handed on; folders of private data are not among it.
+_RESULTS = ("data/results", "data/audits", "reports/curves.csv", "reports/metrics.json", "reports/index.html")
+_ENVIRONMENT = ("requirements.lock", "environment.yml", "dvc.lock")
+_TYPES = {
+    ".csv": "text/csv", ".json": "application/json", ".html": "text/html", ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}  # fmt: skip
+
+
+def describe_run(folder: str | os.PathLike[str] = ".") -> Path:
+    """Write ``ro-crate-metadata.json`` (RO-Crate 1.1, a JSON-LD text) for the run in a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        The working folder of the benchmark.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    PrivSVMError
+        If there are no results.
+    """
+    root = Path(folder)
+    results = [path for name in _RESULTS for path in _files(root / name)]
+    if not results:
+        raise PrivSVMError(f"{root / _RESULTS[0]}: no results; run `make run` first")
+    params = read_params(root / "params.yaml")
+    workflow = _file(root, root / "Snakefile", "PrivSVM's workflow") | {
+        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+        "programmingLanguage": {"@id": "#snakemake"},
+    }
+    inputs = [_file(root, root / "params.yaml", "Parameters of the run")]
+    inputs += [_file(root, root / name, f"Environment: {name}") for name in _ENVIRONMENT if (root / name).is_file()]
+    outputs = [_file(root, path, f"Result: {path.name}") for path in results]
+    data = _data(params.datasets)
+    started = datetime.datetime.fromtimestamp(min(path.stat().st_mtime for path in results), datetime.UTC)
+    ended = datetime.datetime.fromtimestamp(max(path.stat().st_mtime for path in results), datetime.UTC)
+    run = {
+        "@id": "#run", "@type": "CreateAction", "name": f"Run of {params.experiment}", "instrument": _ids(workflow),
+        "object": _ids(*inputs, *data), "result": _ids(*outputs), "startTime": started.isoformat("T", "seconds"),
+        "endTime": ended.isoformat("T", "seconds"),
+        "description": f"Python {platform.python_version()}, {_commit(root)}",
+    }  # fmt: skip
+    whole = {
+        "@id": "./", "@type": "Dataset", "name": f"PrivSVM benchmark {params.experiment}",
+        "description": "A privacy-utility benchmark of private support vector machines: its inputs and results.",
+        "datePublished": ended.date().isoformat(), "license": {"@id": "#licence"},
+        "hasPart": _ids(workflow, *inputs, *outputs), "mainEntity": _ids(workflow), "mentions": _ids(run, *data),
+    }  # fmt: skip
+    graph = [
+        {"@id": CRATE, "@type": "CreativeWork", "conformsTo": {"@id": _VERSION}, "about": {"@id": "./"}},
+        whole, workflow, *inputs, *outputs, *data, run,
+        {"@id": "#licence", "@type": "CreativeWork", "name": "Apache-2.0 for the code; each data set has its own",
+         "description": "Read the licence of each data set, which the crate mentions, before you hand on what was made "
+                        "from it."},
+        {"@id": "#snakemake", "@type": "ComputerLanguage", "name": "Snakemake", "url": "https://snakemake.github.io"},
+    ]  # fmt: skip
+    write_json(root / CRATE, {"@context": [f"{_VERSION}/context", _TERMS], "@graph": graph})
+    return root / CRATE
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path] * path.is_file()
+
+
+def _file(root: Path, path: Path, name: str) -> dict[str, Any]:
+    return {
+        "@id": path.relative_to(root).as_posix(), "@type": "File", "name": name,
+        "encodingFormat": _TYPES.get(path.suffix, "text/plain"), "contentSize": str(path.stat().st_size),
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }  # fmt: skip
+
+
+def _data(datasets: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Describe the data sets of the catalogue; of a user's own data nothing is said but the name."""
+    catalogue = load_catalogue()
+    entities = []
+    for name in datasets:
+        entity = {"@id": f"#data-{name}", "@type": "Dataset", "name": name, "description": "Input of the benchmark."}
+        if name in catalogue:
+            entity["description"] = f"Input of the benchmark. {catalogue[name].source}"
+            entity["usageInfo"] = catalogue[name].licence_words
+        entities.append(entity)
+    return entities
+
+
+def _ids(*entities: Mapping[str, Any]) -> Any:
+    references = [{"@id": entity["@id"]} for entity in entities]
+    return references[0] if len(references) == 1 else references
+
+
+def _commit(root: Path) -> str:
+    """Name the commit of the code, if there is one."""
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    return f"commit {found.stdout.strip()}" if found.returncode == 0 else "no commit"
