@@ -39,11 +39,12 @@ PEERS = {
     "diffprivlib_lr": ("diffprivlib", "on_diffprivlib.logistic_regression", "replace_one"),
     "diffprivlib_forest": ("diffprivlib", "on_diffprivlib.forest", "add_remove"),
     "dp_ebm": ("interpret", "on_interpret.ebm", "add_remove"),
+    "dp_ebm_nominal": ("interpret", "on_interpret.nominal_ebm", "add_remove"),
     "opacus_linear": ("opacus", "on_opacus.linear", "add_remove"),
     "opacus_hidden_layer": ("opacus", "on_opacus.hidden_layer", "add_remove"),
     "mst_svm": ("mbi", "on_mbi.mst_svm", "add_remove"),
 }
-_TWO_CLASSES = {"dp_ebm"}
+_TWO_CLASSES = {"dp_ebm", "dp_ebm_nominal"}
 _FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES, "seconds", "version")
 _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
 
@@ -105,6 +106,10 @@ def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int)
     with tempfile.TemporaryDirectory() as folder:
         given, answer = Path(folder) / "split.npz", Path(folder) / "answer.npz"
         rows = {"X_train": X[train], "X_test": X[test], "y_train": data.y[train]}
+        coded = data.coded()
+        numbers = np.clip((coded.X - coded.lower) / np.maximum(coded.upper - coded.lower, 1e-300), 0.0, 1.0)
+        table = np.where(coded.levels > 0, coded.X, numbers)
+        rows |= {"coded_train": table[train], "coded_test": table[test], "levels": coded.levels}
         np.savez(given, n_classes=data.n_classes, indicators=data.indicators, **rows)
         task = {"split": str(given), "answer": str(answer), "epsilon": epsilon, "delta": DELTA, "seed": split}
         status = worker.run(task)

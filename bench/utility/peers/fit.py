@@ -2,7 +2,9 @@
 
 A task is JSON: ``function`` (a module of this folder and a function of it), ``split`` and ``answer`` (files),
 ``epsilon``, ``delta`` and ``seed``. The split holds ``X_train`` and ``X_test`` in [0, 1] by public bounds,
-``indicators`` (features that are declared to be 0 or 1), ``y_train`` and ``n_classes``. The answer holds the scores
+``indicators`` (features that are declared to be 0 or 1), ``y_train`` and ``n_classes``. A function with an argument
+``levels`` gets ``coded_train`` and ``coded_test`` instead: categories as codes from 0, and how many each column has (0
+for numbers, in [0, 1]). The answer holds the scores
 of the test rows, one column per class, and the processor seconds of fitting. This folder and the library do not import
 each other.
 """
@@ -26,9 +28,13 @@ def work(task: dict) -> None:
     with np.load(task["split"]) as arrays:
         X, y, X_test = arrays["X_train"], arrays["y_train"], arrays["X_test"]
         n_classes, indicators = int(arrays["n_classes"]), arrays["indicators"]
+        coded = arrays["coded_train"], arrays["coded_test"], arrays["levels"]
     module, function = task["function"].split(".")
     fit = getattr(importlib.import_module(module), function)
-    extra = {"indicators": indicators} if "indicators" in inspect.signature(fit).parameters else {}
+    wanted = inspect.signature(fit).parameters
+    extra = {"indicators": indicators} if "indicators" in wanted else {}
+    if "levels" in wanted:
+        X, X_test, extra["levels"] = coded
     start = time.process_time()
     score = fit(X, y, n_classes, task["epsilon"], task["delta"], task["seed"], **extra)
     seconds = time.process_time() - start

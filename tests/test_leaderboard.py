@@ -1,0 +1,82 @@
+"""The leaderboard is that of its cells, ranks are fair, and a class of one's own can be submitted."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BENCH = REPOSITORY / "bench" / "utility"
+
+
+@pytest.fixture(scope="module")
+def board():
+    """Load bench/utility/leaderboard.py and what it imports, which is no package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCH))
+        before = set(sys.modules)
+        spec = importlib.util.spec_from_file_location("leaderboard", BENCH / "leaderboard.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+        for name in set(sys.modules) - before:
+            if (BENCH / f"{name}.py").exists():
+                del sys.modules[name]
+
+
+def cells(values):
+    """Make cells on two splits from accuracies by entry and set, at every epsilon."""
+    rows = [
+        {"entry": entry, "set": name, "epsilon": epsilon, "split": split, "accuracy": value, "seconds": 0.1}
+        for (entry, name), value in values.items()
+        for epsilon in (0.5, 1.0, 4.0)
+        for split in range(2)
+    ]
+    return pd.DataFrame(rows).assign(balanced_accuracy=0.5, auc=0.5)
+
+
+def test_the_page_is_that_of_its_cells(board):
+    assert board.page_text(board.read()) == board.PAGE.read_text(), (
+        "run python bench/utility/leaderboard.py --page-only"
+    )
+    worse = board.read()
+    worse.loc[worse.entry == "recommended", "accuracy"] -= 0.1
+    assert board.page_text(worse) != board.PAGE.read_text()
+
+
+def test_the_claim_names_the_first_and_where_it_is_behind(board):
+    names = ["banana", "ring", "chess"]
+    values = {("recommended", name): 0.9 for name in names} | {("dp_newton", name): 0.8 for name in names}
+    values |= {("pmsvm_gp", name): 0.7 for name in names}
+    text = "\n".join(board.section(cells(values), 1.0, names))
+    assert "`recommended` is first among the 3 entries listed" in text
+    assert "behind" not in text
+    text = "\n".join(board.section(cells(values | {("dp_newton", "ring"): 0.95}), 1.0, names))
+    assert "ring (5.0 points behind dp_newton)" in text
+    ahead = values | {("dp_newton", name): 0.95 for name in names}
+    assert "is not first by mean rank: dp_newton is" in "\n".join(board.section(cells(ahead), 1.0, names))
+
+
+def test_an_entry_without_an_answer_is_last(board):
+    values = pd.DataFrame({"a": [0.5, 0.6], "b": [0.4, np.nan], "c": [np.nan, np.nan]})
+    assert list(board.complete(values).columns) == ["a", "b"]
+    assert board.places(board.complete(values))["b"].tolist() == [2.0, 2.0]
+
+
+def test_the_critical_difference_is_that_of_the_literature(board):
+    """Demsar (2006), table 5: 2.728 for 5 classifiers."""
+    assert board.critical_difference(5, 10) == pytest.approx(2.728 * np.sqrt(5 * 6 / 60), rel=1e-3)
+
+
+def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
+    monkeypatch.setitem(board.ENTRIES, "sklearn.dummy:DummyClassifier", {})
+    X, rows = np.random.default_rng(0).random((60, 2)), (np.arange(40), np.arange(40, 60))
+    public = np.zeros(2), np.ones(2), np.zeros(2, dtype=bool), np.arange(2), 2
+    data = board.UtilitySet("made", X, np.arange(60) % 2, *public, [rows])
+    for entry in ("dp_tr_newton", "dp_naive_bayes", "majority"):
+        assert 0.0 <= board.run(entry, data, 1.0, 0)["accuracy"] <= 1.0
+    with pytest.raises(AttributeError, match="decision_function"):
+        board.run("sklearn.dummy:DummyClassifier", data, 1.0, 0)
