@@ -20,7 +20,7 @@ from privsvm.numerics.compiled.threads import share_out, threads_worth
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
-from privsvm.solvers.kernel.pair_step import Masks, extremes, take_pair_steps
+from privsvm.solvers.kernel.pair_step import Gram, Masks, extremes, take_pair_steps
 
 __all__ = ["ClassSolutions", "classes_of_pairs", "scatter_pairs", "solve_class_pairs"]
 
@@ -69,31 +69,6 @@ def _padded(size):
 
 
 @jit_step()
-def _copy_tile(out, row, column, matrix, rows, columns):
-    """Copy a tile of a matrix to `row` and `column` of another."""
-    for t in range(rows[0], rows[1]):
-        source = matrix[t, columns[0] : columns[1]]
-        target = out[row + t - rows[0], column : column + source.shape[0]]
-        for i in range(source.shape[0]):
-            target[i] = source[i]
-
-
-@jit_step()
-def _copy_pair(out, matrix, range_a, range_b):
-    """Copy the kernel values of two classes, padded by zeros."""
-    n_a = range_a[1] - range_a[0]
-    size = n_a + range_b[1] - range_b[0]
-    _copy_tile(out, 0, 0, matrix, range_a, range_a)
-    _copy_tile(out, 0, n_a, matrix, range_a, range_b)
-    _copy_tile(out, n_a, 0, matrix, range_b, range_a)
-    _copy_tile(out, n_a, n_a, matrix, range_b, range_b)
-    for s in range(size):
-        padding = out[s, size : _padded(size)]
-        for t in range(padding.shape[0]):
-            padding[t] = 0
-
-
-@jit_step()
 def _store(pairs, p, values, beta, lower, upper, n_iter):
     """Store the solution of a pair; return its violation of optimality."""
     a, b = pairs.first[p], pairs.second[p]
@@ -128,7 +103,7 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
     padded = _padded(longest)
     kernel, diagonal = np.empty((longest, padded + _APART), matrix.dtype), np.zeros(padded, matrix.dtype)
     masks = Masks(np.empty(padded), np.empty(padded), np.zeros(padded, np.float32))
-    memory = np.empty((4, padded))
+    memory, filled = np.empty((4, padded)), np.zeros(longest, np.bool_)
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         n_a = starts[a + 1] - starts[a]
@@ -141,14 +116,12 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
             lower[t] = 0.0 if t < n_a else -pairs.upper[row]
             upper[t] = pairs.upper[row] if t < n_a else 0.0
             diagonal[t] = pairs.diagonal[row]
-        diagonal[size:whole] = 0
-        _copy_pair(kernel, matrix, (starts[a], starts[a + 1]), (starts[b], starts[b + 1]))
+        diagonal[size:whole], filled[:size] = 0, False
+        gram = Gram(kernel, diagonal[:whole], filled, matrix, n_a, starts[a], starts[b])
         limit = min(pairs.limits[p], max_iter) if max_iter >= 0 else pairs.limits[p]
         # Work space of this length: `take_pair_steps` passes over all of it.
         some = Masks(masks.up[:whole], masks.low[:whole], masks.gains[:whole])
-        n_iter = take_pair_steps(
-            values, beta, lower, upper, kernel, diagonal[:whole], some, tol, limit, 1.0
-        )  # fmt: skip
+        n_iter = take_pair_steps(values, beta, lower, upper, gram, some, tol, limit, 1.0)
         gap = _store(pairs, p, values, beta, lower, upper, n_iter)
         pairs.ended[p] = End.SOLVED if gap <= tol else (End.MAX_ITER if n_iter == max_iter else End.HANDED_OVER)
 

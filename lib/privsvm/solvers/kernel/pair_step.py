@@ -13,7 +13,7 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import SAME_ROUNDING, maximum
 
-__all__ = ["TAU", "Masks", "extremes", "solve_by_pairs", "take_pair_steps"]
+__all__ = ["TAU", "Gram", "Masks", "extremes", "solve_by_pairs", "take_pair_steps"]
 
 # Constant  unit       value and reason
 # TAU       curvature  the least of a pair, LIBSVM's constant.
@@ -22,6 +22,20 @@ __all__ = ["TAU", "Masks", "extremes", "solve_by_pairs", "take_pair_steps"]
 TAU = 1e-12
 _OUT = -1e30
 _CHUNK = 512
+
+
+class Gram(NamedTuple):
+    """Kernel rows of a problem, copied from a larger matrix when a step needs them first."""
+
+    rows: np.ndarray
+    diagonal: np.ndarray
+    filled: np.ndarray
+    # Kernel matrix of all rows, and where the problem's are in it: `n_first` rows from the first start, the others from
+    # the second one.
+    matrix: np.ndarray
+    n_first: int
+    first: int
+    second: int
 
 
 class Masks(NamedTuple):
@@ -170,25 +184,49 @@ def _best_partner(values, kernel, i, diagonal, masks):
 
 
 @jit_step()
-def take_pair_steps(values, beta, lower, upper, kernel, diagonal, masks, tol, limit, relaxation):
+def _copy_values(out, begin, matrix, row, start, count):
+    source, target = matrix[row, start : start + count], out[begin : begin + count]
+    for t in range(count):
+        target[t] = source[t]
+
+
+@jit_step()
+def _need_row(gram, i, size):
+    """Copy the kernel row of variable i, unless it is there; its padding becomes zero."""
+    if gram.filled[i]:
+        return
+    row = gram.first + i if i < gram.n_first else gram.second + i - gram.n_first
+    out = gram.rows[i]
+    _copy_values(out, 0, gram.matrix, row, gram.first, gram.n_first)
+    _copy_values(out, gram.n_first, gram.matrix, row, gram.second, size - gram.n_first)
+    for t in range(size, gram.diagonal.shape[0]):
+        out[t] = 0
+    gram.filled[i] = True
+
+
+@jit_step()
+def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit, relaxation):
     """Solve a problem by steps of two variables, from `beta` and `values`, which are changed; return their number.
 
     The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors. Steps are
     `relaxation` times as long as the best ones.
     """
-    kind = values.dtype.type
+    kind, kernel, diagonal, size = values.dtype.type, gram.rows, gram.diagonal, beta.shape[0]
     for t in range(beta.shape[0]):
         _set_sides(masks, beta, lower, upper, t)
     for t in range(beta.shape[0], values.shape[0]):
         values[t], masks.up[t], masks.low[t] = kind(0), kind(_OUT), kind(_OUT)
     n_iter, i, j, step = 0, 0, 0, kind(0)
+    _need_row(gram, 0, size)
     while True:
         # The first step has length zero, so that its variables do not matter.
         highest, i_next, lowest = _move_all(values, kernel, i, j, step, masks)
         if highest + lowest <= tol or n_iter >= limit:
             return n_iter
         i = i_next
+        _need_row(gram, i, size)
         j = _best_partner(values, kernel, i, diagonal, masks)
+        _need_row(gram, j, size)
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
         length = relaxation * np.float64(values[i] - values[j]) / max(curvature, TAU)
@@ -203,4 +241,5 @@ def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit, rel
     """Do `take_pair_steps` with masks of its own."""
     size = values.shape[0]
     masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype), np.zeros(size, np.float32))
-    return take_pair_steps(values, beta, lower, upper, kernel, diagonal, masks, tol, limit, relaxation)
+    gram = Gram(kernel, diagonal, np.ones(size, np.bool_), kernel, size, 0, 0)
+    return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit, relaxation)
