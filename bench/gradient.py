@@ -2,8 +2,8 @@
 
 Both train a linear model by DP-SGD with Poisson sampling, an expected batch of 128 rows and a clipping norm of 1, on
 synthetic rows in the shapes of six data sets. A step samples rows, computes and clips gradients, adds noise and
-updates. PrivSVM runs on one thread, Opacus on one and on two, of which the faster run counts. For comparison, NumPy's
-BLAS computes the two matrix products of a step.
+updates. Figures are processor time on one thread, which depends little on the load of the machine. For comparison,
+NumPy's BLAS computes the two matrix products of a step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def made_up_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
     return X, rng.integers(0, c, n), c
 
 
-def our_steps(case: str, threads: int) -> Callable[[int], object]:
+def our_steps(case: str) -> Callable[[int], object]:
     """Prepare our steps: hinge loss, float64."""
     from privsvm.solvers.gradients import noisy_gradient
 
@@ -73,12 +73,12 @@ def our_steps(case: str, threads: int) -> Callable[[int], object]:
     return run
 
 
-def opacus_steps(case: str, threads: int) -> Callable[[int], object]:
+def opacus_steps(case: str) -> Callable[[int], object]:
     """Prepare steps of Opacus: a linear layer, the hinge loss of torch, float32."""
     import torch
     from opacus import PrivacyEngine
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     X, codes, n_classes = made_up_rows(case)
     data = torch.utils.data.TensorDataset(torch.from_numpy(X.astype(np.float32)), torch.from_numpy(codes))
@@ -107,7 +107,7 @@ def opacus_steps(case: str, threads: int) -> Callable[[int], object]:
     return run
 
 
-def two_products(case: str, threads: int) -> Callable[[int], object]:
+def two_products(case: str) -> Callable[[int], object]:
     """Prepare the products of a step in float64: rows by weights, and slopes by rows."""
     _, d, c, *_ = CASES[case]
     rng = np.random.default_rng(0)
@@ -115,7 +115,7 @@ def two_products(case: str, threads: int) -> Callable[[int], object]:
     scores, gradient = np.empty((BATCH, c)), np.empty((c, d))
 
     def run(n_steps: int) -> None:
-        with threadpool_limits(threads):
+        with threadpool_limits(1):
             for _ in range(n_steps):
                 np.dot(rows, weights.T, out=scores)
                 np.dot(slopes.T, rows, out=gradient)
@@ -126,26 +126,26 @@ def two_products(case: str, threads: int) -> Callable[[int], object]:
 CANDIDATES = {"PrivSVM": our_steps, "Opacus": opacus_steps, "BLAS": two_products}
 
 
-def measure(library: str, threads: int, cases: list[str]) -> dict[str, float]:
-    """Measure the seconds of one step of every case in this process."""
+def measure(library: str, cases: list[str]) -> dict[str, float]:
+    """Measure the seconds of processor time of one step of every case in this process."""
     warnings.simplefilter("ignore")
     step_seconds = {}
     for case in cases:
-        run = CANDIDATES[library](case, threads)
+        run = CANDIDATES[library](case)
         count = STEPS[library]
         run(5)
         step_seconds[case] = float("inf")
         for _ in range(ROUNDS):
-            started = time.perf_counter()
+            started = time.process_time()
             run(count)
-            step_seconds[case] = min(step_seconds[case], (time.perf_counter() - started) / count)
+            step_seconds[case] = min(step_seconds[case], (time.process_time() - started) / count)
     return step_seconds
 
 
-def run_once(python: str | Path, library: str, threads: int, cases: list[str]) -> dict[str, float]:
+def run_once(python: str | Path, library: str, cases: list[str]) -> dict[str, float]:
     """Measure in a new process."""
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    command = [python, __file__, "--measure", library, str(threads), "--cases", *cases]
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command = [python, __file__, "--measure", library, "--cases", *cases]
     result = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
     if result.returncode:
         raise RuntimeError(f"{library}: {(result.stderr.strip().splitlines() or ['no output'])[-1]}")
@@ -157,25 +157,18 @@ def table_rows(cases: list[str], opacus: Path | None) -> list[str]:
     pythons: dict[str, str | Path] = {"PrivSVM": sys.executable, "BLAS": sys.executable}
     if opacus is not None:
         pythons["Opacus"] = opacus
-    candidates = [(library, threads) for library in pythons for threads in ((1,) if library == "PrivSVM" else (1, 2))]
-    runs: dict[tuple[str, int], list[dict[str, float]]] = {candidate: [] for candidate in candidates}
+    runs: dict[str, list[dict[str, float]]] = {library: [] for library in pythons}
     for _ in range(REPETITIONS):
-        for candidate in candidates:
-            runs[candidate].append(run_once(pythons[candidate[0]], *candidate, cases))
+        for library, python in pythons.items():
+            runs[library].append(run_once(python, library, cases))
     rows = []
     for case in cases:
-        ours, blas_one, blas_two, *theirs = (
-            statistics.median(run[case] for run in runs[candidate]) for candidate in candidates
-        )
+        times = {library: 1e3 * statistics.median(run[case] for run in runs[library]) for library in pythons}
         n, d, c, *_ = CASES[case]
-        if theirs:
-            fastest = int(np.argmin(theirs))
-            peer = f"{1e3 * theirs[fastest]:.2f} ({('one thread', 'two threads')[fastest]})"
-            ratio = f"**{theirs[fastest] / ours:.0f}**"
-        else:
-            peer, ratio = "not asked for", ""
-        products = f"{1e3 * blas_one:.3f}, {1e3 * blas_two:.3f}"
-        cells = [case, f"{n} x {d}, {c}", peer, f"{1e3 * ours:.3f}", ratio, products]
+        peer, ratio = "not asked for", ""
+        if "Opacus" in times:
+            peer, ratio = f"{times['Opacus']:.2f}", f"**{times['Opacus'] / times['PrivSVM']:.0f}**"
+        cells = [case, f"{n} x {d}, {c}", peer, f"{times['PrivSVM']:.3f}", ratio, f"{times['BLAS']:.3f}"]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
@@ -203,13 +196,12 @@ def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) 
     return [
         "## Noisy gradient steps against Opacus",
         "",
-        f"Milliseconds of one step of DP-SGD for a linear model: Poisson sampling with {BATCH} expected rows, "
-        f"clipping, noise, update. {peer} trains a linear layer with the hinge loss in float32, on one or two "
-        "threads, whichever is faster. PrivSVM trains PMSVM's hinge loss in float64, on one thread. The rows are "
-        "synthetic, in the shapes (rows x features, classes) of six datasets; Cornell is 98 % zeros, and Opacus has no "
-        "sparse rows. "
+        "Milliseconds of processor time on one thread for one step of DP-SGD for a linear model: Poisson sampling with "
+        f"{BATCH} expected rows, clipping, noise, update. {peer} trains a linear layer with the hinge loss in float32, "
+        "PrivSVM PMSVM's hinge loss in float64. The rows are synthetic, in the shapes (rows x features, classes) of "
+        "six datasets; Cornell is 98 % zeros, and Opacus has no sparse rows. "
         f"Times are medians of {REPETITIONS} alternating processes. For comparison, the last column is the time of "
-        "NumPy's BLAS, on one and two threads, for the two matrix products of a dense step.",
+        "NumPy's BLAS for the two matrix products of a dense step.",
         "",
         "| data | shape | Opacus, ms | PrivSVM, ms | ratio | products, ms |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -221,13 +213,12 @@ def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) 
 def main() -> None:
     """Measure for the parent process, or print the section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--measure", nargs=2, metavar=("LIBRARY", "THREADS"))
+    parser.add_argument("--measure", metavar="LIBRARY", choices=list(CANDIDATES))
     parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in a separate environment")
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     options = parser.parse_args()
     if options.measure:
-        library, threads = options.measure
-        print(json.dumps(measure(library, int(threads), options.cases)))
+        print(json.dumps(measure(options.measure, options.cases)))
         return
     print("\n".join(gradient_section(options.cases, options.opacus)))
 
