@@ -27,6 +27,11 @@ MORE = {
         *({"scaling": scaling, "batch_size": 4} for scaling in ("centre", "whiten")),
         {"scaling": "centre", "fit_intercept": True},
     ],
+    # Features of columns, and trials of them: so many rows are declared.
+    "indicators": [
+        {"indicators": [1], "bounds": (-3.0, 3.0), "n_rows": 20_000},
+        {"indicators": [1], "bounds": (-3.0, 3.0), "n_rows": 20_000, "class_weight": "balanced"},
+    ],
     # Three landmarks with two features each.
     "landmarks": [{"landmarks": np.array([[0.0, 0.1], [0.5, -0.4], [-1.0, 0.7]]), "landmarks_public": True}],
 }

@@ -60,7 +60,11 @@ SETS: dict[str, Any] = {
 JUDGES = tuple(PACKAGED)
 
 # Features that are declared to be 0 or 1.
-_INDICATORS = {"a9a": slice(None), "w8a": slice(None), "mushrooms": slice(None), "ijcnn1": slice(10)}
+_INDICATORS = {
+    **dict.fromkeys(["a9a", "w8a", "mushrooms", "phishing"], slice(None)), "ijcnn1": slice(10),
+    # Wilderness areas and types of soil.
+    "covtype_5000": slice(10, None),
+}  # fmt: skip
 # Features that are codes of categories, from 1: nucleotides.
 _CATEGORIES = {"splice": 4}
 

@@ -15,9 +15,11 @@ from privsvm.families.moments.scaled_descent import (
     Recipe,
     class_weights_from,
     noisy_count,
+    noisy_votes,
     public_frequencies,
     rows_to_train,
     train,
+    votes,
 )
 from privsvm.families.moments.second_moments import Moments, MomentsMechanism, share_beside
 from privsvm.numerics.noise.noise_source import NoiseSource
@@ -336,3 +338,36 @@ def test_without_noise_to_speak_of_rows_are_centred_and_evened_out():
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     # An eigenvalue is next to nothing: its direction is left to the floor, and not compared.
     assert np.abs(np.sum(kept["rows"] * rows, axis=1)).mean() > 0.9
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_votes_move_by_no_more_than_is_stated(relation, k):
+    """A row that every trial gets right becomes one that none does: the farthest that it can move the counts."""
+    budget = Budget(epsilon=1.0, delta=1e-5, neighbours=relation)
+    recorder = Recorder()
+    _, sigma = noisy_votes([2**10] * k, budget, 0.5, recorder)
+    (call,) = recorder.calls
+    reach = call.stated.sensitivity * (2 if relation == "replace_one" else 1)
+    assert 1.0 <= reach / (math.sqrt(k) * 2**10) < 1 + 1e-9
+    assert call.scale / call.stated.sensitivity >= budget.multiplier(0.5)
+    assert call.scale == pytest.approx(sigma * 2**10)
+
+
+def test_votes_count_rows_that_a_trial_classifies_correctly():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    budget = Budget(epsilon=8.0, delta=1e-5, neighbours="replace_one")
+    common = {
+        "recipe": Recipe(mean_share=0.0, n_steps=5), "n_rows": 300.0, "budget": budget,
+        "source": NoiseSource(bytes(32)),
+    }  # fmt: skip
+    rows = rows_to_train(X)
+    model, count = votes(rows, y, class_weights=np.ones(2), **common)
+    codes = (rows / 2**20 @ model.coef.T + model.intercept).argmax(axis=1)
+    assert count == 2**10 * (codes == y).sum()
+    assert np.array_equal(model.coef, train(rows, y, class_weights=np.ones(2), **common).coef)
+    model, count = votes(rows, y, class_weights=np.array([0.5, 1.0]), **common)
+    codes = (rows / 2**20 @ model.coef.T + model.intercept).argmax(axis=1)
+    assert count == 2**9 * ((codes == y) & (y == 0)).sum() + 2**10 * ((codes == y) & (y == 1)).sum()

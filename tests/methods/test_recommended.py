@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -6,17 +7,20 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier, train_test_split
+from tests.replay import Recorder, check_record
 
 from privsvm import PrivateLinearClassifier
 from privsvm.base.released import bounded_rows
 from privsvm.families.moments import scaled_descent
 from privsvm.families.moments.scaled_descent import Budget
 from privsvm.methods import recommended
-from privsvm.methods.recommended import Rule, choose_recipe
+from privsvm.methods.recommended import Rule, candidates, choose_recipe
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import Gaussian, leaves
 from privsvm.registry import estimator_class, implementations
+from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 
@@ -33,7 +37,7 @@ def budget(relation="replace_one", epsilon=1.0):
     return Budget(epsilon=epsilon, delta=1e-5, neighbours=relation)
 
 
-@pytest.mark.parametrize("features", ["linear", "fourier"])
+@pytest.mark.parametrize("features", ["linear", "hats", "fourier"])
 @pytest.mark.parametrize("bounds", [None, (-3.0, 3.0)])
 def test_the_released_model_reads_rows_as_training_did(features, bounds):
     """Its scores are those of the rows that it was trained on, but for one positive factor a row."""
@@ -59,7 +63,8 @@ def test_the_released_model_reads_rows_as_training_did(features, bounds):
     many = model.release_path(X, model.predict(X), [1.0, 8.0], 5, 3)
     fewer_features = dataclasses.replace(
         many, **{name: getattr(many, name)[:, :2]
-                 for name in ("coef", "intercept", "mean", "n_frequencies", "feature_mean")}
+                 for name in ("coef", "intercept", "mean", "n_frequencies", "feature_mean", "constant", "n_hats",
+                              "hat_weight")}
     )  # fmt: skip
     for index in range(2):
         assert np.allclose(many.scores(X, index)[:2], fewer_features.scores(X, index), atol=1e-9)
@@ -68,7 +73,9 @@ def test_the_released_model_reads_rows_as_training_did(features, bounds):
 def test_other_constants_choose_other_recipes():
     case = 5000, 22, 2, budget()
     assert choose_recipe(*case)[0] == choose_recipe(*case, rule=Rule())[0]
-    assert choose_recipe(*case, rule=Rule(fourier_rows=1e6))[0].n_frequencies == 0
+    assert candidates(*case, n_numbers=22) == ("linear", "hats", "fourier")
+    assert candidates(*case, rule=Rule(fourier_rows=1e6), n_numbers=22) == ("linear", "hats")
+    assert candidates(*case, rule=Rule(trial_rows=1e6), n_numbers=22) == ("linear",)
     assert choose_recipe(*case, rule=Rule(length_two=0.9))[0].length == 0.9
     model = classifier(classes=[0, 1, 2]).fit(rows(900, 22), np.arange(900) % 3)
     # A rule from outside is code that nothing is known of.
@@ -83,22 +90,102 @@ def test_other_constants_choose_other_recipes():
 
 
 def test_the_rule_says_what_it_chose():
-    chosen = {n: choose_recipe(n, 22, 2, budget()) for n in (300, 5000, 40_000)}
-    assert [recipe.n_frequencies > 0 for recipe, _ in chosen.values()] == [False, True, True]
-    assert [recipe.moment_share > 0 for recipe, _ in chosen.values()] == [True, False, True]
+    linear, hats, fourier = (
+        choose_recipe(5000, 22, 2, budget(), kind, n_numbers=20) for kind in recommended.FEATURES[1:]
+    )
+    assert linear[0] == choose_recipe(5000, 22, 2, budget(), n_numbers=20)[0]
+    assert (linear[0].columns.n_hats, hats[0].columns.n_hats, fourier[0].columns.n_hats) == (0, 8, 0)
+    assert [recipe.n_frequencies for recipe, _ in (linear, hats, fourier)] == [0, 0, 100]
+    assert [recipe.columns.constant > 0 for recipe, _ in (linear, hats, fourier)] == [True] * 3
+    assert "features as they are" in linear[1]
+    assert "8 hat functions of each of 20 numbers" in hats[1]
+    assert "100 random Fourier frequencies" in fourier[1]
+    # Indicators alone, or rows without bounds, have no constant beside them.
+    assert choose_recipe(5000, 22, 2, budget())[0].columns == Columns()
     # A wide table has a second moment too, unless its eigenvalues would take long.
     assert choose_recipe(300, 60, 2, budget())[0].moment_share > 0
     wide, why = choose_recipe(300, 2000, 2, budget())
     assert wide.moment_share == 0
     assert "no second moment of 2000 features" in why
-    assert "features as they are" in chosen[300][1]
-    assert "random Fourier frequencies: rows are many" in chosen[5000][1]
-    assert "evened out" in chosen[40_000][1]
-    assert "by request" in choose_recipe(300, 22, 2, budget(), "fourier")[1]
-    assert choose_recipe(40_000, 22, 2, budget(), "linear")[0].n_frequencies == 0
     model = classifier().fit(rows(300, 22), np.arange(300) % 2)
-    assert model.recipe_ == chosen[300][1]
+    assert model.recipe_ == choose_recipe(300, 22, 2, budget())[1]
     assert model.recipe_ in model.guarantee_.mechanism
+    model = classifier(features="linear").fit(rows(300, 22), np.arange(300) % 2)
+    assert model.recipe_.endswith("; by request")
+    assert model.recipe_ in model.guarantee_.mechanism
+
+
+def test_other_features_are_tried_where_rows_are_many_and_columns_few():
+    def tried(n, d, c=2, numbers=None):
+        return candidates(n, d, c, budget(), n_numbers=d if numbers is None else numbers)
+
+    assert tried(2000, 22) == ("linear",)
+    assert tried(2400, 22) == ("linear", "hats")
+    assert tried(5000, 22) == ("linear", "hats", "fourier")
+    assert tried(2400, 3) == ("linear", "hats", "fourier")
+    assert tried(5000, 22, numbers=0) == ("linear", "fourier")
+    assert tried(5000, 60) == ("linear",)
+    assert tried(5000, 60, numbers=30) == ("linear", "hats")
+    assert tried(5000, 22, c=26) == ("linear", "hats")
+    assert tried(5000, 22, c=50) == ("linear",)
+
+
+@pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}, {"neighbours": "add_remove"}])
+def test_trials_find_the_features_that_a_table_needs(chosen):
+    X = rows(9000)
+    plain, curved = (X @ [1.0, 1.0, 0.0, 0.0] > 0).astype(int), (np.abs(X[:, 0]) > 0.7).astype(int)
+    product = (X[:, 0] * X[:, 1] > 0).astype(int)
+    for y, kind in ((plain, "linear"), (curved, "hats"), (product, "fourier")):
+        model = classifier(bounds=(-2.0, 2.0), epsilon=4.0, **chosen).fit(X, y)
+        assert f"{kind} features by noisy votes of trials" in model.recipe_
+        assert model.score(X, y) > 0.9
+        # What is proved does not depend on what was chosen.
+        assert "linear, hats or fourier features" in model.guarantee_.mechanism or "neighbours" in chosen
+        assert model.guarantee_.epsilon_with_system_noise == pytest.approx(4.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("epsilon", [2.0, 16.0])
+def test_trials_keep_to_the_budget(relation, epsilon):
+    """Whether the winner is trained again or released as it is: every draw's noise is in the record."""
+    recorder = Recorder()
+    model = classifier(bounds=(-2.0, 2.0), neighbours=relation, n_rows=3000)
+    path = model.release_path(rows(3000), np.arange(3000) % 2, [epsilon], 1, lambda e, r: recorder)
+    assert "votes of trials" in path.guarantees[0].mechanism
+    check_record(recorder.calls, path.guarantees[0])
+
+
+def test_richer_features_cost_no_accuracy_where_a_class_is_rare():
+    """A linear table: hat functions and Fourier features only cost, whatever epsilon is. Seeds are fixed."""
+    rng = np.random.default_rng(0)
+    areas = {1.0: [], 2.0: [], 4.0: [], 5.0: [], 8.0: []}
+    for seed in range(4):
+        direction = rng.normal(size=14)
+        y = (rng.random(6000) < 0.06).astype(int)
+        X = rng.normal(size=(6000, 14)) + 1.5 * np.outer(y, direction / np.linalg.norm(direction))
+        y_test = y[3000:]
+        path = classifier(bounds=(-4.0, 4.0)).release_path(X[:3000], y[:3000], list(areas), 1, seed)
+        for index, epsilon in enumerate(areas):
+            scores = path.scores(X[3000:], index)[0]
+            areas[epsilon].append(roc_auc_score(y_test, scores[:, 1] - scores[:, 0]))
+    means = [np.mean(values) for values in areas.values()]
+    assert np.diff(means).min() > -0.01
+
+
+def test_columns_that_are_declared_indicators_stay():
+    X, y = rows(200), np.arange(200) % 2
+    cut = np.clip(X, 0, 1)
+    stays = classifier(bounds=(0, 1), indicators="all").fit(X, y)
+    assert np.array_equal(stays.coef_, classifier().fit(cut, y).coef_)
+    assert np.array_equal(stays.decision_function(X), stays.decision_function(cut))
+    # No bounds are taken for those of an indicator.
+    mapped = classifier(bounds=(0, 1)).fit(X, y)
+    assert np.array_equal(mapped.coef_, classifier(bounds=(-1, 1)).fit(2.0 * cut - 1.0, y).coef_)
+    some = classifier(bounds=(0, 1), indicators=[1, 3]).fit(X, y)
+    assert some._path.indicators.tolist() == [0, 1, 0, 1]
+    for wrong in ([4], [-1], "some", [0.5]):
+        with pytest.raises(ValueError, match="indicators="):
+            classifier(bounds=(0, 1), indicators=wrong).fit(X, y)
 
 
 def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
@@ -114,10 +201,9 @@ def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
 
 
 def test_random_features_need_rows_however_little_noise_there_is():
-    small, large = (choose_recipe(n, 22, 2, budget(epsilon=16.0))[0] for n in (900, 1300))
-    assert small.n_frequencies == 0
-    assert large.n_frequencies > 0
-    assert choose_recipe(900, 22, 2, budget(epsilon=16.0), "fourier")[0].n_frequencies > 0
+    small, large = (candidates(n, 22, 2, budget(epsilon=16.0)) for n in (900, 1300))
+    assert small == ("linear",)
+    assert large == ("linear", "fourier")
 
 
 def test_of_few_steps_few_are_averaged():
@@ -145,8 +231,8 @@ def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
 @pytest.mark.parametrize("c", [2, 10, 40])
 @pytest.mark.parametrize("d", [1, 30, 5000])
 def test_every_recipe_keeps_to_the_budget(relation, n, c, d):
-    for epsilon in (0.01, 1.0, 16.0):
-        recipe, _ = choose_recipe(n, d, c, budget(relation, epsilon))
+    for epsilon, features in itertools.product((0.01, 1.0, 16.0), recommended.FEATURES):
+        recipe, _ = choose_recipe(n, d, c, budget(relation, epsilon), features, n_numbers=d // 2)
         shares = [*recipe.releases.values(), recipe.step_share * recipe.n_steps]
         assert math.fsum(shares) == pytest.approx(1.0)
         assert recipe.step_share * recipe.n_steps > 0.4
@@ -243,10 +329,6 @@ def test_bounds_cut_rows():
     model = classifier(bounds=([-1, -1, -1, 0], [1, 1, 1, 0])).fit(X, y)
     cut = np.clip(X, -1, 1) * [1, 1, 1, 0]
     assert np.allclose(model.decision_function(X), model.decision_function(cut))
-    assert np.allclose(model.coef_, classifier().fit(cut, y).coef_)
-    share = classifier(bounds=(0, 1)).fit(X, y)
-    assert np.allclose(share.coef_, classifier().fit(np.clip(X, 0, 1), y).coef_)
-    assert np.allclose(share.decision_function(X), share.decision_function(np.clip(X, 0, 1)))
     huge = classifier(bounds=(-1e308, 1e308)).fit(X * 1e307, y)
     assert np.isfinite(huge.decision_function(X * 1e307)).all()
     for wrong in ((1.0, -1.0), ([0, 0], [1, 1]), (0, math.nan), ("a", "b")):
@@ -264,6 +346,23 @@ def test_bounds_as_near_as_numbers_can_be_make_numbers(top):
     )
     model = PrivateLinearClassifier(classes=[0, 1], bounds=(lower, upper), n_rows=3, neighbours="add_remove")
     assert np.abs(model.fit(rows, [0, 1, 1]).mean_).max() < 1e3
+
+
+def test_features_of_columns():
+    lower, upper, indicators = np.array([0.0, -2.0, 1.0]), np.array([1.0, 2.0, 1.0]), np.array([True, False, False])
+    X = np.array([[1.0, 1.0, 7.0], [0.0, 9.0, 1.0], [0.5, -1.0, 0.0]])
+    features = column_features(X, lower, upper, indicators, Columns(constant=3.0, n_hats=3, hat_weight=2.0))
+    # Column by column, the constant, and three hats of each number, whose sum is their height.
+    assert features[:, :4].tolist() == [[1.0, 0.5, 0.0, 3.0], [0.0, 1.0, 0.0, 3.0], [0.5, -0.5, 0.0, 3.0]]
+    assert features[:, 4:7].tolist() == [[0.0, 1.0, 1.0], [0.0, 0.0, 2.0], [1.0, 1.0, 0.0]]
+    assert features[:, 7:].tolist() == [[0.0, 2.0, 0.0]] * 3
+    columns = Columns(constant=3.0)
+    sparse = scipy.sparse.csr_array(X)
+    assert not keeps_zeros(np.zeros(3), upper, ~indicators, columns)
+    assert not keeps_zeros(lower, upper, indicators, Columns(n_hats=3))
+    assert keeps_zeros(-upper, upper, indicators, columns)
+    kept = column_features(sparse, -upper, upper, indicators, columns)
+    assert np.array_equal(kept.toarray(), column_features(X, -upper, upper, indicators, columns))
 
 
 def test_a_threshold_moves_the_decision():

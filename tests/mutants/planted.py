@@ -620,6 +620,22 @@ MUTANTS = (
         "    return centred_rows(cells, mean), mean", "    return centred_rows(cells, cells.mean(axis=0) / CELLS), mean",
         "tests/families/test_scaled_descent.py::test_a_row_depends_on_itself_and_on_releases_alone", says="assert",
     ),
+    _bug(
+        "votes on trials get the noise of one trial", "families/moments/scaled_descent.py",
+        "reach = math.sqrt(len(counts)) * _ROUND_UP", "reach = _ROUND_UP",
+        "tests/families/test_scaled_descent.py::test_votes_move_by_no_more_than_is_stated", says="assert",
+    ),
+    _bug(
+        "the recommended method trains again with the budget of its trials", "methods/recommended.py",
+        "left.share * (1.0 - math.fsum([*shares, _VOTE_SHARE]))", "left.share",
+        "tests/methods/test_recommended.py::test_trials_keep_to_the_budget", says="assert",
+    ),
+    _bug(
+        "hat functions stand where rows are", "solvers/features/columns.py",
+        "np.linspace(-1.0, 1.0, columns.n_hats, retstep=True)",
+        "np.linspace(numbers.min(), numbers.max(), columns.n_hats, retstep=True)",
+        "tests/methods/test_recommended.py::test_features_of_columns", says="assert",
+    ),
     # --- histograms and trees
     _bug(
         "a row that is replaced moves half of its counts", "families/histograms/quantiles.py",

@@ -23,6 +23,7 @@ from privsvm.privacy.guarantee import Guarantee
 __all__ = [
     "BlockPath",
     "CentredLinearPath",
+    "ColumnLinearPath",
     "ConstantPath",
     "FourierPath",
     "KernelPath",
@@ -38,7 +39,6 @@ __all__ = [
     "UnitLinearPath",
     "bounded_rows",
     "codes_one_by_one",
-    "keeps_zeros",
     "one_vs_one_scores",
     "path_class",
     "path_from_arrays",
@@ -61,7 +61,9 @@ _KEPT_NUMBERS = 1_000_000
 _ALONE = 4096
 
 # Arrays of other types than float64.
-_TYPES = {"n_frequencies": "int64", "digest": "uint8", "levels": "int64", "feature": "int64"}
+_TYPES = {
+    "n_frequencies": "int64", "n_hats": "int64", "digest": "uint8", "levels": "int64", "feature": "int64",
+}  # fmt: skip
 
 # Shorter differences to a mean are as good as none.
 _SHORTEST = 1e-6
@@ -316,73 +318,119 @@ class ScaledLinearPath(LinearPath):
     def check_arrays(self) -> dict[str, int]:
         sizes = super().check_arrays()
         counts = self.n_frequencies
-        read = np.where(counts == 0, sizes["d"], 2 * counts)
-        fits = (counts >= 0) & (counts <= sizes["F"]) & (read <= sizes["D"])
-        if sizes["b"] not in (0, sizes["d"]) or not fits.all():
+        fits = (counts >= 0) & (counts <= sizes["F"]) & (2 * counts <= sizes["D"])
+        if not (fits & self._check_widths(sizes)).all():
             raise PrivSVMError(
                 f"model file: arrays of a model of kind {self.kind!r} do not fit each other; get or make it again"
             )
         return sizes
 
+    def _check_widths(self, sizes: Mapping[str, int]) -> np.ndarray:
+        """Tell which models read no more features than the arrays have."""
+        read = np.where(self.n_frequencies == 0, sizes["d"], 0)
+        fits: np.ndarray = (read <= sizes["D"]) & (sizes["b"] in (0, sizes["d"]))
+        return fits
+
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         # Blocks of rows keep the features within about 64 MB.
-        widest = max(X.shape[1], 2 * int(self.n_frequencies[epsilon_index].max()), 1)
+        widest = max(X.shape[1], self.coef.shape[-1], 1)
         block = max(1, 8_000_000 // widest)
         starts = range(0, max(X.shape[0], 1), block)
         return np.concatenate([self._block_scores(X[start : start + block], epsilon_index) for start in starts], axis=1)
+
+    def _columns(self, epsilon_index: int) -> list[Any]:
+        """Return what each model makes of the columns."""
+        return [None] * self.n_repeats
+
+    def _scaled(self, rows: np.ndarray, columns: Any) -> np.ndarray:
+        bounded: np.ndarray = bounded_rows(rows, self.lower, self.upper)
+        return bounded
 
     def _block_scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         from privsvm.numerics.rows.rows import unit_rows
         from privsvm.solvers.features.fourier import fourier_features
 
-        rows = X if isinstance(X, np.ndarray) else X.toarray()
-        rows = unit_rows(bounded_rows(rows, self.lower, self.upper))
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         arrays = {name: getattr(self, name)[epsilon_index] for name in ("coef", "intercept", "mean", "feature_mean")}
-        counts = self.n_frequencies[epsilon_index]
-        if not counts.any():
-            return _centred_scores(rows, arrays["mean"], arrays["coef"][..., : rows.shape[1]], arrays["intercept"])
+        counts, columns = self.n_frequencies[epsilon_index], self._columns(epsilon_index)
+        rows_by_columns = {each: unit_rows(self._scaled(X, each)) for each in set(columns)}
+        if not counts.any() and len(rows_by_columns) == 1:
+            (rows,) = rows_by_columns.values()
+            width = rows.shape[1]
+            return _centred_scores(rows, arrays["mean"][:, :width], arrays["coef"][..., :width], arrays["intercept"])
         model_scores = []
         for model, count in enumerate(counts):
             coef, intercept, mean, feature_mean = (array[model : model + 1] for array in arrays.values())
+            rows = rows_by_columns[columns[model]]
+            width = rows.shape[1]
+            mean = mean[:, :width]
             if count == 0:
-                model_scores.append(_centred_scores(rows, mean, coef[..., : rows.shape[1]], intercept))
+                model_scores.append(_centred_scores(rows, mean, coef[..., :width], intercept))
                 continue
-            features = fourier_features(unit_rows(rows - mean[0]), self.frequencies[:, :count])
+            features = fourier_features(unit_rows(rows - mean[0]), self.frequencies[:width, :count])
             size = features.shape[1]
             model_scores.append(_centred_scores(features, feature_mean[:, :size], coef[..., :size], intercept))
         return np.concatenate(model_scores)
 
 
-def keeps_zeros(lower: np.ndarray, upper: np.ndarray) -> bool:
-    """Tell whether `bounded_rows` makes 0 of 0 in every feature, so that sparse rows stay sparse."""
-    return bool(np.all(((lower == 0.0) & (upper == 1.0)) | (lower == -upper) | (lower == upper)))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ColumnLinearPath(ScaledLinearPath):
+    """Linear models as `ScaledLinearPath`, of features of single columns.
+
+    See `privsvm.solvers.features.columns`. A model with fewer features than another uses the first ones of each array.
+
+    Attributes
+    ----------
+    lower, upper : ndarray (d,)
+        Public bounds; the largest numbers where there are none.
+    indicators : ndarray (d,)
+        1 for columns that stay as they are within their bounds, else 0.
+    constant, hat_weight : ndarray (E, R)
+        Of each model's `privsvm.solvers.features.columns.Columns`.
+    n_hats : ndarray of int (E, R)
+        Likewise.
+    """
+
+    kind: ClassVar[str] = "column_linear"
+    shapes: ClassVar[Mapping[str, str]] = {
+        **ScaledLinearPath.shapes, "lower": "d", "upper": "d", "mean": "E R w", "frequencies": "w F",
+        "indicators": "d", "constant": "E R", "n_hats": "E R", "hat_weight": "E R",
+    }  # fmt: skip
+
+    indicators: np.ndarray
+    constant: np.ndarray
+    n_hats: np.ndarray
+    hat_weight: np.ndarray
+
+    def _check_widths(self, sizes: Mapping[str, int]) -> np.ndarray:
+        # The product stays within int64.
+        fits = (self.n_hats == 0) | ((self.n_hats > 1) & (self.n_hats <= sizes["w"]))
+        hats = np.where(fits, self.n_hats, 0) * int((self.indicators == 0.0).sum())
+        features = sizes["d"] + (self.constant > 0.0) + hats
+        read = np.where(self.n_frequencies == 0, features, 0)
+        width: np.ndarray = fits & (features <= sizes["w"]) & (read <= sizes["D"])
+        return width
+
+    def _columns(self, epsilon_index: int) -> list[Any]:
+        from privsvm.solvers.features.columns import Columns
+
+        names = ("constant", "n_hats", "hat_weight")
+        lists = (getattr(self, name)[epsilon_index].tolist() for name in names)
+        return [Columns(*each) for each in zip(*lists, strict=True)]
+
+    def _scaled(self, rows: np.ndarray, columns: Any) -> np.ndarray:
+        from privsvm.solvers.features.columns import column_features
+
+        features: np.ndarray = column_features(rows, self.lower, self.upper, self.indicators != 0.0, columns)
+        return features
 
 
 def bounded_rows(rows: Any, lower: np.ndarray, upper: np.ndarray) -> Any:
-    """Cut rows to bounds and map them to [-1, 1], number by number; without bounds, leave them.
+    """Cut rows to bounds and map them to [-1, 1], but for bounds of 0 and 1; without bounds, leave them."""
+    from privsvm.solvers.features.columns import Columns, column_features
 
-    A feature with bounds 0 and 1, such as an indicator, is cut and stays. One with equal bounds becomes 0. CSR rows are
-    for bounds that `keeps_zeros` holds of.
-    """
-    if lower.size == 0:
-        return rows
-    if not isinstance(rows, np.ndarray):
-        values = _bounded_numbers(rows.data, lower[rows.indices], upper[rows.indices])
-        return type(rows)((values, rows.indices, rows.indptr), shape=rows.shape)
-    return _bounded_numbers(rows, lower, upper)
-
-
-def _bounded_numbers(rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    stays = (lower == 0.0) & (upper == 1.0)
-    # So that halves of tiny bounds are exact.
-    tiny = np.where(np.maximum(np.abs(lower), np.abs(upper)) < 2.0**-500, 2.0**500, 1.0)
-    cut, lower, upper = np.clip(rows, lower, upper) * tiny, lower * tiny, upper * tiny
-    half = np.where(upper > lower, upper / 2.0 - lower / 2.0, 1.0)
-    # In halves, so that no difference overflows.
-    mapped = 2.0 * ((cut / 2.0 - lower / 2.0) / half)
-    mapped -= np.where(upper > lower, 1.0, 0.0)
-    bounded: np.ndarray = np.where(stays, cut, mapped)
-    return bounded
+    indicators = (lower == 0.0) & (upper == 1.0)
+    return rows if lower.size == 0 else column_features(rows, lower, upper, indicators, Columns())
 
 
 def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
@@ -859,8 +907,8 @@ class PredictionsPath(ReleasedPath):
 def path_class(kind: str) -> type[ReleasedPath]:
     """Return the class of a stored path; raise PrivSVMError if its kind is unknown."""
     paths = (
-        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, OneVsOneLinearPath,
-        BlockPath, RandomKernelPath,
+        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, ColumnLinearPath,
+        OneVsOneLinearPath, BlockPath, RandomKernelPath,
         FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath, TreesPath,
     )  # fmt: skip
     kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}

@@ -1,8 +1,10 @@
-"""The recommended private classifier: one estimator that chooses by a public rule how to train, and says so.
+"""The recommended private classifier: one estimator that chooses how to train, and says so.
 
-The rule reads declared numbers: rows, features, classes, epsilon, delta and the relation. What counts most is how many
-rows there are for one unit of noise, ``s = n signal``, where the signal is what one row adds over the noise of a single
-release with the whole budget. Its constants were chosen on real data sets, and judged on others: see docs/utility.md.
+Few rows get linear features by a public rule. It reads declared numbers: rows, features, classes, epsilon, delta and
+the relation. What counts most is how many rows there are for one unit of noise, ``s = n signal``, where the signal is
+what one row adds over the noise of a single release with the whole budget. With more rows a part of the budget buys
+trials of hat functions and of random Fourier features beside them; linear features stay unless another trial has more
+votes, beyond its noise. The constants were chosen on real data sets, and judged on others: see docs/utility.md.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import dataclasses
 import functools
 import math
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import CLASS_WEIGHT, DELTA, N_JOBS, parameter
-from privsvm.base.released import ScaledLinearPath, bounded_rows, keeps_zeros
+from privsvm.base.released import ColumnLinearPath
 from privsvm.base.validation import facts_of_call
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (
@@ -26,9 +29,10 @@ from privsvm.families.moments.scaled_descent import (
     ScaledModel,
     class_weights_from,
     noisy_count,
-    public_frequencies,
+    noisy_votes,
     rows_to_train,
     train,
+    votes,
 )
 from privsvm.families.moments.second_moments import share_of_centre
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
@@ -39,13 +43,26 @@ from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
+from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
 
-__all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "choose_recipe"]
+__all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "candidates", "choose_recipe"]
 
-FEATURES = ("auto", "linear", "fourier")
+FEATURES = ("auto", "linear", "hats", "fourier")
 
 # Shares of the budget for noisy numbers of rows: of every class, and of all rows.
 _CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
+# Shares of the rest: of votes on trials, of each trial where its winner is trained again, and of that of linear
+# features where it is not; the other trials then get what is left.
+_VOTE_SHARE, _TRIAL_SHARE, _LINEAR_SHARE = 0.04, 0.06, 0.12
+# Steps of a trial at most, where its winner is trained again.
+_TRIAL_STEPS = 20
+# A trial must have so many more votes than linear features: in standard deviations of the difference's noise, and in
+# roots of the number of rows, as features that are more fit the rows better, whatever their classes are.
+_EARNED, _EARNED_ROOTS = 1.0, 0.5
+# Numbers with hat functions at most, the hats of each, and the constant beside columns.
+_WIDEST_HATS, _HATS, _CONSTANT = 40, 8, 1.0
+# Few columns: their random features have larger frequencies, and are always evened out.
+_FEW_COLUMNS, _GAMMA_OF_ONE = 3, 3.0
 # A centre is bought where its noise is no longer than this many unit rows: a noisier one moves all rows one way.
 _NOISIEST_CENTRE = 1.0
 # Random features need so many rows each, or weights fit the rows and not their classes, whatever the noise.
@@ -66,6 +83,13 @@ _BOUNDS = Constraint(
 )
 
 
+_INDICATORS = Constraint(
+    {"anyOf": [{"enum": ["all"]}, {"type": "array", "items": {"type": "integer", "minimum": 0}}, {"type": "null"}]},
+    'must be "all", numbers of columns, or None',
+    '"all", list of int or None',
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Choice:
     """A recipe, and why it was chosen."""
@@ -80,8 +104,15 @@ class Rule:
 
     Attributes
     ----------
+    constant_rows_per_class : float
+        From so many rows for each class on, numbers with bounds have a constant beside them.
+    trial_rows, trial_rows_per_class : float
+        Hat functions are tried from so many rows on, and so many for each class.
+    large : float
+        From so many rows on trials get all of the budget, and the winner is released as it is: what a model needs of
+        features depends on its budget, and so much of it is enough for a part of it.
     fourier_rows, fourier_rows_per_class : float
-        Random features are used from so many rows on, and so many for each class.
+        Random features likewise, unless columns are few.
     fourier_widest : int
         They are used for so many features at most.
     rich : float
@@ -100,6 +131,10 @@ class Rule:
         classes; and random features that are not evened out.
     """
 
+    constant_rows_per_class: float = 10.0
+    trial_rows: float = 300.0
+    trial_rows_per_class: float = 20.0
+    large: float = 2500.0
     fourier_rows: float = 450.0
     fourier_rows_per_class: float = 60.0
     fourier_widest: int = 40
@@ -119,8 +154,33 @@ class Rule:
 RULE = Rule()
 
 
+def candidates(
+    n_rows: float, n_features: int, n_classes: int, budget: Budget, rule: Rule = RULE, n_numbers: int = 0
+) -> tuple[str, ...]:
+    """Choose the features to try, from public numbers or released ones; parameters are those of `choose_recipe`."""
+    size = max(n_rows * budget.signal, 1e-3)
+    per_class = size / n_classes
+    if size < rule.trial_rows or per_class < rule.trial_rows_per_class:
+        return ("linear",)
+    many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
+    enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * _n_frequencies(size, rule)
+    fourier = enough_rows and n_features <= rule.fourier_widest and (many or n_features <= _FEW_COLUMNS)
+    hats = 0 < n_numbers <= _WIDEST_HATS and n_rows >= _ROWS_PER_FEATURE * _HATS * n_numbers
+    return ("linear", *(["hats"] if hats else []), *(["fourier"] if fourier else []))
+
+
+def _n_frequencies(size: float, rule: Rule) -> int:
+    return 128 if size >= rule.rich else 100
+
+
 def choose_recipe(
-    n_rows: float, n_features: int, n_classes: int, budget: Budget, features: str = "auto", rule: Rule = RULE
+    n_rows: float,
+    n_features: int,
+    n_classes: int,
+    budget: Budget,
+    features: str = "auto",
+    rule: Rule = RULE,
+    n_numbers: int = 0,
 ) -> tuple[Recipe, str]:
     """Choose how to train, from public numbers or released ones.
 
@@ -132,10 +192,12 @@ def choose_recipe(
         Numbers of features d and classes c.
     budget : Budget
         Epsilon, delta and the relation.
-    features : {"auto", "linear", "fourier"}, default="auto"
-        Whether to use random Fourier features; ``auto`` leaves it to the rule.
+    features : {"auto", "linear", "hats", "fourier"}, default="auto"
+        Which features; ``auto`` is linear: see `candidates` for others to try.
     rule : Rule, default=RULE
         Its constants.
+    n_numbers : int, default=0
+        Features that are numbers with public bounds.
 
     Returns
     -------
@@ -145,28 +207,27 @@ def choose_recipe(
     """
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
-    many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
     rich = size >= rule.rich
-    n_frequencies = 128 if rich else 100
-    enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * n_frequencies
-    auto = features == "auto" and many and enough_rows and n_features <= rule.fourier_widest
-    fourier = features == "fourier" or auto
+    fourier, hats = features == "fourier", features == "hats" and n_numbers > 0
     why = [f"{size:.3g} rows for one unit of noise ({n_classes} classes, {n_features} features)"]
-    n_frequencies = n_frequencies if fourier else 0
-    width = 2 * n_frequencies if fourier else n_features
-    mean_share = share_of_centre(n_features, size)
-    if math.sqrt(n_features / mean_share) > _NOISIEST_CENTRE * size:
+    constant = n_numbers > 0 and (fourier or per_class >= rule.constant_rows_per_class)
+    columns = Columns(constant=_CONSTANT if constant else 0.0, n_hats=_HATS if hats else 0)
+    row_width = n_features + constant + columns.n_hats * n_numbers
+    n_frequencies = _n_frequencies(size, rule) if fourier else 0
+    width = 2 * n_frequencies if fourier else row_width
+    few_columns = n_numbers > 0 and n_features <= _FEW_COLUMNS
+    mean_share = share_of_centre(row_width, size)
+    if math.sqrt(row_width / mean_share) > _NOISIEST_CENTRE * size:
         mean_share = 0.0
         why.append("no centre: too few rows for its noise")
     if fourier:
-        moment_share = 0.15 if rich else 0.0
-        chosen = "by request" if features == "fourier" else "rows are many and features few"
-        why.append(f"{n_frequencies} random Fourier frequencies: {chosen}")
+        moment_share = 0.15 if rich or few_columns else 0.0
+        why.append(f"{n_frequencies} random Fourier frequencies")
     else:
         enough = rule.evened_two if n_classes == 2 else rule.evened_more
-        evened = size * math.sqrt(0.1) / n_features**1.5 >= enough and n_features <= _WIDEST_EVENED
+        evened = size * math.sqrt(0.1) / width**1.5 >= enough and width <= _WIDEST_EVENED
         moment_share = 0.1 if evened else 0.0
-        why.append("features as they are" + (": by request" if features == "linear" else ""))
+        why.append(f"{_HATS} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
     why.append(
         "directions evened out by a noisy second moment" if moment_share else f"no second moment of {width} features"
     )
@@ -183,7 +244,9 @@ def choose_recipe(
     why.append(f"{n_steps} steps")
     recipe = Recipe(
         mean_share=mean_share,
+        columns=columns,
         n_frequencies=n_frequencies,
+        gamma=max(Recipe.gamma, _GAMMA_OF_ONE / n_features) if few_columns else Recipe.gamma,
         feature_mean_share=share_of_centre(width, size, 0.1) if fourier else 0.0,
         moment_share=moment_share,
         lift=0.5 if fourier else 1.0,
@@ -244,8 +307,14 @@ class PrivateLinearClassifier(PrivateClassifier):
     bounds: tuple | None = parameter(
         None,
         _BOUNDS,
-        "Public bounds of the features: rows are cut to them and mapped to [-1, 1]; a feature from 0 to 1, such as an "
-        "indicator, stays. None: rows were scaled already, by public numbers.",
+        "Public bounds of the features: rows are cut to them, and numbers are mapped to [-1, 1]. None: rows were "
+        "scaled already, by public numbers.",
+    )
+    indicators: Any = parameter(
+        None,
+        _INDICATORS,
+        'Columns of two values, such as 0 and 1 for a category: they are cut to their bounds and stay. "all", or the '
+        "numbers of the columns from 0. None: all columns are numbers. Without bounds they mean nothing.",
     )
     class_weight: dict[Any, Any] | str | None = parameter(
         None,
@@ -256,22 +325,29 @@ class PrivateLinearClassifier(PrivateClassifier):
     features: str = parameter(
         "auto",
         one_of(*FEATURES),
-        'Whether to train on random Fourier features of the rows; "auto" chooses them where rows are many and features '
-        "few.",
+        "Which features to train on: the columns (linear), hat functions of numbers with bounds beside them, or random "
+        'Fourier features of rows; "auto" takes the columns, and tries the others where rows are many and columns few.',
     )
     n_jobs: int | None = N_JOBS
 
-    def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of every feature, or nothing."""
+    def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bounds of every feature, and which are indicators; without bounds all stay as they are."""
         if self.bounds is None:
-            return np.empty(0), np.empty(0)
+            largest = np.full(n_features, np.finfo(np.float64).max)
+            return -largest, largest, np.ones(n_features, dtype=bool)
         try:
             low, high = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), n_features)) for b in self.bounds)
         except (TypeError, ValueError):
             low, high = np.ones(1), np.zeros(1)
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
             raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
-        return low, high
+        indicators = np.zeros(n_features, dtype=bool)
+        if self.indicators is not None:
+            chosen = slice(None) if isinstance(self.indicators, str) else np.asarray(self.indicators, dtype=np.int64)
+            if not isinstance(chosen, slice) and np.any(chosen >= n_features):
+                raise ValueError(f"indicators={self.indicators!r}: there are {n_features} columns, counted from 0")
+            indicators[chosen] = True
+        return low, high, indicators
 
     def _public_weights(self) -> np.ndarray:
         """Weights of the classes from declared numbers, the largest 1."""
@@ -305,19 +381,26 @@ class PrivateLinearClassifier(PrivateClassifier):
         super()._check_parameters()
         count_threads(self.n_jobs)
 
-    def _release(self, release: Release) -> ScaledLinearPath:
+    def _release(self, release: Release) -> ColumnLinearPath:
         X, n_threads = release.rows, count_threads(self.n_jobs)
-        lower, upper = self._limits(X.shape[1])
+        lower, upper, indicators = self._limits(X.shape[1])
+        self._n_numbers = int((~indicators).sum())
         weights = self._public_weights()
         started = time.perf_counter()
-        by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], _WIDEST)) > _LARGEST_TABLE
-        sparse = keeps_zeros(lower, upper)
-        given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else dense_rows(X)
-        rows = rows_to_train(mapped(given, bounded_rows, lower, upper))
+        widest = max(_WIDEST, X.shape[1] + 1 + _HATS * min(self._n_numbers, _WIDEST_HATS))
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], widest)) > _LARGEST_TABLE
+
+        @functools.cache
+        def rows(columns: Columns) -> Any:
+            sparse = keeps_zeros(lower, upper, indicators, columns)
+            given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else X if sparse else dense_rows(X)
+            width = n_column_features(indicators, columns)
+            return rows_to_train(mapped(given, column_features, lower, upper, indicators, columns, n_features=width))
+
         budgets = [
             Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
         ]
-        run = functools.partial(self._train, rows, release.codes, weights)
+        run = functools.partial(self._train, rows, X.shape, release.codes, weights)
         repeats = range(release.repeats)
         jobs = [(budget, release.streams(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
         # LAPACK computes from released second moments; its last digits depend on the number of threads.
@@ -327,36 +410,90 @@ class PrivateLinearClassifier(PrivateClassifier):
         seconds = time.perf_counter() - started
         self._why = results[0][1].why
         return release.path(
-            ScaledLinearPath,
+            ColumnLinearPath,
             [self._guarantee(budget, n_rows, X.shape[1], release.randomness) for budget in budgets],
             release_seconds=seconds,
             lower=lower,
             upper=upper,
+            indicators=indicators.astype(np.float64),
             **_stacked([result[0] for result in results], [result[1].recipe for result in results], len(budgets)),
         )
 
+    def _candidates(self, n_rows: float, n_features: int, budget: Budget) -> tuple[str, ...]:
+        """Features to try."""
+        if self.features != "auto":
+            return (self.features,)
+        return candidates(n_rows, n_features, len(self.classes_), budget, self._rule, self._n_numbers)
+
     def _train(
-        self, rows: Any, codes: np.ndarray, weights: np.ndarray, job: tuple[Budget, NoiseSource]
+        self,
+        rows: Callable[[Columns], Any],
+        shape: tuple[int, int],
+        codes: np.ndarray,
+        weights: np.ndarray,
+        job: tuple[Budget, NoiseSource],
     ) -> tuple[ScaledModel, _Choice]:
-        """Train one model."""
+        """Train one model on the rows that a function makes for a recipe."""
         budget, source = job
-        n_classes = len(self.classes_)
-        n_rows = float(rows.shape[0] if self.n_rows is None else self.n_rows)
+        (n_counted, n_features), n_classes = shape, len(self.classes_)
+        n_rows = float(n_counted if self.n_rows is None else self.n_rows)
         if self._counts_rows:
             n_rows = float(noisy_count(codes, 1, budget, _COUNT_SHARE, source.part("count"))[0])
         if self.class_weight == "balanced":
             weights = class_weights_from(noisy_count(codes, n_classes, budget, _CLASS_SHARE, source.part("classes")))
-        recipe, why = choose_recipe(n_rows, rows.shape[1], n_classes, budget, self.features, self._rule)
-        model = train(
-            rows,
-            codes,
-            recipe=recipe,
-            n_rows=n_rows,
-            budget=self._left(budget),
-            class_weights=weights,
-            source=source,
-        )
-        return model, _Choice(recipe, why)
+        kinds, left = self._candidates(n_rows, n_features, budget), self._left(budget)
+
+        def recipe_of(kind: str, part: Budget) -> tuple[Recipe, str]:
+            return choose_recipe(n_rows, n_features, n_classes, part, kind, self._rule, self._n_numbers)
+
+        common: dict[str, Any] = {"n_rows": n_rows, "class_weights": weights}
+        if len(kinds) == 1:
+            recipe, why = recipe_of(kinds[0], budget)
+            model = train(
+                rows(recipe.columns),
+                codes,
+                recipe=recipe,
+                budget=left,
+                source=source,
+                **common,
+            )
+            return model, _Choice(recipe, why + self._requested)
+        trials, counts = [], []
+        large = n_rows * budget.signal >= self._rule.large
+        shares = _trial_shares(len(kinds), large)
+        for kind, trial_share in zip(kinds, shares, strict=True):
+            part = dataclasses.replace(budget, part=left.share * trial_share)
+            recipe, why = recipe_of(kind, part)
+            if not large:
+                recipe = dataclasses.replace(recipe, n_steps=min(recipe.n_steps, _TRIAL_STEPS))
+            model, count = votes(
+                rows(recipe.columns), codes, recipe=recipe, budget=part,
+                source=source.part(f"trial of {kind}"), **common,
+            )  # fmt: skip
+            trials.append((model, recipe, why))
+            counts.append(count)
+        noisy, sigma = noisy_votes(counts, left, _VOTE_SHARE, source.part("votes"))
+        best = int(noisy.argmax())
+        if noisy[best] - noisy[0] <= _EARNED * math.sqrt(2.0) * sigma + _EARNED_ROOTS * math.sqrt(n_rows):
+            best = 0
+        model, recipe, why = trials[best]
+        if not large:
+            recipe, why = recipe_of(kinds[best], budget)
+            left = dataclasses.replace(left, share=left.share * (1.0 - math.fsum([*shares, _VOTE_SHARE])))
+            model = train(
+                rows(recipe.columns),
+                codes,
+                recipe=recipe,
+                budget=left,
+                source=source,
+                **common,
+            )
+        told = ", ".join(f"{kind} {count:.0f}" for kind, count in zip(kinds, noisy, strict=True))
+        return model, _Choice(recipe, f"{why}; {kinds[best]} features by noisy votes of trials: {told}")
+
+    @property
+    def _requested(self) -> str:
+        return "" if self.features == "auto" else "; by request"
 
     def _left(self, budget: Budget) -> Budget:
         """Take the shares of noisy numbers of rows off a budget."""
@@ -367,14 +504,19 @@ class PrivateLinearClassifier(PrivateClassifier):
         counted, left = self._counted, self._left(budget)
         used: Any = "not used" if self._counts_rows else self.n_rows
         counts = [Gaussian(budget.multiplier(epsilon_share)) for epsilon_share in counted.values()]
-        if self._counts_rows:
-            # How the rest is divided follows from a released number, and what it costs does not.
+        kinds = () if self._counts_rows else self._candidates(n_rows, n_features, budget)
+        if len(kinds) != 1:
+            # How the rest is divided follows from released numbers, and what it costs does not.
             event: Event = Composed((*counts, Gaussian(left.multiplier(1.0))))
             how, noise = "as its rule says for a noisy number of rows", None
+            if kinds:
+                how = f"on {', '.join(kinds[:-1])} or {kinds[-1]} features, by noisy votes of trials"
         else:
-            recipe, why = choose_recipe(n_rows, n_features, len(self.classes_), budget, self.features, self._rule)
+            recipe, why = choose_recipe(
+                n_rows, n_features, len(self.classes_), budget, kinds[0], self._rule, self._n_numbers
+            )
             event = Composed((*counts, recipe.event(left)))
-            how = why
+            how = why + self._requested
             # Beside a second moment it follows from what was released.
             fixed = recipe.joint_share(budget.neighbours) is None
             noise = left.multiplier(recipe.step_share) if fixed else None
@@ -401,7 +543,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         )
         return grant(claim, facts_of_call(self.classes, n_rows=used, features="public"), randomness)
 
-    def _keep(self, path: ScaledLinearPath) -> None:
+    def _keep(self, path: ColumnLinearPath) -> None:
         super()._keep(path)
         self.intercept_, self.mean_, self.feature_mean_ = (
             array[0, 0] for array in (path.intercept, path.mean, path.feature_mean)
@@ -409,28 +551,41 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.recipe_ = self._why
 
 
+def _trial_shares(n_trials: int, large: bool) -> list[float]:
+    """Shares of trials, linear features first; with votes on them they are all of it if `large`."""
+    if not large:
+        return [_TRIAL_SHARE] * n_trials
+    other = (1.0 - _VOTE_SHARE - _LINEAR_SHARE) / (n_trials - 1)
+    return [_LINEAR_SHARE] + [other] * (n_trials - 1)
+
+
 def _stacked(models: list[ScaledModel], recipes: list[Recipe], n_epsilons: int) -> dict[str, Any]:
     """Make the arrays of a path from E R models, padded to the widest."""
-    n_features, n_classes = models[0].mean.size, models[0].intercept.size
-    width = max(model.coef.shape[1] for model in models)
-    most = max(recipe.n_frequencies for recipe in recipes)
-    coef = np.zeros((len(models), n_classes, width))
-    feature_mean = np.zeros((len(models), 2 * most))
-    for index, model in enumerate(models):
-        coef[index, :, : model.coef.shape[1]] = model.coef
-        feature_mean[index, : model.feature_mean.size] = model.feature_mean
-    gamma = recipes[0].gamma
+
+    def padded(name: str, width: int) -> np.ndarray:
+        rows = [getattr(model, name) for model in models]
+        return np.stack([np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, width - row.shape[-1])]) for row in rows])
+
+    width, most = max(model.mean.size for model in models), max(recipe.n_frequencies for recipe in recipes)
+    frequencies = np.zeros((width, most))
+    for model, recipe in zip(models, recipes, strict=True):
+        # They are the first ones of the longest draw.
+        if recipe.n_frequencies == most > 0:
+            frequencies[: model.mean.size] = recipe.frequencies(model.mean.size)
     stacked = {
-        "coef": coef,
-        "feature_mean": feature_mean,
-        "intercept": np.stack([model.intercept for model in models]),
-        "mean": np.stack([model.mean for model in models]),
+        "coef": padded("coef", max(model.coef.shape[1] for model in models)),
+        "feature_mean": padded("feature_mean", 2 * most),
+        "intercept": padded("intercept", models[0].intercept.size),
+        "mean": padded("mean", width),
         "n_frequencies": np.array([recipe.n_frequencies for recipe in recipes], dtype=np.int64),
+        "constant": np.array([recipe.columns.constant for recipe in recipes]),
+        "n_hats": np.array([recipe.columns.n_hats for recipe in recipes], dtype=np.int64),
+        "hat_weight": np.array([recipe.columns.hat_weight for recipe in recipes]),
     }
     shape = (n_epsilons, len(models) // n_epsilons)
     return {
         **{name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()},
-        "frequencies": public_frequencies(n_features, most, gamma),
+        "frequencies": frequencies,
     }
 
 

@@ -53,6 +53,7 @@ FIXED: Mapping[str, str] = {
     "n_rows": "declare `rows` in the schema",
     "classes": "declare `classes` in the schema",
     "bounds": "declare `bounds` of the columns in the schema",
+    "indicators": "declare `categories` and `boolean` columns in the schema",
     "allow_unsound": "a release is proved, or there is none",
     "allow_composition": "a release is one fit",
 }
@@ -224,6 +225,9 @@ def train(
             "n_rows": n_rows,
             "random_state": random_state,
         }
+        if "indicators" in declared:
+            # As `Encoder.features` makes them.
+            common |= {"bounds": (-1.0, 1.0), "indicators": schema.indicators}
         settings = parameters | {name: value for name, value in common.items() if name in declared}
         try:
             estimator = method(**settings).fit(X, codes)

@@ -354,6 +354,12 @@ class Schema(Model):
         return {name: column for name, column in self.columns.items() if column.kind != "ignore"}
 
     @property
+    def indicators(self) -> list[int]:
+        """Numbers of the features that have two values: booleans, and each category."""
+        kinds = [column.kind for column in self.features.values() for _ in column.words or [None]]
+        return [place for place, kind in enumerate(kinds) if kind in ("boolean", "categories")]
+
+    @property
     def ordered_classes(self) -> tuple[str, ...]:
         """The classes in the order of their codes: the positive one last."""
         if self.positive is None:

@@ -34,6 +34,7 @@ from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, mapped
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
+from privsvm.solvers.features.columns import Columns
 from privsvm.solvers.features.fourier import fourier_frequencies
 from privsvm.solvers.features.row_features import fourier_row_features
 from privsvm.solvers.gradients.huber_descent import HuberDescent, condition_of_product, descend, exact_product
@@ -44,9 +45,11 @@ __all__ = [
     "ScaledModel",
     "class_weights_from",
     "noisy_count",
+    "noisy_votes",
     "public_frequencies",
     "rows_to_train",
     "train",
+    "votes",
 ]
 
 # Budgets of all releases together must not exceed the whole by round-off.
@@ -55,6 +58,7 @@ _ROUND_UP = 1.0 + 2.0**-40
 _COUNT_CELLS = 2.0**10
 # Rows whose codes are counted at a time: NumPy makes them wider.
 _COUNTED_ROWS = 2**20
+_AS_THEY_ARE = Columns()
 # The seed of the frequencies is public, and part of the method.
 _FREQUENCIES_SEED = 0
 
@@ -71,18 +75,21 @@ class Budget:
         The relation.
     share : float, default=1.0
         Of the budget that is left: what the shares of releases are of.
+    part : float, default=1.0
+        Of the budget, to train as if it were all.
     """
 
     epsilon: float
     delta: float
     neighbours: Neighbours
     share: float = 1.0
+    part: float = 1.0
 
     @property
     def signal(self) -> float:
-        """What one row adds over the noise of a single release with the whole budget."""
+        """What one row adds over the noise of a single release with the whole part."""
         factor = relation_factor(self.neighbours)
-        return 1.0 / (factor * gaussian_noise_multiplier(self.epsilon, self.delta))
+        return math.sqrt(self.part) / (factor * gaussian_noise_multiplier(self.epsilon, self.delta))
 
     def multiplier(self, share: float) -> float:
         """Noise multiplier of a release that costs a share of what is left of the budget."""
@@ -97,6 +104,8 @@ class Recipe:
     ----------
     mean_share : float
         Of the noisy mean of unit rows; 0: nothing is subtracted.
+    columns : Columns
+        What was made of single columns before: whoever calls `train` does it.
     n_frequencies : int
         Number of random frequencies, each of which gives a cosine and a sine; 0: the features are the rows.
     gamma : float
@@ -118,6 +127,7 @@ class Recipe:
     """
 
     mean_share: float
+    columns: Columns = _AS_THEY_ARE
     n_frequencies: int = 0
     gamma: float = 0.4
     feature_mean_share: float = 0.0
@@ -127,6 +137,11 @@ class Recipe:
     length: float = 0.4
     schedule: str = "constant"
     averaged: float = HuberDescent.averaged
+
+    def frequencies(self, n_features: int) -> np.ndarray:
+        """Public random frequencies (d, F) for rows of so many features."""
+        constant = self.columns.constant > 0.0
+        return public_frequencies(n_features, self.n_frequencies, self.gamma, constant)
 
     @property
     def releases(self) -> dict[str, float]:
@@ -187,10 +202,17 @@ class ScaledModel:
     feature_mean: np.ndarray
 
 
-def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.ndarray:
-    """Draw frequencies (d, F) of the Gaussian kernel from a public seed: the first ones of any longer draw."""
+def public_frequencies(n_features: int, n_frequencies: int, gamma: float, constant: bool = False) -> np.ndarray:
+    """Draw frequencies (d, F) of the Gaussian kernel from a public seed: the first ones of any longer draw.
+
+    The last feature may be the constant beside columns; it changes none of the others' frequencies.
+    """
     stream = seeded_stream(_FREQUENCIES_SEED, "scaled descent")
-    return np.ascontiguousarray(fourier_frequencies(n_frequencies, n_features, gamma, stream).T)
+    frequencies = fourier_frequencies(n_frequencies, n_features - constant, gamma, stream)
+    if constant:
+        other = seeded_stream(_FREQUENCIES_SEED, "constant of scaled descent")
+        frequencies = np.hstack([frequencies, fourier_frequencies(n_frequencies, 1, gamma, other)])
+    return np.ascontiguousarray(frequencies.T)
 
 
 def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float, source: NoiseSource) -> np.ndarray:
@@ -283,10 +305,24 @@ def train(
     source : NoiseSource
         Of the noise.
     """
+    model, _, _ = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
+    return model
+
+
+def _trained(
+    rows: Any,
+    codes: np.ndarray,
+    recipe: Recipe,
+    n_rows: float,
+    budget: Budget,
+    class_weights: np.ndarray,
+    source: NoiseSource,
+) -> tuple[ScaledModel, Any, np.ndarray]:
+    """Do what `train` says; return the model, the rows that it was trained on, and its weights of those."""
     scaled, mean = _centred(rows, recipe.mean_share, n_rows, budget, source.part("mean"))
     feature_mean = np.zeros(2 * recipe.n_frequencies)
     if recipe.n_frequencies > 0:
-        frequencies = public_frequencies(rows.shape[1], recipe.n_frequencies, recipe.gamma)
+        frequencies = recipe.frequencies(rows.shape[1])
         features = mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies)
         scaled, feature_mean = _centred(features, recipe.feature_mean_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
@@ -319,12 +355,72 @@ def train(
         whole_multiplier=joint_multiplier,
         averaged=recipe.averaged,
     )
-    coef = descend(cells, codes, class_weights.size, class_weights, descent, source.part("steps"))
-    if matrix is not None:
-        coef = coef @ matrix
-    return ScaledModel(
+    weights = descend(cells, codes, class_weights.size, class_weights, descent, source.part("steps"))
+    coef = weights if matrix is None else weights @ matrix
+    model = ScaledModel(
         coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean, feature_mean=feature_mean
     )
+    return model, cells, weights
+
+
+def votes(
+    rows: Any,
+    codes: np.ndarray,
+    *,
+    recipe: Recipe,
+    n_rows: float,
+    budget: Budget,
+    class_weights: np.ndarray,
+    source: NoiseSource,
+) -> tuple[ScaledModel, int]:
+    """Train one model, and count the training rows that it classifies correctly, by the weights of their classes.
+
+    Parameters are those of `train`, and the budget is for the model alone.
+
+    Returns
+    -------
+    model : ScaledModel
+    count : int
+        In whole numbers of 2^-10; a row counts for at most 2^10. It is private: see `noisy_votes`.
+    """
+    model, cells, weights = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
+    cell_weights = np.floor(class_weights * _COUNT_CELLS).astype(np.int64)
+    if is_by_block(cells):
+        return model, int(cells.total(_votes_of_block, codes, arguments=(cell_weights, weights))[0])
+    return model, int(_votes_of_block(cells, codes, cell_weights, weights, 0)[0])
+
+
+def _votes_of_block(
+    cells: np.ndarray, codes: np.ndarray, cell_weights: np.ndarray, weights: np.ndarray, first: int
+) -> np.ndarray:
+    total = np.zeros(1, dtype=np.int64)
+    # Products are exact, so that a row's vote depends on that row alone.
+    for start in range(0, cells.shape[0], _COUNTED_ROWS):
+        labels = codes[start : start + _COUNTED_ROWS]
+        correct = exact_product(cells[start : start + _COUNTED_ROWS], weights.T).argmax(axis=1) == labels
+        total += cell_weights[labels[correct]].sum()
+    return total
+
+
+def noisy_votes(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
+    """Release what `votes` counted for k models, for a share of the budget.
+
+    A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
+
+    Returns
+    -------
+    votes : ndarray (k,)
+        Rows, by the weights of their classes, with noise.
+    sigma : float
+        Its standard deviation.
+    """
+    factor = relation_factor(budget.neighbours)
+    reach = math.sqrt(len(counts)) * _ROUND_UP
+    sigma = budget.multiplier(share) * reach / factor
+    exact = np.array(counts, dtype=np.int64)
+    stated = Stated(reach * _COUNT_CELLS / factor, per_row=True, grid=1.0 / _COUNT_CELLS)
+    noisy = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated)
+    return noisy / _COUNT_CELLS, sigma
 
 
 def rows_to_train(X: Any) -> Any:

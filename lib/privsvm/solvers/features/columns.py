@@ -1,0 +1,101 @@
+"""Features of single columns with public bounds: numbers in [-1, 1], a constant beside them, and hat functions.
+
+A number of a feature depends on one number of its row and on public numbers, bit for bit: there are no sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+__all__ = ["Columns", "bounded_numbers", "column_features", "keeps_zeros", "n_column_features"]
+
+
+class Columns(NamedTuple):
+    """What is made of columns with bounds.
+
+    Attributes
+    ----------
+    constant : float
+        Stands behind the columns, so that a row of norm 1 still tells how long it was; 0: there is none.
+    n_hats : int
+        Hat functions of each number, from one bound to the other: piecewise linear, with sum 1; 0: there are none.
+    hat_weight : float
+        Their height.
+    """
+
+    constant: float = 0.0
+    n_hats: int = 0
+    hat_weight: float = 0.5
+
+
+def n_column_features(indicators: np.ndarray, columns: Columns) -> int:
+    """Return the number of features of columns, of which some are indicators (d,)."""
+    return indicators.size + (columns.constant > 0.0) + columns.n_hats * int((~indicators).sum())
+
+
+def keeps_zeros(lower: np.ndarray, upper: np.ndarray, indicators: np.ndarray, columns: Columns) -> bool:
+    """Tell whether 0 becomes 0 in every column, and there are no hats, so that sparse rows stay sparse."""
+    zeros = (indicators & (lower <= 0.0) & (upper >= 0.0)) | (lower == -upper) | (lower == upper)
+    return columns.n_hats == 0 and bool(np.all(zeros))
+
+
+def bounded_numbers(numbers: np.ndarray, lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> np.ndarray:
+    """Cut numbers to bounds and map them to [-1, 1] (equal bounds: to 0), but for those that stay as they are."""
+    kept = np.clip(numbers, lower, upper)
+    if np.all(stays):
+        return kept
+    # So that halves of tiny bounds are exact.
+    tiny = np.where(np.maximum(np.abs(lower), np.abs(upper)) < 2.0**-500, 2.0**500, 1.0)
+    cut, lower, upper = kept * tiny, lower * tiny, upper * tiny
+    half = np.where(upper > lower, upper / 2.0 - lower / 2.0, 1.0)
+    # In halves, so that no difference overflows.
+    mapped = 2.0 * ((cut / 2.0 - lower / 2.0) / half)
+    mapped -= np.where(upper > lower, 1.0, 0.0)
+    bounded: np.ndarray = np.where(stays, kept, mapped)
+    return bounded
+
+
+def column_features(rows: Any, lower: np.ndarray, upper: np.ndarray, indicators: np.ndarray, columns: Columns) -> Any:
+    """Make features of rows.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix (n, d)
+        CSR rows are for what `keeps_zeros` holds of.
+    lower, upper : ndarray (d,)
+        Public bounds; their difference may overflow for columns that stay.
+    indicators : ndarray of bool (d,)
+        Columns that are cut to their bounds and stay as they are.
+    columns : Columns
+        What else there is.
+
+    Returns
+    -------
+    ndarray or CSR matrix (n, D)
+        The columns, the constant, and the hats of one number after the other.
+    """
+    n_rows = rows.shape[0]
+    if not isinstance(rows, np.ndarray):
+        places = rows.indices
+        values = bounded_numbers(rows.data, lower[places], upper[places], indicators[places])
+        rows = type(rows)((values, places, rows.indptr), shape=rows.shape)
+        if columns.constant == 0.0:
+            return rows
+        constants = scipy.sparse.csr_array(np.full((n_rows, 1), columns.constant))
+        return scipy.sparse.csr_array(scipy.sparse.hstack([rows, constants], format="csr"))
+    d = rows.shape[1]
+    features = np.empty((n_rows, n_column_features(indicators, columns)))
+    features[:, :d] = bounded_numbers(rows, lower, upper, indicators)
+    if columns.constant > 0.0:
+        features[:, d] = columns.constant
+    if columns.n_hats > 0:
+        numbers = features[:, :d][:, ~indicators]
+        hats = features[:, features.shape[1] - numbers.shape[1] * columns.n_hats :]
+        centres, width = np.linspace(-1.0, 1.0, columns.n_hats, retstep=True)
+        for k, centre in enumerate(centres):
+            heights = 1.0 - np.abs(numbers - centre) / width
+            hats[:, k :: columns.n_hats] = columns.hat_weight * np.maximum(heights, 0.0)
+    return features
