@@ -58,11 +58,15 @@ def _plan(options: argparse.Namespace) -> int:
     print("difficulty  AUC without privacy  epsilon  AUC          balanced accuracy")
     shape = (options.rows, options.features, options.classes)
     table = TableShape(*shape, options.prevalence)
-    for row in expected_accuracy(table, options.epsilon, rows_per_person=options.rows_per_person):
+    expected = expected_accuracy(table, options.epsilon, rows_per_person=options.rows_per_person)
+    for row in expected:
         print(
             f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8g} {row.auc[0]:.2f} - {row.auc[1]:.2f}  "
             f"{row.balanced_accuracy[0]:.2f} - {row.balanced_accuracy[1]:.2f}"
         )
+    for row in expected:
+        if row.difficulty == expected[0].difficulty:
+            print(f"Recipe at epsilon {row.epsilon:g} on a {row.difficulty} table: {row.recipe}.")
     real = measured_on_real_sets(*shape, options.epsilon, rows_per_person=options.rows_per_person)
     if not real:
         print("No real set of similar shape was measured; see docs/utility.md for others.")

@@ -41,6 +41,7 @@ def test_the_command_shows_both(monkeypatch):
     code, out, _ = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1)
     assert code == 0
     assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
+    assert "Recipe at epsilon 1 on a hard table: 93.8 rows for one unit of noise" in out
     code, out, _ = run("plan", "--rows", 9, "--features", 8)
     assert "No real set of similar shape was measured" in out
 

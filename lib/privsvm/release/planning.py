@@ -41,13 +41,17 @@ class TableShape:
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the simulation found for one epsilon and one difficulty; ranges are over repeated tables and noise."""
+    """What the simulation found for one epsilon and one difficulty; ranges are over repeated tables and noise.
+
+    The recipe is that of the first table: what was trained, and why.
+    """
 
     difficulty: str
     attainable_auc: float
     epsilon: float
     auc: tuple[float, float]
     balanced_accuracy: tuple[float, float]
+    recipe: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +203,7 @@ def expected_accuracy(
     expectations = []
     for difficulty, auc in DIFFICULTIES.items():
         for epsilon in epsilons:
-            pairs = []
+            pairs, recipes = [], []
             for repeat in range(repeats):
                 rng = np.random.default_rng([seed, repeat])
                 direction = rng.normal(size=(n_classes, features))
@@ -207,6 +211,7 @@ def expected_accuracy(
                 direction /= np.linalg.norm(direction[-1] - direction[0]) / _distance(auc)
                 X, y = made_up_rows(rng, rows, direction, prevalence, n_classes)
                 trained = train(X, y, schema, Terms(epsilon), random_state=seed + repeat).estimator
+                recipes.append(trained.recipe_)
                 test, truth = made_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
                 scores = trained._path.scores(test, 0)[0]
                 codes = trained._path.codes(scores[None])[0]
@@ -215,6 +220,6 @@ def expected_accuracy(
                 pairs.append((_auc(margin, (truth == n_classes - 1).astype(int)), float(np.mean(recalls))))
             aucs, balanced = zip(*pairs, strict=True)
             expectations.append(
-                Expected(difficulty, auc, epsilon, (min(aucs), max(aucs)), (min(balanced), max(balanced)))
+                Expected(difficulty, auc, epsilon, (min(aucs), max(aucs)), (min(balanced), max(balanced)), recipes[0])
             )
     return expectations
