@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 __all__ = ["Columns", "bounded_numbers", "column_features", "keeps_zeros", "n_column_features"]
 
@@ -84,6 +83,9 @@ def column_features(rows: Any, lower: np.ndarray, upper: np.ndarray, indicators:
         rows = type(rows)((values, places, rows.indptr), shape=rows.shape)
         if columns.constant == 0.0:
             return rows
+        # Predictions of dense rows need NumPy alone.
+        import scipy.sparse
+
         constants = scipy.sparse.csr_array(np.full((n_rows, 1), columns.constant))
         return scipy.sparse.csr_array(scipy.sparse.hstack([rows, constants], format="csr"))
     d = rows.shape[1]
