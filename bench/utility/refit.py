@@ -34,7 +34,8 @@ TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
 TABLE = TABLES / "recipes.csv"
 EPSILONS = (0.5, 1.0, 4.0)
 _FIELDS = ("set", "epsilon", "recipe", "split", "accuracy", "sources")
-# Grid of each constant. `fourier_widest` has none, because one set alone lies near it.
+# Grid of each constant. `fourier_widest` has none, because one set alone lies near it, and constants of trials have
+# none: recipes here are those of linear features.
 _LENGTHS = (0.2, 0.3, 0.4, 0.6, 0.9)
 GRIDS: dict[str, tuple[float, ...]] = {
     "fourier_rows": (225.0, 450.0, 900.0),
