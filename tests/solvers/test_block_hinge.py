@@ -110,7 +110,7 @@ def test_sums_are_those_of_fractions():
 def test_the_exact_ascent_goes_on_where_newton_is_stuck():
     rng = np.random.default_rng(1)
     X, codes, linear = rng.normal(size=(30, 2)), rng.integers(0, 2, 30), rng.normal(size=(1, 2))
-    run = functools.partial(solve, X, codes, 0.1, 0.1, 1e-3, linear, 1.0, block_rows=1)
+    run = functools.partial(solve, Blocks(X, 1), codes, 0.1, 0.1, 1e-3, linear, 1.0)
     with mock.patch.object(block_hinge, "_PATIENCE", 0), mock.patch.object(block_hinge, "SLOPE_ERROR", 1.0):
         stuck = run()
     signs = np.where(codes == 1, 1, -1)
