@@ -4,7 +4,7 @@ A cell is an entry, a set, an epsilon and a split, under add_remove. Rows of lib
 ``reports/utility/leaderboard.csv``, with the digest of the sources; those of other libraries in ``peers.csv``. A
 submission is one file with a class that has ``fit`` and ``decision_function``, importable as ``package.module:Class``:
 ``python bench/utility/leaderboard.py --entries package.module:Class``. Its constructor may take ``epsilon``, ``delta``,
-``classes``, ``bounds``, ``categories``, ``neighbours``, ``n_rows`` and ``random_state``.
+``classes``, ``bounds``, ``categories``, ``indicators``, ``neighbours``, ``n_rows`` and ``random_state``.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def run(entry: str, data: UtilitySet, epsilon: float, split: int) -> dict[str, A
         offered["bounds"] = (coded.lower, coded.upper)
     elif "bounds" in known:
         X, offered["bounds"] = data.X, (data.lower, data.upper)
+        offered["indicators"] = np.flatnonzero(data.indicators).tolist()
     chosen = {name: value for name, value in offered.items() if name in known}
     model = method(**chosen, **ENTRIES.get(entry, {}))
     start = time.process_time()
@@ -198,15 +199,16 @@ The settings of `dp_naive_bayes` and `dp_tr_newton` were tried on a few sets of 
 
 An entry without an answer on a set is last there; one with answers on fewer than half of the sets is left out of the
 table. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test over
-sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit.
+sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells of `recommended` are of the
+sources whose digest `reports/utility/leaderboard.csv` states.
 
 Opacus and MST have no cells on the sets that judge. OpenDP 0.16 has no logistic regression to run here.
 """
 _SUBMIT = """## Submit a method
 
 Write one file with a scikit-learn class whose constructor takes `epsilon`, and any of `delta`, `classes`, `bounds`,
-`categories`, `neighbours`, `n_rows` and `random_state`. With `categories` it gets categories as codes, otherwise as
-indicators. One command runs it on all sets and writes this page:
+`categories`, `indicators`, `neighbours`, `n_rows` and `random_state`. With `categories` it gets categories as codes,
+otherwise as indicators. One command runs it on all sets and writes this page:
 
 ```text
 PYTHONPATH=. python bench/utility/leaderboard.py --entries my_package.my_module:MyClassifier
