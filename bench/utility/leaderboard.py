@@ -199,7 +199,7 @@ The settings of `dp_naive_bayes` and `dp_tr_newton` were tried on a few sets of 
 
 An entry without an answer on a set is last there; one with answers on fewer than half of the sets is left out of the
 table. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test over
-sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells of `recommended` are of the
+sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells are of the
 sources whose digest `reports/utility/leaderboard.csv` states.
 
 Opacus and MST have no cells on the sets that judge. OpenDP 0.16 has no logistic regression to run here.
