@@ -12,7 +12,7 @@ from sklearn.model_selection import FixedThresholdClassifier, train_test_split
 from tests.replay import Recorder, check_record
 
 from privsvm import PrivateLinearClassifier
-from privsvm.base.released import bounded_rows
+from privsvm.base.scaled_paths import bounded_rows
 from privsvm.families.moments import scaled_descent
 from privsvm.families.moments.scaled_descent import Budget
 from privsvm.methods import recommended

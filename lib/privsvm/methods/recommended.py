@@ -20,7 +20,7 @@ import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import CLASS_WEIGHT, DELTA, N_JOBS, parameter
-from privsvm.base.released import ColumnLinearPath
+from privsvm.base.scaled_paths import ColumnLinearPath
 from privsvm.base.validation import facts_of_call
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (

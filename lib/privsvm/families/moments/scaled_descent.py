@@ -182,7 +182,7 @@ class Recipe:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaledModel:
-    """A linear model of scaled rows; see `privsvm.base.released.ScaledLinearPath`.
+    """A linear model of scaled rows; see `privsvm.base.scaled_paths.ColumnLinearPath`.
 
     Attributes
     ----------
