@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler
 
 from privsvm import CISVMClassifier, CondensedInformation, FCMSVMClassifier, SVMClassifier
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.condensed.condensation import ClusterOptions, condense_rows
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.attacks.condensation_attacks import audit_condensation

@@ -4,7 +4,7 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import Silence
 
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     Moments,

@@ -9,7 +9,8 @@ from tests.memory import fit_megabytes
 from tests.table_3 import table_3_rows
 
 from privsvm import DPWSSClassifier
-from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, path_from_arrays
+from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.digests import canonical_json
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.guarantee import Guarantee

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features.landmarks import landmark_features, landmark_map
 

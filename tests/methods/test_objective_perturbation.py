@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
 from privsvm.numerics.rows.row_grid import grid_rows

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import LinearSVC
 
 from privsvm import OneNormSVMClassifier, ReducedSVMClassifier
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.digests import canonical_json
 from privsvm.families.one_norm import one_norm_training
 from privsvm.families.one_norm.one_norm_training import count_kernel_rows, gamma_range, train_one_norm

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
 from tests.adversarial import KINDS, Silence, neighbours
 
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier, classic_noise_multiplier
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier

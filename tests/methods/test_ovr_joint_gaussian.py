@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.adversarial import KINDS, Silence, neighbours
 
 from privsvm import PrivateSVMClassifier
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.output_perturbation.perturbation import solve_one_vs_rest
 from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier, centred_sensitivity, solve_centred
 from privsvm.privacy.accounting import gaussian_noise_multiplier

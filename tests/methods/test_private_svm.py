@@ -13,7 +13,7 @@ from privsvm import (
     PrivateSVMRBFClassifier,
     PrivateSVMRBFLaplaceClassifier,
 )
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features.fourier import fourier_features
 from privsvm.solvers.linear.hinge import hinge_objective

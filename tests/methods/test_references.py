@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privsvm.base.released import path_from_arrays
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.methods.crammer_singer import CrammerSingerClassifier
 from privsvm.methods.m3_svm import M3SVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier

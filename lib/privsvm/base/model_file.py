@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pydantic
 
-from privsvm.base.released import ReleasedPath, path_class, path_from_arrays
+from privsvm.base.released import ReleasedPath
+from privsvm.base.stored_paths import path_class, path_from_arrays
 from privsvm.digests import canonical_json, sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -37,8 +37,6 @@ __all__ = [
     "UnitLinearPath",
     "codes_one_by_one",
     "one_vs_one_scores",
-    "path_class",
-    "path_from_arrays",
     "rows_digest",
 ]
 
@@ -723,45 +721,3 @@ class PredictionsPath(ReleasedPath):
             )
         scores: np.ndarray = self.predicted_scores[epsilon_index]
         return scores
-
-
-def path_class(kind: str) -> type[ReleasedPath]:
-    """Return the class of a stored path; raise PrivSVMError if its kind is unknown."""
-    # Its classes derive from those of this module.
-    from privsvm.base.scaled_paths import ColumnLinearPath, ScaledLinearPath
-
-    paths = (
-        LinearPath, UnitLinearPath, CentredLinearPath, StandardizedLinearPath, ScaledLinearPath, ColumnLinearPath,
-        OneVsOneLinearPath, BlockPath, RandomKernelPath,
-        FourierPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath, TreesPath,
-    )  # fmt: skip
-    kinds: dict[str, type[ReleasedPath]] = {cls.kind: cls for cls in paths}
-    if kind not in kinds:
-        raise PrivSVMError(f"model file: kind {kind!r} is unknown; {nearest_name(kind, kinds)}")
-    return kinds[kind]
-
-
-def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
-    """Rebuild a path from its stored arrays.
-
-    Parameters
-    ----------
-    kind : str
-        As stored beside the arrays: `kind` of a subclass of `ReleasedPath`.
-    arrays : mapping of str to ndarray
-        As given by `ReleasedPath.arrays`.
-    **common
-        The attributes of `ReleasedPath`.
-
-    Raises
-    ------
-    PrivSVMError
-        If the kind is unknown, or an array is missing, or is not such as a model of this kind has.
-    """
-    missing = set(path_class(kind).array_names) - set(arrays)
-    if missing:
-        raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
-    stored: dict[str, Any] = {**arrays, **common}
-    path = path_class(kind)(**stored)
-    path.check_arrays()
-    return path
