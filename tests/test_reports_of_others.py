@@ -452,7 +452,7 @@ def _(folder):
 
 @report("opendp/smartnoise-sdk#317")
 def _(folder):
-    refused("bounds|declar", read, folder, "a,y\n1,0\n", {"a": {"fill": 0}}, kind=PrivSVMError)
+    refused("bounds|declared", read, folder, "a,y\n1,0\n", {"a": {"fill": 0}}, kind=PrivSVMError)
 
 
 @report("opendp/smartnoise-core#318")
