@@ -24,7 +24,7 @@ from page import table
 from run_ours import DELTA, scaled
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from scores import SCORES, score_row
-from sets import JUDGES, SETS, UtilitySet, load
+from sets import NEWER, SETS, UtilitySet, load
 from verdicts import PEER_EPSILONS, ROOT, TABLES, TITLES
 
 from privsvm.files import write_text
@@ -193,16 +193,16 @@ Mean accuracy over {splits} label-blind splits, at delta 1e-5 under `add_remove`
 `replace_one`, and diffprivlib delta 0. Everybody gets the same rows, classes, bounds and categories, and has one
 setting for all sets. "First" means: among the entries listed here, on the sets listed here.
 
-There are two groups of sets. The constants of `recommended` were chosen on {choosers} of them. The other {judges} judge
-these constants: {names}.
-The settings of `dp_naive_bayes` and `dp_tr_newton` were tried on a few sets of both groups, which favours these two.
+No set of this page is unseen: results on all of them were looked at while the rules of `recommended` were written, and
+on a few of them while those of `dp_naive_bayes` and `dp_tr_newton` were. That favours these three. The constants for
+linear features are older and were chosen on {older} sets. Newer are {names}.
 
 An entry without an answer on a set is last there; one with answers on fewer than half of the sets is left out of the
 table. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test over
 sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells are of the
 sources whose digest `reports/utility/leaderboard.csv` states.
 
-Opacus and MST have no cells on the sets that judge. OpenDP 0.16 has no logistic regression to run here.
+Opacus and MST have no cells on the newer sets. OpenDP 0.16 has no logistic regression to run here.
 """
 _SUBMIT = """## Submit a method
 
@@ -224,11 +224,11 @@ PYTHONPATH=. python bench/utility/leaderboard.py --entries my_package.my_module:
 def page_text(cells: pd.DataFrame) -> str:
     """Write the page."""
     measured = set(cells[cells.entry == RECOMMENDED]["set"])
-    choosers = [name for name in SETS if name not in JUDGES and name in measured]
-    judges = [name for name in JUDGES if name in measured]
-    head = _HEAD.format(splits=SPLITS, choosers=len(choosers), judges=len(judges), names=", ".join(judges))
+    older = [name for name in SETS if name not in NEWER and name in measured]
+    newer = [name for name in NEWER if name in measured]
+    head = _HEAD.format(splits=SPLITS, older=len(older), names=", ".join(newer))
     lines = [*head.splitlines(), ""]
-    for heading, names in (("Sets that judge", judges), ("Sets that chose", choosers)):
+    for heading, names in (("Newer sets", newer), ("Older sets", older)):
         if names:
             lines += [f"## {heading}", ""]
             for epsilon in PEER_EPSILONS:

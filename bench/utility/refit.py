@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from run_ours import CHOSEN, DELTA, METHODS, SLOW, columns
 from scores import score_row
-from sets import JUDGES, SETS, SPLITS, UtilitySet, load
+from sets import NEWER, SETS, SPLITS, UtilitySet, load
 
 from privsvm.families.moments.scaled_descent import Budget, Recipe
 from privsvm.files import write_text
@@ -219,7 +219,7 @@ def chosen(regrets: Regrets, without: str | None) -> Rule:
 def choose() -> dict[str, Any]:
     """Choose constants on all sets, and without each; see ``held_out.json``."""
     values = measured()
-    cells = [Cell.of(load(name), epsilon) for name in SETS if name not in JUDGES for epsilon in EPSILONS]
+    cells = [Cell.of(load(name), epsilon) for name in SETS if name not in NEWER for epsilon in EPSILONS]
     # Sets with missing recipes choose nothing, and are judged by the choice of the others.
     missing = {
         cell.name
@@ -228,7 +228,7 @@ def choose() -> dict[str, Any]:
     }
     regrets = Regrets(values, [cell for cell in cells if cell.name not in missing])
     everywhere = chosen(regrets, None)
-    folds = {name: everywhere if name in missing else chosen(regrets, name) for name in SETS if name not in JUDGES}
+    folds = {name: everywhere if name in missing else chosen(regrets, name) for name in SETS if name not in NEWER}
     return {
         "shipped": _constants(RULE),
         "all": _constants(everywhere),
@@ -254,7 +254,7 @@ def _constants(rule: Rule) -> dict[str, float]:
 def main() -> None:
     """Measure recipes and choose constants."""
     parser = argparse.ArgumentParser(description=__doc__)
-    choosers = [name for name in SETS if name not in JUDGES]
+    choosers = [name for name in SETS if name not in NEWER]
     parser.add_argument("--sets", nargs="*", default=choosers, choices=choosers)
     parser.add_argument("--only-measure", action="store_true", help="train recipes, and choose nothing")
     parser.add_argument(

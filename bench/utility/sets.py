@@ -23,7 +23,7 @@ from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.prepared import rows_of_arrays
 from privsvm_bench.datasets.settings import Holdout
 
-__all__ = ["JUDGES", "SETS", "SPLITS", "Coded", "UtilitySet", "load"]
+__all__ = ["NEWER", "SETS", "SPLITS", "Coded", "UtilitySet", "load"]
 
 SPLITS = 10
 _SEED = 20260
@@ -56,8 +56,8 @@ SETS: dict[str, Any] = {
     # By the schemas of the catalogue.
     **dict.fromkeys(PACKAGED),
 }
-# Sets that chose no constant of the library, and judge those that the others chose.
-JUDGES = tuple(PACKAGED)
+# Sets that chose no constant for linear features.
+NEWER = tuple(PACKAGED)
 
 # Features that are declared to be 0 or 1.
 _INDICATORS = {

@@ -4,7 +4,7 @@ Few rows get linear features by a public rule. It reads declared numbers: rows, 
 the relation. What counts most is how many rows there are for one unit of noise, ``s = n signal``, where the signal is
 what one row adds over the noise of a single release with the whole budget. With more rows a part of the budget buys
 trials of hat functions and of random Fourier features beside them; linear features stay unless another trial has more
-votes, beyond its noise. The constants were chosen on real data sets, and judged on others: see docs/utility.md.
+votes, beyond its noise. The constants were chosen on the sets of docs/leaderboard.md.
 """
 
 from __future__ import annotations
