@@ -17,7 +17,7 @@ from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.gate import LARGEST_EPSILON, restore
-from privsvm.privacy.guarantee import Neighbours
+from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.measuring import (
     LARGEST_SHARE,
@@ -151,6 +151,29 @@ def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float
     return [(gaussian, delta), (one, any_mechanism)]
 
 
+def _stated(schema: Schema) -> dict[str, Any]:
+    """Return what a schema states of the training: the facts of a guarantee."""
+    stated: dict[str, Any] = {
+        "preparation": {None: "undeclared", True: "prescaled", False: "declared"}[schema.prescaled],
+        "condensing": "none",
+        "split": "every row",
+        "scaling": "declared",
+        "bounds": "declared",
+        "n_features": "declared",
+    }
+    return stated if schema.rows is None else stated | {"declared_rows": schema.rows}
+
+
+def _proved_epsilon(protection: Protection, guarantee: Guarantee, neighbours: Neighbours, recipe: Recipe) -> float:
+    """Return the epsilon that is proved for a unit; raise PrivSVMError where none is, or for another relation."""
+    if protection.epsilon is None:
+        reason = guarantee.reason or "its noise was seeded"
+        raise PrivSVMError(f"nothing is proved for this release: {reason}")
+    if guarantee.neighbours != neighbours:
+        raise PrivSVMError(f"{recipe.implementation}: its guarantee is for another relation than requested")
+    return protection.epsilon
+
+
 def train(
     X: np.ndarray,
     codes: np.ndarray,
@@ -233,28 +256,13 @@ def train(
             estimator = method(**settings).fit(X, codes)
         except ValueError as error:
             raise PrivSVMError(f"{error}") from None
-        stated: dict[str, Any] = {
-            "preparation": {None: "undeclared", True: "prescaled", False: "declared"}[schema.prescaled],
-            "condensing": "none",
-            "split": "every row",
-            "scaling": "declared",
-            "bounds": "declared",
-            "n_features": "declared",
-        }
-        if schema.rows is not None:
-            stated["declared_rows"] = schema.rows
-        guarantee = restore(estimator.guarantee_, **stated)
+        guarantee = restore(estimator.guarantee_, **_stated(schema))
         if held is not None:
             guarantee = with_measurement(guarantee, epsilon / rows)
         estimator.guarantee_ = guarantee
         simulated = random_state is not None
         protection = protection_of(guarantee, unit, rows, delta, with_system_noise=simulated)  # type: ignore[arg-type]
-        if protection.epsilon is None:
-            reason = guarantee.reason or "its noise was seeded"
-            raise PrivSVMError(f"nothing is proved for this release: {reason}")
-        if guarantee.neighbours != neighbours:
-            raise PrivSVMError(f"{recipe.implementation}: its guarantee is for another relation than requested")
-        if protection.epsilon <= epsilon * (1.0 + 1e-9):
+        if _proved_epsilon(protection, guarantee, neighbours, recipe) <= epsilon * (1.0 + 1e-9):
             break
     else:
         raise PrivSVMError(
