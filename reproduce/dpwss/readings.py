@@ -56,8 +56,10 @@ def _second_order(i, F, low, K, largest):
 
 
 @numba.njit(fastmath=False, cache=False)
-def _draw(i, F, low, used, largest, gap, sigma, tol, sharpness, level, weights, candidates):
+def _draw(i, F, low, used, extremes, rule, level, weights, candidates):
     """Draw a second variable; -1 where there is no candidate."""
+    largest, gap = extremes
+    sigma, tol, sharpness = rule
     count, total = 0, 0.0
     for t in range(F.size):
         violation = largest - F[t]
@@ -91,12 +93,12 @@ def _train(K, y, C, tol, sigma, sharpness, mark, empty, rng, max_iter):
         if i < 0 or gap < tol:
             break
         level = rng.random()
-        j = _draw(i, F, low, used, largest, gap, sigma, tol, sharpness, level, weights, candidates)
+        j = _draw(i, F, low, used, (largest, gap), (sigma, tol, sharpness), level, weights, candidates)
         if j < 0 and empty == 1:
-            j = _draw(i, F, low, used, largest, gap, 0.0, tol, sharpness, level, weights, candidates)
+            j = _draw(i, F, low, used, (largest, gap), (0.0, tol, sharpness), level, weights, candidates)
         elif j < 0 and empty == 2:
             used[:] = False
-            j = _draw(i, F, low, used, largest, gap, sigma, tol, sharpness, level, weights, candidates)
+            j = _draw(i, F, low, used, (largest, gap), (sigma, tol, sharpness), level, weights, candidates)
         elif j < 0 and empty == 3:
             j = _second_order(i, F, low, K, largest)
         if j < 0:

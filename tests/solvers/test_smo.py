@@ -256,7 +256,7 @@ def test_draws_have_the_stated_probabilities(sigma, sharpness):
     share = (extreme - F) / gap
     candidate = np.isfinite(low) & (used != stamp) & (extreme - F > tol) & (share >= sigma)
     # Only candidates are ever drawn, and never where there is none.
-    arguments = (extreme, gap, Rule(SELECTIONS.index("dpwss"), tol, sigma, sharpness, True), n, low, F)
+    arguments = (extreme, gap, Rule(SELECTIONS.index("dpwss"), tol, sigma, sharpness, True, 1), n, low, F)
     work = np.empty(n, dtype=np.int64), np.empty(n)
     memory = Memory(np.empty(0, dtype=np.int64), np.full(n, stamp), np.array([stamp]), *work)
     draws = 40_000

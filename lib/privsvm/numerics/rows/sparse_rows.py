@@ -5,7 +5,7 @@ The weights of one feature lie together, so one instruction serves eight classes
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -13,7 +13,24 @@ import scipy.sparse
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 
-__all__ = ["canonical_rows", "compact", "count_numbers", "padded_weights", "score_rows", "square_rows", "sum_rows"]
+__all__ = [
+    "CsrArrays",
+    "canonical_rows",
+    "compact",
+    "count_numbers",
+    "padded_weights",
+    "score_rows",
+    "square_rows",
+    "sum_rows",
+]
+
+
+class CsrArrays(NamedTuple):
+    """Rows of a CSR matrix, for compiled functions."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
 
 
 @jit()

@@ -315,8 +315,8 @@ def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np
 
         def query(start: int) -> None:
             distances, columns = tree.query(points[start : start + _QUERIED], k=ranks)
-            arguments = error, has_zeros, others, search.rows_of, search.copies, *search.lists, search.near
-            certain[start : start + _QUERIED] = nearest_lists(start, distances, columns, *arguments)
+            found = nearest_lists(start, distances, columns, error, has_zeros, others, search)
+            certain[start : start + _QUERIED] = found
 
         run_jobs((query, start) for start in range(0, unit.size, _QUERIED))
     return unit[~certain]
@@ -383,8 +383,7 @@ class _Products:
                 meet(products, first, second, wanted, apart, candidates)
 
         self._run_jobs((tile, first, first + offset) for offset in starts for first in range(0, m - offset, _TILE))
-        search = self._search
-        arguments = apart, error, candidates, self._remaining, search.rows_of, search.copies, *lists, near
+        arguments = apart, error, candidates, self._remaining, self._search
         self._run_jobs((candidate_lists, start, min(start + _TILE, m), *arguments) for start in starts)
         return np.flatnonzero(candidates.counts < 0)
 

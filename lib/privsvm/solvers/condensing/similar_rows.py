@@ -313,13 +313,15 @@ def _set_near(products, columns, count, bound, error, others, near, i):
 
 
 @jit()
-def candidate_lists(start, stop, apart, error, candidates, others, rows_of, copies, sims, rows, counts, near):
-    """Make the lists of rows ``start..stop`` from candidates.
+def candidate_lists(start, stop, apart, error, candidates, others, search):
+    """Make the lists of rows ``start..stop`` of a `triples.Search` from candidates.
 
     `others` are the distinct rows by position.
 
     The count becomes -1 where fewer rows than a list needs reached the bound for candidates.
     """
+    rows_of, copies, near = search.rows_of, search.copies, search.near
+    sims, rows, counts = search.lists.sims, search.lists.rows, search.lists.counts
     full, dense, wanted = _is_full(rows_of), np.zeros(rows_of.n_features), rows.shape[1] + 1
     for position in range(start, stop):
         i, count = others[position], candidates.counts[position]
@@ -395,13 +397,15 @@ def block_lists(products, listed, others, error, rows_of, copies, all_sims, all_
 
 
 @jit()
-def nearest_lists(start, distances, columns, error, has_zeros, others, rows_of, copies, sims, rows, counts, near):
-    """Make lists of ``others[start]`` and the rows after it from their nearest ones.
+def nearest_lists(start, distances, columns, error, has_zeros, others, search):
+    """Make lists of ``others[start]`` and the rows after it, in a `triples.Search`, from their nearest ones.
 
     `distances` and `columns` (n, k) are ascending; products derived from them are off by `error` at most. Returns which
     lists are certain: those whose last row is more similar than any that is not among the nearest, and than a row of
     zeros where there is one.
     """
+    rows_of, copies, near = search.rows_of, search.copies, search.near
+    sims, rows, counts = search.lists.sims, search.lists.rows, search.lists.counts
     n_rows, n_nearest = distances.shape
     length, n_near = rows.shape[1], near.rows.shape[1]
     last_near = min(n_near, n_nearest - 1)

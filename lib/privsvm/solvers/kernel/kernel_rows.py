@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,7 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.threads import one_blas_thread, share_out, thread_pool, threads_worth
 from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
 from privsvm.numerics.rows.rows import squared_norms
+from privsvm.numerics.rows.sparse_rows import CsrArrays
 from privsvm.solvers.kernel.kernels import (
     LINEAR,
     POLY,
@@ -66,6 +67,22 @@ _NEW_VALUE_SECONDS = 1e-9
 _ROUND_OFF = 1e-9
 
 
+class _Formula(NamedTuple):
+    """What turns scaled products into kernel values; see `kernels.set_kernel_values`."""
+
+    kind: int
+    coef0: float
+    degree: int
+
+
+class _Others(NamedTuple):
+    """A block of the rows of an expansion: scaled columns, squared norms and coefficients."""
+
+    columns: np.ndarray
+    norms: np.ndarray
+    coef: np.ndarray
+
+
 @jit_step(fastmath=FAST_MATH)
 def _subtract(values, products, kind, row_norms, other_norms, coef):
     """Set ``values[t] -= sum_i coef_i K(t, i)``.
@@ -87,7 +104,9 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
 
 
 @jit()
-def _subtract_dense(data, norms, values, other, other_norms, coef, kind, coef0, degree, n_block, first, last):
+def _subtract_dense(data, norms, values, others, formula, n_block, first, last):
+    other, other_norms, coef = others
+    kind, coef0, degree = formula
     products = np.empty((n_block, other.shape[1]), data.dtype)
     for start in range(first, last, n_block):
         stop = min(start + n_block, last)
@@ -108,8 +127,9 @@ def _mirror(out, start, stop):
 
 
 @jit()
-def _gram_dense(data, norms, scaled, out, kind, coef0, degree):
+def _gram_dense(data, norms, scaled, out, formula):
     """Write kernel values of all dense rows with each other."""
+    kind, coef0, degree = formula
     n = data.shape[0]
     memory = np.empty(_BLOCK_ROWS * n, data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
@@ -141,8 +161,9 @@ def _add_four_rows(out, factors, indices, weights):
 
 
 @jit_step()
-def _sparse_products(data, indices, indptr, column_of, other, first, last, products):
+def _sparse_products(rows, column_of, other, first, last, products):
     """Multiply CSR rows with a dense matrix of the columns ``column_of >= 0``."""
+    data, indices, indptr = rows
     columns, weights = np.empty(4, np.int64), np.empty(4, data.dtype)
     for t in range(first, last):
         out, count = products[t - first], 0
@@ -161,36 +182,37 @@ def _sparse_products(data, indices, indptr, column_of, other, first, last, produ
 
 
 @jit()
-def _subtract_sparse(
-    data, indices, indptr, norms, values, column_of, other, other_norms, coef, kind, coef0, degree, first, last
-):
-    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+def _subtract_sparse(rows, norms, values, column_of, others, formula, first, last):
+    other, other_norms, coef = others
+    kind, coef0, degree = formula
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), rows.data.dtype)
     for start in range(first, last, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, last)
         block = products[: stop - start]
-        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        _sparse_products(rows, column_of, other, start, stop, block)
         if kind > RBF:
             set_other_values(block, block, 0, 0, kind, coef0, degree)
         _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
 
 
 @jit()
-def _gram_sparse(
-    data, indices, indptr, norms, column_of, other, other_norms, out, first_column, kind, coef0, degree
-):  # fmt: skip
+def _gram_sparse(rows, norms, column_of, other, other_norms, out, first_column, formula):
     """Write kernel values of all CSR rows with a block, from `first_column` on."""
+    kind, coef0, degree = formula
     n = norms.shape[0]
-    products = np.empty((_BLOCK_ROWS, other.shape[1]), data.dtype)
+    products = np.empty((_BLOCK_ROWS, other.shape[1]), rows.data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         block = products[: stop - start]
-        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        _sparse_products(rows, column_of, other, start, stop, block)
         set_kernel_values(block, out, start, first_column, kind, norms[start:stop], other_norms, coef0, degree)
 
 
 @jit()
-def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
+def _expand(data, norms, others, formula, out):
     """Add kernel expansions to `out`."""
+    other, other_norms, coef = others
+    kind, coef0, degree = formula
     products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
     for start in range(0, data.shape[0], _NEW_ROWS):
         stop = min(start + _NEW_ROWS, data.shape[0])
@@ -205,15 +227,15 @@ def _expand(data, norms, other, other_norms, coef, kind, coef0, degree, out):
 
 
 @jit()
-def _expand_sparse(
-    data, indices, indptr, norms, column_of, other, other_norms, coef, kind, coef0, degree, out, first, last
-):  # fmt: skip
+def _expand_sparse(rows, norms, column_of, others, formula, out, first, last):
     """Add kernel expansions at the CSR rows from `first` to `last` to `out`."""
+    other, other_norms, coef = others
+    kind, coef0, degree = formula
     products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
     for start in range(first, last, _NEW_ROWS):
         stop = min(start + _NEW_ROWS, last)
         block = products[: stop - start]
-        _sparse_products(data, indices, indptr, column_of, other, start, stop, block)
+        _sparse_products(rows, column_of, other, start, stop, block)
         turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
         sums = all_sums[: stop - start]
         np.dot(block, coef, sums)
@@ -270,7 +292,7 @@ class Expansion:
         self._kind = kernel.kind
         self._exponent = float(kernel.gamma) * LOG2_E
         self._factor = 2.0 * self._exponent if self._kind == RBF else float(kernel.gamma)
-        self._kernel_arguments = (self._kind, float(kernel.coef0), int(kernel.degree))
+        self._formula = _Formula(self._kind, float(kernel.coef0), int(kernel.degree))
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
@@ -289,11 +311,11 @@ class Expansion:
         return self._rows.mean(axis=0) if self._kind == RBF else None
 
     @functools.cached_property
-    def _blocks(self) -> list[tuple[np.ndarray, ...]]:
-        """Scaled columns, norms and coefficients of the shifted rows, by blocks."""
+    def _blocks(self) -> list[_Others]:
+        """The shifted rows, by blocks."""
         return list(self._block_of(self._origin))
 
-    def _block_of(self, origin: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _block_of(self, origin: np.ndarray | None) -> Iterator[_Others]:
         single = self._coef.shape[1] == 1
         for start in range(0, self._rows.shape[0], _BLOCK_COLUMNS):
             block = slice(start, start + _BLOCK_COLUMNS)
@@ -302,7 +324,7 @@ class Expansion:
             other, norms = np.ascontiguousarray(self._factor * others.T), self._exponent * squared_norms(others)
             weights = np.ascontiguousarray(self._coef[block], dtype=np.float64)
             # A single sum is subtracted without storing kernel values, hence the sign.
-            yield other, norms, -weights[:, 0] if single else weights
+            yield _Others(other, norms, -weights[:, 0] if single else weights)
 
     def at(self, X: Any, n_threads: int = 1) -> np.ndarray:
         """Evaluate at many rows.
@@ -342,7 +364,7 @@ class Expansion:
                 )
         return out
 
-    def _add_at(self, blocks: list[tuple[np.ndarray, ...]], X: Any, out: np.ndarray) -> None:
+    def _add_at(self, blocks: list[_Others], X: Any, out: np.ndarray) -> None:
         """Add expansions at dense rows, or at sparse rows made dense block by block."""
         step = max(_NEW_ROWS, _EXPANDED_NUMBERS // max(X.shape[1], 1))
         for first in range(0, X.shape[0], step):
@@ -354,19 +376,18 @@ class Expansion:
             norms, sums = self._exponent * squared_norms(rows), out[first : first + step]
             for block in blocks:
                 if out.shape[1] == 1:
-                    kernel_and_bounds = (*self._kernel_arguments, _NEW_ROWS, 0, rows.shape[0])
-                    _subtract_dense(rows, norms, sums[:, 0], *block, *kernel_and_bounds)
+                    _subtract_dense(rows, norms, sums[:, 0], block, self._formula, _NEW_ROWS, 0, rows.shape[0])
                 else:
-                    _expand(rows, norms, *block, *self._kernel_arguments, sums)
+                    _expand(rows, norms, block, self._formula, sums)
 
     def _add_at_sparse(self, csr: Any, out: np.ndarray, bounds: list[tuple[int, int]], pool: Any) -> None:
         """Add expansions at CSR rows, unshifted, since a shift makes them dense."""
-        arrays = csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
+        rows = CsrArrays(csr.data.astype(np.float64), csr.indices.astype(np.int32), csr.indptr.astype(np.int64))
         row_norms, column_of = self._exponent * squared_norms(csr), np.arange(csr.shape[1], dtype=np.int32)
-        for other, norms, weights in self._block_of(None):
-            weights = weights if weights.ndim == 2 else -weights[:, None]
-            block = (*arrays, row_norms, column_of, other, norms, weights, *self._kernel_arguments, out)
-            share_out(pool, _expand_sparse, [(*block, *bound) for bound in bounds])
+        for block in self._block_of(None):
+            block = block if block.coef.ndim == 2 else block._replace(coef=-block.coef[:, None])
+            arguments = (rows, row_norms, column_of, block, self._formula, out)
+            share_out(pool, _expand_sparse, [(*arguments, *bound) for bound in bounds])
 
 
 def kernel_expansion(X, Z: np.ndarray, coef: np.ndarray, kernel: Kernel, n_threads: int = 1) -> np.ndarray:
@@ -422,6 +443,7 @@ class KernelRows:
         self.dtype = np.dtype(dtype)
         self.pool, self.n_threads = pool, n_threads
         self.gamma, self.degree, self.coef0 = float(kernel.gamma), int(kernel.degree), self.dtype.type(kernel.coef0)
+        self._formula = _Formula(self.kind, self.coef0, self.degree)
         sparse = scipy.sparse.issparse(X)
         if not sparse and _mostly_zeros(X):
             X, sparse = scipy.sparse.csr_array(X), True
@@ -517,15 +539,13 @@ class KernelRows:
             A view of `buffer`.
         """
         out = buffer[: self.n_rows**2].reshape(self.n_rows, self.n_rows)
-        tail = (self.kind, self.coef0, self.degree)
         if self._csr is None:
-            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, *tail)
+            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, self._formula)
             return out
-        csr = self._csr
         for start, stop in self._column_blocks():
             other, column_of = self._scaled_columns(slice(start, stop))
-            head = (csr.data, csr.indices, csr.indptr, self._norms, column_of, other, self._norms[start:stop])
-            _gram_sparse(*head, out, start, *tail)
+            head = (self._csr_arrays, self._norms, column_of, other, self._norms[start:stop])
+            _gram_sparse(*head, out, start, self._formula)
         return out
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
@@ -545,15 +565,17 @@ class KernelRows:
             return
         for start, stop in others._column_blocks():
             other, column_of = others._scaled_columns(slice(start, stop))
-            norms = others._norms[start:stop]
-            tail = (norms, coef[start:stop], self.kind, self.coef0, self.degree)
+            block = _Others(other, others._norms[start:stop], coef[start:stop])
             if self._csr is None:
-                arguments = (self._dense, self._norms, values, other, *tail, _rows_at_once(*other.shape))
-                self._run(_subtract_dense, arguments, stop - start)
+                dense = (self._dense, self._norms, values, block, self._formula, _rows_at_once(*other.shape))
+                self._run(_subtract_dense, dense, stop - start)
             else:
-                csr = self._csr
-                head = (csr.data, csr.indices, csr.indptr, self._norms, values, column_of, other)
-                self._run(_subtract_sparse, (*head, *tail), stop - start)
+                sparse = (self._csr_arrays, self._norms, values, column_of, block, self._formula)
+                self._run(_subtract_sparse, sparse, stop - start)
+
+    @property
+    def _csr_arrays(self) -> CsrArrays:
+        return CsrArrays(self._csr.data, self._csr.indices, self._csr.indptr)
 
     def _run(self, task, arguments: tuple, n_columns: int) -> None:
         """Run a block task over all rows, on several threads where that pays; each gets whole blocks."""

@@ -34,6 +34,7 @@ from privsvm.solvers.kernel.smo_steps import (
     Runs,
     Start,
     State,
+    Work,
     run_all,
     squares_and_diagonal,
 )
@@ -274,9 +275,8 @@ def solve_smo_runs(
         below=np.empty(BLOCK),
     )
     limit = max(10_000_000, 100 * n) if options.max_iter < 0 else options.max_iter
-    rule = Rule(
-        SELECTIONS.index(selection.name), float(options.tol), float(selection.sigma), 0.0, bool(options.shrinking)
-    )
+    number = SELECTIONS.index(selection.name)
+    rule = Rule(number, float(options.tol), float(selection.sigma), 0.0, bool(options.shrinking), int(limit))
     n_remembered = n if draws else 0
     memory = Memory(
         head=np.full(n_remembered, -1, dtype=np.int64),
@@ -297,11 +297,10 @@ def solve_smo_runs(
         n_selected=np.empty(n_runs, dtype=np.int64),
     )
     start = Start(y, upper, rows.squares.copy(), diagonal)
+    work = Work(state, rows, cache, memory, buffers)
     run, progress = 0, Progress(-1, 0, 0, False, False, 0.0, 0.0)
     while True:
-        run, progress, pairs = run_all(
-            run, progress, start, runs, state, rows, cache, rule, memory, buffers, pairs, int(limit), streams.numbers
-        )
+        run, progress, pairs = run_all(run, progress, start, runs, work, rule, pairs, streams.numbers)
         if run == n_runs:
             break
         streams.refill(int(streams.of_run[run]))

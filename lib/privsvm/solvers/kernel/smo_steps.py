@@ -29,6 +29,7 @@ __all__ = [
     "Runs",
     "Start",
     "State",
+    "Work",
     "draw",
     "run_all",
     "squares_and_diagonal",
@@ -126,6 +127,7 @@ class Rule(NamedTuple):
     sigma: float
     sharpness: float
     shrinking: bool
+    max_iter: int
 
 
 class Memory(NamedTuple):
@@ -191,6 +193,16 @@ class Buffers(NamedTuple):
     source: np.ndarray
     single: np.ndarray
     double: np.ndarray
+
+
+class Work(NamedTuple):
+    """What the loop changes in place."""
+
+    state: State
+    rows: Rows
+    cache: Cache
+    memory: Memory
+    buffers: Buffers
 
 
 @jit_step()
@@ -641,8 +653,9 @@ def _stamp_used(i, pairs, memory):
 
 
 @jit_step()
-def _choose_pair(largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream):
+def _choose_pair(extremes, rule, active, state, rows, cache, memory, pairs, numbers, stream):
     """Choose two variables by the rule; return a `Choice`, and both variables."""
+    largest, smallest = extremes
     gap = largest - smallest
     if rule.selection == _DPWSS:
         i = _last_equal(state.F, state.up, state.block_max, largest, active)
@@ -705,17 +718,18 @@ def _take_step(i, j, active, shrinking, state, rows, cache):
 
 
 @jit_step()
-def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, numbers, stream):
+def _run(progress, work, rule, pairs, numbers, stream):
     """Iterate; return the run's `Progress`, its `End`, and the pairs so far.
 
     A run that is out of random numbers can be continued with more of them.
     """
+    state, rows, cache, memory, buffers = work
     n = state.y.shape[0]
     active, iteration, counter, unshrunk, scanned, largest, smallest = progress
     ended = End.MAX_ITER
     # Steps from one shrinking to the next.
     period = min(n, 1000)
-    while iteration < max_iter:
+    while iteration < rule.max_iter:
         counter -= 1
         if counter == 0:
             counter = period
@@ -734,9 +748,8 @@ def _run(progress, state, rows, cache, rule, memory, buffers, pairs, max_iter, n
                 largest, smallest = _scan(active, state)
                 scanned = True
             if largest - smallest >= rule.tol:
-                choice, i, j = _choose_pair(
-                    largest, smallest, rule, active, state, rows, cache, memory, pairs, numbers, stream
-                )
+                extremes = largest, smallest
+                choice, i, j = _choose_pair(extremes, rule, active, state, rows, cache, memory, pairs, numbers, stream)
             if choice != Choice.NO_PAIR or active == n:
                 break
             # Unshrink: no active pair violates optimality, so look at all variables.
@@ -823,22 +836,21 @@ def _count_distinct(n_iter, memory, pairs):
 
 
 @jit()
-def run_all(first, progress, start, runs, state, rows, cache, rule, memory, buffers, pairs, max_iter, numbers):
+def run_all(first, progress, start, runs, work, rule, pairs, numbers):
     """Run all runs from `first` on, which is at `progress`.
 
     Returns the run that is out of random numbers (the number of runs where none is), its `Progress`, and the pairs so
     far. Kernel rows are kept from one run to the next.
     """
+    state, rows, cache, memory, buffers = work
     n, n_runs = start.y.shape[0], runs.n_iter.shape[0]
     for run in range(first, n_runs):
         if progress.active < 0:
             _restore_order(rows, cache, buffers)
             _reset(start, state, rows, memory)
             progress = Progress(n, 0, min(n, 1000) + 1, False, False, 0.0, 0.0)
-        run_rule = Rule(rule.selection, rule.tol, rule.sigma, runs.sharpness[run], rule.shrinking)
-        progress, ended, pairs = _run(
-            progress, state, rows, cache, run_rule, memory, buffers, pairs, max_iter, numbers, runs.stream[run]
-        )
+        run_rule = Rule(rule.selection, rule.tol, rule.sigma, runs.sharpness[run], rule.shrinking, rule.max_iter)
+        progress, ended, pairs = _run(progress, work, run_rule, pairs, numbers, runs.stream[run])
         if ended == End.NO_NUMBERS:
             return run, progress, pairs
         for p in range(n):

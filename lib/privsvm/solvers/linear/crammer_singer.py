@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -33,6 +33,7 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 from privsvm.numerics.rows.sparse_rows import (
+    CsrArrays,
     canonical_rows,
     compact,
     count_numbers,
@@ -123,6 +124,18 @@ class CrammerSingerSolution:
     converged: bool
     alpha: np.ndarray
     exact: bool
+
+
+class _Visits(NamedTuple):
+    """Which rows and classes the next passes visit."""
+
+    # By row: the classes that may change, how many, the next pass, and how many passes to wait for it.
+    active: np.ndarray
+    counts: np.ndarray
+    due: np.ndarray
+    pause: np.ndarray
+    # Work space: the rows of one pass.
+    order: np.ndarray
 
 
 @jit_step(fastmath={"contract"})
@@ -337,8 +350,9 @@ def _plan_visit(changed, due, pause, i, epoch):
 
 
 @jit(fastmath={"reassoc", "contract"})
-def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs):
+def _epochs_dense(X, squared_norms, C, alpha, weights, visits, state, start, n_epochs):
     """Make passes over dense rows; return the random state and the work done."""
+    active, counts, due, pause, order = visits
     n_classes, n_features = weights.shape
     scores, block = np.empty(n_classes), np.empty(n_classes)
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
@@ -372,13 +386,13 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, active, counts, due, paus
 
 
 @jit()
-def _epochs_sparse(
-    data, indices, indptr, squared_norms, C, alpha, weights, active, counts, due, pause, order, state, start, n_epochs
-):
+def _epochs_sparse(rows, squared_norms, C, alpha, weights, visits, state, start, n_epochs):
     """Make passes over CSR rows, as `_epochs_dense` does.
 
     Here the classes of one feature lie together.
     """
+    data, indices, indptr = rows
+    active, counts, due, pause, order = visits
     n_classes, padded = alpha.shape[1], weights.shape[1]
     numbers, lanes = weights.reshape(-1), np.empty(padded)
     scores, block = np.empty(n_classes), np.empty(n_classes)
@@ -488,7 +502,7 @@ def round_off_allowance(n_rows: int, n_features: int, n_classes: int, C: float, 
     return float(4.0 * (n_features + n_classes + 4) * np.finfo(np.float64).eps * n_rows * largest_term)
 
 
-def stored_rows(X) -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
+def stored_rows(X) -> tuple[Any, np.ndarray | CsrArrays, np.ndarray]:
     """Lay rows out for the kernels.
 
     Parameters
@@ -499,17 +513,18 @@ def stored_rows(X) -> tuple[Any, tuple[np.ndarray, ...], np.ndarray]:
     Returns
     -------
     X : ndarray or CSR matrix (n, d) of float64
-    storage : tuple of ndarray
-        What a kernel reads: the rows, or ``data, indices, indptr``.
+    storage : ndarray or CsrArrays
+        What a kernel reads.
     squared_norms : ndarray (n,)
         Of the rows.
     """
     if scipy.sparse.issparse(X):
         X = canonical_rows(X)
         indptr = X.indptr.astype(np.int64)
-        return X, (X.data, X.indices.astype(np.int32, copy=False), indptr), square_rows(X.data, indptr)
+        storage = CsrArrays(X.data, X.indices.astype(np.int32, copy=False), indptr)
+        return X, storage, square_rows(X.data, indptr)
     X = np.ascontiguousarray(X, dtype=np.float64)
-    return X, (X,), np.einsum("ij,ij->i", X, X)
+    return X, X, np.einsum("ij,ij->i", X, X)
 
 
 def _has_few_numbers(X: np.ndarray) -> bool:
@@ -557,9 +572,9 @@ class _SparseRows:
         if scipy.sparse.issparse(X):
             _, self.storage, self.squared_norms = stored_rows(X)
         else:
-            self.storage = compact(X)
-            self.squared_norms = square_rows(self.storage[0], self.storage[2])
-        self.row_work = _SPARSE_WORK * self.storage[0].size / max(X.shape[0], 1)
+            self.storage = CsrArrays(*compact(X))
+            self.squared_norms = square_rows(self.storage.data, self.storage.indptr)
+        self.row_work = _SPARSE_WORK * self.storage.data.size / max(X.shape[0], 1)
         self.weights = padded_weights(X.shape[1], n_classes)
         self.by_feature = self.weights[:, :n_classes]
 
@@ -687,9 +702,9 @@ def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _
     gap, max_epochs, reserve = stopping.gap, stopping.max_epochs, stopping.reserve
     n_rows, n_classes = alpha.shape
     face = Face(rows, y, C, n_classes)
-    active = np.empty((n_rows, n_classes), dtype=np.int64)
     counts, due, order = np.empty((3, n_rows), dtype=np.int64)
-    pause = np.ones(n_rows, dtype=np.int64)
+    active, pause = np.empty((n_rows, n_classes), dtype=np.int64), np.ones(n_rows, dtype=np.int64)
+    visits = _Visits(active, counts, due, pause, order)
     previous = np.zeros((n_rows, n_classes))
     scores = rows.scores() if rows.by_feature.any() else previous.copy()
     state = np.uint64(1)
@@ -717,8 +732,8 @@ def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _
         for _ in range(_PASSES_PER_CHECK):
             n_passes = _PASSES[min(n_checks, len(_PASSES)) - 1]
             n_passes = n_passes if max_epochs is None else min(n_passes, max_epochs - n_epochs)
-            common = (rows.squared_norms, C, alpha, rows.weights, active, counts, due, pause, order)
-            state, spent = rows.epochs(*rows.storage, *common, np.uint64(state), n_epochs - start, n_passes)
+            problem = (rows.storage, rows.squared_norms, C, alpha, rows.weights)
+            state, spent = rows.epochs(*problem, visits, np.uint64(state), n_epochs - start, n_passes)
             n_epochs += n_passes
             work += spent
             if n_checks <= _FIRST_FACE:

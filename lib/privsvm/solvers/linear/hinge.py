@@ -22,6 +22,7 @@ import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.rows.row_grid import grid_rows
+from privsvm.numerics.rows.sparse_rows import CsrArrays
 from privsvm.solvers.linear.certificate import (
     UNIT,
     Progress,
@@ -122,7 +123,8 @@ def _epochs_dense(X, y, squared_norms, C, alpha, coef, order, state, n_epochs, t
 
 
 @jit(fastmath={"reassoc", "contract"})
-def _epochs_sparse(data, indices, indptr, y, squared_norms, C, alpha, coef, order, state, n_epochs, target):
+def _epochs_sparse(rows, y, squared_norms, C, alpha, coef, order, state, n_epochs, target):
+    data, indices, indptr = rows
     for epoch in range(n_epochs):
         state = shuffle(order, state)
         total = 0.0
@@ -238,7 +240,7 @@ def solve_hinge(
         data set, and it is certified.
     """
     X, storage, squared_norms = stored_rows(X)
-    epochs: Any = _epochs_sparse if len(storage) == 3 else _epochs_dense
+    epochs: Any = _epochs_sparse if isinstance(storage, CsrArrays) else _epochs_dense
     y = np.ascontiguousarray(y, dtype=np.float64)
     norms = row_lengths(squared_norms)
     # A row of zeros has loss 1 for every w; accordingly its dual variable is C.
@@ -264,7 +266,7 @@ def solve_hinge(
         order = active[: _choose_active(margins, previous, alpha, squared_norms, C, active)].copy()
         previous = margins
         target = max(_ROUND_REDUCTION * reached, 0.5 * min(gap, reached))
-        state, done = epochs(*storage, y, squared_norms, C, alpha, coef, order, np.uint64(state), steps, target)
+        state, done = epochs(storage, y, squared_norms, C, alpha, coef, order, np.uint64(state), steps, target)
         n_epochs += done
         # Round-off: w is rebuilt from the dual variables, before errors build up.
         coef = sums_of_rows(X, alpha * y)
