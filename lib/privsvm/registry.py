@@ -19,7 +19,6 @@ __all__ = [
     "estimator_class",
     "foreign_files",
     "foreign_source",
-    "implementation_source",
     "implementations",
     "is_foreign",
     "module_name",
@@ -185,10 +184,3 @@ def version_of_package(package: str) -> str:
         if package in names or any(file.startswith((f"{package}/", f"{package}.py,")) for file in files):
             return distribution.version
     return ""
-
-
-def implementation_source(implementation: str) -> Path | ForeignSource:
-    """Say where a method's own code is: its file, or what identifies another package's."""
-    if is_foreign(implementation):
-        return foreign_source(implementation)
-    return _FOLDER / f"{implementation}.py"

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
 from tests.adversarial import KINDS, Silence, neighbours
+from tests.objectives import hinge_objective
 
 from privsvm import (
     PrivateSVMClassifier,
@@ -16,7 +17,6 @@ from privsvm import (
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features.fourier import fourier_features
-from privsvm.solvers.linear.hinge import hinge_objective
 
 MECHANISMS = ["gaussian", "laplace", "laplace_as_published"]
 

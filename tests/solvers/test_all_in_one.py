@@ -5,6 +5,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from tests.objectives import hinge_objective
 
 from privsvm.solvers.linear.all_in_one import (
     m3_problem,
@@ -12,7 +13,7 @@ from privsvm.solvers.linear.all_in_one import (
     solve_all_in_one,
     weston_watkins_problem,
 )
-from privsvm.solvers.linear.hinge import hinge_objective, solve_hinge
+from privsvm.solvers.linear.hinge import solve_hinge
 
 
 def scaled(load):

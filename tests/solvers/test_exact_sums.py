@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
+from tests.repeated_steps import repeated_noisy_gradient_steps
 
 from privsvm.numerics.compiled import vector_math
 from privsvm.numerics.compiled.vector_random import random_bits
@@ -22,7 +23,6 @@ from privsvm.solvers.gradients.noisy_gradient import (
     REGULARISERS,
     GradientSteps,
     noisy_gradient_steps,
-    repeated_noisy_gradient_steps,
 )
 
 UNIT = 2**38

@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.svm import LinearSVC
+from tests.objectives import hinge_objective
 
 from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_crammer_singer
-from privsvm.solvers.linear.hinge import hinge_objective, smoothed_hinge_slopes, solve_hinge
+from privsvm.solvers.linear.hinge import smoothed_hinge_slopes, solve_hinge
 
 
 def unit_rows(load):

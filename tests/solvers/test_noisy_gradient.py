@@ -10,6 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
+from tests.repeated_steps import repeated_noisy_gradient_steps
 
 from privsvm.solvers.gradients.noisy_gradient import (
     AVERAGES,
@@ -21,7 +22,6 @@ from privsvm.solvers.gradients.noisy_gradient import (
     learning_rates,
     noisy_gradient_steps,
     prepare_rows,
-    repeated_noisy_gradient_steps,
 )
 
 # Chance of a false alarm of one statistical check.

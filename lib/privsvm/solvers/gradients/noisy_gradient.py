@@ -63,7 +63,6 @@ __all__ = [
     "noisy_gradient_steps",
     "objective_of",
     "prepare_rows",
-    "repeated_noisy_gradient_steps",
     "schedule_of",
     "warm_up",
 ]
@@ -600,9 +599,9 @@ def _sum_of_block(
 
 
 def _training(
-    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int
+    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator
 ) -> _Training:
-    """Prepare so many runs on rows in memory or by block."""
+    """Prepare runs on rows in memory or by block."""
     X = X if isinstance(X, RowsByBlock) else prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
     n_rows, n_features = X.shape
@@ -611,7 +610,7 @@ def _training(
     given, tape = as_source(rng), NO_TAPE
     if schedule.sigma > 0.0 and not isinstance(X, RowsByBlock):
         tape = given.step_tape(
-            n_steps=n_runs * steps.n_steps,
+            n_steps=steps.n_steps,
             size=size,
             n_rows=n_rows,
             threshold=_threshold(steps),
@@ -674,7 +673,7 @@ def noisy_gradient_steps(
     ValueError
         If class codes are out of range, or there are too few vectors for the loss.
     """
-    training = _training(X, codes, n_classes, steps, rng, 1)
+    training = _training(X, codes, n_classes, steps, rng)
     # Overflow: too large a learning rate makes weights that are no numbers, which count as zero.
     with np.errstate(over="ignore", invalid="ignore"):
         average, history = training.run(0, int(record_every))
@@ -684,30 +683,6 @@ def noisy_gradient_steps(
     return GradientStepsResult(
         coef=coef, intercept=intercept, history_coef=history_coef, history_intercept=history_intercept
     )
-
-
-def repeated_noisy_gradient_steps(
-    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator, n_runs: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Train many models independently, for audits.
-
-    Parameters
-    ----------
-    X, codes, n_classes, steps, rng
-        See `noisy_gradient_steps`. The runs share two streams, keyed once. There may be no rows.
-    n_runs : int
-        Number of runs.
-
-    Returns
-    -------
-    coef : ndarray (n_runs, c, d)
-    intercept : ndarray (n_runs, c)
-        What is added to the scores, the constant feature's value included.
-    """
-    training = _training(X, codes, n_classes, steps, rng, int(n_runs))
-    with np.errstate(over="ignore", invalid="ignore"):
-        models = np.stack([training.run(number)[0] for number in range(n_runs)])
-    return _model(models, n_classes, steps, float(steps.intercept_scale))
 
 
 def warm_up() -> None:

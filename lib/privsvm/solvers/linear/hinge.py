@@ -35,7 +35,7 @@ from privsvm.solvers.linear.certificate import (
 from privsvm.solvers.linear.crammer_singer import shuffle, stored_rows
 from privsvm.solvers.linear.exact_ascent import ascend_exactly
 
-__all__ = ["HingeSolution", "hinge_objective", "smoothed_hinge_slopes", "solve_hinge"]
+__all__ = ["HingeSolution", "smoothed_hinge_slopes", "solve_hinge"]
 
 # A round of passes over the active rows ends when their share of the gap has fallen by this factor, or after so many.
 _ROUND_REDUCTION = 0.1
@@ -142,27 +142,6 @@ def _epochs_sparse(rows, y, squared_norms, C, alpha, coef, order, state, n_epoch
         if total <= target:
             return state, epoch + 1
     return state, n_epochs
-
-
-def hinge_objective(X, y: np.ndarray, coef: np.ndarray, C: float) -> float:
-    """Primal objective ``1/2 ||w||^2 + C sum_i max(0, 1 - y_i w . x_i)``.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    y : ndarray (n,)
-        Signs, -1 or 1.
-    coef : ndarray (d,)
-        Weight vector.
-    C : float
-        Weight of one row's loss.
-
-    Returns
-    -------
-    float
-    """
-    return 0.5 * float(coef @ coef) + C * float(np.maximum(1.0 - y * np.asarray(X @ coef), 0.0).sum())
 
 
 def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray | None = None) -> np.ndarray:
