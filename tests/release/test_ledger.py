@@ -114,7 +114,7 @@ def test_edits_and_cuts_show(small, tmp_path):
     path.write_text("".join(lines[:2]))
     assert len(Ledger(path).entries()) == 2
     verify(tmp_path / "b", ledger=Ledger(path))
-    with pytest.raises(PrivSVMError, match="does not hold this release"):
+    with pytest.raises(PrivSVMError, match="does not contain this release"):
         verify(tmp_path / "c", ledger=Ledger(path))
     path.write_text(lines[0].replace('"version":1', '"version":2'))
     with pytest.raises(PrivSVMError, match="has version 2; update PrivSVM"):
@@ -292,10 +292,10 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
     cut.write_text(lines[0])
     # A cut at the end is no other ledger by itself; the card of the release tells.
     verify(tmp_path / "a", ledger=Ledger(cut))
-    with pytest.raises(PrivSVMError, match="does not hold this release"):
+    with pytest.raises(PrivSVMError, match="does not contain this release"):
         verify(tmp_path / "b", ledger=Ledger(cut))
     once(small, tmp_path, "d", ledger=Ledger(cut))
-    with pytest.raises(PrivSVMError, match="does not hold this release"):
+    with pytest.raises(PrivSVMError, match="does not contain this release"):
         verify(tmp_path / "b", ledger=Ledger(cut))
     for name, changed in [
         ("merged", text + foreign), ("the same line twice", text + lines[1]), ("turned round", lines[1] + lines[0]),
