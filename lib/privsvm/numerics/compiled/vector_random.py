@@ -17,7 +17,6 @@ from privsvm.numerics.compiled.vector_code import LANES, chacha_blocks
 
 __all__ = [
     "BUFFER",
-    "fill_normals",
     "logarithms",
     "normal_pair",
     "random_bits",
@@ -110,12 +109,3 @@ def normal_pair(radius_bits, angle_bits):
     sine, cosine = sine * z + _S[0], cosine * z + _C[0]
     first = np.int64(np.float64(radius * cosine).view(np.int64) ^ (turn & _SIGN_BIT)).view(np.float64)
     return first, radius * angle * sine, radius, uniform
-
-
-@jit(fastmath={"contract"})
-def fill_normals(bits, out):
-    """Turn uniform bits into as many standard normal numbers; for tests."""
-    half = out.shape[0] // 2
-    radius_bits, angle_bits, first, second = bits[:half], bits[half:], out[:half], out[half:]
-    for i in range(half):
-        first[i], second[i], _, _ = normal_pair(radius_bits[i], angle_bits[i])

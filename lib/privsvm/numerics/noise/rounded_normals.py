@@ -102,7 +102,7 @@ def check_sigma(sigma: float) -> None:
 
 @jit(fastmath={"contract"})
 def _fill_normals_and_errors(bits, numbers, errors):
-    """Set normal numbers as `fill_normals` does, and error bounds of pairs."""
+    """Turn uniform bits into as many standard normal numbers, with error bounds of pairs."""
     half = errors.shape[0]
     radius_bits, angle_bits, first, second = bits[:half], bits[half:], numbers[:half], numbers[half:]
     for i in range(half):

@@ -532,10 +532,6 @@ class RowsByBlock:
             self, shape=(self.shape[0], width), steps=(*self.steps, step), width=max(self.width, width)
         )
 
-    def with_threads(self, n_threads: int) -> RowsByBlock:
-        """Return the same rows, for another number of threads."""
-        return dataclasses.replace(self, n_threads=n_threads)
-
     def keep(self) -> RowsByBlock:
         """Cache the results of the steps, for as many rows as fit into memory."""
         if not self.source.in_memory or self.source.client is not None:
