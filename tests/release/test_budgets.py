@@ -448,7 +448,7 @@ def test_what_a_budget_does_not_count_is_refused_by_name():
         }.items():
             with pytest.raises(BudgetExceededError, match=f"^{name}: .*fit a private estimator such as Private"):
                 task()
-        with pytest.raises(BudgetExceededError, match="^a budget takes proved models alone"):
+        with pytest.raises(BudgetExceededError, match=r"^a budget takes proved models alone"):
             DPSVMDVPClassifier(allow_unsound=True).fit(X, Y)
     assert budget.spent is None
 
