@@ -153,6 +153,7 @@ def test_the_page_has_the_constants_of_the_library(bench):
     fields = {field.name for field in dataclasses.fields(Rule)}
     assert {name for fold in chosen["folds"].values() for name in fold} == fields - {
         # They are not chosen again without each set.
-        "fourier_widest", "constant_rows_per_class", "trial_rows", "trial_rows_per_class", "large",
+        "constant_rows_per_class", "trial_rows", "trial_rows_per_class", "large",
+        "fourier_rows", "fourier_rows_per_class", "fourier_widest", "length_fourier",
     }  # fmt: skip
     assert set(chosen["regret"]) <= set(chosen["folds"])

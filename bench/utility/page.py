@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import textwrap
@@ -19,17 +20,19 @@ from verdicts import (
     TABLES,
     TITLES,
     Verdict,
+    gaps_to_svm,
     medians,
     paired,
     ranks,
     ranks_picture,
     read,
-    read_draws,
+    read_of,
     short_title,
     verdicts,
 )
 
 from privsvm.files import write_text
+from privsvm.methods.recommended import Rule
 
 PAGE, README, EPSILON = ROOT / "docs" / "utility.md", ROOT / "README.md", ROOT / "docs" / "epsilon.md"
 # Marks of the generated section of the README.
@@ -150,8 +153,11 @@ def questions(judged: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]
     """Write all verdicts, with the library's constants and with held-out ones."""
     others = {verdict.claim: verdict.share for verdict in unseen}
     judged = list(judged)
-    rows = [[upper_first(verdict.claim), verdict.share, others.get(verdict.claim, "")] for verdict in judged]
-    lines = [table(["statement", "true in", "with constants chosen without the set"], rows)]
+    rows = [
+        [upper_first(verdict.claim), verdict.share, *([others.get(verdict.claim, "")] if others else [])]
+        for verdict in judged
+    ]
+    lines = [table(["statement", "true in", *(["with constants chosen without the set"] if others else [])], rows)]
     short = [verdict for verdict in judged if verdict.short]
     if short:
         lines += ["It falls short in these cells (its median accuracy against the other one's):", ""]
@@ -196,16 +202,23 @@ def held_out_section(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
         for name in names
     ]
     steady = sum(len({fold[name] for fold in folds.values()}) == 1 for name in names)
+    n_trials = len(dataclasses.fields(Rule)) - len(names)
+    without = [name for name in folds if name not in regrets]
+    earlier = "by an earlier version of the method, " if chosen["earlier"] else ""
     points = {kind: 100.0 * mean(row[kind] for row in regrets.values()) for kind in ("shipped", "all", "held_out")}
     return [
-        f"Little: the mean regret is {points['shipped']:.2f} points with the library's constants, and "
-        f"{points['held_out']:.2f} with constants chosen without the set that they are judged on. Regret is how much "
-        "less accurate the chosen recipe is than the best one that the grids allow.",
+        f"Those of linear features, by {points['held_out'] - points['shipped']:.2f} points: the mean regret is {points['shipped']:.2f} points with the library's constants, "
+        f"and {points['held_out']:.2f} with constants chosen without the set that they are judged on. Regret is how "
+        "much less accurate the chosen recipe is than the best one that the grids allow. Recipes were trained "
+        f"{earlier}on {len(regrets)} sets"
+        + (f"; {', '.join(without)} lack some, and choose nothing" if without else "")
+        + ".",
         "",
-        f"The public rule has {len(names)} constants, chosen on these sets. They were chosen again for each set on "
-        f"all other sets (`bench/utility/refit.py`): {steady} of them are the same in all {len(folds)} choices, and "
-        f"{chosen['same']} of {chosen['cells']} cells get the same recipe either way. This does not cover the form "
-        "of the rule, which was designed with these sets at hand.",
+        f"{len(names)} constants of the public rule concern linear features. They were chosen again for each set on "
+        f"the others (`bench/utility/refit.py`): {steady} of them are the same in all {len(folds)} choices, and "
+        f"{chosen['same']} of {chosen['cells']} cells get the same linear recipe either way. This covers neither the "
+        f"{n_trials} constants of trials and of the features that they try nor the form of the rule: both were "
+        "chosen on the sets of the [leaderboard](leaderboard.md), which include these.",
         "",
         table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constants),
     ]
@@ -250,14 +263,13 @@ def search_section(rows: pd.DataFrame) -> list[str]:
 def summary(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> str:
     """Summarise the table in a sentence for the README."""
     ranking, n_sets = ranks(ours, peers, 1.0)
-    recommended = ours[(ours.method == RECOMMENDED) & (ours.epsilon == 1.0) & (ours.neighbours == "replace_one")]
-    gaps = (medians(reference[reference.method == "svm"], ["set"]) - medians(recommended, ["set"])).dropna()
+    gaps = gaps_to_svm(ours, reference).xs(1.0, level="epsilon")
     rank = list(ranking.index).index(RECOMMENDED) + 1
     others = ranking.drop(RECOMMENDED)
     place_in_words = "first" if rank == 1 else f"number {rank}"
     return (
-        f"At epsilon 1 on {len(gaps)} real sets, its accuracy lies {100 * gaps.median():.1f} points below that of a "
-        f"linear SVM without privacy (median; {100 * gaps.max():.1f} on the worst, {gaps.idxmax()}). Among "
+        f"At epsilon 1 on {len(gaps)} real sets, its accuracy lies {gaps.median():.1f} points below that of a "
+        f"linear SVM without privacy (median; {gaps.max():.1f} on the worst, {gaps.idxmax()}). Among "
         f"{len(ranking)} private classifiers on {n_sets} sets it is {place_in_words} by mean rank "
         f"({ranking[RECOMMENDED]:.2f}; next is {short_title(others.index[0])} with {others.iloc[0]:.2f})."
     )
@@ -270,11 +282,11 @@ def with_summary(readme: str, sentence: str) -> str:
     return f"{before}{_START}\n{textwrap.fill(sentence, 128)}\n{_END}{after}"
 
 
-def variants_section() -> list[str]:
+def variants_section(ours: pd.DataFrame) -> list[str]:
     """Write the gains of other recipes on small sets."""
-    if not (TABLES / "variants.csv").exists():
+    cells = read_of("variants.csv", ours)
+    if cells is None:
         return []
-    cells = pd.read_csv(TABLES / "variants.csv")
     average = cells.groupby("variant").gain.mean()
     best = average.idxmax()
     return [
@@ -306,9 +318,7 @@ def times_section() -> list[str]:
 def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
     """Write the gap to an SVM without privacy by the number of rows."""
     sizes = {row.set: row.rows for row in pd.read_csv(TABLES / "times.csv").itertuples()}
-    best = medians(reference[reference.method == "svm"], ["set"])
-    recommended = ours[(ours.method == RECOMMENDED) & (ours.neighbours == "replace_one")]
-    gaps = 100.0 * (best - medians(recommended, ["epsilon", "set"]).unstack("epsilon").T).T
+    gaps = gaps_to_svm(ours, reference).unstack("epsilon")
     epsilons = [epsilon for epsilon in (0.5, 1.0, 2.0, 4.0) if epsilon in gaps]
     rows = []
     for words, (least, most) in _SIZES.items():
@@ -349,8 +359,11 @@ def page_text(
         "",
         "## What holds, and where not",
         "",
-        *questions(verdicts(ours, peers, reference, draws=read_draws()), verdicts(ours, peers, reference, HELD_OUT)),
-        *variants_section(),
+        *questions(
+            verdicts(ours, peers, reference, draws=read_of("draws.csv", ours)),
+            verdicts(ours, peers, reference, HELD_OUT) if HELD_OUT in set(ours.method) else (),
+        ),
+        *variants_section(ours),
         "## Every set",
         "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",

@@ -1,4 +1,4 @@
-"""Choose the rule's constants again without each set: ``python bench/utility/refit.py``.
+"""Choose the rule's constants for linear features again without each set: ``python bench/utility/refit.py``.
 
 The rule of `privsvm.methods.recommended` is a function of public numbers and of a few constants (`Rule`). For every
 set, epsilon and split, all recipes that constants of `GRIDS` choose are trained once, into
@@ -34,12 +34,10 @@ TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
 TABLE = TABLES / "recipes.csv"
 EPSILONS = (0.5, 1.0, 4.0)
 _FIELDS = ("set", "epsilon", "recipe", "split", "accuracy", "sources")
-# Grid of each constant. `fourier_widest` has none, because one set alone lies near it, and constants of trials have
-# none: recipes here are those of linear features.
+# Grid of each constant. Those of trials and of the features that are tried have none: recipes here are those of linear
+# features.
 _LENGTHS = (0.2, 0.3, 0.4, 0.6, 0.9)
 GRIDS: dict[str, tuple[float, ...]] = {
-    "fourier_rows": (225.0, 450.0, 900.0),
-    "fourier_rows_per_class": (30.0, 60.0, 120.0),
     "rich": (750.0, 1500.0, 3000.0),
     "evened_two": (0.0, 0.1, 0.2),
     "evened_more": (0.0, 0.35, 0.7),
@@ -50,7 +48,6 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "length_plain": _LENGTHS,
     "length_evened": _LENGTHS,
     "length_many": _LENGTHS,
-    "length_fourier": _LENGTHS,
 }
 # Larger sets have fewer splits: with more test rows the split matters less.
 _SPLITS_BY_ROWS = ((2000, SPLITS), (8000, 3), (math.inf, 1))
@@ -105,9 +102,9 @@ def words(recipe: Recipe) -> str:
 
 
 def accuracy(data: UtilitySet, epsilon: float, split: int, rule: Rule) -> float:
-    """Measure the accuracy of the recommended estimator with other constants."""
+    """Measure the accuracy of the recommended estimator on linear features with other constants."""
     train, test = data.splits[split]
-    estimator, X = METHODS["recommended"](
+    estimator, X = METHODS["recommended_linear"](
         data, epsilon=epsilon, classes=list(range(data.n_classes)), random_state=split, allow_unsound=True
     )
     estimator._rule = rule
@@ -128,10 +125,14 @@ def _same(row: dict[str, str]) -> bool:
     return str(accuracy(data, epsilon, int(row["split"]), rule)) == row["accuracy"]
 
 
+def _sources() -> str:
+    """Digest sources without the rule's: the accuracy of a recipe does not depend on how it was chosen."""
+    return closure_digest("privsvm.families.moments.scaled_descent")[:12]
+
+
 def measure(names: list[str], confirm: bool) -> None:
     """Train missing recipes."""
-    # Without the rule's sources: the accuracy of a recipe does not depend on how it was chosen.
-    sources = closure_digest("privsvm.families.moments.scaled_descent")[:12]
+    sources = _sources()
     kept: list[dict[str, str]] = []
     if TABLE.exists():
         with TABLE.open(newline="") as file:
@@ -242,6 +243,8 @@ def choose() -> dict[str, Any]:
             for name, rule in folds.items()
             if name not in missing
         },
+        # Recipes that were trained by other sources.
+        "earlier": int((pd.read_csv(TABLE).sources != _sources()).sum()),
         "cells": len(cells),
         "same": sum(cell.recipe(RULE) == cell.recipe(folds[cell.name]) for cell in cells),
     }

@@ -188,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--relations", nargs="*", default=list(RELATIONS), choices=RELATIONS)
     parser.add_argument("--epsilons", nargs="*", type=float, default=list(EPSILONS))
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument(
@@ -221,7 +222,7 @@ def main() -> None:
                 rules = METHODS[method].rules
                 if rules and name not in rules:
                     continue
-                for neighbours in RELATIONS if method in _BOTH_RELATIONS else RELATIONS[:1]:
+                for neighbours in arguments.relations if method in _BOTH_RELATIONS else RELATIONS[:1]:
                     for epsilon in sorted(set(arguments.epsilons) & set(METHODS[method].epsilons)):
                         key = (name, neighbours, f"{epsilon:g}", str(split))
                         if (method, *key) in done:

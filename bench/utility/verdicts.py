@@ -28,12 +28,13 @@ __all__ = [
     "beside_other_methods",
     "beside_peers",
     "first_by_rank",
+    "gaps_to_svm",
     "medians",
     "paired",
     "ranks",
     "ranks_picture",
     "read",
-    "read_draws",
+    "read_of",
     "rising",
     "short_title",
     "verdicts",
@@ -111,15 +112,29 @@ def read() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     return ours[ours.epsilon.notna()], peers, ours[ours.epsilon.isna()]
 
 
-def read_draws() -> pd.DataFrame | None:
-    """Read medians of small sets with further draws of noise, if they were measured."""
-    path = TABLES / "draws.csv"
-    return pd.read_csv(path) if path.exists() else None
+def read_of(name: str, ours: pd.DataFrame) -> pd.DataFrame | None:
+    """Read a table of further runs; None if they are not of the sources of the recommended method's cells."""
+    path = TABLES / name
+    if not path.exists():
+        return None
+    further = pd.read_csv(path)
+    judged = further[further.method == RECOMMENDED] if "method" in further else further
+    present = set(ours[ours.method == RECOMMENDED].sources)
+    return further if len(judged) and set(judged.sources) <= present else None
 
 
 def medians(cells: pd.DataFrame, by: list[str], score: str = "accuracy") -> pd.Series:
     """Compute medians over splits."""
     return cells.groupby(by)[score].median()
+
+
+def gaps_to_svm(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.Series:
+    """Compute points below the SVM without privacy on common splits, by set and epsilon under replace_one."""
+    recommended = ours[(ours.method == RECOMMENDED) & (ours.neighbours == "replace_one")]
+    svm = reference.loc[reference.method == "svm", ["set", "split", "accuracy"]]
+    cells = recommended.merge(svm, on=["set", "split"], suffixes=("", "_svm")).groupby(["set", "epsilon"])
+    gaps: pd.Series = 100.0 * (cells.accuracy_svm.median() - cells.accuracy.median())
+    return gaps
 
 
 def ranks_picture(epsilon: float) -> str:

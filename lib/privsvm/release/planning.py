@@ -67,7 +67,7 @@ class Measured:
     epsilon : float
         The measured one that is nearest to what was asked for.
     auc, balanced_accuracy : (float, float)
-        Least and greatest of ten splits.
+        Least and greatest of the splits.
     auc_without_privacy, balanced_accuracy_without_privacy : float
         Medians.
     """
