@@ -210,7 +210,7 @@ def main() -> None:
         row = {"method": method, "set": name, "neighbours": neighbours, "epsilon": epsilon, "split": split, **cell}
         row |= {"delta": DELTA if epsilon else "", "sources": present[method]}
         with (OURS / f"{name}.csv").open("a", newline="") as file:
-            csv.DictWriter(file, _FIELDS).writerow(row)
+            csv.DictWriter(file, _FIELDS, lineterminator="\n").writerow(row)
 
     for name in _by_cost(arguments.sets):
         data = load(name)
