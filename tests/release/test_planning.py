@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.release.conftest import run
 
-from privsvm.release.planning import measured_on_real_sets
+from privsvm.release.planning import Expected, measured_on_real_sets
 
 TABLE = Path(__file__).resolve().parents[2] / "reports/utility/ours/pima_uci.csv"
 
@@ -37,7 +37,8 @@ def test_other_shapes_have_none():
 
 
 def test_the_command_shows_both(monkeypatch):
-    monkeypatch.setattr("privsvm.release.planning.expected_accuracy", lambda *arguments, **options: [])
+    expected = Expected("hard", 0.7, 1.0, (0.6, 0.7), (0.5, 0.6), "93.8 rows for one unit of noise")
+    monkeypatch.setattr("privsvm.release.planning.expected_accuracy", lambda *arguments, **options: [expected])
     code, out, _ = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1)
     assert code == 0
     assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
