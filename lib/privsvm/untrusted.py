@@ -24,8 +24,8 @@ from privsvm.errors import PrivSVMError
 
 __all__ = ["LARGEST_ARRAYS", "LARGEST_JSON", "parse_json", "parse_npz", "read_regular_file"]
 
-# Bytes. JSON of 2 MB takes at most about 100 MB in memory.
-LARGEST_ARRAYS, LARGEST_JSON = 4 << 30, 2 << 20
+# Bytes. JSON of 2 MB takes at most about 100 MB in memory, and the digest of 512 MB about a second.
+LARGEST_ARRAYS, LARGEST_JSON = 512 << 20, 2 << 20
 _MOST_VALUES, _DEEPEST = 100_000, 40
 # Arrays may unpack to so many bytes, and to so many times the bytes of their file more: most coefficients of kernel
 # models of many classes are 0.
