@@ -21,12 +21,13 @@ from sklearn.svm import SVC
 from privsvm import DPSVMDVPClassifier, PrivateLinearClassifier, SVMClassifier
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled import threads
-from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, sampled_gaussian_epsilon
+from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import header_of, training_table
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.tracking.audits import audit_runs
 from privsvm_bench.workflow.session import check_times, scripts_folder
+from tests.privacy.oracles import sampled_gaussian_epsilon
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:

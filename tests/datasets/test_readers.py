@@ -250,7 +250,7 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
 @pytest.mark.parametrize(
     ("content", "recipe", "words"),
     [
-        ("x,z\n1,2\n", {"format": "csv", "label": "kindd", "header_rows": 1}, ["'kindd' missing", "columns: x, z"]),
+        ("x,z\n1,2\n", {"format": "csv", "label": "kindd", "header_rows": 1}, ["'kindd' missing", "columns: 'x', 'z'"]),
         (CSV, {"format": "csv", "label": "kin", "header_rows": 1}, ["did you mean 'kind'?"]),
         ("1,2\n", {"format": "csv", "label": 5}, ["column 5 missing", "2 columns"]),
         ("1,?,a\n2,NA,b\n", {"format": "csv", "label": 2}, ["2 missing values", "'1'", "missing: drop_rows"]),

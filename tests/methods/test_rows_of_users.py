@@ -19,7 +19,7 @@ from privsvm import (
     PublicSchema,
     SVMClassifier,
 )
-from privsvm.base.tables import rows_of_users
+from privsvm.base.tables import rows_of_users, rows_to_predict
 from privsvm.base.validation import check_training_data
 from privsvm_bench.datasets.prepared import rows_of_arrays
 
@@ -214,14 +214,13 @@ def test_plain_rows_and_labels_pass_as_they_are(kind, labels):
 
 
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix], ids=["dense", "csr"])
-def test_predictions_take_plain_rows_as_they_are_and_look_at_all_others(monkeypatch, kind):
+def test_predictions_take_plain_rows_as_they_are_and_look_at_all_others(kind):
     with pytest.raises(NotFittedError):
         SVMClassifier().decision_function(kind(ROWS))
     model = SVMClassifier().fit(kind(ROWS), LABELS)
-    expected = model.predict(ROWS.tolist())
-    with monkeypatch.context() as patched:
-        patched.setattr("sklearn.utils.validation.validate_data", None)
-        np.testing.assert_array_equal(model.predict(kind(ROWS)), expected)
+    rows = kind(ROWS)
+    assert rows_to_predict(model, rows) is rows
+    np.testing.assert_array_equal(model.predict(rows), model.predict(ROWS.tolist()))
     with pytest.raises(ValueError, match="2 features"):
         model.predict(kind(ROWS[:, :2]))
     with pytest.raises(ValueError, match="NaN"):

@@ -124,14 +124,14 @@ def test_curves_have_one_row_per_point_and_flat_references() -> None:
 def test_a_small_delta_is_not_rounded_to_zero() -> None:
     record = make_result("wine", "pmsvm_wp", "proved")
     for guarantee in record["guarantees"]:
-        guarantee["delta"] = 1e-9
+        guarantee["delta"] = guarantee["event"]["delta"] = 1e-9
     assert {row["delta"] for row in curve_rows(results_of(record))} == {1e-9}
 
 
 def test_pure_differential_privacy_has_delta_zero() -> None:
     record = make_result("wine", "private_svm", "proved")
     for guarantee in record["guarantees"]:
-        guarantee["delta"] = 0.0
+        guarantee["delta"] = guarantee["event"]["delta"] = 0.0
     rows = curve_rows(results_of(record))
     assert {row["delta"] for row in rows} == {0.0}
 

@@ -132,7 +132,7 @@ def test_pure_differential_privacy_is_logged_with_delta_zero(uri: str, write_res
     result = write_result("private_svm")
     content = read_json(result[0])
     for guarantee in content["guarantees"]:
-        guarantee["delta"] = 0.0
+        guarantee["delta"] = guarantee["event"]["delta"] = 0.0
     write_json(result[0], sealed(content))
     log_results([result], uri, "abc")
     assert float(only(runs_of(uri), "private_svm").data.params["delta"]) == 0.0
@@ -389,13 +389,14 @@ def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, w
 
 
 def test_a_newer_database_is_not_called_an_older_one(tmp_path: Path, uri: str, wine_results: Any) -> None:
-    for version, remedy in (("f" * 12, "pip install --upgrade mlflow"), ("cfd24bdc0731", "mlflow db upgrade")):
+    remedies = {"f" * 12: "pip install --upgrade mlflow", "cfd24bdc0731": "mlflow db upgrade"}
+    for index, (version, remedy) in enumerate(remedies.items(), start=1):
         with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
             connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
             connection.commit()
         # Another address of the same file: MLflow keeps the connection to the first one open.
         with pytest.raises(PrivSVMError, match=remedy) as error:
-            log_results(wine_results, f"sqlite:///{tmp_path}/{'./' * len(remedy)}mlflow.db", "abc")
+            log_results(wine_results, f"sqlite:///{tmp_path}/{'./' * index}mlflow.db", "abc")
         assert ("a newer MLflow made it" in one_line(error)) == (version == "f" * 12)
 
 
