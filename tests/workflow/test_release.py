@@ -30,7 +30,7 @@ def test_one_release(fresh, tmp_path):
     assert privsvm.load(fresh.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
         (["dataset=patients", "out=again", "without_inspection=true"], "run with --yes to spend more"),
-        (["dataset=wine", "out=again"], "no data set of your own"),
+        (["dataset=wine", "out=again"], "is not a data set of your own"),
         (["dataset=patients"], "--config lacks out"),
     ):
         output = release(*config)
