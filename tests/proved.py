@@ -9,7 +9,7 @@ import numpy as np
 from privsvm.privacy.guarantee import NEIGHBOURS
 from privsvm.registry import estimator_class, implementations
 
-__all__ = ["CASES", "METHODS", "Case", "cases"]
+__all__ = ["CASES", "METHODS", "Case", "cases", "without_votes"]
 
 CLASSES = [0, 1, 2]
 # Small values by name of the parameter.
@@ -37,6 +37,15 @@ MORE = {
 }
 # Parameters that change no draw.
 IDLE = {"allow_composition", "allow_unsound", "neighbours", "landmarks_public", "schedule", "average"}
+
+
+# Where an event pays for trials of features, so do words: they end in noisy votes.
+_VOTES = "by noisy votes of trials"
+
+
+def without_votes(model, words):
+    """Words of a fitted model without noisy votes that its event pays for; the features that they chose are kept."""
+    return words.partition(f"{_VOTES}: ")[0] if _VOTES in model.guarantee_.mechanism else words
 
 
 class Case(NamedTuple):

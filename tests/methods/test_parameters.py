@@ -34,10 +34,12 @@ SETTINGS = {
     "entities": 2,
     "clustering_max_iter": 3,
     "class_weight": {0: 1.0, 1: 2.0, 2: 3.0},
+    "bounds": (-2.0, 1.0),
 }
 # Not every constraint says what else there is.
 OTHERS = {
     "bounds": [(0.0, 1.0)],
+    "categories": [[0, 2, 3]],
     "landmarks": [[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]],
     "entities": [[[0], [1, 2]]],
     "class_weight": ["balanced"],
@@ -131,7 +133,7 @@ def test_no_parameter_is_without_effect(implementation):
 class Idle(estimator_class("private_svm_laplace")):
     """A parameter for nothing, and one for half of the choices."""
 
-    delta: float = parameter(1e-5, POSITIVE, "Of no use.")
+    idle: float = parameter(1e-5, POSITIVE, "Of no use.")
     half: float = parameter(1.0, POSITIVE, "Of use for one constant only.")
 
     def _features(self, X):
@@ -144,10 +146,10 @@ class Idle(estimator_class("private_svm_laplace")):
 
 def test_the_search_finds_what_is_without_effect():
     names = list(without_effect(Idle))
-    assert ({}, "delta") in names
-    assert ({"constant": "published"}, "delta") in names
+    assert ({}, "idle") in names
+    assert ({"constant": "published"}, "idle") in names
     assert ({"constant": "published"}, "half") in names
-    assert {name for _, name in names} == {"delta", "half"}
+    assert {name for _, name in names} == {"idle", "half"}
     assert ({}, "half") not in names
 
 

@@ -139,7 +139,7 @@ def watched(monkeypatch, solve=one_vs_one.solve_linear):
     return calls
 
 
-@pytest.mark.parametrize(("n", "n_classes"), [(900, 4), (4000, 2)])
+@pytest.mark.parametrize(("n", "n_classes"), [(3600, 4), (4000, 2)])
 def test_pairs_that_do_not_end_are_solved_by_the_others(monkeypatch, n, n_classes):
     X, codes = many_classes(n, 3, n_classes)
     calls = watched(monkeypatch)

@@ -59,6 +59,7 @@ class ScaledLinearPath(LinearPath):
         sizes = super().check_arrays()
         counts = self.n_frequencies
         fits = (counts >= 0) & (counts <= sizes["F"]) & (2 * counts <= sizes["D"])
+        fits &= sizes["D"] <= max(self.mean.shape[-1], 2 * sizes["F"])
         if not (fits & self._check_widths(sizes)).all():
             raise PrivSVMError(
                 f"model file: arrays of a model of kind {self.kind!r} do not fit each other; get or make it again"
