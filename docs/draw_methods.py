@@ -425,7 +425,7 @@ FIGURES = {
     "dpsvmdvp": (f"Support vectors are published as they are{_BOUNDARIES}", verbatim, releases),
     "dpwss": (f"Probabilities of choosing the second variable of a pair by its violation{_BOUNDARIES}", choice,
               releases),
-    "recommended": (f"Steps and random frequencies that the rule chooses by the number of rows{_BOUNDARIES}", rule,
+    "recommended": (f"Steps and kinds of features tried, by the number of rows{_BOUNDARIES}", rule,
                     releases),
     "pmsvm_wp": (f"Rows outside a circle are cut to it{_BOUNDARIES}", clipping, releases),
     "opera": (f"Noise against the number of classes, largest with a budget for each{_BOUNDARIES}", classes, releases),
