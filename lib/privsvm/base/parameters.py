@@ -28,6 +28,7 @@ from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either
 __all__ = [
     "ALLOW_COMPOSITION",
     "ALLOW_UNSOUND",
+    "BOUNDS",
     "CLASSES",
     "CLASS_WEIGHT",
     "C_PUBLIC",
@@ -239,6 +240,11 @@ CLASSES: Any = parameter(
     "The public set of labels. None takes it from the training labels, which reveals which labels occur: this needs "
     "``allow_unsound=True``, and the status becomes ``claimed``.",
     common=True,
+)
+BOUNDS = Constraint(
+    {"anyOf": [{"type": "array", "minItems": 2, "maxItems": 2}, {"type": "null"}]},
+    "must be (low, high), each a number or one for every feature, or None",
+    "(low, high) or None",
 )
 CLASS_WEIGHT = Constraint(
     {"anyOf": [{"enum": ["balanced"]}, {"type": "null"}]},

@@ -17,6 +17,7 @@ from privsvm.privacy.assumptions import AS_GIVEN, Facts
 
 __all__ = [
     "INFERRED_CLASSES",
+    "check_bounds",
     "check_budgets",
     "check_choice",
     "check_class_memory",
@@ -83,6 +84,17 @@ def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], f
     for epsilon in epsilons:
         check_budget(check_positive("epsilon", epsilon), delta)
     return [float(epsilon) for epsilon in epsilons], delta
+
+
+def check_bounds(bounds: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return public bounds as two arrays (d,)."""
+    try:
+        low, high = (np.array(np.broadcast_to(np.asarray(bound, dtype=np.float64), n_features)) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = np.ones(1), np.zeros(1)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise ValueError(f"bounds={bounds!r}: must be (low, high), finite, low not above high")
+    return low, high
 
 
 def check_public_classes(classes: Sequence[Any] | None, allow_unsound: bool) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsvm.base.parameters import parameter
+from privsvm.base.validation import check_bounds
 from privsvm.constraints import COUNT, Constraint, whole
 from privsvm.families.output_perturbation.landmark_release import LandmarkReleaseClassifier
 from privsvm.numerics.noise.streams import seeded_stream
@@ -42,12 +43,7 @@ class LandmarkDualClassifier(LandmarkReleaseClassifier):
     landmarks_seed: int = parameter(0, whole(0), "Seed of the draw. Public.")
 
     def _landmarks(self, n_features: int) -> tuple[np.ndarray, str]:
-        try:
-            low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), n_features) for bound in self.bounds)
-        except (TypeError, ValueError):
-            low, high = np.ones(1), np.zeros(1)
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-            raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
+        low, high = check_bounds(self.bounds, n_features)
         public = seeded_stream(int(self.landmarks_seed), "landmarks")
         return (
             public.uniform(low, high, size=(int(self.n_landmarks), n_features)),

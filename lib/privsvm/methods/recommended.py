@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
-from privsvm.base.parameters import CLASS_WEIGHT, DELTA, N_JOBS, parameter
+from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, parameter
 from privsvm.base.scaled_paths import ColumnLinearPath
-from privsvm.base.validation import facts_of_call
+from privsvm.base.validation import check_bounds, facts_of_call
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (
     Budget,
@@ -76,11 +76,6 @@ _AVERAGED_OF_FEW = 0.15
 _LONGEST_OF_TWO = 4000.0
 # Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
 _WIDEST, _LARGEST_TABLE = 256, 2**28
-_BOUNDS = Constraint(
-    {"anyOf": [{"type": "array", "minItems": 2, "maxItems": 2}, {"type": "null"}]},
-    "must be (low, high), each a number or one for every feature, or None",
-    "(low, high) or None",
-)
 
 
 _INDICATORS = Constraint(
@@ -306,7 +301,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     )
     bounds: tuple | None = parameter(
         None,
-        _BOUNDS,
+        BOUNDS,
         "Public bounds of the features: rows are cut to them, and numbers are mapped to [-1, 1]. None: rows were "
         "scaled already, by public numbers.",
     )
@@ -335,12 +330,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         if self.bounds is None:
             largest = np.full(n_features, np.finfo(np.float64).max)
             return -largest, largest, np.ones(n_features, dtype=bool)
-        try:
-            low, high = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), n_features)) for b in self.bounds)
-        except (TypeError, ValueError):
-            low, high = np.ones(1), np.zeros(1)
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-            raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
+        low, high = check_bounds(self.bounds, n_features)
         indicators = np.zeros(n_features, dtype=bool)
         if self.indicators is not None:
             chosen = slice(None) if isinstance(self.indicators, str) else np.asarray(self.indicators, dtype=np.int64)
@@ -447,17 +437,13 @@ class PrivateLinearClassifier(PrivateClassifier):
             return choose_recipe(n_rows, n_features, n_classes, part, kind, self._rule, self._n_numbers)
 
         common: dict[str, Any] = {"n_rows": n_rows, "class_weights": weights}
+
+        def train_on(recipe: Recipe, part: Budget) -> ScaledModel:
+            return train(rows(recipe.columns), codes, recipe=recipe, budget=part, source=source, **common)
+
         if len(kinds) == 1:
             recipe, why = recipe_of(kinds[0], budget)
-            model = train(
-                rows(recipe.columns),
-                codes,
-                recipe=recipe,
-                budget=left,
-                source=source,
-                **common,
-            )
-            return model, _Choice(recipe, why + self._requested)
+            return train_on(recipe, left), _Choice(recipe, why + self._requested)
         trials, counts = [], []
         large = n_rows * budget.signal >= self._rule.large
         shares = _trial_shares(len(kinds), large)
@@ -479,15 +465,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         model, recipe, why = trials[best]
         if not large:
             recipe, why = recipe_of(kinds[best], budget)
-            left = dataclasses.replace(left, share=left.share * (1.0 - math.fsum([*shares, _VOTE_SHARE])))
-            model = train(
-                rows(recipe.columns),
-                codes,
-                recipe=recipe,
-                budget=left,
-                source=source,
-                **common,
-            )
+            rest = left.share * (1.0 - math.fsum([*shares, _VOTE_SHARE]))
+            model = train_on(recipe, dataclasses.replace(left, share=rest))
         told = ", ".join(f"{kind} {count:.0f}" for kind, count in zip(kinds, noisy, strict=True))
         return model, _Choice(recipe, f"{why}; {kinds[best]} features by noisy votes of trials: {told}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import platform
 import subprocess
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
 from privsvm_bench.datasets.catalogue import load_catalogue
@@ -95,7 +95,7 @@ def _file(root: Path, path: Path, name: str) -> dict[str, Any]:
     return {
         "@id": path.relative_to(root).as_posix(), "@type": "File", "name": name,
         "encodingFormat": _TYPES.get(path.suffix, "text/plain"), "contentSize": str(path.stat().st_size),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "sha256": sha256_of_file(path),
     }  # fmt: skip
 
 

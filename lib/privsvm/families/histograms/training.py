@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
-from privsvm.base.parameters import DELTA, parameter
+from privsvm.base.parameters import BOUNDS, DELTA, parameter
 from privsvm.base.released import TreesPath
-from privsvm.base.validation import facts_of_call
+from privsvm.base.validation import check_bounds, facts_of_call
 from privsvm.constraints import Constraint
 from privsvm.families.histograms.quantiles import noisy_ranges, quantile_edges
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE
@@ -31,11 +31,6 @@ __all__ = ["FEW_BINS", "Bins", "HistogramClassifier", "Trees"]
 _QUANTILE_SHARE = 0.05
 # Keeps the shares of a budget from adding up to more than it by round-off.
 _ROUND_UP = 1.0 + 1e-12
-_BOUNDS = Constraint(
-    {"anyOf": [{"type": "array", "minItems": 2, "maxItems": 2}, {"type": "null"}]},
-    "must be (low, high), each a number or one for every feature, or None",
-    "(low, high) or None",
-)
 FEW_BINS = Constraint(
     {"type": "integer", "minimum": 2, "maximum": CELLS}, f"must be a whole number from 2 to {CELLS}", "int"
 )
@@ -98,7 +93,7 @@ class HistogramClassifier(PrivateClassifier):
 
     delta: float = DELTA
     bounds: tuple[Any, Any] | None = parameter(
-        None, _BOUNDS, "Public bounds of the numbers, which are cut to them. None: -1 and 1.", common=True
+        None, BOUNDS, "Public bounds of the numbers, which are cut to them. None: -1 and 1.", common=True
     )
     categories: list[int] | None = parameter(
         None,
@@ -120,12 +115,7 @@ class HistogramClassifier(PrivateClassifier):
     def _columns(self, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return bounds and numbers of categories (d,)."""
         bounds = (-1.0, 1.0) if self.bounds is None else self.bounds
-        try:
-            lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), n_features)) for b in bounds)
-        except (TypeError, ValueError):
-            lower, upper = np.ones(1), np.zeros(1)
-        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()):
-            raise ValueError(f"bounds={self.bounds!r}: must be (low, high), finite, low not above high")
+        lower, upper = check_bounds(bounds, n_features)
         levels = (
             np.zeros(n_features, dtype=np.int64) if self.categories is None else np.array(self.categories, np.int64)
         )
