@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -51,23 +50,46 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def _risk_target(options: argparse.Namespace) -> Any:
+    """Return the risk that is given in place of epsilon; None where there is none."""
+    from privsvm.release.risk_targets import RiskTarget
+
+    if options.guess is None and options.true_positives is None:
+        return None
+    if options.epsilon is not None:
+        raise PrivSVMError("--epsilon: is what --guess or --true-positives choose; give one of them")
+    return RiskTarget(options.guess, options.true_positives, options.at_false_positives)
+
+
 def _plan(options: argparse.Namespace) -> int:
     from privsvm.release.planning import TableShape, expected_accuracy, measured_on_real_sets
+    from privsvm.release.recipes import default_delta
+    from privsvm.release.risk_targets import gaussian_curve, per_cent
 
-    print("Recommended method on simulated tables of this shape; no data are read. Lowest and highest of the repeats.")
-    print("difficulty  AUC without privacy  epsilon  AUC          balanced accuracy")
     shape = (options.rows, options.features, options.classes)
-    table = TableShape(*shape, options.prevalence)
-    expected = expected_accuracy(table, options.epsilon, rows_per_person=options.rows_per_person)
+    table, target = TableShape(*shape, options.prevalence), _risk_target(options)
+    unit, delta = "person" if options.rows_per_person else "row", default_delta(options.rows)
+    epsilons = [target.epsilon(delta)] if target is not None else sorted(options.epsilon or (0.5, 1.0, 2.0))
+    expected = expected_accuracy(table, epsilons, rows_per_person=options.rows_per_person)
+    rate = options.at_false_positives
+    print(
+        f"Someone who knows everything else guesses whether a {unit} was used. At most, per 100: right guesses "
+        f"(without the model 50), and used {unit}s that a test names if it also names {100 * rate:.6g} of 100 others."
+    )
+    print(f"epsilon per {unit}, delta {delta:<8.3g}  right guesses  used {unit}s named")
+    for epsilon in epsilons:
+        curve = gaussian_curve(epsilon, delta)
+        print(f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}")
+    print("Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range.")
+    print("difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy")
     for row in expected:
-        print(
-            f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8g} {row.auc[0]:.2f} - {row.auc[1]:.2f}  "
-            f"{row.balanced_accuracy[0]:.2f} - {row.balanced_accuracy[1]:.2f}"
-        )
+        auc, balanced = (f"{mean:.2f} ({low:.2f} - {high:.2f})" for low, mean, high in (row.auc, row.balanced_accuracy))
+        less = "" if row.spent == row.epsilon else f"  spend only {row.spent:.4g}: more gave no better model"
+        print(f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}")
     for row in expected:
         if row.difficulty == expected[0].difficulty:
-            print(f"Recipe at epsilon {row.epsilon:g} on a {row.difficulty} table: {row.recipe}.")
-    real = measured_on_real_sets(*shape, options.epsilon, rows_per_person=options.rows_per_person)
+            print(f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}.")
+    real = measured_on_real_sets(*shape, epsilons, rows_per_person=options.rows_per_person)
     if not real:
         print("No real set of similar shape was measured; see docs/utility.md for others.")
         return 0
@@ -91,7 +113,7 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 
 def _release(options: argparse.Namespace) -> int:
-    from privsvm.release.recipes import Terms
+    from privsvm.release.recipes import Terms, terms_of_risk
     from privsvm.release.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
 
@@ -105,13 +127,17 @@ def _release(options: argparse.Namespace) -> int:
             return bool(options.yes)
         return input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
 
-    declared = read_schema(options.schema, options.dataset)
+    declared, target = read_schema(options.schema, options.dataset), _risk_target(options)
+    if options.epsilon is None and target is None:
+        raise PrivSVMError("--epsilon: give it, or the risk to accept as --guess or --true-positives")
+    terms = Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back)
+    terms = terms if target is None else terms_of_risk(target, declared, terms)
     print("training; the first run on a machine compiles first (`privsvm warm-up` does so in advance)", file=sys.stderr)
     done = release(
         options.data,
         declared,
         options.out,
-        Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back),
+        terms,
         _ledger_of(options),
         Permission(options.budget, confirm, options.without_inspection),
         CardOptions(options.sign, options.accuracy),
@@ -181,6 +207,7 @@ def _card(options: argparse.Namespace) -> int:
 
 def _risk(options: argparse.Namespace) -> int:
     from privsvm.base.model_file import read_model
+    from privsvm.release.risk_targets import per_cent
 
     record = read_model(options.model)[1]
     unit, computed = record.protection.unit, record.judged[1]
@@ -189,30 +216,22 @@ def _risk(options: argparse.Namespace) -> int:
     print(f"epsilon {computed.epsilon:.4g} per {unit}, delta {computed.delta:.3g}, recomputed")
     print(f"If someone knows everything else and guesses whether a {unit} was used, the guess")
     for prior in options.prior:
-        right = _per_cent(record.risk(prior=prior).guess)
+        right = per_cent(record.risk(prior=prior).guess)
         alone = f"{100 * max(prior, 1 - prior):.6g}"
         print(
             f"- is right at most {right} times in 100, where {100 * prior:.6g} % were used (without the model: {alone})"
         )
     for rate in options.false_positive_rate:
-        named = _per_cent(record.risk(false_positive_rate=rate).true_positive_rate)
+        named = per_cent(record.risk(false_positive_rate=rate).true_positive_rate)
         print(
             f"- finds at most {named} % of the {unit}s that were used, if wrong about {100 * rate:.6g} % of the others"
         )
     one = record.risk()
-    print(f"Advantage at most {_per_cent(one.advantage)} %, mu at most {_per_cent(one.mu / 100)}")
+    print(f"Advantage at most {per_cent(one.advantage)} %, mu at most {per_cent(one.mu / 100)}")
     for units in options.group:
-        right = _per_cent(record.risk(units).guess)
+        right = per_cent(record.risk(units).guess)
         print(f"Of {units} {unit}s that were all used or none of them: right at most {right} times in 100 at even odds")
     return 0
-
-
-def _per_cent(share: float) -> str:
-    """Write a share in per cent, rounded up to three digits."""
-    if not 0.0 < share < math.inf:
-        return str(share)
-    unit = 10.0 ** (math.floor(math.log10(share)) - 2)
-    return f"{100 * unit * math.ceil(share / unit * (1.0 - 1e-12)):.3g}"
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -302,11 +321,15 @@ def _list_of_epsilons(text: str) -> list[float]:
     return [_positive(number) for number in text.split(",")]
 
 
-def _list_of_shares(text: str) -> list[float]:
-    shares = [float(part) for part in text.split(",")]
-    if not all(0.0 < share < 1.0 for share in shares):
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0.0 < share < 1.0:
         raise argparse.ArgumentTypeError(f"{text}: must lie strictly between 0 and 1")
-    return shares
+    return share
+
+
+def _list_of_shares(text: str) -> list[float]:
+    return [_share(part) for part in text.split(",")]
 
 
 def _list_of_numbers(text: str) -> list[int]:
@@ -331,6 +354,19 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--ledger", help="file; by default PRIVSVM_LEDGER, or ~/.privsvm/ledger.jsonl")
         added.add_argument("--wait", type=_positive, default=30.0, help="seconds to wait for a locked ledger")
 
+    def with_risk(added: argparse.ArgumentParser) -> Any:
+        limits = added.add_argument_group("the budget, as epsilon or as a risk that nobody exceeds")
+        limits.add_argument(
+            "--guess", type=_share, help="share of right guesses whether someone's data were used, such as .60"
+        )
+        limits.add_argument(
+            "--true-positives", type=_share, help="share of those whose data were used that a test finds, such as .03"
+        )
+        limits.add_argument(
+            "--at-false-positives", type=_share, default=0.01, help="while it is wrong about this share of the others"
+        )
+        return limits
+
     schema = command("schema", _schema, "draft a schema from a table's header")
     schema.add_argument("table")
     schema.add_argument("--label", help="the column to predict")
@@ -351,7 +387,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--classes", type=int, default=2)
     plan.add_argument("--prevalence", type=float, default=0.5, help="share of the rarest class")
     plan.add_argument("--rows-per-person", type=int, default=None)
-    plan.add_argument("--epsilon", type=_list_of_epsilons, default=[0.5, 1.0, 2.0], help="such as .5,1,2")
+    with_risk(plan).add_argument("--epsilon", type=_list_of_epsilons, help="such as .5,1,2, the default")
 
     release = command(
         "release", _release, "train one private model, and write it with its card and an entry in the ledger"
@@ -359,11 +395,8 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--data", required=True, help="CSV with a header")
     release.add_argument("--schema", required=True, help="YAML, see `privsvm schema`")
     release.add_argument("--dataset", help="dataset whose `schema` to read, if --schema is a params.yaml")
-    release.add_argument(
-        "--epsilon",
-        type=_positive,
-        required=True,
-        help="per person if the schema names a column for persons, else per row",
+    with_risk(release).add_argument(
+        "--epsilon", type=_positive, help="per person if the schema names a column for persons, else per row"
     )
     release.add_argument("--out", required=True, help="folder to make")
     release.add_argument(

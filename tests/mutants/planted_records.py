@@ -14,6 +14,7 @@ _FACTS = "tests/jobs/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
 _RISK = "tests/privacy/test_risk.py::"
+_TARGETS = "tests/release/test_risk_targets.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
 _SHOWN = "tests/release/test_shown_guarantees.py::"
 _UNTRUSTED = "tests/test_untrusted.py::"
@@ -229,6 +230,27 @@ MUTANTS_OF_RECORDS = (
         "a card rounds the risk down", "release/card.py",
         "math.ceil(100.0 * record.risk().guess)", "math.floor(100.0 * record.risk().guess)",
         "tests/release/test_released.py::test_card_and_command_say_the_risk", says="assert",
+    ),
+    _bug(
+        "a target of risk is met by one of its limits", "release/risk_targets.py",
+        "return by_guess and (power is None or", "return by_guess or (power is None or",
+        f"{_TARGETS}test_both_limits_hold_together", says="assert",
+    ),
+    _bug(
+        "a target of risk gets a little too much budget", "release/risk_targets.py",
+        "_SLACK, geometric=True)[0] * (1.0 - _SLACK)", "_SLACK, geometric=True)[1] * (1.0 + 1e-3)",
+        f"{_TARGETS}test_an_epsilon_for_a_guess_is_that_of_the_closed_form", says="assert",
+    ),
+    _bug(
+        "a recipe is taken to reveal what Gaussian noise does", "release/recipes.py",
+        "    _check_risk(guarantee, rows, terms)\n", "",
+        f"{_TARGETS}test_a_recipe_that_reveals_more_is_refused_and_spends_nothing", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the counts of a measurement reveal what Gaussian noise does", "release/recipes.py",
+        "return self.epsilon if self.risk is None else min(self.epsilon, self.risk.epsilon_of_counts)",
+        "return self.epsilon",
+        f"{_TARGETS}test_a_measurement_reveals_no_more_than_the_risk", says="reveals more",
     ),
     # --- the gate
     _bug(

@@ -41,7 +41,7 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
     write_table("new.csv", 10, 2)
     ran = []
     blocks = blocks_run_by(__file__)
-    assert {block.page for block in blocks} == {"README.md", "docs/guide.md", "docs/production.md"}
+    assert {block.page for block in blocks} == {"README.md", "docs/guide.md", "docs/production.md", "docs/epsilon.md"}
     for language, block in re.findall(r"^```(\w+)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S):
         if language == "yaml":
             draft = Path("schema.yaml").read_text()
@@ -83,6 +83,12 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
     assert Path("predicted.csv").read_text().count("\n") > 10
 
 
+def test_the_commands_that_choose_epsilon_run(monkeypatch):
+    monkeypatch.setattr("privsvm.release.planning.expected_accuracy", lambda *arguments, **options: [])
+    (block,) = [block for block in blocks_run_by(__file__) if block.page == "docs/epsilon.md"]
+    assert [in_shell(line) for line in block.text.splitlines()] == ["plan", "plan"]
+
+
 def test_the_guide_declares_the_table_of_the_tests(tmp_path):
     (block,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
     for name, text in (("guide", block), ("tests", SCHEMA.replace("rows: 10000\n", ""))):
@@ -98,9 +104,7 @@ def test_its_figures_are_computed():
     page_text = " ".join((GUIDE.parent / "explain.md").read_text(encoding="utf-8").split())
     assert f"at epsilon 1, no result becomes more than {math.e:.1f} times as likely" in page_text
     assert f"he is right at most {one} times in 100, even if" in page_text
-    assert [f"{epsilon:g}" for epsilon in (default_delta(parse_schema(yaml.safe_load(SCHEMA))), LARGEST_DELTA)] == [
-        "1e-05",
-        "0.0001",
-    ]
+    rows = parse_schema(yaml.safe_load(SCHEMA)).rows
+    assert [f"{delta:g}" for delta in (default_delta(rows), LARGEST_DELTA)] == ["1e-05", "0.0001"]
     assert "Delta defaults to 1e-5. If you declare n rows and 1/(10 n) is smaller, that is used instead." in text
     assert "accepts at most 1e-4" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.release.conftest import run
 
-from privsvm.release.planning import Expected, measured_on_real_sets
+from privsvm.release.planning import Expected, TableShape, expected_accuracy, measured_on_real_sets
 
 TABLE = Path(__file__).resolve().parents[2] / "reports/utility/ours/pima_uci.csv"
 
@@ -37,7 +37,7 @@ def test_other_shapes_have_none():
 
 
 def test_the_command_shows_both(monkeypatch):
-    expected = Expected("hard", 0.7, 1.0, (0.6, 0.7), (0.5, 0.6), "93.8 rows for one unit of noise")
+    expected = Expected("hard", 0.7, 1.0, 1.0, (0.6, 0.65, 0.7), (0.5, 0.55, 0.6), "93.8 rows for one unit of noise")
     monkeypatch.setattr("privsvm.release.planning.expected_accuracy", lambda *arguments, **options: [expected])
     code, out, _ = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1)
     assert code == 0
@@ -45,6 +45,31 @@ def test_the_command_shows_both(monkeypatch):
     assert "Recipe at epsilon 1 on a hard table: 93.8 rows for one unit of noise" in out
     code, out, _ = run("plan", "--rows", 9, "--features", 8)
     assert "No real set of similar shape was measured" in out
+
+
+def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):
+    """A rule may switch, and simulations vary: what a smaller epsilon gave is then promised, at what it spends."""
+    means = {1.0: (0.70, 0.60), 4.0: (0.83, 0.75), 5.0: (0.75, 0.76), 6.0: (0.829, 0.751), 8.0: (0.84, 0.76)}
+
+    def simulated(difficulty, shape, schema, epsilon, seeds):
+        auc, balanced = means[epsilon]
+        return Expected(difficulty, 0.85, epsilon, epsilon, (0.5, auc, 0.9), (0.5, balanced, 0.9), f"of {epsilon:g}")
+
+    monkeypatch.setattr("privsvm.release.planning._simulated", simulated)
+    expected = expected_accuracy(TableShape(3000, 14, 2, 0.06), [8.0, 5.0, 1.0, 6.0, 4.0])[:5]
+    assert [(row.epsilon, row.spent) for row in expected] == [(1, 1), (4, 4), (5, 4), (6, 6), (8, 8)]
+    assert [row.recipe for row in expected[1:3]] == ["of 4", "of 4"]
+    code, out, _ = run("plan", "--rows", 3000, "--features", 14, "--epsilon", "4,5")
+    assert code == 0
+    assert "0.83 (0.50 - 0.90)  0.75 (0.50 - 0.90)  spend only 4: more gave no better model" in out
+
+
+def test_simulated_tables_are_learned():
+    rows = expected_accuracy(TableShape(400, 3, 2), [0.5, 8.0], repeats=2)
+    assert [row.difficulty for row in rows] == ["hard", "hard", "medium", "medium", "easy", "easy"]
+    assert all(low <= mean <= high for row in rows for low, mean, high in (row.auc, row.balanced_accuracy))
+    # With noise of seeds: .95 is what a linear model reaches on the last.
+    assert 0.9 < rows[-1].auc[1] < 0.97
 
 
 @pytest.mark.parametrize(

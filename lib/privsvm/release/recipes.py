@@ -18,6 +18,7 @@ from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.gate import LARGEST_EPSILON, restore
 from privsvm.privacy.guarantee import Guarantee, Neighbours
+from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.measuring import (
     LARGEST_SHARE,
@@ -28,9 +29,20 @@ from privsvm.release.measuring import (
     measure,
     with_measurement,
 )
+from privsvm.release.risk_targets import RiskTarget
 from privsvm.tables.schema import Schema
 
-__all__ = ["FIXED", "PARAMETERS", "Recipe", "Terms", "Trained", "default_delta", "recommended", "train"]
+__all__ = [
+    "FIXED",
+    "PARAMETERS",
+    "Recipe",
+    "Terms",
+    "Trained",
+    "default_delta",
+    "recommended",
+    "terms_of_risk",
+    "train",
+]
 
 LARGEST_DELTA = 1e-4
 
@@ -116,6 +128,8 @@ class Terms:
     hold_back : float or None, default=None
         Share of the units that do not train: the model is measured on them instead, with noise, at no further epsilon;
         at most a half.
+    risk : RiskTarget or None, default=None
+        What the release may reveal at most: it is refused where it reveals more. See `terms_of_risk`.
     """
 
     epsilon: float
@@ -123,6 +137,12 @@ class Terms:
     neighbours: Neighbours = "replace_one"
     recipe: Recipe | None = None
     hold_back: float | None = None
+    risk: RiskTarget | None = None
+
+    @property
+    def epsilon_of_counts(self) -> float:
+        """Epsilon of the numbers that measure the model, for the unit."""
+        return self.epsilon if self.risk is None else min(self.epsilon, self.risk.epsilon_of_counts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,9 +155,25 @@ class Trained:
     measured: Measurement | None = None
 
 
-def default_delta(schema: Schema) -> float:
+def default_delta(rows: int | None) -> float:
     """Return the delta of a release: 1e-5, or a tenth of 1 over the declared number of rows if that is less."""
-    return 1e-5 if schema.rows is None else min(1e-5, 0.1 / schema.rows)
+    return 1e-5 if rows is None else min(1e-5, 0.1 / max(rows, 1))
+
+
+def terms_of_risk(risk: RiskTarget, schema: Schema, terms: Terms) -> Terms:
+    """Put the epsilon into terms that a risk allows at their delta."""
+    delta = default_delta(schema.rows) if terms.delta is None else terms.delta
+    return dataclasses.replace(terms, epsilon=risk.epsilon(delta), risk=risk)
+
+
+def _check_risk(guarantee: Guarantee, rows: int, terms: Terms) -> None:
+    """Raise PrivSVMError where a release reveals more than its terms allow."""
+    if terms.risk is None:
+        return
+    if guarantee.event is None or guarantee.neighbours is None:
+        raise PrivSVMError("risk: nothing is known about this release")
+    if not terms.risk.is_met(trade_off(guarantee.event, guarantee.neighbours, rows, guarantee.delta)):
+        raise PrivSVMError("risk: this recipe reveals more than the terms allow; use the recommended one")
 
 
 def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float]]:
@@ -207,7 +243,7 @@ def train(
         For a budget or a parameter that the method refuses, and where nothing is proved.
     """
     recipe = recommended() if terms.recipe is None else terms.recipe
-    epsilon, delta = terms.epsilon, default_delta(schema) if terms.delta is None else terms.delta
+    epsilon, delta = terms.epsilon, default_delta(schema.rows) if terms.delta is None else terms.delta
     method, parameters = _checked(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
     unit, rows = ("person", int(schema.rows_per_person or 1)) if schema.person else ("row", 1)
@@ -258,7 +294,7 @@ def train(
             raise PrivSVMError(f"{error}") from None
         guarantee = restore(estimator.guarantee_, **_stated(schema))
         if held is not None:
-            guarantee = with_measurement(guarantee, epsilon / rows)
+            guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows)
         estimator.guarantee_ = guarantee
         simulated = random_state is not None
         protection = protection_of(guarantee, unit, rows, delta, with_system_noise=simulated)  # type: ignore[arg-type]
@@ -268,9 +304,10 @@ def train(
         raise PrivSVMError(
             f"epsilon={epsilon!r}: {recipe.implementation} cannot guarantee it for {rows} rows per person"
         )
+    _check_risk(guarantee, rows, terms)
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or share is None or source is None:
         return Trained(estimator, protection, method_settings)
-    held_back = HeldBack(share, epsilon / rows, neighbours, rows)
+    held_back = HeldBack(share, terms.epsilon_of_counts / rows, neighbours, rows)
     measured = measure(estimator._path, *held, held_back, source.part("counts"))
     return Trained(estimator, protection, method_settings, measured)
