@@ -195,6 +195,14 @@ def _predict(options: argparse.Namespace) -> int:
     return 0
 
 
+def _export(options: argparse.Namespace) -> int:
+    from privsvm.release.exporting import export
+
+    export(options.model, options.to, options.out, table=options.table, keep=options.keep)
+    print(f"{printable(str(options.out))}: written; predictions cost no epsilon")
+    return 0
+
+
 def _card(options: argparse.Namespace) -> int:
     from privsvm.release.card import CARD, card_text, read_card
     from privsvm.release.verifying import verify
@@ -428,6 +436,15 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("table")
     predict.add_argument("--out", help="file; by default standard output")
     predict.add_argument("--keep", action="append", default=[], help="column to copy; can be repeated")
+
+    export = command("export", _export, "write a model for ONNX, for databases or for MLflow")
+    export.add_argument("model")
+    export.add_argument("--to", choices=["mlflow", "onnx", "sql"], required=True)
+    export.add_argument("--out", required=True, help="file to write; for mlflow a new folder")
+    export.add_argument("--table", default="rows", help="table that the query reads; by default rows")
+    export.add_argument(
+        "--keep", action="append", default=[], help="column that the query returns, too; can be repeated"
+    )
 
     card = command("card", _card, "print a model's card")
     card.add_argument("model")

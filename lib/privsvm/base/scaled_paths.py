@@ -11,10 +11,10 @@ import numpy as np
 from privsvm.base.released import LinearPath
 from privsvm.errors import PrivSVMError
 
-__all__ = ["ColumnLinearPath", "ScaledLinearPath", "bounded_rows"]
+__all__ = ["SHORTEST", "ColumnLinearPath", "ScaledLinearPath", "bounded_rows"]
 
 # Shorter differences to a mean are as good as none.
-_SHORTEST = 1e-6
+SHORTEST = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -180,12 +180,12 @@ def _centred_scores(rows: np.ndarray, mean: np.ndarray, coef: np.ndarray, interc
     if n_models < 4:
         # Few models: as written.
         centred = [rows - centre for centre in mean]
-        norms = [np.maximum(np.linalg.norm(differences, axis=1), _SHORTEST)[:, None] for differences in centred]
+        norms = [np.maximum(np.linalg.norm(differences, axis=1), SHORTEST)[:, None] for differences in centred]
         models = zip(centred, norms, coef, intercept, strict=True)
         return np.stack([(differences @ weights.T) / norm + offset for differences, norm, weights, offset in models])
     # One product for all models.
     products = (rows @ coef.reshape(-1, n_features).T).reshape(-1, n_models, n_scores)
     products -= np.einsum("rcd,rd->rc", coef, mean)
     squares = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * rows @ mean.T + np.einsum("rd,rd->r", mean, mean)
-    products /= np.maximum(np.sqrt(np.maximum(squares, 0.0)), _SHORTEST)[:, :, None]
+    products /= np.maximum(np.sqrt(np.maximum(squares, 0.0)), SHORTEST)[:, :, None]
     return np.ascontiguousarray((products + intercept).transpose(1, 0, 2))

@@ -24,8 +24,10 @@ from privsvm.tables.delimited import DELIMITER, parse_number
 from privsvm.tables.labels import normalise_label, parse_words
 
 __all__ = [
+    "FALSE",
     "FORMS",
     "SCHEMA_VERSION",
+    "TRUE",
     "Column",
     "Schema",
     "day_number",
@@ -43,8 +45,8 @@ FORMS = (
 )
 # The fill of a column whose missing values count as the middle of its range.
 MIDDLE = "middle"
-_TRUE = ("1", "true", "yes", "y", "t", "on")
-_FALSE = ("0", "false", "no", "n", "f", "off")
+TRUE = ("1", "true", "yes", "y", "t", "on")
+FALSE = ("0", "false", "no", "n", "f", "off")
 
 _NAME = text("must be a name of letters, digits, _ . and -", "[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXT = text("must be a text that is not empty", "(?s:.+)")
@@ -149,7 +151,7 @@ class Column(Model):
                 return day_number(str(self._as_text(value)).strip(), self.date or "iso")
             if kind == "boolean":
                 word = normalise_label(value).lower()
-                return 1.0 if word in _TRUE else 0.0 if word in _FALSE else math.nan
+                return 1.0 if word in TRUE else 0.0 if word in FALSE else math.nan
             number = parse_number(value) if isinstance(value, str) else float(value)
         except (TypeError, ValueError, OverflowError):
             return math.nan

@@ -25,6 +25,7 @@ from privsvm.tables.schema import Column, Schema, with_point
 __all__ = [
     "Encoder",
     "bounded_contribution",
+    "category_codes",
     "delimiter_of",
     "header_of",
     "labelled_table",
@@ -101,9 +102,7 @@ class Encoder:
         return _looked_up(values, self._labels, lambda value: self._classes.get(normalise_label(value), -1))
 
     def _category_codes(self, name: str, column: Column, values: Sequence[Any]) -> np.ndarray:
-        words = {normalise_label(word): code for code, word in enumerate(column.words)}
-        unknown = -1 if column.unknown is None else words[normalise_label(column.unknown)]
-        missing = words.get("", unknown) if column.fill is None else words[normalise_label(column.fill)]
+        words, unknown, missing = category_codes(column)
 
         def code(value: Any) -> int:
             try:
@@ -114,6 +113,17 @@ class Encoder:
             return missing if word == "" else words.get(word, unknown)
 
         return _looked_up(values, self._codes[name], code)
+
+
+def category_codes(column: Column) -> tuple[dict[str, int], int, int]:
+    """Return the code of each category as `normalise_label` writes it, of unknown values and of missing ones.
+
+    A code of -1 stands for none of the categories.
+    """
+    words = {normalise_label(word): code for code, word in enumerate(column.words)}
+    unknown = -1 if column.unknown is None else words[normalise_label(column.unknown)]
+    missing = words.get("", unknown) if column.fill is None else words[normalise_label(column.fill)]
+    return words, unknown, missing
 
 
 def _is_missing(value: Any) -> bool:

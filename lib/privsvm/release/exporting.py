@@ -1,0 +1,105 @@
+"""Write a released model for other programs: a graph of ONNX, a query of SQL, or a model of MLflow without pickle.
+
+What is exported is public: it follows from the released files, and costs no epsilon.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from privsvm.errors import PrivSVMError
+from privsvm.files import atomic_path, write_text
+from privsvm.release.model import ReleasedModel, load
+from privsvm.release.onnx_graph import onnx_model
+from privsvm.release.sql_query import sql_query
+
+__all__ = ["export"]
+
+_MLMODEL = """\
+flavors:
+  python_function:
+    loader_module: privsvm.release.mlflow_loader
+    data: data
+    python_version: {python}
+    env:
+      virtualenv: python_env.yaml
+"""
+_PYTHON_ENV = """\
+python: {python}
+dependencies:
+- -r requirements.txt
+"""
+
+
+def export(
+    folder: str | os.PathLike[str],
+    to: str,
+    out: str | os.PathLike[str],
+    *,
+    table: str = "rows",
+    keep: Sequence[str] = (),
+) -> None:
+    """Write a released model in another format.
+
+    Parameters
+    ----------
+    folder : path-like
+        The model, with its schema.
+    to : {"mlflow", "onnx", "sql"}
+        The format.
+    out : path-like
+        The file to write; for MLflow a folder, which must not exist.
+    table : str, default="rows"
+        The table that a query reads.
+    keep : sequence of str
+        Columns that a query returns before its predictions.
+
+    Raises
+    ------
+    PrivSVMError
+        If the model has no schema, is of a kind that cannot be exported, or a package is missing.
+    """
+    folder, out = Path(folder), Path(out)
+    model = load(folder)
+    if os.path.realpath(out.parent) == os.path.realpath(folder):
+        raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
+    if to == "mlflow":
+        _write_mlflow(folder, out, model)
+        return
+    if model.schema_ is None:
+        raise PrivSVMError(f"{folder}: the model has no schema, which says what its columns are; release it with one")
+    if to == "sql":
+        write_text(out, f"-- {_summary(model)}\n{sql_query(model, table, keep)};\n")
+        return
+    graph = onnx_model(model, _summary(model))
+    with atomic_path(out) as temporary:
+        temporary.write_bytes(graph)
+
+
+def _summary(model: ReleasedModel) -> str:
+    """Say which model it is, and what is proved of it."""
+    record, protection = model.record, model.protection_
+    proved = "nothing is proved about it"
+    if protection.epsilon is not None:
+        proved = f"epsilon {protection.epsilon:.4g} per {protection.unit}, delta {protection.delta:.3g}"
+    return f"PrivSVM {record.privsvm}, model {record.digest}: {proved}"
+
+
+def _write_mlflow(folder: Path, out: Path, model: ReleasedModel) -> None:
+    """Write a folder that MLflow loads by `privsvm.release.mlflow_loader`: files of text around the model's own."""
+    if os.path.lexists(out):
+        raise PrivSVMError(f"{out}: exists already; give a new folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    python = ".".join(map(str, sys.version_info[:3]))
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.", suffix=".part") as temporary:
+        part = Path(temporary) / out.name
+        shutil.copytree(folder, part / "data")
+        (part / "MLmodel").write_text(_MLMODEL.format(python=python), encoding="utf-8")
+        (part / "python_env.yaml").write_text(_PYTHON_ENV.format(python=python), encoding="utf-8")
+        (part / "requirements.txt").write_text(f"privsvm=={model.record.privsvm}\n", encoding="utf-8")
+        os.rename(part, out)

@@ -1,0 +1,127 @@
+"""Exported models predict as `privsvm predict` does; `python -m tests.release.exports` compares 10,000 rows."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.release.conftest import run
+from tests.release.exports import PROGRAMS, RECIPES, differences
+
+from privsvm import PrivateLinearClassifier
+from privsvm.base.released import LinearPath
+from privsvm.errors import PrivSVMError
+from privsvm.release.exporting import export
+from privsvm.release.model import ReleasedModel, load, save
+from privsvm.release.onnx_graph import onnx_model
+from privsvm.release.sql_query import sql_query
+from privsvm.tables.schema import parse_schema
+
+PACKAGES = {"duckdb": ["duckdb"], "duckdb, typed": ["duckdb"], "onnxruntime": ["onnx", "onnxruntime"]}
+
+
+def skip_without(*packages):
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed: privsvm[export] and requirements-dev.lock have it")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_exports_predict_as_predict_does(recipe):
+    programs = [
+        program for program in PROGRAMS if all(importlib.util.find_spec(name) for name in PACKAGES.get(program, []))
+    ]
+    found, counts = differences(recipe, 150, programs)
+    assert len(counts) == RECIPES[recipe][2]
+    assert all(wrong == 0 and largest < 1e-9 for wrong, largest in found.values()), found
+    skip_without(*dict.fromkeys(name for names in PACKAGES.values() for name in names))
+
+
+@pytest.mark.parametrize("to", ["sql", "onnx", "mlflow"])
+def test_command_writes_whole_files(hospital, tmp_path, to):
+    skip_without(*(["onnx"] if to == "onnx" else ["mlflow"] if to == "mlflow" else []))
+    code, _, err = run("export", hospital / "model", "--to", to, "--out", tmp_path / "out", "--keep", "patient")
+    assert (code, err) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    if to == "sql":
+        text = (tmp_path / "out").read_text(encoding="utf-8")
+        assert text.startswith("-- PrivSVM ")
+        assert "epsilon 1 per person" in text.splitlines()[0]
+        assert '"patient"' in text
+
+
+def test_mlflow_loads_without_pickle(hospital, tmp_path):
+    skip_without("mlflow")
+    import mlflow.pyfunc
+
+    export(hospital / "model", "mlflow", tmp_path / "flavour")
+    assert not [path for path in (tmp_path / "flavour").rglob("*") if path.suffix in (".pkl", ".pickle")]
+    rows = pd.read_csv(hospital / "new.csv", dtype=str, keep_default_na=False)
+    loaded = mlflow.pyfunc.load_model(str(tmp_path / "flavour"))
+    np.testing.assert_array_equal(loaded.predict(rows), load(hospital / "model").predict(rows))
+    code, _, err = run("export", hospital / "model", "--to", "mlflow", "--out", tmp_path / "flavour")
+    assert code == 1
+    assert "give a new folder" in err
+
+
+def linear_model(hospital, columns, **more):
+    """A linear model of a schema, that nobody trained."""
+    table = parse_schema(
+        {"name": "t", "label": "label", "classes": ["no", "yes"], "prescaled": False, "columns": columns, **more}
+    ).to_json()
+    record = load(hospital / "model").record
+    path = LinearPath(
+        coef=np.ones((1, 1, 1, len(columns))), intercept=np.full((1, 1, 1), -0.3), epsilons=(1.0,), guarantees=(),
+        n_classes=2,
+    )  # fmt: skip
+    return ReleasedModel(path, record.model_copy(update={"table": table, "n_features": len(columns)}))
+
+
+def test_first_releases_and_plain_linear_models(hospital):
+    skip_without("onnx", "onnxruntime")
+    first = load(Path(__file__).parent / "version_1" / "model")
+    columns = {
+        "age": ["50", "", "x"], "ward": ["a", "", "?"], "day": ["2020-06-30", "2020-13-01", ""],
+        "smoker": ["1", "no", ""], "row": ["0", "1", "2"],
+    }  # fmt: skip
+    plain = linear_model(hospital, {"age": {"bounds": [0, 100], "fill": 60}})
+    for model in (first, plain):
+        given = {name: columns[name] for name in [*model.schema_.features, "row"]}
+        for program, form in (
+            ("sqlite", sql_query(model, "patients", ["row"])),
+            ("onnxruntime", onnx_model(model, "")),
+        ):
+            labels, scores = PROGRAMS[program](form, model, given)
+            np.testing.assert_array_equal(labels, model.predict(given))
+            np.testing.assert_allclose(scores, model.scores(given), atol=1e-12)
+
+
+NUMBER = {"bounds": [0, 1], "fill": 0}
+
+
+@pytest.mark.parametrize(
+    ("columns", "to", "message"),
+    [
+        ({"Age": NUMBER, "age": NUMBER}, "sql", "'Age', 'age': databases do not tell"),
+        ({"day": {"date": "%d %b %Y", "bounds": ["01 Jan 2010", "31 Dec 2020"], "fill": "middle"}}, "sql", "'day'"),
+        ({f"x{number}": NUMBER for number in range(1001)}, "sql", "columns"),
+        ({"predicted": NUMBER}, "onnx", "export to sql"),
+    ],
+)
+def test_what_a_format_lacks_is_refused(hospital, columns, to, message):
+    skip_without(*(["onnx"] if to == "onnx" else []))
+    model = linear_model(hospital, columns)
+    with pytest.raises(PrivSVMError, match=message):
+        onnx_model(model, "") if to == "onnx" else sql_query(model, "t", [])
+
+
+def test_no_export_into_the_model_or_without_a_schema(hospital, tmp_path):
+    code, _, err = run("export", hospital / "model", "--to", "sql", "--out", hospital / "model" / "query.sql")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "lies in the folder of the model" in err
+    bare = PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=(-2, 2)).fit([[-1.0], [1.0]] * 50, [0, 1] * 50)
+    save(bare, tmp_path / "bare")
+    with pytest.raises(PrivSVMError, match="release it with one"):
+        export(tmp_path / "bare", "sql", tmp_path / "query.sql")
+    assert not (tmp_path / "query.sql").exists()
