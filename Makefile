@@ -92,7 +92,7 @@ LOCKED := --universal --python-version 3.11 --generate-hashes --no-emit-index-ur
 without = $$(sed -n 's/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' $(1)) $(addprefix --constraints ,$(1))
 lock: prepare  ## Resolve the newest allowed versions into requirements.lock and the locks on top of it
 	uv pip compile pyproject.toml $(LOCKED) --extra workflow --extra sign -o requirements.lock
-	uv pip compile pyproject.toml $(LOCKED) --extra dev --extra docs --extra rows --extra dask --extra ui \
+	uv pip compile pyproject.toml $(LOCKED) --extra dev --extra docs --extra export --extra rows --extra dask --extra ui \
 		$(call without,requirements.lock) -o requirements-dev.lock
 	uv pip compile pyproject.toml $(LOCKED) --extra bench \
 		$(call without,requirements.lock requirements-dev.lock) -o bench/requirements.lock

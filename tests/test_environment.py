@@ -23,7 +23,7 @@ LOCK = (REPOSITORY / "requirements.lock").read_text()
 MORE = {
     extra: (REPOSITORY / name).read_text()
     for name, extras in {
-        "requirements-dev.lock": ["dev", "docs", "rows", "dask", "ui"],
+        "requirements-dev.lock": ["dev", "docs", "export", "rows", "dask", "ui"],
         "bench/requirements.lock": ["bench"],
         "profiles/slurm/requirements.lock": ["slurm"],
     }.items()

@@ -61,6 +61,15 @@ def _risk_target(options: argparse.Namespace) -> Any:
     return RiskTarget(options.guess, options.true_positives, options.at_false_positives)
 
 
+def _print_expected(expected: Sequence[Any]) -> None:
+    print("Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range.")
+    print("difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy")
+    for row in expected:
+        auc, balanced = (f"{mean:.2f} ({low:.2f} - {high:.2f})" for low, mean, high in (row.auc, row.balanced_accuracy))
+        less = "" if row.spent == row.epsilon else f"  spend only {row.spent:.4g}: more gave no better model"
+        print(f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}")
+
+
 def _plan(options: argparse.Namespace) -> int:
     from privsvm.release.planning import TableShape, expected_accuracy, measured_on_real_sets
     from privsvm.release.recipes import default_delta
@@ -80,12 +89,7 @@ def _plan(options: argparse.Namespace) -> int:
     for epsilon in epsilons:
         curve = gaussian_curve(epsilon, delta)
         print(f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}")
-    print("Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range.")
-    print("difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy")
-    for row in expected:
-        auc, balanced = (f"{mean:.2f} ({low:.2f} - {high:.2f})" for low, mean, high in (row.auc, row.balanced_accuracy))
-        less = "" if row.spent == row.epsilon else f"  spend only {row.spent:.4g}: more gave no better model"
-        print(f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}")
+    _print_expected(expected)
     for row in expected:
         if row.difficulty == expected[0].difficulty:
             print(f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}.")
@@ -278,6 +282,34 @@ def _ledger(options: argparse.Namespace) -> int:
     return 0
 
 
+def _ledger_plan(options: argparse.Namespace) -> int:
+    from privsvm.release.planning import TableShape, expected_accuracy
+    from privsvm.release.recipes import default_delta
+    from privsvm.release.retraining import schedule
+
+    if (options.rows is None) != (options.features is None):
+        raise PrivSVMError("accuracy depends on both: give --rows and --features, or neither")
+    entries = [entry for entry in _ledger_of(options).entries() if entry.account == options.account]
+    delta = default_delta(options.rows) if options.delta is None else options.delta
+    plan = schedule(options.budget, options.releases, delta, entries)
+    spent = f", after {len(entries)} release(s) of {options.account!r} in the ledger" if entries else ""
+    print(
+        printable(
+            f"{options.releases} release(s) at epsilon {plan.epsilon:g}, delta {delta:.3g} each{spent}: epsilon "
+            f"{plan.totals[-1]:.4g}, delta {plan.total_delta:.3g} in all"
+        )
+    )
+    print("release  epsilon in all after it")
+    for number, total in enumerate(plan.totals, start=1):
+        print(f"{number:<7}  {total:.4g}")
+    if options.rows is None:
+        print("Add --rows and --features to see the accuracy of each release.")
+        return 0
+    shape = TableShape(options.rows, options.features, options.classes, options.prevalence)
+    _print_expected(expected_accuracy(shape, [plan.epsilon], rows_per_person=options.rows_per_person))
+    return 0
+
+
 def _deployment(entry: Any) -> dict[str, Any]:
     """Fields of public registries of deployments: data, unit of privacy, mechanism, parameters."""
     guarantee = entry.guarantee
@@ -375,6 +407,13 @@ def _parser() -> argparse.ArgumentParser:
         )
         return limits
 
+    def with_shape(added: argparse.ArgumentParser, required: bool) -> None:
+        added.add_argument("--rows", type=int, required=required)
+        added.add_argument("--features", type=int, required=required)
+        added.add_argument("--classes", type=int, default=2)
+        added.add_argument("--prevalence", type=float, default=0.5, help="share of the rarest class")
+        added.add_argument("--rows-per-person", type=int, default=None)
+
     schema = command("schema", _schema, "draft a schema from a table's header")
     schema.add_argument("table")
     schema.add_argument("--label", help="the column to predict")
@@ -390,11 +429,7 @@ def _parser() -> argparse.ArgumentParser:
     with_ledger(inspect)
 
     plan = command("plan", _plan, "estimate the accuracy without reading data")
-    plan.add_argument("--rows", type=int, required=True)
-    plan.add_argument("--features", type=int, required=True)
-    plan.add_argument("--classes", type=int, default=2)
-    plan.add_argument("--prevalence", type=float, default=0.5, help="share of the rarest class")
-    plan.add_argument("--rows-per-person", type=int, default=None)
+    with_shape(plan, required=True)
     with_risk(plan).add_argument("--epsilon", type=_list_of_epsilons, help="such as .5,1,2, the default")
 
     release = command(
@@ -470,6 +505,15 @@ def _parser() -> argparse.ArgumentParser:
     ledger = command("ledger", _ledger, "list releases and their total cost")
     ledger.add_argument("--export", action="store_true", help="print JSON with the fields of public registries")
     with_ledger(ledger)
+    words = "divide a budget by several releases to come, and show the accuracy of each"
+    releases = ledger.add_subparsers(metavar="plan").add_parser("plan", help=words, description=words)
+    releases.set_defaults(run=_ledger_plan)
+    releases.add_argument("--budget", type=_positive, required=True, help="epsilon of all releases together")
+    releases.add_argument("--releases", type=int, required=True, help="number of releases to come")
+    releases.add_argument("--account", help="`name` of the schema, whose earlier releases count")
+    releases.add_argument("--delta", type=_positive, help="of each release; by default that of `release`")
+    with_shape(releases, required=False)
+    with_ledger(releases)
 
     command("methods", _methods, "list the methods, and whether their epsilon is proved")
     command("warm-up", _warm_up, "compile in advance")

@@ -1,11 +1,13 @@
 """Exported models predict as `privsvm predict` does; `python -m tests.release.exports` compares 10,000 rows."""
 
 import importlib.util
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.blocks import blocks_run_by
 from tests.release.conftest import run
 from tests.release.exports import PROGRAMS, RECIPES, differences
 
@@ -114,6 +116,20 @@ def test_what_a_format_lacks_is_refused(hospital, columns, to, message):
     model = linear_model(hospital, columns)
     with pytest.raises(PrivSVMError, match=message):
         onnx_model(model, "") if to == "onnx" else sql_query(model, "t", [])
+
+
+def test_every_command_of_the_page_runs(hospital_copy, monkeypatch):
+    skip_without("onnx", "mlflow")
+    monkeypatch.chdir(hospital_copy)
+    monkeypatch.setenv("PRIVSVM_LEDGER", str(hospital_copy / "ledger.jsonl"))
+    for block in blocks_run_by(__file__):
+        for command in block.commands:
+            program, *arguments = shlex.split(command)
+            assert program == "privsvm"
+            code, out, err = run(*arguments)
+            assert code == 0, f"{command}: {err}"
+    assert out.startswith("4 release(s) at epsilon")
+    assert "medium" in out
 
 
 def test_no_export_into_the_model_or_without_a_schema(hospital, tmp_path):

@@ -1,0 +1,92 @@
+"""Several releases of one data set under one budget: how much each of them may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from privsvm.errors import PrivSVMError
+from privsvm.privacy.accountants import group_account
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.bisection import bisect
+from privsvm.privacy.events import Composed, Gaussian
+from privsvm.release.ledger import Entry
+
+__all__ = ["Schedule", "schedule"]
+
+# The smallest epsilon that is worth a release, and how near a solution must come before it is rounded.
+_SMALLEST, _TOLERANCE = 1e-3, 1e-4
+_MOST_RELEASES = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """Releases to come.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of each release.
+    totals : tuple of float
+        Epsilon of everything, those of the ledger included, after each release.
+    total_delta : float
+        Of everything after the last one.
+    """
+
+    epsilon: float
+    delta: float
+    totals: tuple[float, ...]
+    total_delta: float
+
+
+def schedule(budget: float, releases: int, delta: float, entries: Sequence[Entry] = ()) -> Schedule:
+    """Divide a budget evenly, as the ledger will add the releases up.
+
+    Parameters
+    ----------
+    budget : float
+        Epsilon of all releases together.
+    releases : int
+        Number of releases to come.
+    delta : float
+        Of each of them; deltas add up.
+    entries : sequence of Entry
+        Earlier releases of the data set, which the budget pays for, too.
+
+    Returns
+    -------
+    Schedule
+        With the largest epsilon of three digits, for the recommended method or another with Gaussian noise.
+
+    Raises
+    ------
+    PrivSVMError
+        If nothing is left for so many releases.
+    """
+    if not 1 <= releases <= _MOST_RELEASES:
+        raise PrivSVMError(f"releases={releases}: must be a number from 1 to {_MOST_RELEASES}")
+    rows = max((entry.rows for entry in entries), default=1)
+    neighbours = entries[0].guarantee.neighbours if entries else None
+    earlier = tuple(entry.guarantee.event for entry in entries if entry.guarantee.event is not None)
+
+    def total(epsilon: float, count: int) -> float:
+        # As `privsvm.release.ledger.total_of`: noise on rows is larger where a person has several.
+        events = (*earlier, *(count * [Gaussian(rows * gaussian_noise_multiplier(epsilon, delta))]))
+        all_deltas = math.fsum([*(entry.delta for entry in entries), count * delta])
+        added = math.fsum([*(entry.epsilon for entry in entries), count * epsilon])
+        composed = group_account(Composed(events), rows, all_deltas, neighbours or "add_remove")
+        return min(composed.epsilon, added)
+
+    if budget <= _SMALLEST or total(_SMALLEST, releases) > budget:
+        raise PrivSVMError(
+            f"budget={budget:g}: leaves nothing for {releases} release(s) after {len(entries)} in the ledger; plan "
+            "fewer, or decide on a larger total"
+        )
+    largest = bisect(lambda epsilon: total(epsilon, releases) <= budget, _SMALLEST, 1.001 * budget, _TOLERANCE)[0]
+    unit = 10.0 ** (math.floor(math.log10(largest)) - 2)
+    epsilon = float(f"{math.ceil(largest / unit) * unit:.3g}")
+    if total(epsilon, releases) > budget * (1.0 + 1e-9):
+        epsilon = float(f"{math.floor(largest / unit) * unit:.3g}")
+    totals = tuple(total(epsilon, count) for count in range(1, releases + 1))
+    return Schedule(epsilon, delta, totals, math.fsum([*(entry.delta for entry in entries), releases * delta]))
