@@ -34,7 +34,8 @@ def _page() -> str:
         "",
         "Each section lists the keys of an entry of `methods` in `params.yaml`. In YAML, write None as `null`. The",
         "Python classes have the same parameters. The workflow sets `epsilon`, `delta`, `neighbours`, `classes`,",
-        "`n_rows`, `n_jobs`, `random_state` and `allow_composition` itself, for the classes that use them.",
+        "`n_rows`, `n_jobs`, `random_state` and `allow_composition` itself, for the classes that use them. With",
+        "`scaling: bounds`, dense rows also set `bounds` and `indicators`, unless the entry has its own.",
     ]
     for implementation in implementations():
         method = estimator_class(implementation)

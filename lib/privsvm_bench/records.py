@@ -582,6 +582,7 @@ class Prepared(_Record):
     n_rows: Positive
     n_features: Positive
     n_features_origin: Literal["declared", "data"]
+    indicators: tuple[int, ...]
     declared_training_rows: tuple[Positive, ...] | None
     n_splits: Positive
     classes: tuple[str, ...]

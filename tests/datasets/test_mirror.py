@@ -16,9 +16,7 @@ from privsvm_bench.datasets.readers import read_part
 CATALOGUE = load_catalogue()
 # Tables that a package of the index ships are in no mirror; their notes name the script that unpacks them.
 PACKAGED = [name for name, entry in CATALOGUE.items() if "bench/utility/packaged.py" in entry.note]
-IN_MIRROR = [
-    name for name, entry in CATALOGUE.items() if entry.verified and not entry.bundled and name not in PACKAGED
-]
+IN_MIRROR = [name for name, entry in CATALOGUE.items() if entry.verified and not entry.bundled and name not in PACKAGED]
 
 
 @pytest.mark.parametrize("name", IN_MIRROR)

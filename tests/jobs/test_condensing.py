@@ -32,8 +32,8 @@ def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
     description = {
         "dataset": "wine", "n_splits": n_splits, "classes": ["a", "b", "c"], "classes_origin": "declared",
         "declared_training_rows": None, "protocol": {"kind": "holdout", "stratified": False},
-        "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
-        "prescaled_origin": "catalogue",
+        "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared", "range": [0.0, 1.0]},
+        "prescaled": False, "prescaled_origin": "catalogue", "sparse": sparse, "indicators": [],
         "missing": {"rule": "error", "columns_dropped": []},
         "n_features_origin": "declared",
     }  # fmt: skip

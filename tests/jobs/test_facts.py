@@ -24,8 +24,8 @@ from privsvm_bench.jobs.training import data_facts, train_paths, training_sizes
 DESCRIPTION = {
     "dataset": "wine", "n_splits": 1, "classes": ["a", "b", "c"], "classes_origin": "declared",
     "declared_training_rows": [140], "protocol": {"kind": "holdout", "stratified": False},
-    "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared"}, "prescaled": False,
-    "prescaled_origin": "catalogue",
+    "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared", "range": [-1.0, 1.0]},
+    "prescaled": False, "prescaled_origin": "catalogue", "sparse": False, "indicators": [],
     "missing": {"rule": "error", "columns_dropped": []}, "n_features_origin": "declared",
 }  # fmt: skip
 BROKEN = {
@@ -36,7 +36,7 @@ BROKEN = {
     "columns are dropped": {"missing": {"rule": "drop_columns", "columns_dropped": []}},
     "rows with missing values are dropped": {"missing": {"rule": "drop_rows", "columns_dropped": []}},
     "scaling was taken from training rows": {"scaling": {"kind": "min_max", "origin": "training rows"}},
-    "bounds of the scaling": {"scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "observed"}},
+    "bounds of the scaling": {"scaling": DESCRIPTION["scaling"] | {"bounds_origin": "observed"}},
     "class set was taken": {"classes_origin": "data"},
     "number of features": {"n_features_origin": "data"},
 }
@@ -54,7 +54,7 @@ ADD_REMOVE = [
 COUNTING = ("dp_feature_covariance", "dp_least_squares", "dp_newton", "pmsvm_gp")
 
 
-def guarantee(implementation, description, n_train=140, labels=None, neighbours="add_remove"):
+def wine_path(implementation, description, n_train=140, labels=None, neighbours="add_remove"):
     X, y = load_wine(return_X_y=True)
     y = y if labels is None else labels(y)
     order = np.random.default_rng(1).permutation(178)
@@ -64,7 +64,11 @@ def guarantee(implementation, description, n_train=140, labels=None, neighbours=
     }  # fmt: skip
     prepared = PreparedData(minmax_scale(X), y.astype(np.int64), {**DESCRIPTION, **description}, arrays)
     privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}
-    return train(prepared, implementation, SETTINGS.get(implementation, {}), privacy=privacy)[0].guarantees[0]
+    return train(prepared, implementation, SETTINGS.get(implementation, {}), privacy=privacy)[0]
+
+
+def guarantee(*given, **changes):
+    return wine_path(*given, **changes).guarantees[0]
 
 
 def train(prepared, implementation, parameters, **fields):
@@ -88,6 +92,17 @@ def test_what_is_stated_is_judged(implementation):
         assert fallen.status == "claimed"
         assert reason in fallen.reason
         assert fallen.epsilon_proved == np.inf
+
+
+def test_methods_get_declared_bounds_and_indicators():
+    path = wine_path("recommended", {"indicators": [3]})
+    assert (path.lower == -1.0).all()
+    assert (path.upper == 1.0).all()
+    assert np.flatnonzero(path.indicators).tolist() == [3]
+    # Rows that were scaled by themselves, or not at all, have no declared range.
+    for kind in ("none", "min_max"):
+        path = wine_path("recommended", {"scaling": {"kind": kind, "origin": "none", "range": [-1.0, 1.0]}})
+        assert (path.upper > 1e300).all()
 
 
 def test_a_method_that_pays_for_counts_is_told_no_private_number():

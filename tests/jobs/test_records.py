@@ -293,6 +293,7 @@ RECORDS = {
         n_rows=POSITIVES,
         n_features=POSITIVES,
         n_features_origin=ORIGINS,
+        indicators=tuples(st.integers(0, 20)),
         n_splits=POSITIVES,
         classes=tuples(TEXTS),
         classes_origin=ORIGINS,

@@ -206,6 +206,7 @@ def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dic
         "n_rows": 569,
         "n_features": 30,
         "n_features_origin": "declared",
+        "indicators": [],
         "n_splits": 5,
         "sparse": False,
         "classes": ["benign", "malignant"],

@@ -15,6 +15,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.rows import is_sparse
+from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets.catalogue import DatasetEntry, label_order, positive_problem
 from privsvm_bench.datasets.prepared import arrays_of_rows
 from privsvm_bench.datasets.readers import count_not_finite, read_part, stack_rows
@@ -99,6 +100,8 @@ def prepare(
         "n_features_origin": "data"
         if any(entry.parts[role].format == "libsvm" and entry.parts[role].n_features is None for role in roles)
         else "declared",
+        # Rows with a schema have no missing value, so no column is dropped before these.
+        "indicators": [] if entry.schema is None else parse_schema(entry.schema).indicators,
         "declared_training_rows": _declared_training_rows(entry, protocol, roles, len(splits)),
         "prescaled": entry.prescaled,
         "prescaled_origin": "declared" if entry.user_supplied else "catalogue",

@@ -75,8 +75,17 @@ def training_sizes(prepared: PreparedData, job: TrainJob) -> int | None:
     return max(prepared.split(split).y_train.size for split in range(prepared.n_splits))
 
 
-def _estimator(job: TrainJob, n_classes: int, n_rows: int | None, X_test: Any) -> Any:
+def _declared_columns(prepared: PreparedData) -> dict[str, Any]:
+    """Return the range of dense rows that were scaled by bounds, and the features that have two values."""
+    scaling = prepared.description["scaling"]
+    if scaling["kind"] != "bounds" or prepared.description["sparse"]:
+        return {}
+    return {"bounds": tuple(scaling["range"]), "indicators": prepared.description["indicators"] or None}
+
+
+def _estimator(job: TrainJob, prepared: PreparedData, n_rows: int | None, X_test: Any) -> Any:
     """Build the estimator of a method with the common parameters that it accepts."""
+    n_classes = len(prepared.description["classes"])
     if is_foreign(job.implementation):
         from privsvm_bench.jobs.external_methods import ForeignMethod
 
@@ -87,9 +96,10 @@ def _estimator(job: TrainJob, n_classes: int, n_rows: int | None, X_test: Any) -
         "delta": job.delta,
         "neighbours": job.neighbours,
         "n_rows": n_rows,
+        **_declared_columns(prepared),
     }
     accepted = inspect.signature(method_class).parameters
-    return method_class(**{name: value for name, value in common.items() if name in accepted}, **job.parameters)
+    return method_class(**({name: value for name, value in common.items() if name in accepted} | job.parameters))
 
 
 def _as_used(guarantee: Guarantee, facts: Mapping[str, Any]) -> Guarantee:
@@ -132,7 +142,6 @@ def train_paths(
     """
     dataset = prepared.description["dataset"]
     is_uncondensed = str(condensed["condense"]) == "none"
-    n_classes = len(prepared.description["classes"])
     paths: list[ReleasedPath] = []
     attacks: list[Attack] = []
     attacked: list[CondensedSplit] = []
@@ -152,7 +161,7 @@ def train_paths(
             # The method needs a public number of rows and gets the private one; the gate records this.
             n_rows, facts["n_rows"] = X.shape[0], "counted"
         try:
-            estimator = _estimator(job, n_classes, n_rows, prepared.split(split).X_test)
+            estimator = _estimator(job, prepared, n_rows, prepared.split(split).X_test)
             # One audit per dataset, because it costs further solves. None of condensed rows: data sets that differ
             # in one of these are not neighbours.
             audit = is_uncondensed and split == 0
