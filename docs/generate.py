@@ -95,11 +95,28 @@ def _utility() -> str:
     return json.dumps(content) + "\n"
 
 
+def _audits() -> str:
+    """Write the largest bound of every audit of a proved method, for dossiers; reports/audits.csv says more."""
+    bounds: dict[tuple[str, ...], float] = {}
+    with open(_REPOSITORY / "reports" / "audits.csv", newline="", encoding="utf-8") as handle:
+        for row in csv.DictReader(handle):
+            if row["status"] == "seeded" and row["low"]:
+                key = tuple(row[name] for name in ("method", "relation", "variant", "draws", "epsilon"))
+                bounds[key] = max(bounds.get(key, 0.0), float(row["low"]))
+    audits = defaultdict(list)
+    for (method, relation, variant, draws, epsilon), bound in bounds.items():
+        audited = [relation, variant or "on all rows", int(draws), float(epsilon), bound]
+        audits[estimator_class(method).__name__].append(audited)
+    content = {"$comment": _NOTE.replace("the estimators' declarations", "reports/audits.csv"), "audits": audits}
+    return json.dumps(content) + "\n"
+
+
 def generated_files() -> dict[Path, str]:
     """Return the content of every generated file."""
     return {
         _PACKAGE / "__init__.pyi": _stub("privsvm"),
         _PACKAGE / "methods" / "__init__.pyi": _stub("privsvm.methods"),
+        _PACKAGE / "release" / "audits.json": _audits(),
         _PACKAGE / "release" / "utility.json": _utility(),
         _REPOSITORY / "docs" / "method-parameters.md": _page(),
     }

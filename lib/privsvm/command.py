@@ -165,13 +165,18 @@ def _opened(out: str | None, table: str, model: str, stack: contextlib.ExitStack
         return sys.stdout
     if os.path.exists(out) and os.path.samefile(out, table):
         raise PrivSVMError(f"{out}: is the table itself; give --out another name")
-    if os.path.dirname(os.path.realpath(out)) == os.path.realpath(model):
-        raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
+    _check_outside(out, model)
     # A device or a pipe is written to, not replaced.
     is_replaced = not os.path.exists(out) or os.path.isfile(out)
     return stack.enter_context(
         open(stack.enter_context(atomic_path(out)) if is_replaced else out, "w", newline="", encoding="utf-8")
     )
+
+
+def _check_outside(out: str, model: str) -> None:
+    """Raise PrivSVMError for a file in the folder of a model, which holds the card's files alone."""
+    if os.path.dirname(os.path.realpath(out)) == os.path.realpath(model):
+        raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
 
 
 def _predict(options: argparse.Namespace) -> int:
@@ -202,6 +207,7 @@ def _predict(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from privsvm.release.exporting import export
 
+    _check_outside(options.out, options.model)
     export(options.model, options.to, options.out, table=options.table, keep=options.keep)
     print(f"{printable(str(options.out))}: written; predictions cost no epsilon")
     return 0
@@ -214,6 +220,20 @@ def _card(options: argparse.Namespace) -> int:
     # Recompute whatever is shown as proved.
     verify(options.model)
     print(card_text(read_card(Path(options.model) / CARD)), end="")
+    return 0
+
+
+def _dossier(options: argparse.Namespace) -> int:
+    from privsvm.files import write_text
+    from privsvm.release.dossier import dossier
+    from privsvm.release.ledger import Ledger
+
+    text = dossier(options.model, None if options.ledger is None else Ledger(options.ledger))
+    if options.out is None:
+        print(text, end="")
+        return 0
+    _check_outside(options.out, options.model)
+    write_text(options.out, text)
     return 0
 
 
@@ -262,11 +282,12 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _ledger(options: argparse.Namespace) -> int:
     from privsvm.digests import canonical_json
+    from privsvm.release.deployments import deployments
 
     ledger = _ledger_of(options)
     entries = ledger.entries()
     if options.export:
-        print(canonical_json([_deployment(entry) for entry in entries], indent=1))
+        print(canonical_json(deployments(entries), indent=1))
         return 0
     for entry in entries:
         what = printable(f"{entry.date} {entry.account}")
@@ -308,24 +329,6 @@ def _ledger_plan(options: argparse.Namespace) -> int:
     shape = TableShape(options.rows, options.features, options.classes, options.prevalence)
     _print_expected(expected_accuracy(shape, [plan.epsilon], rows_per_person=options.rows_per_person))
     return 0
-
-
-def _deployment(entry: Any) -> dict[str, Any]:
-    """Fields of public registries of deployments: data, unit of privacy, mechanism, parameters."""
-    guarantee = entry.guarantee
-    return {
-        "data": entry.account,
-        "date": entry.date,
-        "unit_of_privacy": entry.unit,
-        "rows_per_unit": entry.rows,
-        "neighbouring_relation": guarantee.neighbours,
-        "variant": "pure differential privacy" if entry.delta == 0 else "approximate differential privacy",
-        "mechanism": guarantee.mechanism,
-        "parameters": {"epsilon": entry.epsilon, "delta": entry.delta},
-        "accountant": guarantee.accountant,
-        "reference": guarantee.reference,
-        "model_digest": entry.model,
-    }
 
 
 def _methods(options: argparse.Namespace) -> int:
@@ -484,6 +487,11 @@ def _parser() -> argparse.ArgumentParser:
     card = command("card", _card, "print a model's card")
     card.add_argument("model")
 
+    dossier = command("dossier", _dossier, "write what a reviewer of a model asks for, in Markdown")
+    dossier.add_argument("model")
+    dossier.add_argument("--out", help="file; by default standard output")
+    dossier.add_argument("--ledger", help="a ledger that holds the release, to state what all releases cost together")
+
     risk = command("risk", _risk, "bound what a model reveals about the people whose data trained it")
     risk.add_argument("model")
     risk.add_argument(
@@ -503,7 +511,9 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--ledger", help="a ledger that must hold the release")
 
     ledger = command("ledger", _ledger, "list releases and their total cost")
-    ledger.add_argument("--export", action="store_true", help="print JSON with the fields of public registries")
+    ledger.add_argument(
+        "--export", action="store_true", help="print drafts of records for the public registry of deployments, in JSON"
+    )
     with_ledger(ledger)
     words = "divide a budget by several releases to come, and show the accuracy of each"
     releases = ledger.add_subparsers(metavar="plan").add_parser("plan", help=words, description=words)

@@ -8,10 +8,13 @@ import re
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import filelock
+import jsonschema
 import numpy as np
 import pytest
+import yaml
 from tests.release.conftest import run
 
 from privsvm.base.model_file import content_digest
@@ -20,6 +23,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
 from privsvm.privacy.gate import compose
+from privsvm.release.deployments import deployments
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe, Terms
 from privsvm.release.releasing import CardOptions, Permission, RefusedError, release
@@ -256,9 +260,22 @@ def test_the_command_lists_and_exports(hospital):
     assert code == 0
     assert "hospital: 1 release(s), epsilon " in out
     code, out, _ = run("ledger", "--ledger", hospital / "ledger.jsonl", "--export")
-    (entry,) = json.loads(out)
-    assert (entry["data"], entry["unit_of_privacy"], entry["rows_per_unit"]) == ("hospital", "person", 5)
-    assert entry["parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}
+    (record,) = json.loads(out)
+    loss = record["deployment"]["privacy_loss"]
+    assert (record["url_slug"], loss["privacy_unit"]) == ("hospital-1", "person")
+    assert loss["privacy_parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}
+
+
+def test_exported_releases_are_valid_in_the_registry(hospital):
+    """Of both units and relations, and of several releases of a data set."""
+    schema = yaml.safe_load((Path(__file__).parent / "deployments-schema.yaml").read_text(encoding="utf-8"))
+    check = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    folders = (hospital, Path(__file__).parent / "version_1")
+    for entries in ([*Ledger(folder / "ledger.jsonl").entries()] * count for folder in folders for count in (1, 2)):
+        for record in deployments(entries):
+            check.validate(record)
+            several = record["deployment"]["deployment_model"]["release_type"] == "Many releases"
+            assert several == (len(entries) > 1)
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,6 @@ def export(
     """
     folder, out = Path(folder), Path(out)
     model = load(folder)
-    if os.path.realpath(out.parent) == os.path.realpath(folder):
-        raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
     if to == "mlflow":
         _write_mlflow(folder, out, model)
         return

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Files below lib that a module reads besides its imports.
 PACKAGE_DATA = {
     "privsvm_bench.datasets.catalogue": ("privsvm_bench/datasets/catalogue.json",),
+    "privsvm.release.dossier": ("privsvm/release/audits.json",),
     "privsvm.release.planning": ("privsvm/release/utility.json",),
     "privsvm_bench.reporting.page": ("privsvm_bench/reporting/templates/*.jinja", "privsvm_bench/reporting/*.js.gz"),
     "privsvm_bench.reproduction.rendering": (

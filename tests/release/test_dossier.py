@@ -1,0 +1,71 @@
+"""The dossier of a release: complete, from its files, and safe to show."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.blocks import blocks_run_by
+from tests.release.conftest import run
+
+from privsvm.privacy.events import leaves
+from privsvm.release.card import read_card
+from privsvm.release.dossier import _words, dossier
+from privsvm.release.ledger import Ledger
+from privsvm.release.model import load
+from privsvm.release.risk_targets import per_cent
+
+
+def test_dossier_has_what_the_record_has(hospital):
+    text = dossier(hospital / "model", Ledger(hospital / "ledger.jsonl"))
+    model, card = load(hospital / "model"), read_card(hospital / "model" / "card.json")
+    assert re.findall(r"^## (\d+)\.", text, re.MULTILINE) == [str(number) for number in range(1, 13)]
+    assert f"epsilon | {model.protection_.epsilon:.6g} per person" in text
+    assert f"at most {per_cent(model.record.risk().guess)} in 100 (without the model 50)" in text
+    assert "the first 5 rows of each person" in text
+    assert "Together they cost epsilon 1 and delta 1e-05 per person" in text
+    for event, count in leaves(model.guarantee_.event):
+        assert re.search(rf"Gaussian: noise\\_multiplier {event.noise_multiplier:.6g} \| {count} \|", text)
+    for words in (*card["assumptions"], *card["not_covered"], *card["public"]):
+        assert f"\n- {words}\n" in text.replace("\\", "")
+    # The audits of the method under the relation of persons.
+    assert "| on all rows | 1,000,000 | 1 | 0.9865 |" in text
+    assert "card is signed" in text
+
+
+def test_first_releases_have_a_dossier():
+    text = dossier(Path(__file__).parent / "version_1" / "model")
+    assert "give `--ledger`" in text
+    assert "the number of rows is public" in text
+
+
+def test_every_command_of_the_page_runs(hospital_copy, monkeypatch):
+    monkeypatch.chdir(hospital_copy)
+    (block,) = blocks_run_by(__file__)
+    for command in block.commands:
+        program, *arguments = shlex.split(command)
+        assert program == "privsvm"
+        arguments, target = (arguments[:-2], arguments[-1]) if ">" in arguments else (arguments, None)
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "")
+        if target:
+            assert json.loads(out)[0]["status"] == "Draft"
+    assert Path("dossier.md").read_text(encoding="utf-8") == run("dossier", "model", "--ledger", "ledger.jsonl")[1]
+
+
+@pytest.mark.parametrize("out", ["model/dossier.md", "dossier.md"])
+def test_no_dossier_of_a_changed_release_or_inside_it(hospital_copy, monkeypatch, out):
+    monkeypatch.chdir(hospital_copy)
+    if out == "dossier.md":
+        path = Path("model/card.json")
+        path.write_text(path.read_text().replace('"epsilon": ', '"epsilon": 0'))
+    code, _, err = run("dossier", "model", "--out", out)
+    assert (code, err.count("\n")) == (1, 1)
+    assert not Path(out).exists()
+
+
+def test_words_of_others_stay_words():
+    """A stated accuracy is the issuer's own; no link, HTML or table of it is shown as one."""
+    hostile = "<script>[a](javascript:b)|`c`\x1b[2J\n# d"
+    assert _words(hostile) == r"&lt;script&gt;\[a\](javascript:b)\|\`c\`\\x1b\[2J\\n\# d"
