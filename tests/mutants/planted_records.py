@@ -252,6 +252,17 @@ MUTANTS_OF_RECORDS = (
         "return self.epsilon",
         f"{_TARGETS}test_a_measurement_reveals_no_more_than_the_risk", says="reveals more",
     ),
+    # --- exports, and releases to come
+    _bug(
+        "a query fills in zeros", "release/sql_query.py",
+        "ELSE {_number(column.fill_number)} END", "ELSE 0e0 END",
+        "tests/release/test_exports.py::test_exports_predict_as_predict_does[linear]", says="assert",
+    ),
+    _bug(
+        "a plan forgets the releases of the ledger", "release/retraining.py",
+        "events = (*earlier, *(", "events = (*(), *(",
+        "tests/release/test_retraining.py::test_schedule_is_what_the_ledger_adds_up", says="assert",
+    ),
     # --- the gate
     _bug(
         "an event that costs more than was asked for passes", "privacy/gate.py",
