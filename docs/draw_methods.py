@@ -295,7 +295,7 @@ def rule(axes, name):
     recipes = [choose_recipe(10**power, 10, 2, budget)[0] for power in grid]
     axes.plot(grid, [recipe.n_steps for recipe in recipes], color=BROWN, ls=DASHED, label="steps")
     tried = [10 * len(candidates(10**power, 10, 2, budget, n_numbers=10)) for power in grid]
-    axes.plot(grid, tried, color=BLUE, label="kinds of features tried, times 10")
+    axes.plot(grid, tried, color=BLUE, label="kinds of features, times 10")
 
 
 def condensed(axes, name):
@@ -456,7 +456,7 @@ def draw(name):
         for axes, panel in zip(all_axes, panels, strict=True):
             panel(axes, name)
             if axes.get_legend_handles_labels()[0]:
-                location = "lower left" if panel is releases else "best"
+                location = {releases: "lower left", rule: "lower right"}.get(panel, "best")
                 axes.legend(
                     loc=location, fontsize=10, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none"
                 )

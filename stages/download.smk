@@ -7,6 +7,8 @@ rule download:
         "data/{folder}raw/{dataset}/{file}",
     log:
         "logs/{folder}download/{dataset}/{file}.log",
+    # Before audits: seconds each, so that progress shows at once.
+    priority: 2
     localrule: True
     conda:
         "../environment.yml"

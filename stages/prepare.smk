@@ -12,6 +12,8 @@ rule prepare:
         description="data/{folder}prepared/{dataset}.json",
     log:
         "logs/{folder}prepare/{dataset}.log",
+    # Before audits: seconds each, so that progress shows at once.
+    priority: 2
     conda:
         "../environment.yml"
     threads: 1

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 if sys.version_info < (3, 11) or importlib.util.find_spec("ensurepip") is None:
@@ -25,6 +26,7 @@ if sys.version_info < (3, 11) or importlib.util.find_spec("ensurepip") is None:
 import tomllib
 import venv
 
+STARTED = time.monotonic()
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, LINK = ROOT / ".cache/venvs", ROOT / ".venv"
 LOCK, DEV_LOCK = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
@@ -36,6 +38,11 @@ GROUPS = {"run": [], "ui": ["mlflow", "--constraints", LOCK, "--constraints", DE
 def digest(*texts):
     """Return a short name for texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def say(text):
+    """Print one line of progress with the seconds so far."""
+    print(f"{time.monotonic() - STARTED:4.0f} s  {text}", flush=True)
 
 
 def call(*command):
@@ -60,12 +67,15 @@ def build(environment, lock, group):
 
     if not (environment / "ready").exists():
         print(f"Preparing .venv with {sys.executable} (one to three minutes, once)", flush=True)
+        say("1 of 4  a new environment")
         # Remove what a killed preparation left.
         shutil.rmtree(environment, ignore_errors=True)
         venv.create(environment, with_pip=True)
         (environment / "uv.lock").write_text(re.search(r"^uv==(.*\\\n)*.*", lock, re.MULTILINE)[0], encoding="utf-8")
         call(*pip, "--require-hashes", "--no-deps", "-r", environment / "uv.lock")
+        say(f"2 of 4  {lock.count('==')} packages of requirements.lock (1.2 GB)")
         install(ALL[:3], ALL[:3])
+        say("3 of 4  PrivSVM itself")
         call(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
         (environment / "ready").touch()
     if GROUPS[group]:
@@ -106,7 +116,9 @@ def main(group="run"):
             (FOLDER / "link").unlink(missing_ok=True)
             (FOLDER / "link").symlink_to(os.path.relpath(environment, ROOT))
             (FOLDER / "link").replace(LINK)
+            say("4 of 4  compiling what jobs run")
             call(LINK / "bin/python", "-m", "privsvm.warm_up")
+            say("ready")
 
 
 if __name__ == "__main__":

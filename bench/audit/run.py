@@ -194,24 +194,18 @@ def summary(rows: list[dict[str, str]]) -> str:
 
 def picture(rows: list[dict[str, str]]) -> str:
     """Draw the largest bound of every method for a stated epsilon of 1."""
-    from privsvm_bench.charts import BLUE, CLAIMED, INK, new_figure, style, svg_text
+    from privsvm_bench.charts import BLUE, CLAIMED, AuditBar, audit_bars
 
-    bars: dict[tuple[bool, str], float] = {}
+    found: dict[tuple[bool, str], tuple[float, bool]] = {}
     for bounds in cells_of(rows):
         if float(bounds[0]["epsilon"]) == 1.0:
             name = (bounds[0]["status"] == "claimed", bounds[0]["method"])
-            bars[name] = max(bars.get(name, 0.0), largest(bounds))
-    names = sorted(bars, reverse=True)
-    with style():
-        figure, (axes,) = new_figure(720, 40 + 20 * len(names))
-        figure.subplots_adjust(0.32, 50 / (40 + 20 * len(names)), 0.97, 0.98)
-        for height, name in enumerate(names):
-            axes.barh(height, min(bars[name], 2.0), height=0.6, color=CLAIMED if name[0] else BLUE)
-            axes.text(max(1.0, min(bars[name], 2.0)) + 0.02, height, f"{bars[name]:.2f}", va="center", fontsize=9)
-        axes.axvline(1.0, color=INK, linewidth=1)
-        axes.set_yticks(range(len(names)), [name + (", claimed" if claimed else "") for claimed, name in names])
-        axes.set(xlim=(0, 2.2), xlabel="epsilon that the audit shows where 1 is stated (bars end at 2)")
-        return svg_text(figure, "Largest lower bound on epsilon of every audited method, where epsilon 1 is stated")
+            refuted = bounds[0]["refuted"] == "True"
+            found[name] = max(found.get(name, (0.0, False)), (largest(bounds), refuted))
+    bars = [
+        AuditBar(name, CLAIMED if claimed else BLUE, claimed, *found[claimed, name]) for claimed, name in sorted(found)
+    ]
+    return audit_bars(bars, 1.0, "Largest lower bound on epsilon of every audited method, where epsilon 1 is stated")
 
 
 def expected_cost(job: tuple[Any, ...], earlier: Mapping[tuple[str, ...], int]) -> tuple[int, int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -18,13 +20,21 @@ from matplotlib.path import Path
 from privsvm_bench.palette import COLOURS
 
 __all__ = ["BLUE", "BROWN", "CLAIMED", "CROSSED", "GREY", "INK", "LINE", "MARKERS", "NONE", "PANEL", "RED", "SOFT",
-           "TEAL", "VARIABLES", "named", "new_figure", "style", "svg_text"]  # fmt: skip
+           "TEAL", "VARIABLES", "AuditBar", "audit_bars", "named", "new_figure", "style", "svg_text"]  # fmt: skip
 
 INK, SOFT, LINE, PANEL, RED = "#1b1f27", "#525a68", "#d9dce2", "#ffffff", "#a4161a"
 CLAIMED, NONE, GREY = "#63676e", "#46505f", "#8a93a3"
 BLUE, BROWN, TEAL = (light for light, _ in COLOURS[:3])
 # CSS variables that a page sets for light and dark screens.
-VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line", PANEL: "--panel", CLAIMED: "--claimed", NONE: "--none"}
+VARIABLES = {
+    INK: "--ink",
+    SOFT: "--soft",
+    LINE: "--line",
+    PANEL: "--panel",
+    CLAIMED: "--claimed",
+    NONE: "--none",
+    RED: "--broken",
+}
 VARIABLES |= {light: f"--c{light[1:]}" for light, _ in COLOURS}
 
 MARKERS = {
@@ -70,9 +80,9 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def named(artist: Artist, tooltip: str) -> None:
-    """Show a tooltip when the mouse is over an artist."""
-    artist.set_gid(f"title: {tooltip}")
+def named(artist: Artist, tooltip: str, more: bool = False) -> None:
+    """Show a tooltip when the mouse is over an artist; with `more`, its class is ``more``."""
+    artist.set_gid(f"{'more' if more else 'title'}: {tooltip}")
 
 
 def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = None) -> str:
@@ -103,8 +113,9 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
         # Round to a tenth of a pixel: the last bits differ between processors.
         text = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), match[0])
         text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"\s+", " ", text))
-        text = re.sub(r' id="(?!title: |at-|[mpC][0-9a-f]{10})[^"]*"', "", text)
+        text = re.sub(r' id="(?!title: |more: |at-|[mpC][0-9a-f]{10})[^"]*"', "", text)
         text = re.sub(r'<g id="title: ([^"]*)"', r"<g><title>\1</title", text)
+        text = re.sub(r'<g id="more: ([^"]*)"', r'<g class="more"><title>\1</title', text)
         if variables is not None:
             text = text.replace("font-family: 'DejaVu Sans', sans-serif; ", "").replace("xlink:href", "href")
         for colour, variable in (variables or {}).items():
@@ -126,3 +137,116 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
         namespaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
         return f"<svg {namespaces} {size} {head}>\n<title>{escape(title)}</title>\n{content}\n"
     return f"<svg {head}>{content}"
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditBar:
+    """One row of `audit_bars`.
+
+    Attributes
+    ----------
+    name, colour : str
+        Of the method.
+    is_claim : bool
+        Whether nothing proves the epsilon that the method states.
+    bound : float or None
+        The largest epsilon that an audit shows; None without an audit.
+    refuted : bool
+        Whether the audit refutes the stated epsilon.
+    """
+
+    name: str
+    colour: str
+    is_claim: bool
+    bound: float | None
+    refuted: bool
+
+    @property
+    def words(self) -> str:
+        """The bound in words."""
+        if self.bound is None:
+            return "not audited"
+        if math.isinf(self.bound):
+            return "no ε holds: refuted"
+        return f"at least {self.bound:.2f}{': refuted' if self.refuted else ''}"
+
+
+# Bars end at this multiple of the stated epsilon.
+_BAR_END = 3.0
+
+
+def audit_bars(
+    bars: Sequence[AuditBar],
+    stated: float,
+    title: str,
+    *,
+    narrow: bool = False,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """Draw what audits show of each method: a bar in its row, against a line at the stated epsilon.
+
+    Parameters
+    ----------
+    bars : sequence of AuditBar
+        In the order of the rows; proved methods come first.
+    stated : float
+        The epsilon that all of them state.
+    title : str
+        Alternative text.
+    narrow : bool
+        For a phone, with the names above the bars.
+    variables : mapping or None
+        As of `svg_text`.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+    """
+    heading, row, top, bottom = 28, 38 if narrow else 22, 24, 46
+    width, left, right = (
+        (380, 10, 10) if narrow else (900, 8 + 7.4 * max((len(bar.name) for bar in bars), default=0), 165)
+    )
+    groups = {
+        "Proved methods: no bar may pass the line": [bar for bar in bars if not bar.is_claim],
+        "Claims: a bar past the line refutes the claim": [bar for bar in bars if bar.is_claim],
+    }
+    groups = {words: members for words, members in groups.items() if members}
+    inner = sum(heading + row * len(members) for members in groups.values())
+    height, end = inner + top + bottom, _BAR_END * stated
+    with style():
+        figure, (axes,) = new_figure(width, height)
+        axes.set_position((left / width, bottom / height, 1 - (left + right) / width, inner / height))
+        axes.set(
+            xlim=(0, end), ylim=(inner, 0), yticks=[], xlabel=f"ε that an audit shows, at least (bars end at {end:g})"
+        )
+        axes.set_xticks([step * stated for step in range(4)], [f"{step * stated:g}" for step in range(4)])
+        axes.spines["left"].set_visible(False)
+
+        def write(x: float, y: float, text: str, **look: Any) -> None:
+            """Write at a place in pixels, from the upper left corner."""
+            figure.text(x / width, 1 - y / height, text, va="center", parse_math=False, **look)
+
+        line = left + (width - left - right) / _BAR_END
+        write(line - 5, top / 2, f"stated ε = {stated:g}", ha="right", color=RED)
+        write(line + 5, top / 2, "more than stated", ha="left", color=RED)
+        y = 0.0
+        for words, members in groups.items():
+            write(4, top + y + heading / 2, words, weight="bold")
+            y += heading
+            for bar in members:
+                middle, text = (y + 27, y + 10) if narrow else (y + row / 2, y + row / 2)
+                half = 8 if narrow else row / 2
+                axes.fill_between([stated, end], middle - half, middle + half, color=RED, alpha=0.07, linewidth=0)
+                length = 0.0 if bar.bound is None else min(bar.bound, end)
+                (patch,) = axes.barh(middle, length, height=13, color=bar.colour)
+                named(patch, bar.name)
+                axes.vlines(stated, middle - half, middle + half, color=RED, linewidth=1.6)
+                write(left if narrow else left - 8, top + text, bar.name, ha="left" if narrow else "right")
+                write(
+                    width - right if narrow else width - right + 8, top + text, bar.words,
+                    ha="right" if narrow else "left", color=RED if bar.refuted else INK,
+                    weight="bold" if bar.refuted else "normal",
+                )  # fmt: skip
+                y += row
+        return svg_text(figure, title, variables)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 __all__ = ["COLOURS", "ORDER", "SYMBOLS", "Look", "looks_of"]
 
-# Colours for light and dark pages: contrast of at least 3 : 1 to the page, distinct for every kind of colour blindness
-# (tests/reporting/test_palette.py). Marks distinguish methods without colour.
+# Colours for light and dark pages, one for each method in ORDER: contrast of at least 3 : 1 to the page, distinct for
+# every kind of colour blindness, the first eight most (tests/reporting/test_palette.py). None is grey: claims are.
 COLOURS = (
     ("#1852cc", "#7797f1"),
     ("#7b542d", "#e97f3c"),
@@ -19,6 +19,22 @@ COLOURS = (
     ("#9c9224", "#f2e989"),
     ("#340e65", "#7a5aef"),
     ("#570b17", "#e53e60"),
+    ("#810dff", "#cf17b3"),
+    ("#1703b0", "#1473ba"),
+    ("#a67fde", "#9d15fc"),
+    ("#fa1f6e", "#b7af7b"),
+    ("#680796", "#b53a8b"),
+    ("#9a470b", "#89ff58"),
+    ("#e403fc", "#985971"),
+    ("#b179a1", "#d12418"),
+    ("#c38253", "#0cab34"),
+    ("#77060c", "#9cc369"),
+    ("#5a4374", "#d2a6ec"),
+    ("#7c74b5", "#79c7b6"),
+    ("#3883fe", "#087c4d"),
+    ("#873d4c", "#716f20"),
+    ("#fd20cc", "#f6ba0d"),
+    ("#757a30", "#629d77"),
 )
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
 
@@ -79,7 +95,7 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
         position, repeat = _position(implementation), seen.get(implementation, 0)
         seen[implementation] = repeat + 1
         light, dark = COLOURS[position % len(COLOURS)]
-        # Each round through the colours starts with another mark.
+        # A second round through the colours starts with another mark.
         symbol = SYMBOLS[(position + position // len(COLOURS) + repeat) % len(SYMBOLS)]
         looks.append(Look(light, dark, symbol))
     return looks

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
+from xml.etree import ElementTree
 
+import pytest
 from synthetic_results import make_result, results_of
 
+from privsvm_bench.charts import BLUE, CLAIMED, AuditBar, audit_bars
+from privsvm_bench.palette import Look
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.reporting import ReportRecords, page_context, render_page
+from privsvm_bench.reporting.audits import audit_bars_of
 
 
 def cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:
@@ -43,28 +49,45 @@ AUDITS = [
 def test_the_chart_comes_after_the_first_screen() -> None:
     page = render_page(RESULTS, records=ReportRecords(audits=AUDITS))
     offsets = [
-        page.index(f'<section id="{name}"') for name in ("summary", "audits", "claims", "datasets", "guarantees")
+        page.index(f'<section id="{name}"') for name in ("summary", "claims", "findings", "datasets", "guarantees")
     ]
     assert offsets == sorted(offsets)
-    assert 'id="audit-chart"' in page
-    assert page.index('href="#audits"') < page.index('href="#claims"') < page.index('href="#datasets"')
+    title = "Largest epsilon that an audit shows of each method, where epsilon 1 is stated"
+    assert page.count(title) == 2
     assert "a row <b> and none" not in page
-    assert 'id="audit-chart"' not in render_page(RESULTS)
-    assert 'href="#audits"' not in render_page(RESULTS)
+    assert title not in render_page(RESULTS)
 
 
-def test_points_are_bounds_with_their_estimates_and_ceilings() -> None:
-    traces = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["figures"]["audits"]
-    methods = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["methods"]
-    assert [methods[trace["method"]] for trace in traces] == ["good", "bad"]
-    good, bad = traces
-    assert [point["low"] for point in good["points"]] == [0.9, 3.5]
-    assert [point["ceiling"] for point in good["points"]] == [0.9, 3.6]
-    # Infinite: the bar is drawn to the top.
-    assert good["points"][0]["estimate"] is None
-    assert bad["status"] == "claimed"
-    assert "refuted below ε = 5, by fresh draws too" in bad["points"][0]["text"][0]
-    assert any("so many draws are expected to show 3.6 at most" in line for line in good["points"][1]["text"])
+def test_bars_are_bounds_against_the_epsilon_nearest_to_the_reference() -> None:
+    looks = {name: Look("#123456", "#abcdef", "circle") for name in ("good", "bad", "svm")}
+    stated, bars = audit_bars_of(RESULTS, AUDITS, looks, 1.0)
+    assert stated == 1.0
+    assert bars == [AuditBar("good", "#123456", False, 0.9, False), AuditBar("bad", CLAIMED, True, 5.0, True)]
+    assert [bar.words for bar in bars] == ["at least 0.90", "at least 5.00: refuted"]
+    assert [bar.bound for bar in audit_bars_of(RESULTS, AUDITS, looks, 3.0)[1]] == [3.5, 0.0]
+    # One without an audit has a row too.
+    assert next(bar.words for bar in audit_bars_of(RESULTS, AUDITS[:1], looks, 1.0)[1]) == "not audited"
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_only_a_refuted_bar_passes_the_line(narrow: bool) -> None:
+    bars = [
+        AuditBar("good", BLUE, False, 0.9, False),
+        AuditBar("bad", CLAIMED, True, math.inf, True),
+        AuditBar("none", CLAIMED, True, None, False),
+    ]
+    root = ElementTree.fromstring(audit_bars(bars, 2.0, "Title", narrow=narrow))
+    space = "{http://www.w3.org/2000/svg}"
+    right = {}
+    for group in root.iter(f"{space}g"):
+        if len(group) and group[0].tag == f"{space}title":
+            (path,) = group.iter(f"{space}path")
+            right[group[0].text] = max(float(x) for x, _ in re.findall(r"[ML] ([\d.]+) ([\d.]+)", path.get("d") or ""))
+    good, bad, none = (right[bar.name] for bar in bars)
+    # From 0 to three times the stated epsilon.
+    line = none + (bad - none) / 3
+    assert none < good < line < bad
+    assert (good - none) / (line - none) == pytest.approx(0.45, abs=0.01)
 
 
 def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:

@@ -33,6 +33,7 @@ from tests.guarantees import proved_fields
 
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Witness
+from privsvm_bench.palette import Look
 from privsvm_bench.records import (
     CondenseTimings,
     Result,
@@ -44,6 +45,7 @@ from privsvm_bench.records import (
     sealed,
 )
 from privsvm_bench.reporting import ReportRecords, chart_library, page_context, read_results, render_page, report_files
+from privsvm_bench.reporting.audits import audit_bars_of
 from privsvm_bench.reporting.cards import right_guess
 from privsvm_bench.reporting.figures import plotly_figures
 from privsvm_bench.reporting.glossary import glossary
@@ -139,35 +141,26 @@ def test_an_audit_that_contradicts_a_proof_is_an_alarm() -> None:
         assert not page_context(results_of(record))["contradictions"]
 
 
-def test_audits_of_a_proof_are_drawn_as_lower_bounds_for_the_same_neighbours_only() -> None:
-    def audits(*records: dict[str, Any]) -> Any:
-        (trace,) = page_context(results_of(*records))["figures"]["claims"]
-        return trace["audits"]
+def test_a_bound_of_a_proof_is_for_the_same_neighbours_only() -> None:
+    def bounds(*records: dict[str, Any]) -> list[float | None]:
+        results = results_of(*records)
+        looks = {result.method: Look("#123456", "#123456", "circle") for result in results}
+        stated, bars = audit_bars_of(results, [], looks, 1.0)
+        assert stated == 1.0
+        return [bar.bound for bar in bars]
 
     records = [make_result(dataset, "pmsvm_wp", "proved") for dataset in ("wine", "digits")]
-    assert audits(*records) == []
-    assert "Hollow triangles" not in render_page(results_of(*records))
+    assert bounds(*records) == []
     for factor, record in zip((0.5, 0.8), records, strict=True):
         for guarantee in record["guarantees"]:
             bound = factor * guarantee["epsilon_proved"]
             guarantee["witness"] = {"epsilon": bound, "neighbours": "replace_one", "description": "canary"}
     # The highest over the datasets: what comes nearest to refuting the proof.
-    assert [audit["y"] / audit["x"] for audit in audits(*records)] == pytest.approx([0.8] * len(GRID))
-    assert "on digits" in audits(*records)[0]["text"][0]
-    assert "Hollow triangles" in render_page(results_of(*records))
+    assert bounds(*records) == [pytest.approx(0.8)]
     for record in records:
         for guarantee in record["guarantees"]:
             guarantee["witness"]["neighbours"] = "add_remove"
-    assert audits(*records) == []
-    claim = make_result("wine", "pmsvm_wp_as_published", "claimed")
-    assert audits(claim) == []
-
-
-@pytest.mark.parametrize(("n_datasets", "expected"), [(2, {"all datasets"}), (6, {""})])
-def test_lines_of_claims_are_labelled_while_they_are_few(n_datasets: int, expected: set[str]) -> None:
-    results = results_of(*(make_result(f"dataset_{i}", "dpwss", "claimed") for i in range(n_datasets)))
-    (trace,) = page_context(results)["figures"]["claims"]
-    assert {segment["label"] for segment in trace["segments"]} == expected
+    assert bounds(*records) == []
 
 
 def test_counts_are_written_as_words() -> None:
@@ -215,7 +208,7 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
     assert not re.search(r"proved ε|proved at ε|[Pp]roved guarantee", page)
     assert '<tr class="seeded">' in page
     figures = context["figures"]
-    assert {curve["status"] for curve in (*figures["claims"], *figures["datasets"][0]["curves"])} == {"seeded"}
+    assert {curve["status"] for curve in figures["datasets"][0]["curves"]} == {"seeded"}
     assert all(text.endswith("with system noise") for text in figures["datasets"][0]["curves"][0]["known"])
     assert all("with system noise" in cell["note"] for cell in context["datasets"][0]["rows"][0]["cells"])
     drawn = json.dumps(plotly_figures(figures), ensure_ascii=False)
@@ -266,7 +259,9 @@ def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
         ),
     )
     words = " ".join(" ".join(Elements(page).text).split())
-    assert "from the public blocks of ppsvm_linear on wine, whoever knows 6 to 7 of an entity's 455 rows" in words
+    assert (
+        "From the public blocks of ppsvm_linear on wine, an attacker who knows 6 to 7 of an entity's 455 rows" in words
+    )
     assert "All 2 entities are open to someone who knows 6 to 7 of 455 rows." in words
     assert "1 of 2 entities are open" in words
     assert "not possible: too few random rows" in words
@@ -286,7 +281,7 @@ def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
         ).text
     )
     assert "0 of 1 entities are open" in " ".join(words.split())
-    assert "computes all its others" not in words
+    assert "computes all other rows" not in words
 
 
 def test_a_record_that_is_no_attack_is_refused() -> None:
@@ -341,10 +336,10 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
         "96 % 95 % to 97 %",
     ]
     words = words_of(page)
-    summary = words[: words.index("Claims against evidence", words.index("This report compares"))]
+    summary = words[: words.index("Outside every epsilon")]
     assert (
-        "From the condensed rows of ci_svm on wine, whoever knows two rows of a group of three computes the third ; "
-        "91 % of the rows lie nearest to their own group's (2.08 % by guessing)."
+        "From the condensed rows of ci_svm on wine, an attacker who knows two rows of a group of three computes the "
+        "third . Of the rows, 91 % lie nearest to the condensed row of their own group (2.08 % by guessing)."
     ) in summary
     # By the area alone, centres would look safer than means.
     assert (
@@ -352,7 +347,7 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
         "one in every feature."
     ) in summary
     assert "36 % lie nearer to a condensed row than every test row (fcm_svm on wine, the most here; 2.7 % by" in summary
-    assert "which hides who is certain, this distance tells training rows from others with an AUC of 0.78" in summary
+    assert "this distance separates training rows from others with an AUC of 0.78" in summary
     assert "random matrix" not in words
     assert "it is published unchanged; if two are, each gives the other" in words
     assert "Condensed rows" not in words_of(
@@ -384,7 +379,7 @@ def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float,
     page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)]))
     assert cells_of(page)[0][1] == cell
     assert sentence in words_of(page)
-    summary = page[: page.index('<section id="claims">')]
+    summary = page[page.index('<section id="findings">') : page.index('<section id="datasets">')]
     assert ("Half of the condensed rows" in summary) == (nearest <= 0.1)
     assert ("are training rows" in summary) == (nearest == 1e-9)
 
@@ -418,7 +413,7 @@ def test_all_splits_must_be_round_off_for_known_exactly() -> None:
             ),
         )
         assert cells_of(page)[0][2] == f"{expected} 99.3 % of the rows"
-        assert ("computes the third</strong>;" in page) == (error == 1e-8)
+        assert ("computes the third</strong>." in page) == (error == 1e-8)
 
 
 def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
@@ -459,7 +454,7 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
         assert "no method here is proved , whatever noise was added" in words
     assert cells_of(page)[0][0] == "wine stage condense (ci), for all methods; 3 splits"
     assert "a paper states an epsilon" not in page
-    assert "From the condensed rows of the stage condense on wine, whoever knows two" in words_of(page)
+    assert "From the condensed rows of the stage condense on wine, an attacker who knows two" in words_of(page)
     assert cells_of(page, "<caption>Condensing the rows")[0] == ["wine", "ci", "2", "0.5"]
     assert '<section id="timings">' in page
     assert "trained on condensed rows" not in render_page(whole())
@@ -502,23 +497,22 @@ def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
 def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
     results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     page = render_page(results)
-    claims = page[page.index('<section id="claims">') : page.index('<section id="datasets">')]
-    assert 'class="chart' not in claims
-    assert "CLAIM BROKEN" not in claims
+    claims = page[page.index('<section id="claims">') : page.index('<section id="findings">')]
+    assert "<svg" not in claims
     assert "broken" not in words_of(claims)
     assert "No epsilon stated here is proved, and none was audited" in words_of(claims)
-    assert "Every audited point" not in claims
-    rows = cells_of(page, '<table class="claims">')
+    assert "Every audited claim" not in claims
+    rows = cells_of(page, '<table class="claims stack">')
     assert len(rows) == sum(status != "none" for status in METHODS.values())
     assert {row[2] for row in rows} == {"not audited"}
     assert "refuted" not in words_of(page[page.index("<main") : page.index('<section id="glossary">')])
-    # One audit, or one proof, and there is something to draw.
+    # One audit, and there is something to draw.
     witness = Witness(epsilon=9.0, neighbours="replace_one", description="canary")
     audited = dataclasses.replace(results[-1].guarantees[0], witness=witness)
     results[-1] = dataclasses.replace(results[-1], guarantees=(audited, *results[-1].guarantees[1:]))
-    for drawn in (results, results_of(make_result("wine", "pmsvm_wp", "proved"))):
-        assert 'id="claim-chart"' in render_page(drawn)
-    assert "Every audited point" in render_page(results)
+    page = render_page(results)
+    assert "<svg" in page[page.index('<section id="claims">') : page.index('<section id="findings">')]
+    assert "Every audited claim" in page
 
 
 def test_the_legend_fits_claims_that_no_paper_makes() -> None:
@@ -778,7 +772,7 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
     )
     answers = page_context(results)["answers"]
     assert [answer["text"].replace("\N{NO-BREAK SPACE}", " ") for answer in answers] == [
-        f"At ε = {short_number(epsilon)}, good keeps 90.0 % accuracy on wine: 5.0 points less than without privacy."
+        f"At ε = {short_number(epsilon)}, good reaches 90.0 % accuracy on wine: 5.0 points less than without privacy."
         for epsilon in GRID
     ]
     # Claims stand apart from proofs, however accurate.
@@ -789,8 +783,8 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
         make_result("wine", "good", "proved", summary=level(0.4)),
         make_result("wine", "majority", "none", summary=level(0.4, 1)),
     )
-    assert "no proved method does better" in page_context(worthless)["answers"][0]["text"]
-    assert "no epsilon on this page may be relied on" in page_context(results[1:])["answers"][0]["text"]
+    assert "no proved method beats the majority class" in page_context(worthless)["answers"][0]["text"]
+    assert "Rely on no epsilon on this page" in page_context(results[1:])["answers"][0]["text"]
 
 
 def level(mean: float, count: int = len(GRID)) -> dict[str, Any]:
@@ -801,7 +795,7 @@ def level(mean: float, count: int = len(GRID)) -> dict[str, Any]:
 
 def test_a_report_on_own_data_says_that_it_is_not_private() -> None:
     words = words_of(render_page(whole(), own_datasets=["wine"]))
-    assert words.index("Which classifier may I release for wine") < words.index("At ε")
+    assert words.index("Which classifier may you release for wine") < words.index("At ε")
     assert "This report is not private." in words
     assert "This report is not private." not in words_of(render_page(whole(), own_datasets=["other"]))
 
@@ -813,7 +807,7 @@ def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
         guarantee |= {"facts": facts, "reason": "the class set was taken from the private labels", "witness": None}
     words = words_of(render_page(results_of(record)))
     assert "a paper states an epsilon" not in words
-    assert "For one method, nothing is proved as they were run here , because of what is declared" in words
+    assert "For one method, nothing is proved with the settings of this run , because a declaration" in words
 
 
 def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:

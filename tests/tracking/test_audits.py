@@ -134,17 +134,10 @@ def test_the_confidence_is_that_of_the_bounds() -> None:
     assert CONFIDENCE == lower_bounds.CONFIDENCE
 
 
-def test_the_chart_holds_every_cell_on_its_side_of_the_diagonal() -> None:
-    root = ET.fromstring(chart(RECORDS))
-    space = "{http://www.w3.org/2000/svg}"
-    marks = {group[0].text or "": group for group in root.iter(f"{space}g") if group[0].tag == f"{space}title"}
-    assert len(marks) == 3
-    for title, group in marks.items():
-        (mark,) = group.iter(f"{space}use")
-        # Both axes are alike, so that a mark on the diagonal is as far from the left as from the bottom.
-        right, up = float(mark.get("x") or 0) - 0.15 * 480, (1 - 0.125) * 480 - float(mark.get("y") or 0)
-        assert (up > right) == title.endswith("refuted")
-        assert ("fill: #ffffff" in ET.tostring(group, "unicode")) == ("claimed" in title)
+def test_the_chart_has_a_bar_for_each_method() -> None:
+    drawn = chart(RECORDS)
+    assert drawn.index(">pmsvm_wp<") < drawn.index(">dpwss<")
+    assert drawn.index(">at least 0.90<") < drawn.index(">at least 6.00: refuted<")
     # Nothing and certainty are drawn too.
     assert ET.fromstring(chart([])) is not None
     certain = dataclasses.replace(cell(1.0, 0.0), bounds=(AuditBound(

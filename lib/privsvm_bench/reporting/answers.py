@@ -10,7 +10,7 @@ from privsvm.privacy.assumptions import failings
 from privsvm.privacy.guarantee import STATUSES
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.tables import nearest_epsilon
-from privsvm_bench.reporting.text import score_text, short_number
+from privsvm_bench.reporting.text import percent_score, short_number, shown_name
 from privsvm_bench.reporting.utility import best_proved
 
 __all__ = ["answers", "claimed_by", "data_set_rows"]
@@ -38,12 +38,12 @@ def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, 
 def _sentence(row: Mapping[str, Any], epsilon: float) -> str:
     best, dataset = row["best"], row["dataset"]
     if best is None:
-        return f"No method here is proved on {dataset}: no epsilon on this page may be relied on."
+        return f"No method here is proved on {dataset}. Rely on no epsilon on this page."
     at = f"At ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{short_number(best['epsilon'])}"
     kept = f"{100 * best['mean']:.1f}\N{NO-BREAK SPACE}%"
     if row["worthless"]:
-        return f"{at}, no proved method does better on {dataset} than always naming the commonest class ({kept})."
-    start = f"{at}, {best['method']} keeps {kept} accuracy on {dataset}"
+        return f"{at}, no proved method beats the majority class on {dataset} ({kept} accuracy)."
+    start = f"{at}, {best['name']} reaches {kept} accuracy on {dataset}"
     if best["loss"] is None:
         return f"{start}."
     if best["loss"] < _EQUAL:
@@ -56,7 +56,7 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
     without = [result for result in results if result.method == "svm" and result.is_reference]
     level = without[0].value("accuracy", "mean", 0) if without else None
     groups: dict[str, list[dict[str, Any]]] = {status: [] for status in STATUSES}
-    for position, result in enumerate(results):
+    for result in results:
         index = 0 if result.is_reference else nearest_epsilon(result.epsilons, epsilon)
         if not result.is_reference and not math.isclose(result.epsilons[index], epsilon):
             continue
@@ -65,9 +65,9 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
         groups[result.status].append(
             {
                 "method": result.method,
-                "place": position,
+                "name": shown_name(result.method, result.implementation),
                 "mean": -1.0 if mean is None else mean,
-                "score": score_text(mean, result.value("accuracy", "sd", index)),
+                "score": percent_score(mean, result.value("accuracy", "sd", index)),
                 "loss": None if mean is None or level is None else 100 * (level - mean),
                 "epsilon": short_number(guarantee.epsilon_with_system_noise),
                 "delta": short_number(guarantee.delta),

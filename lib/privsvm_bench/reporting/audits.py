@@ -5,78 +5,78 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privsvm.privacy.guarantee import Guarantee, Witness, theorem_holds
-from privsvm_bench.records import AuditBound, AuditCell, AuditRecord, Result
-from privsvm_bench.reporting.text import counted, short_number
+from privsvm_bench.palette import Look
+from privsvm_bench.records import AuditCell, AuditRecord, Result
+from privsvm_bench.reporting.claims import finite_guarantees, verdict_on
+from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.text import short_number, shown_name
 
-__all__ = ["audit_rows", "audit_traces", "with_audits"]
+if TYPE_CHECKING:
+    from privsvm_bench.charts import AuditBar
 
-_KINDS = {
-    "counts": "counts of an event, without assumption",
-    "f_dp": "both errors of a test, for the trade-off curve of Gaussian noise",
-    "gaussian": "the distance of normal samples",
-    "one_run": "guesses about the canaries of one release",
-}
-
-_NEVER = 1e3
+__all__ = ["audit_bars_of", "audit_rows", "with_audits"]
 
 
-def _shown(value: float) -> float | None:
-    """Round a number for the page's script; None where it is infinite, or as good as that."""
-    return None if not value < _NEVER else float(f"{value:.5g}")
-
-
-def _verdict(cell: AuditCell) -> str:
-    best = cell.best
-    if cell.theorem_holds:
-        return (
-            f"at least ε = {short_number(best.epsilon)} of the proof's {short_number(cell.epsilon_with_system_noise)}"
-        )
-    if cell.refuted:
-        return f"refuted below ε = {short_number(best.epsilon)}, by fresh draws too"
-    return f"at least ε = {short_number(best.epsilon)}"
-
-
-def _bound_text(bound: AuditBound) -> str:
-    ceiling = f"; so many draws are expected to show {short_number(bound.ceiling)} at most" if bound.ceiling > 0 else ""
-    return f"{short_number(bound.epsilon)} by {_KINDS[bound.kind]}{ceiling}"
-
-
-def audit_traces(audits: Sequence[AuditRecord], method_index: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Traces of the chart of audits: one for each method and status.
+def audit_bars_of(
+    results: Sequence[Result], audits: Sequence[AuditRecord], looks: Mapping[str, Look], reference_epsilon: float
+) -> tuple[float, list[AuditBar]]:
+    """Collect what is known against each stated epsilon, for `privsvm_bench.charts.audit_bars`.
 
     Parameters
     ----------
+    results : sequence of Result
+        Their guarantees may hold a witness of an audit on that data set.
     audits : sequence of AuditRecord
         One for each method.
-    method_index : mapping
-        Number of each method of the report; records of others are left out.
+    looks : mapping
+        Look of each method of the report, in the order of the rows.
+    reference_epsilon : float
+        The audited epsilon nearest to it is drawn.
+
+    Returns
+    -------
+    stated : float
+        The epsilon that is drawn.
+    bars : list of AuditBar
+        One for each private method; none where nothing was audited.
     """
-    traces = []
+    # Loads matplotlib, which only the job that writes a report needs.
+    from privsvm_bench.charts import CLAIMED, AuditBar
+
+    found: dict[float, dict[str, list[tuple[float, bool]]]] = {}
     for record in audits:
-        if record.method not in method_index or not record.cells:
+        for cell in record.cells if record.method in looks else ():
+            found.setdefault(cell.epsilon, {}).setdefault(record.method, []).append((cell.best.epsilon, cell.refuted))
+    for result in results:
+        for stated, guarantee in finite_guarantees(result):
+            verdict, witness = verdict_on(guarantee, result.status), guarantee.witness
+            if witness is not None and witness.neighbours == guarantee.neighbours:
+                refuted = verdict.kind in ("broken", "contradiction")
+                found.setdefault(stated, {}).setdefault(result.method, []).append((witness.epsilon, refuted))
+    private = {result.method: result for result in results if result.status != "none"}
+    claimed = {result.method for result in results if result.status == "claimed"}
+    if not found:
+        return reference_epsilon, []
+    grid = sorted(found)
+    stated = grid[nearest_epsilon(grid, reference_epsilon)]
+    bars = []
+    for method, look in looks.items():
+        if method not in private:
             continue
-        status = "claimed" if any(cell.status == "claimed" for cell in record.cells) else record.cells[0].status
-        points = [
-            {
-                "x": cell.epsilon,
-                "low": _shown(cell.best.epsilon),
-                "estimate": _shown(cell.best.estimate),
-                "ceiling": _shown(cell.best.ceiling),
-                "refuted": cell.refuted,
-                "text": [
-                    _verdict(cell),
-                    *map(_bound_text, cell.bounds),
-                    f"{cell.relation}, δ = {short_number(cell.delta)}, {counted(cell.draws, 'draw')}",
-                    f"Pair: {cell.pair}",
-                ],
-            }
-            for cell in record.cells
-        ]
-        traces.append({"method": method_index[record.method], "status": status, "points": points})
-    return sorted(traces, key=lambda trace: (not theorem_holds(trace["status"]), trace["method"]))
+        bounds = found[stated].get(method, [])
+        bars.append(
+            AuditBar(
+                name=shown_name(method, private[method].implementation),
+                colour=CLAIMED if method in claimed else look.light,
+                is_claim=method in claimed,
+                bound=max((bound for bound, _ in bounds), default=None),
+                refuted=any(refuted for _, refuted in bounds),
+            )
+        )
+    return stated, sorted(bars, key=lambda bar: bar.is_claim)
 
 
 def audit_rows(audits: Sequence[AuditRecord]) -> list[dict[str, Any]]:

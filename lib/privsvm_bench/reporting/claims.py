@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from privsvm.privacy.guarantee import STATUSES, Guarantee, Status, theorem_holds
+from privsvm.privacy.guarantee import Guarantee, Status, theorem_holds
 from privsvm_bench.records import Result
-from privsvm_bench.reporting.provenance import without_absolute_paths
-from privsvm_bench.reporting.results import grouped
 from privsvm_bench.reporting.tables import nearest_epsilon
-from privsvm_bench.reporting.text import counted, names_text, short_number, unique
+from privsvm_bench.reporting.text import names_text, short_number, unique
 
-__all__ = ["Verdict", "broken_claims", "claim_traces", "contradictions", "finite_guarantees", "verdict_on"]
+__all__ = ["Verdict", "broken_claims", "contradictions", "finite_guarantees", "verdict_on"]
 
 # Relative slack for comparing printed epsilons: round-off is not a contradiction.
 _SLACK = 1e-6
-
-# Up to this many datasets the lines of the chart carry their dataset's name.
-_LABELLED_DATASETS = 5
-_LONGEST_LABEL = 18
-
-# So many other methods with the same point are named.
-_OTHERS_NAMED = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,133 +85,6 @@ def finite_guarantees(result: Result) -> list[tuple[float, Guarantee]]:
     """Pick the guarantees that state a finite epsilon, in the order of that epsilon."""
     pairs = [(guarantee.epsilon_requested, guarantee) for guarantee in result.guarantees]
     return sorted((pair for pair in pairs if math.isfinite(pair[0])), key=lambda pair: pair[0])
-
-
-@dataclasses.dataclass(frozen=True)
-class _Point:
-    """One stated epsilon of a line; equal lines of several datasets are drawn once."""
-
-    stated: float
-    epsilon: float | None
-    evidence: Literal["audited", "unaudited", "unbounded"]
-    details: tuple[str, ...]
-
-
-def _point(stated: float, guarantee: Guarantee, status: Status) -> _Point:
-    verdict = verdict_on(guarantee, status)
-    epsilon = verdict.epsilon
-    audited = epsilon is not None and 0 < epsilon < math.inf
-    details = [
-        verdict.text,
-        f"δ = {short_number(guarantee.delta)}, neighbours {guarantee.neighbours or 'not named'}",
-    ]
-    if status == "claimed" and guarantee.reason:
-        details.append(f"Why the claim fails: {guarantee.reason}")
-    if guarantee.witness and guarantee.witness.description:
-        details.append(f"Witness: {guarantee.witness.description}")
-    return _Point(
-        stated=stated,
-        epsilon=epsilon if audited else None,
-        evidence="audited" if audited else "unbounded" if epsilon == math.inf else "unaudited",
-        details=tuple(details),
-    )
-
-
-def claim_traces(results: Sequence[Result], method_index: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Traces of the chart of claims: one per method and status, equal lines of several datasets drawn once."""
-    lines: dict[tuple[str, Status], dict[tuple[_Point, ...], list[str]]] = {}
-    shared: dict[tuple[float, float], set[str]] = {}
-    for result in results:
-        if result.status == "none":
-            continue
-        line = tuple(_point(stated, guarantee, result.status) for stated, guarantee in finite_guarantees(result))
-        lines.setdefault((result.method, result.status), {}).setdefault(line, []).append(result.dataset)
-        for point in line:
-            if result.theorem_holds and point.epsilon is not None:
-                shared.setdefault((point.stated, point.epsilon), set()).add(result.method)
-    sharing = {pair: sorted(names) for pair, names in shared.items()}
-    n_datasets = len({result.dataset for result in results})
-    of_method = grouped(results, "method")
-    traces = []
-    for (method, status), group in lines.items():
-        segments = [
-            {
-                "datasets": names_text(datasets, 6),
-                "label": _line_label(datasets, n_datasets) if status == "claimed" else "",
-                "points": [_drawn_point(point, method, status, sharing) for point in points],
-            }
-            for points, datasets in group.items()
-        ]
-        audits = _proof_audits(of_method[method]) if theorem_holds(status) else []
-        traces.append(
-            {
-                "method": method_index[method],
-                "status": status,
-                "segments": segments,
-                "audits": audits,
-            }
-        )
-    return sorted(traces, key=lambda trace: (STATUSES.index(trace["status"]), trace["method"]))
-
-
-def _drawn_point(
-    point: _Point, method: str, status: Status, sharing: Mapping[tuple[float, float], Sequence[str]]
-) -> dict[str, Any]:
-    others = ""
-    if theorem_holds(status) and point.epsilon is not None:
-        names = sharing[point.stated, point.epsilon]
-        # Count further ones without listing them.
-        first = [name for name in names[: _OTHERS_NAMED + 1] if name != method]
-        others = names_text(first, _OTHERS_NAMED, len(names) - 1)
-    return {
-        "x": point.stated,
-        "y": None if point.epsilon is None else float(f"{point.epsilon:.6g}"),
-        "place": point.evidence,
-        "text": without_absolute_paths(list(point.details)),
-        "others": others,
-    }
-
-
-def _line_label(datasets: Sequence[str], n_datasets: int) -> str:
-    """Name a line by its datasets in a few letters; nothing where there would be too many names."""
-    if n_datasets > _LABELLED_DATASETS:
-        return ""
-    text = ", ".join(datasets)
-    if len(text) <= _LONGEST_LABEL:
-        return text
-    if len(datasets) > 1:
-        return "all datasets" if len(datasets) == n_datasets else f"{len(datasets)} datasets"
-    return f"{text[: _LONGEST_LABEL - 1]}…"
-
-
-def _proof_audits(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Audited lower bounds of a proved method: of each stated and proved epsilon the highest over the datasets."""
-    bounds_of: dict[tuple[float, float], list[tuple[float, str, str]]] = {}
-    for result in results:
-        if not result.theorem_holds:
-            continue
-        for stated, guarantee in finite_guarantees(result):
-            witness = guarantee.witness
-            if witness is None or not 0 < witness.epsilon < math.inf or not _same_relation(guarantee):
-                continue
-            proved = float(f"{guarantee.epsilon_with_system_noise:.6g}")
-            description = str(without_absolute_paths(witness.description))
-            bounds_of.setdefault((stated, proved), []).append((witness.epsilon, result.dataset, description))
-    audits = []
-    for (stated, proved), bounds in sorted(bounds_of.items()):
-        highest, dataset, description = max(bounds)
-        text = [
-            f"an audit needs at least ε = {short_number(highest)} on {dataset}; the proof says {short_number(proved)}",
-            "A lower bound: it can refute the proof, never replace it.",
-        ]
-        if highest > proved * (1 + _SLACK):
-            text[1] = "AUDIT CONTRADICTS THE PROOF"
-        if len(bounds) > 1:
-            text.append(f"the highest of {counted(len(bounds), 'audited dataset')}")
-        if description:
-            text.append(f"Witness: {description}")
-        audits.append({"x": stated, "y": float(f"{highest:.6g}"), "text": text})
-    return audits
 
 
 def broken_claims(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:

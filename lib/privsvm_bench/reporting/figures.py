@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -20,9 +19,7 @@ from privsvm_bench.reporting.text import short_number
 __all__ = ["plotly_figures"]
 
 _GROUPS: dict[str, str] = {status: text.upper() for status, text in STATUS_TEXT.items()}
-_GROUPS |= {"none": "NO GUARANTEE", "ceilings": "CEILINGS"}
-_CROSSED = ("square-x-open", "circle-x-open", "diamond-x-open", "circle-cross-open", "square-cross-open",
-            "diamond-cross-open")  # fmt: skip
+_GROUPS |= {"none": "NO GUARANTEE"}
 _GREYS = ("var(--claimed)", "var(--soft)", "var(--none)")
 _MEAN = "%{y:.3f}"
 _VALUES = (
@@ -33,8 +30,6 @@ _HOVER = "%{text}<extra></extra>"
 _AXES_ROOM, _ENTRY, _HEADING = 88, 20, 26
 # With more entities a legend would be taller than the chart.
 _MOST_ENTITIES = 15
-# More names of lines would cover the chart.
-_MOST_LABELS = 8
 # Positions of exact recovery and no recovery on a logarithmic axis.
 _EXACT = 1e-16
 _RECOVERED = 1e-8
@@ -50,8 +45,7 @@ class _Report:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.methods, self.looks = data["methods"], data["looks"]
-        curves = [*data["claims"], *data["audits"], *(curve for one in data["datasets"] for curve in one["curves"])]
-        # Marks of claims count among claims, so that the first one looks as the page's legend says.
+        curves = [curve for one in data["datasets"] for curve in one["curves"]]
         self.claims = sorted({curve["method"] for curve in curves if curve["status"] == "claimed"})
 
     def name(self, method: int) -> str:
@@ -67,11 +61,9 @@ class _Report:
             inside = "var(--panel)" if seeded else colour
             marker = {"color": inside, "size": 9, "symbol": symbol, "line": {"color": colour, "width": 1.4}}
         elif status == "claimed":
-            number = self.claims.index(method)
-            colour = _GREYS[number % len(_GREYS)]
+            colour = _GREYS[self.claims.index(method) % len(_GREYS)]
             line = {"color": colour, "width": 1.6, "dash": "dash"}
-            symbol = _CROSSED[number % len(_CROSSED)]
-            marker = {"color": colour, "size": 11, "symbol": symbol, "line": {"color": colour, "width": 1.6}}
+            marker = {"color": colour, "size": 11, "symbol": "square-x-open", "line": {"color": colour, "width": 1.6}}
         else:
             colour = "var(--none)"
             line = {"color": colour, "width": 1.5, "dash": "1.5px,4px"}
@@ -144,144 +136,6 @@ def _finished(
         "margin": {"l": 52, "r": 14, "t": 26, "b": 62 + room},
     }  # fmt: skip
     return {**figure.to_plotly_json(), "narrow": below}
-
-
-def _claim_figure(report: _Report, claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Stated against known epsilon; claims that no epsilon holds for lie above, unaudited ones below."""
-    points = [(trace["method"], point) for trace in claims for line in trace["segments"] for point in line["points"]]
-    stated = sorted({point["x"] for _, point in points})
-    epsilons = [*(point["y"] for _, point in points if point["place"] == "audited"),
-             *(audit["y"] for trace in claims for audit in trace["audits"]), *stated]  # fmt: skip
-    x_low, x_high = stated[0] / 1.5, stated[-1] * 7
-    y_low, y_high = min(epsilons) / 1.7, max(epsilons) * 1.9
-    powers = range(math.ceil(math.log10(y_low)), math.floor(math.log10(y_high)) + 1)
-    ticks = {10.0**power: short_number(10.0**power) for power in powers}
-    # Methods on one rail would hide each other: each gets a height of its own.
-    heights: dict[tuple[str, int], float] = {}
-    step = (y_high / y_low) ** 0.045
-    for kind, words in (("unbounded", "no ε<br>holds (∞)"), ("unaudited", "not<br>audited")):
-        methods = list(dict.fromkeys(method for method, point in points if point["place"] == kind))
-        for number, method in enumerate(methods, 1):
-            heights[kind, method] = y_high * step**number if kind == "unbounded" else y_low / step**number
-        if methods:
-            middle = heights[kind, methods[len(methods) // 2]]
-            ticks[middle] = words
-    top, bottom = max([y_high, *heights.values()]) * step, min([y_low, *heights.values()]) / step
-    traces = [
-        _background([x_low, x_low, x_high, x_high], [x_low, top, top, x_high], fill="toself",
-                    fillcolor="var(--broken-tint)"),
-        _background([x_low, x_high], [x_low, x_high], line={"color": "var(--broken)", "width": 1.4}),
-    ]  # fmt: skip
-    proved = [trace["method"] for trace in claims if theorem_holds(trace["status"])]
-    labels: list[tuple[float, float, str]] = []
-    for trace in claims:
-        method, status = trace["method"], trace["status"]
-        look = report.trace(method, status)
-        if theorem_holds(status):
-            # Proved points of several methods coincide on the diagonal: rings of decreasing size keep each in sight.
-            look["marker"]["size"] = 7.5 + 9 * (len(proved) - 1 - proved.index(method)) / max(3, len(proved) - 1)
-        line: list[tuple[Any, Any, str]] = []
-        for segment in trace["segments"]:
-            for point in segment["points"]:
-                lines = [report.head(method, status), f"states ε = {short_number(point['x'])}",
-                         *map(_wrapped, (*point["text"], segment["datasets"]))]  # fmt: skip
-                if point["others"]:
-                    lines.append(f"<i>proofs of the same ε:</i> {_wrapped(point['others'])}")
-                audited = point["place"] == "audited"
-                if not audited:
-                    line.append((None, None, ""))
-                y = point["y"] if audited else heights[point["place"], method]
-                line.append((point["x"], y, "<br>".join(lines)))
-            line.append((None, None, ""))
-            audited_points = [point for point in segment["points"] if point["place"] == "audited"]
-            if segment["label"] and audited_points:
-                labels.append((audited_points[-1]["x"], audited_points[-1]["y"], segment["label"]))
-        x, y, text = zip(*line, strict=True)
-        traces.append(go.Scatter(x=x, y=y, text=text, mode="lines+markers", meta="claim", **look))
-        if trace["audits"]:
-            colour = look["line"]["color"]
-            head = f"<b>Audit of {report.name(method)}</b>, stated ε = "
-            look |= {
-                "name": f"audit of {report.name(method)} (lower bound, must stay below)",
-                "legendrank": look["legendrank"] + 0.5,
-                "marker": {"color": colour, "size": 8, "symbol": "triangle-down-open",
-                           "line": {"color": colour, "width": 1.4}},
-            }  # fmt: skip
-            traces.append(go.Scatter(
-                x=[audit["x"] for audit in trace["audits"]], y=[audit["y"] for audit in trace["audits"]],
-                text=["<br>".join([f"{head}{short_number(audit['x'])}", *map(_wrapped, audit["text"])])
-                      for audit in trace["audits"]], mode="markers", meta="audit", **look,
-            ))  # fmt: skip
-    notes = [
-        _note("<b>CLAIM BROKEN</b>: loses more than it states", 0.015, math.log10(y_high), "var(--broken)", yref="y",
-              xanchor="left", yanchor="top"),
-        _note("on or below: no more than stated", 0.985, math.log10(y_low), yref="y", xanchor="right",
-              yanchor="bottom"),
-    ]  # fmt: skip
-    above = math.inf
-    # Names of lines at their right ends, from the highest down, each below the one before where they would touch.
-    for at, height, words in sorted(labels, key=lambda label: -label[1]) if len(labels) <= _MOST_LABELS else ():
-        above = min(math.log10(height), above - 0.04 * math.log10(top / bottom))
-        notes.append({"x": math.log10(at), "y": above, "xanchor": "left", "yanchor": "middle", "xshift": 9,
-                      "showarrow": False, "text": escape(words, quote=False),
-                      "font": {"size": 11, "color": "var(--claimed)"}})  # fmt: skip
-    layout = {
-        "annotations": notes,
-        "xaxis": _log_axis("epsilon the method states", x_low, x_high, thinned(stated, math.log10(x_high / x_low) / 9)),
-        "yaxis": {**_log_axis("known epsilon (by a proof, or refuted below)", bottom, top, list(ticks)),
-                  "ticktext": list(ticks.values())},
-    }  # fmt: skip
-    return _finished(traces, layout, 580, 500)
-
-
-def _audit_figure(report: _Report, audits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Stated against audited epsilon: methods side by side at each stated one, the diagonal a step over all of them."""
-    stated = sorted({point["x"] for trace in audits for point in trace["points"]})
-    gap = min([math.log10(2), *(math.log10(b / a) for a, b in itertools.pairwise(stated))])
-    shown = [point[key] for trace in audits for point in trace["points"] for key in ("low", "estimate") if point[key]]
-    floor, y_low, y_high = stated[0] / 16, stated[0] / 24, max(stated[-1], *shown, 0) * 1.6
-    half = 10 ** (0.45 * gap)
-    x_low, x_high = stated[0] / half / 1.1, stated[-1] * half * 1.1
-    step_x = [x for value in stated for x in (value / half, value * half)]
-    step_y = [value for value in stated for _ in range(2)]
-    traces = [
-        _background([x_low, *step_x, x_high, x_high, x_low], [step_y[0], *step_y, step_y[-1], y_high, y_high],
-                    fill="toself", fillcolor="var(--broken-tint)"),
-        _background(step_x, step_y, line={"color": "var(--broken)", "width": 1.4}, meta="diagonal"),
-    ]  # fmt: skip
-    ceilings: list[tuple[float, float]] = []
-    for position, trace in enumerate(audits):
-        method, status, points = trace["method"], trace["status"], trace["points"]
-        shift = 10 ** (0.8 * gap * ((position + 0.5) / len(audits) - 0.5))
-        lows = [y_high if point["low"] is None else max(point["low"], floor) for point in points]
-        tops = [y_high if point["estimate"] is None else max(point["estimate"], floor) for point in points]
-        ceilings += [(point["x"] * shift, max(point["ceiling"], floor)) for point in points if point["ceiling"]]
-        look = report.trace(method, status)
-        look["marker"]["size"] = 8
-        head = report.head(method, status)
-        texts = [[head, f"states ε = {short_number(one['x'])}", *map(_wrapped, one["text"])] for one in points]
-        bars = [max(top - low, 0) for low, top in zip(lows, tops, strict=True)]
-        traces.append(go.Scatter(
-            x=[point["x"] * shift for point in points], y=lows, mode="markers", meta="audited",
-            text=["<br>".join(lines) for lines in texts],
-            error_y={"type": "data", "symmetric": False, "array": bars, "arrayminus": [0] * len(bars), "thickness": 1.2,
-                     "width": 0, "color": look["line"]["color"]},
-            **look,
-        ))  # fmt: skip
-    if ceilings:
-        x, y = zip(*ceilings, strict=True)
-        traces.append(go.Scatter(
-            x=x, y=y, mode="markers", meta="ceilings", hoverinfo="skip", name="most expected of so many draws",
-            marker={"symbol": "line-ew-open", "size": 9, "line": {"width": 1.2, "color": "var(--soft)"},
-                    "color": "var(--soft)"}, legendgroup="ceilings", legendrank=9000,
-        ))  # fmt: skip
-    layout = {
-        "xaxis": _log_axis("epsilon the method states", x_low, x_high, stated, showgrid=False),
-        "yaxis": {**_log_axis("audited epsilon, at least (95 % confidence)", y_low, y_high, [floor, *stated]),
-                  "ticktext": ["none", *map(short_number, stated)]},
-        "annotations": [_note("<b>MORE THAN STATED</b>", 0.015, 0.988, "var(--broken)", xanchor="left", yanchor="top")],
-    }  # fmt: skip
-    return _finished(traces, layout, 540, 460)
 
 
 def _columns(curve: Mapping[str, Any], metric: str) -> list[list[float | None]]:
@@ -409,11 +263,6 @@ def plotly_figures(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         screen, and ``choices`` of the page's controls.
     """
     report, figures = _Report(data), {}
-    segments = [segment for trace in data["claims"] for segment in trace["segments"]]
-    if any(point["place"] != "unaudited" for segment in segments for point in segment["points"]):
-        figures["claim-chart"] = _claim_figure(report, data["claims"])
-    if data["audits"]:
-        figures["audit-chart"] = _audit_figure(report, data["audits"])
     for number, dataset in enumerate(data["datasets"]):
         figures[f"curve-chart-{number}"] = _curve_figure(report, dataset, data["metrics"])
     for number, attack in enumerate(data["attacks"]):

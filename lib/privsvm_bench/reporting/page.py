@@ -35,9 +35,9 @@ from privsvm_bench.reporting.attacks import (
     known_sample_figures,
     known_sample_table,
 )
-from privsvm_bench.reporting.audits import audit_rows, audit_traces, with_audits
+from privsvm_bench.reporting.audits import audit_bars_of, audit_rows, with_audits
 from privsvm_bench.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
-from privsvm_bench.reporting.claims import broken_claims, claim_traces, contradictions
+from privsvm_bench.reporting.claims import broken_claims, contradictions
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.tables import (
@@ -48,8 +48,8 @@ from privsvm_bench.reporting.tables import (
     metric_columns,
     nearest_epsilon,
 )
-from privsvm_bench.reporting.text import counted, percent, score_text, short_number
-from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics
+from privsvm_bench.reporting.text import counted, percent, score_text, short_number, shown_name
+from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics, key_methods
 
 __all__ = ["ReportRecords", "chart_library", "page_context", "render_page", "report_files"]
 
@@ -77,9 +77,7 @@ def _methods_in_order(results: Sequence[Result]) -> list[str]:
     return sorted(rank, key=lambda method: (rank[method], method))
 
 
-def _claims_context(
-    results: Sequence[Result], traces: Sequence[Mapping[str, Any]], reference_epsilon: float
-) -> dict[str, Any]:
+def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
     """Compute what the section on claims shows, and the claim that the summary names."""
     claims = broken_claims(results, reference_epsilon)
     headlines = [claim for claim in claims if claim["headline"] and claim["headline"]["verdict"].kind == "broken"]
@@ -87,14 +85,6 @@ def _claims_context(
         "claims": claims,
         "worst_claim": max(
             headlines, key=lambda claim: float(claim["headline"]["found"] / claim["headline"]["stated"]), default=None
-        ),
-        "audited_proofs": any(trace["audits"] for trace in traces),
-        # Without one known epsilon, proved or refuted, there is nothing to draw.
-        "any_known": any(
-            point["place"] != "unaudited"
-            for trace in traces
-            for segment in trace["segments"]
-            for point in segment["points"]
         ),
         "any_audited": any(claim["measured"] for claim in claims),
         "contradictions": contradictions(results),
@@ -131,11 +121,35 @@ def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
     return pages[data_set].removesuffix(".html") if pages else "accuracy"
 
 
+def _audit_svg(bars: Sequence[Any], stated: float, narrow: bool = False) -> str:
+    """Draw what audits show, in the colours of the page."""
+    from privsvm_bench.charts import VARIABLES, audit_bars
+
+    title = f"Largest epsilon that an audit shows of each method, where epsilon {stated:g} is stated"
+    drawn = audit_bars(bars, stated, title, narrow=narrow, variables=VARIABLES)
+    return drawn.replace("<svg ", f'<svg class="curves {"narrow" if narrow else "wide"}" ', 1)
+
+
 def _curve_svg(*arguments: Any, **options: Any) -> str:
     """Draw by matplotlib, which only the job that writes a report loads."""
     from privsvm_bench.reporting.pictures import curve_svg
 
     return curve_svg(*arguments, **options)
+
+
+def _key_numbers(
+    results: Sequence[Result], data_set: str, methods: Sequence[str], reference_epsilon: float
+) -> list[int]:
+    """Return the numbers of the methods that a chart of one data set opens with."""
+    members = [result for result in results if result.dataset == data_set]
+    return [methods.index(method) for method in key_methods(members, reference_epsilon)]
+
+
+def _chips(figure: Mapping[str, Any], key: Sequence[int]) -> list[dict[str, Any]]:
+    """List the curves of a chart for its legend: those that it opens with, then the other private ones."""
+    curves = {curve["method"]: curve["status"] for curve in figure["curves"]}
+    others = [method for method, status in curves.items() if method not in key and status != "none"]
+    return [{"method": method, "status": curves[method], "more": method in others} for method in [*key, *others]]
 
 
 def _first_screen(
@@ -145,37 +159,54 @@ def _first_screen(
     reference_epsilon: float,
     methods: Sequence[str],
     looks: Sequence[Look],
-    pages: Mapping[str, str],
+    names: Sequence[str],
 ) -> dict[str, Any]:
-    """Compute the sentence, the chart and the table that the selector of epsilon drives."""
+    """Compute the sentence, the chart and the table that the selector of epsilon drives, and the small charts."""
     # The data set that leads: the first with a proved method.
     proved = [result.dataset for result in results if result.theorem_holds]
     lead = (proved or list(grids))[0]
     grid = grids[lead]
     chosen = nearest_epsilon(grid, reference_epsilon)
-    epsilon_answers = answers([result for result in results if result.dataset == lead], grid)
     figure = next(figure for figure in figures if figure["name"] == lead)
-    winner = epsilon_answers[chosen]["best"]["best"]
-    best = [curve["method"] for curve in figure["curves"] if winner and methods[curve["method"]] == winner["method"]]
-    # Two well-known methods without privacy; the table lists all.
-    shown = [
-        curve
-        for curve in figure["curves"]
-        if curve["status"] != "none" or methods[curve["method"]] in ("svm", "majority")
-    ]
+    keys = {figure["name"]: _key_numbers(results, figure["name"], methods, reference_epsilon) for figure in figures}
     # Drawn where the page is written.
-    chart = functools.partial(_curve_svg, {**figure, "curves": shown}, methods, looks, chosen=chosen, best=best)
+    chart = functools.partial(_curve_svg, figure, names, looks, key=keys[lead], chosen=chosen)
     return {
         "lead": lead,
         "chosen": chosen,
         "buttons": len(grid) <= _MOST_BUTTONS,
-        "answers": epsilon_answers,
+        "answers": answers([result for result in results if result.dataset == lead], grid),
         "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
         "chart": chart,
+        "chips": _chips(figure, keys[lead]),
         "look_of": dict(zip(methods, looks, strict=True)),
-        "thick": winner,
-        "stem": figure_stem(lead, pages),
+        "small_multiples": functools.partial(_small_multiples, figures, names, looks, keys) if len(grids) > 1 else None,
+        "name_of": dict(zip(methods, names, strict=True)),
     }
+
+
+def _small_multiples(
+    figures: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    looks: Sequence[Look],
+    keys: Mapping[str, Sequence[int]],
+) -> list[dict[str, Any]]:
+    """Draw the main methods of each data set on one axis of accuracy, with a legend for each."""
+    from privsvm_bench.reporting.pictures import accuracy_range
+
+    shown = {
+        figure["name"]: [curve for curve in figure["curves"] if curve["method"] in keys[figure["name"]]]
+        for figure in figures
+    }
+    ranges = [accuracy_range(curves, next(iter(keys[name]), None)) for name, curves in shown.items()]
+    limits = (min(low for low, _ in ranges), max(high for _, high in ranges))
+    return [
+        {
+            "svg": _curve_svg({**figure, "limits": limits}, names, looks, key=keys[figure["name"]], narrow=True),
+            "chips": [chip for chip in _chips(figure, keys[figure["name"]]) if not chip["more"]],
+        }
+        for figure in figures
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,32 +286,36 @@ def page_context(
     methods = _methods_in_order(results)
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
-    # The chart of claims is on the overview, the table of those that fail here on every page.
-    traces = claim_traces(results, method_index) if data_set is None else []
-    audited = audit_traces(records.audits, method_index)
     metrics = drawn_metrics(results)
     # One value for the whole benchmark.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
+    names = [shown_name(method, implementations[method]) for method in methods]
     figures = curve_figures(results, grids, method_index)
+    first = _first_screen(results, figures, grids, reference_epsilon, methods, looks, names)
+    audited = [record for record in records.audits if record.method in method_index and record.cells]
+    stated, bars = audit_bars_of(results, audited, dict(zip(methods, looks, strict=True)), reference_epsilon)
     return {
         "experiment": experiment,
         "reference_epsilon": reference_epsilon,
-        **_first_screen(results, figures, grids, reference_epsilon, methods, looks, pages),
+        **first,
+        "stem": figure_stem(first["lead"], pages),
         "claimed_by": claimed_by(results),
         "own": [name for name in grids if name in own_datasets],
         "pages": pages,
         "detail": len(grids) == 1,
         "up": "" if data_set is None else "../",
-        "small_multiples": [functools.partial(_curve_svg, figure, methods, looks, narrow=True) for figure in figures],
         "methods": methods,
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
         "proved_methods": sorted({result.method for result in results if result.theorem_holds}),
-        **_claims_context(results, traces, reference_epsilon),
+        **_claims_context(results, reference_epsilon),
+        # The chart of claims is on the overview, the table of those that fail here on every page.
+        "audit_chart": functools.partial(_audit_svg, bars, stated) if bars and data_set is None else None,
+        "audit_stated": stated,
         **_attacks_context(records.attacks, condensed),
-        "audits": audit_rows([record for record in records.audits if record.method in method_index]) if audited else [],
-        "audited_epsilons": sorted({point["x"] for trace in audited for point in trace["points"]}),
+        "audits": audit_rows(audited),
+        "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids),
         "metrics": list(metrics.items()),
@@ -294,8 +329,6 @@ def page_context(
             "methods": methods,
             "looks": [dataclasses.asdict(look) for look in looks],
             "metrics": metrics,
-            "claims": traces,
-            "audits": audited,
             # The overview draws these without a script.
             "datasets": figures if len(grids) == 1 else [],
             "attacks": known_sample_figures(
@@ -403,12 +436,15 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     methods = _methods_in_order(results)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
-    grids = epsilon_grids(results, options.get("reference_epsilon", 1.0))
+    names = [shown_name(method, implementations[method]) for method in methods]
+    reference = options.get("reference_epsilon", 1.0)
+    grids = epsilon_grids(results, reference)
     method_index = {method: index for index, method in enumerate(methods)}
-    rows = curve_rows(results, options.get("reference_epsilon", 1.0))
+    rows = curve_rows(results, reference)
     for figure in curve_figures(results, grids, method_index):
         stem = figure_stem(figure["name"], page_names(results))
-        files[f"pages/{stem}.svg"] = _curve_svg(figure, methods, looks, alone=True)
+        key = _key_numbers(results, figure["name"], methods, reference)
+        files[f"pages/{stem}.svg"] = _curve_svg(figure, names, looks, key=key, alone=True)
         drawn = (row for row in rows if row["dataset"] == figure["name"])
         files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
     return files

@@ -6,9 +6,12 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["counted", "names_text", "percent", "score_text", "short_number", "unique"]
+__all__ = ["counted", "names_text", "percent", "percent_score", "score_text", "short_number", "shown_name", "unique"]
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+# Plain words for three methods, where they keep the name of their implementation.
+_NAMES = {"recommended": "PrivateLinearClassifier", "svm": "SVM without privacy", "majority": "majority class"}
 
 _Value = TypeVar("_Value", bound=Hashable)
 
@@ -84,6 +87,18 @@ def score_text(mean: float | None, spread: float | None = None) -> str:
     if mean is None:
         return "–"
     return f"{mean:.3f}" if spread is None else f"{mean:.3f} ± {spread:.3f}"
+
+
+def percent_score(mean: float | None, spread: float | None = None) -> str:
+    """Write a mean share and its standard deviation in percent; an en dash where it is undefined."""
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.1f}\N{NO-BREAK SPACE}%" + ("" if spread is None else f" ± {100 * spread:.1f}")
+
+
+def shown_name(method: str, implementation: str) -> str:
+    """Name a method for readers of the first screen."""
+    return _NAMES.get(method, method) if method == implementation else method
 
 
 def names_text(names: Sequence[str], most: int = 4, total: int | None = None) -> str:

@@ -13,9 +13,9 @@ from privsvm_bench.reporting.claims import verdict_on
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, grouped
 from privsvm_bench.reporting.tables import nearest_epsilon
-from privsvm_bench.reporting.text import score_text, short_number, unique
+from privsvm_bench.reporting.text import percent_score, score_text, short_number, shown_name, unique
 
-__all__ = ["best_proved", "curve_figures", "dataset_sections", "drawn_metrics"]
+__all__ = ["best_proved", "curve_figures", "dataset_sections", "drawn_metrics", "key_methods"]
 
 # No better than the majority class, within this much.
 _WORTHLESS = 0.005
@@ -52,6 +52,10 @@ def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> 
 
 def _accuracy(result: Result, index: int) -> str:
     return score_text(result.value("accuracy", "mean", index), result.value("accuracy", "sd", index))
+
+
+def _percents(result: Result, index: int) -> str:
+    return percent_score(result.value("accuracy", "mean", index), result.value("accuracy", "sd", index))
 
 
 def _table_row(result: Result, grid: Sequence[float]) -> dict[str, Any]:
@@ -140,6 +144,33 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
+def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str]:
+    """Choose the five methods that a chart of one data set opens with.
+
+    Returns
+    -------
+    list of str
+        The recommended method and the best other proved one, or the two best; the SVM without privacy, the majority
+        class, and the claim with the highest accuracy at the smallest epsilon.
+    """
+
+    def by_accuracy(members: Iterable[Result], epsilon: float) -> list[Result]:
+        scored = [
+            (result.value("accuracy", "mean", nearest_epsilon(result.epsilons, epsilon)), result.method, result)
+            for result in members
+        ]
+        known = [(mean, method, result) for mean, method, result in scored if mean is not None]
+        return [result for _, _, result in sorted(known, key=lambda item: item[:2], reverse=True)]
+
+    proved = by_accuracy((result for result in results if result.theorem_holds), reference_epsilon)
+    proved.sort(key=lambda result: result.implementation != "recommended")
+    smallest = min(epsilon for result in results for epsilon in result.epsilons)
+    claims = by_accuracy((result for result in results if result.status == "claimed"), smallest)
+    references = {result.method: result for result in results if result.is_reference}
+    known = [references[method] for method in ("svm", "majority") if method in references]
+    return [result.method for result in [*proved[:2], *(known or [*references.values()][:2]), *claims[:1]]]
+
+
 def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
     """Find the best proved method of each dataset near the reference epsilon, and what is there without privacy."""
     return [_best_row(dataset, members, reference_epsilon) for dataset, members in grouped(results, "dataset").items()]
@@ -148,7 +179,7 @@ def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dic
 def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
     row: dict[str, Any] = {"dataset": dataset, "best": None, "svm": None, "majority": None, "worthless": False}
     references = {result.method: result for result in members if result.method in ("svm", "majority")}
-    row |= {method: _accuracy(result, 0) for method, result in references.items()}
+    row |= {method: _percents(result, 0) for method, result in references.items()}
     candidates = []
     for result in members:
         index = nearest_epsilon(result.epsilons, reference_epsilon)
@@ -161,7 +192,8 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
     guarantee = result.guarantees[index]
     row["best"] = {
         "method": method,
-        "score": _accuracy(result, index),
+        "name": shown_name(method, result.implementation),
+        "score": _percents(result, index),
         "epsilon": guarantee.epsilon_with_system_noise,
         "delta": guarantee.delta,
         "neighbours": guarantee.neighbours,

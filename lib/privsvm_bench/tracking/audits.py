@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.privacy.guarantee import Status
-from privsvm_bench.palette import looks_of
+from privsvm.privacy.guarantee import Status, theorem_holds
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, colour_of, curve_name
 
@@ -19,9 +18,6 @@ AUDITS = "claimed-against-audited"
 # That of `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
 
-# Pixels of a chart, and of the space for the words beside its axes.
-_SIDE, _MARGIN = 420, 60
-
 
 def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun]:
     """Work out what is to be logged of audits.
@@ -30,7 +26,7 @@ def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun
     -------
     list of CurveRun
         A run for each method that has cells, with a step for each cell: its stated epsilon, the audited bound, its
-        confidence and whether it refutes what is stated. `chart` of all methods is a file of each.
+        confidence and whether it refutes what is stated. The `chart` of all methods is a file of each.
     """
     picture = chart(records)
     return [_run(record, experiment, picture) for record in records if record.cells]
@@ -126,43 +122,30 @@ def _card(record: AuditRecord, curve: str) -> str:
 
 
 def chart(records: Sequence[AuditRecord]) -> str:
-    """Draw claimed against audited epsilon of all methods, with the diagonal and what the draws can show.
+    """Draw what audits show of all methods, a bar for each, where the smallest epsilon is stated.
 
     Returns
     -------
     str
-        An SVG picture that needs nothing else. Filled marks are of proved methods, hollow ones claimed; the bar above
-        a mark ends at the ceiling of its bound.
+        An SVG picture that needs nothing else. Coloured bars are of proved methods, grey ones are claims.
     """
-    from privsvm_bench.charts import GREY, MARKERS, PANEL, named, new_figure, style, svg_text
+    from privsvm_bench.charts import AuditBar, audit_bars
 
-    values = [value for record in records for cell in record.cells for value in (cell.epsilon, cell.best.epsilon)]
-    shown = [value for value in values if 0.0 < value < math.inf] or [0.1, 10.0]
-    low, high = min(shown) / 1.5, max(shown) * 1.5
-    title = f"Audited epsilon (at least, {CONFIDENCE:.0%}) against the stated one"
-    with style():
-        figure, (axes,) = new_figure(480, 480)
-        axes.set_position((0.15, 0.125, 0.8, 0.8))
-        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=title, xlabel="stated epsilon")
-        stated = sorted({cell.epsilon for record in records for cell in record.cells})
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_ticks(stated, [f"{epsilon:g}" for epsilon in stated])
-        axes.minorticks_off()
-        axes.plot([low, high], [low, high], color=GREY, linestyle="--")
-        for record, look in zip(records, looks_of([record.implementation for record in records]), strict=True):
-            colour = colour_of(record.implementation, _status(record)) if record.cells else look.light
-            for cell in record.cells:
-                # Nothing and certainty lie on the edges.
-                lower, ceiling = (min(max(one, low), high) for one in (cell.best.epsilon, cell.best.ceiling))
-                axes.plot([cell.epsilon] * 2, [lower, ceiling], color=colour, linewidth=1)
-                inside = colour if cell.theorem_holds else PANEL
-                (mark,) = axes.plot(
-                    cell.epsilon, lower, MARKERS[look.symbol], color=colour, markerfacecolor=inside, markersize=9,
-                    clip_on=False,
-                )  # fmt: skip
-                named(
-                    mark,
-                    f"{record.method}, {cell.relation}: stated {cell.epsilon:g} ({cell.status}), at least "
-                    f"{cell.best.epsilon:.4g}{', refuted' if cell.refuted else ''}",
-                )
-        return svg_text(figure, title)
+    stated = min((cell.epsilon for record in records for cell in record.cells), default=1.0)
+    bars = []
+    for record in records:
+        cells = [cell for cell in record.cells if cell.epsilon == stated]
+        if not record.cells:
+            continue
+        status = _status(record)
+        bars.append(
+            AuditBar(
+                name=record.method,
+                colour=colour_of(record.implementation, status),
+                is_claim=not theorem_holds(status),
+                bound=max((cell.best.epsilon for cell in cells), default=None),
+                refuted=any(cell.refuted for cell in cells),
+            )
+        )
+    bars.sort(key=lambda bar: bar.is_claim)
+    return audit_bars(bars, stated, f"Largest epsilon that an audit shows, where epsilon {stated:g} is stated")
