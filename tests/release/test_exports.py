@@ -2,6 +2,7 @@
 
 import importlib.util
 import shlex
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,8 @@ def test_mlflow_loads_without_pickle(hospital, tmp_path):
 
     export(hospital / "model", "mlflow", tmp_path / "flavour")
     assert not [path for path in (tmp_path / "flavour").rglob("*") if path.suffix in (".pkl", ".pickle")]
+    names = {path.name for path in (tmp_path / "flavour" / "data").iterdir()}
+    assert names == {"card.html", "card.json", "model.json", "model.npz"}
     rows = pd.read_csv(hospital / "new.csv", dtype=str, keep_default_na=False)
     loaded = mlflow.pyfunc.load_model(str(tmp_path / "flavour"))
     np.testing.assert_array_equal(loaded.predict(rows), load(hospital / "model").predict(rows))
@@ -97,6 +100,13 @@ def test_first_releases_and_plain_linear_models(hospital):
             labels, scores = PROGRAMS[program](form, model, given)
             np.testing.assert_array_equal(labels, model.predict(given))
             np.testing.assert_allclose(scores, model.scores(given), atol=1e-12)
+
+
+def test_a_query_stops_at_a_missing_column(hospital):
+    """SQLite takes a name in quotes for a text where no column has it."""
+    query = sql_query(linear_model(hospital, {"age": NUMBER}), "patients", ["row"])
+    with pytest.raises(sqlite3.OperationalError, match="no such column"):
+        PROGRAMS["sqlite"](query, None, {"row": ["1"], "Alter": ["30"]})
 
 
 NUMBER = {"bounds": [0, 1], "fill": 0}

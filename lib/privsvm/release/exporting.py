@@ -12,8 +12,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from privsvm.base.model_file import ARRAYS, RECORD
 from privsvm.errors import PrivSVMError
 from privsvm.files import atomic_path, write_text
+from privsvm.release.card import CARD, PAGE
 from privsvm.release.model import ReleasedModel, load
 from privsvm.release.onnx_graph import onnx_model
 from privsvm.release.sql_query import sql_query
@@ -96,7 +98,10 @@ def _write_mlflow(folder: Path, out: Path, model: ReleasedModel) -> None:
     python = ".".join(map(str, sys.version_info[:3]))
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.", suffix=".part") as temporary:
         part = Path(temporary) / out.name
-        shutil.copytree(folder, part / "data")
+        (part / "data").mkdir(parents=True)
+        # Whatever else lies in the folder is not released.
+        for name in filter(lambda name: (folder / name).is_file(), (ARRAYS, RECORD, CARD, PAGE)):
+            shutil.copyfile(folder / name, part / "data" / name)
         (part / "MLmodel").write_text(_MLMODEL.format(python=python), encoding="utf-8")
         (part / "python_env.yaml").write_text(_PYTHON_ENV.format(python=python), encoding="utf-8")
         (part / "requirements.txt").write_text(f"privsvm=={model.record.privsvm}\n", encoding="utf-8")
