@@ -121,10 +121,14 @@ def _release(options: argparse.Namespace) -> int:
     from privsvm.release.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
 
-    def confirm(total: Any) -> bool:
+    def confirm(before: Any, after: Any) -> bool:
+        budget = "" if after.budget is None else f"; the budget is {after.budget:g}"
+        if before.budget not in (None, after.budget):
+            budget += f", and was {before.budget:g}"
         print(
-            f"account {total.account!r}: {total.releases} release(s) so far cost epsilon {total.epsilon:.4g} per "
-            f"{total.unit}, delta {total.delta:.3g}, together. Budgets add up.",
+            f"account {after.account!r}: with this one, {after.releases} releases will cost about epsilon "
+            f"{after.epsilon:.4g} per {after.unit}, delta {after.delta:.3g}, together (so far {before.epsilon:.4g})"
+            f"{budget}",
             file=sys.stderr,
         )
         if options.yes or not sys.stdin.isatty():
@@ -296,7 +300,7 @@ def _ledger(options: argparse.Namespace) -> int:
         total = ledger.total(name)
         print(
             f"{printable(name)}: {total.releases} release(s), epsilon {total.epsilon:.4g} per {total.unit}, delta "
-            f"{total.delta:.3g}"
+            f"{total.delta:.3g}" + ("" if total.budget is None else f", of a budget of {total.budget:g}")
         )
     head = entries[-1].head if entries else "none"
     print(f"{printable(str(ledger.path))}: {len(entries)} release(s), head {head}")
@@ -453,7 +457,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     release.add_argument("--neighbours", choices=["replace_one", "add_remove"], default="replace_one")
     release.add_argument(
-        "--budget", type=_positive, default=None, help="most epsilon that all releases may cost together"
+        "--budget",
+        type=_positive,
+        default=None,
+        help="most epsilon that all releases may cost together; the ledger remembers it",
     )
     release.add_argument("--yes", action="store_true", help="allow a further release of the same data set")
     release.add_argument("--sign", help="Ed25519 private key (PEM)")

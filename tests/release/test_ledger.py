@@ -50,7 +50,12 @@ def small(tmp_path_factory):
 
 def once(small, folder, name, epsilon=1.0, persons=False, **options):
     data, per_row, per_person = small
-    settings = {"recipe": RECIPE, "confirm": lambda total: True, "today": "2026-01-01", "without_inspection": True}
+    settings = {
+        "recipe": RECIPE,
+        "confirm": lambda before, after: True,
+        "today": "2026-01-01",
+        "without_inspection": True,
+    }
     settings |= {"epsilon": epsilon} | options
     ledger = settings.pop("ledger", None) or Ledger(folder / "ledger.jsonl")
     schema = per_person if persons else per_row
@@ -86,10 +91,53 @@ def test_a_budget_is_kept(small, tmp_path):
         once(small, tmp_path, "second", budget=1.2)
     with pytest.raises(RefusedError, match="above the budget"):
         once(small, tmp_path, "second", epsilon=2.0, budget=1.5)
-    with pytest.raises(RefusedError, match="run with --yes to spend more"):
-        once(small, tmp_path, "second", confirm=lambda total: False)
+    with pytest.raises(RefusedError, match="with this one, about 2\\. Run with --yes to spend more"):
+        once(small, tmp_path, "second", confirm=lambda before, after: False)
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"first", "ledger.jsonl", "ledger.jsonl.lock"}
+
+
+def test_a_budget_is_remembered(small, tmp_path):
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    once(small, tmp_path, "first", budget=1.2)
+    for options in ({}, {"epsilon": 1.5}):
+        with pytest.raises(RefusedError, match=r"above the budget of 1\.2; nothing was spent"):
+            once(small, tmp_path, "second", **options)
+    questions = []
+
+    def confirm(before, after):
+        questions.append((before.budget, after.budget))
+        return True
+
+    once(small, tmp_path, "second", budget=2.0, confirm=confirm)
+    once(small, tmp_path, "third", epsilon=0.1, confirm=confirm)
+    assert questions == [(1.2, 2.0), (2.0, 2.0)]
+    assert [entry.budget for entry in ledger.entries()] == [1.2, 2.0, None]
+    assert ledger.total("small").budget == 2.0
+    code, out, _ = run("ledger", "--ledger", tmp_path / "ledger.jsonl")
+    assert (code, "small: 3 release(s)" in out, ", of a budget of 2\n" in out) == (0, True, True)
+
+
+@pytest.mark.parametrize(("persons", "hold_back"), [(False, None), (True, None), (False, 0.2), (True, 0.2)])
+def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
+    """What is said before training is what the ledger then holds, and no more than the sum."""
+    options = {"recipe": None, "persons": persons, "hold_back": hold_back}
+    once(small, tmp_path, "first", **options)
+    asked = []
+
+    def confirm(before, after):
+        asked.append((before, after))
+        return True
+
+    done = once(small, tmp_path, "second", epsilon=0.5, confirm=confirm, **options)
+    ((before, after),) = asked
+    assert before.epsilon == pytest.approx(1.0)
+    assert (after.releases, after.delta) == (2, pytest.approx(done.total.delta))
+    assert after.epsilon == pytest.approx(done.total.epsilon, rel=0.01)
+    assert 1.0 < after.epsilon <= 1.5
+    # Whoever sees both guesses better than whoever sees one.
+    single = done.entry.guarantee.risk(rows=done.entry.rows).guess
+    assert single < done.total.guess() < 1.0
 
 
 def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
@@ -120,8 +168,8 @@ def test_edits_and_cuts_show(small, tmp_path):
     verify(tmp_path / "b", ledger=Ledger(path))
     with pytest.raises(PrivSVMError, match="does not contain this release"):
         verify(tmp_path / "c", ledger=Ledger(path))
-    path.write_text(lines[0].replace('"version":1', '"version":2'))
-    with pytest.raises(PrivSVMError, match="has version 2; update PrivSVM"):
+    path.write_text(lines[0].replace('"version":2', '"version":3'))
+    with pytest.raises(PrivSVMError, match="has version 3; update PrivSVM"):
         Ledger(path).entries()
     # A line that was being written when its process was killed.
     path.write_text(lines[0] + lines[1][:100])
@@ -290,9 +338,13 @@ def test_a_release_that_another_one_overtook_asks_again(small, tmp_path, budget,
             once(small, tmp_path, "first")
 
     asked = []
+
+    def confirm(before, after):
+        asked.append((before.releases, after.releases))
+
     with pytest.raises(RefusedError, match=message):
-        once(small, tmp_path, "m", ledger=Overtaken(tmp_path / "ledger.jsonl"), confirm=asked.append, budget=budget)
-    assert [total.releases for total in asked] == [1] * (budget is None)
+        once(small, tmp_path, "m", ledger=Overtaken(tmp_path / "ledger.jsonl"), confirm=confirm, budget=budget)
+    assert asked == [(1, 2)] * (budget is None)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["first"]
     assert Ledger(tmp_path / "ledger.jsonl").total("small").releases == 1
 
@@ -415,7 +467,9 @@ def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkey
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for name in ("", ".", "..", "/", "link", "dangling", "m/"):
         with pytest.raises(PrivSVMError, match="exists already"):
-            release(data, schema, name, Terms(1.0, recipe=RECIPE), ledger, Permission(confirm=lambda total: True))
+            release(
+                data, schema, name, Terms(1.0, recipe=RECIPE), ledger, Permission(confirm=lambda before, after: True)
+            )
     assert len(ledger.entries()) == 2
 
 

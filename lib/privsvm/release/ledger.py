@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,14 +22,16 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.models import Model
 from privsvm.privacy.accountants import group_account
-from privsvm.privacy.events import Composed
+from privsvm.privacy.events import Composed, Event
 from privsvm.privacy.gate import compose, foreign_numbers, restore
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.risk import trade_off
 from privsvm.untrusted import parse_json, read_regular_file
 
 __all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "default_ledger"]
 
-LEDGER_VERSION = 1
+# Version 2 added the budget of an account.
+LEDGER_VERSION = 2
 _START = "0" * 64
 # Bytes of a ledger: some 10,000 releases.
 _LARGEST = 32 << 20
@@ -45,6 +47,7 @@ class _Fields(Model, strict=True):
     delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
     model: str
     date: str
+    budget: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 def default_ledger() -> Path:
@@ -70,6 +73,8 @@ class Entry:
         Digest of the model.
     date : str
         Day of the release.
+    budget : float or None
+        Epsilon that all releases of the account may cost together, as it was given with this one.
     head : str
         Hash of the entry, which holds that of the one before.
     """
@@ -82,13 +87,30 @@ class Entry:
     guarantee: Guarantee
     model: str
     date: str
+    budget: float | None
     head: str
     number: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Total:
-    """What the releases of one account cost together, for one row or one person."""
+    """What the releases of one account cost together, for one row or one person.
+
+    Attributes
+    ----------
+    account : str
+        Its name.
+    releases : int
+        Their number.
+    unit : str
+        Who is protected.
+    epsilon, delta, accountant : float, float, str
+        The account of all together.
+    budget : float or None
+        Epsilon that they may cost, as it was given last.
+    guess : callable
+        Bounds how often the best guess whether someone's data were used is right, for whoever sees all of them.
+    """
 
     account: str
     releases: int
@@ -96,6 +118,8 @@ class Total:
     epsilon: float
     delta: float
     accountant: str
+    budget: float | None
+    guess: Callable[[], float] = dataclasses.field(compare=False)
 
 
 class Ledger:
@@ -172,7 +196,8 @@ class Ledger:
         if content.get("previous") != previous or content.get("hash") != content_digest(content, "hash"):
             raise broken
         try:
-            fields = _Fields.model_validate({name: content[name] for name in _Fields.model_fields})
+            stated = {name: content[name] for name in _Fields.model_fields if name != "budget" or name in content}
+            fields = _Fields.model_validate(stated)
             with foreign_numbers():
                 guarantee = restore(content["guarantee"], fields.rows)
                 computed = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
@@ -221,6 +246,39 @@ class Ledger:
                 raise
         return entry
 
+    def total_up_to(self, entry: Entry) -> Total:
+        """Compose a release with those of its account before it."""
+        before = [other for other in self.entries() if other.account == entry.account and other.number <= entry.number]
+        total = total_of(entry.account, before)
+        assert total is not None
+        return total
+
+    def total_with(self, before: Total, event: Event | None, rows: int, epsilon: float, delta: float) -> Total:
+        """Say about what all releases of an account will cost with one more, before that is trained.
+
+        Parameters
+        ----------
+        before : Total
+            Without it.
+        event : Event or None
+            What it will do with a row; None where that is not known: its budget is then added.
+        rows : int
+            Rows of a unit that count.
+        epsilon, delta : float
+            Its budget.
+        """
+        entries = [entry for entry in self.entries() if entry.account == before.account]
+        neighbours, total_delta, added = entries[0].guarantee.neighbours, before.delta + delta, before.epsilon + epsilon
+        accountant = "the budgets are added"
+        if event is not None and neighbours is not None:
+            most = max(rows, *(entry.rows for entry in entries))
+            accounted = group_account(Composed((*_events(entries), event)), most, total_delta, neighbours)
+            if accounted.epsilon < added:
+                added, accountant = accounted.epsilon, accounted.accountant
+        return dataclasses.replace(
+            before, releases=before.releases + 1, epsilon=added, delta=total_delta, accountant=accountant
+        )
+
     def total(self, account: str, planned: Sequence[Entry] = ()) -> Total | None:
         """Compose the releases of an account.
 
@@ -255,19 +313,29 @@ def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
             f"account {account!r} would hold releases for {listed}, which have no total: release with the same unit "
             "and relation as before"
         )
-    unit = entries[0].unit
+    unit, events = entries[0].unit, _events(entries)
     composed = compose([entry.guarantee for entry in entries])
-    rows = max(entry.rows for entry in entries)
+    rows, neighbours = max(entry.rows for entry in entries), composed.neighbours
+    assert neighbours is not None
     epsilon, delta, accountant = composed.epsilon_proved, float(composed.delta or 0.0), str(composed.accountant)
     if unit == "person":
-        events = tuple(entry.guarantee.event for entry in entries if entry.guarantee.event is not None)
-        assert composed.neighbours is not None
         delta = math.fsum(entry.delta for entry in entries)
-        epsilon, delta, accountant = group_account(Composed(events), rows, delta, composed.neighbours)
+        epsilon, delta, accountant = group_account(Composed(events), rows, delta, neighbours)
         # Guarantees for persons add up, however many rows of a person each release counts.
         added = math.fsum(entry.epsilon for entry in entries)
         if added < epsilon:
             epsilon, accountant = added, "the budgets are added"
+
+    def guess() -> float:
+        if composed.status != "proved":
+            return 1.0
+        return trade_off(Composed(events), neighbours, rows, composed.delta).guess(0.5)
+
     if composed.status != "proved":
         accountant = "nothing is proved of all together"
-    return Total(account, len(entries), unit, epsilon, delta, accountant)
+    budgets = [entry.budget for entry in entries if entry.budget is not None]
+    return Total(account, len(entries), unit, epsilon, delta, accountant, budgets[-1] if budgets else None, guess)
+
+
+def _events(entries: Sequence[Entry]) -> tuple[Event, ...]:
+    return tuple(entry.guarantee.event for entry in entries if entry.guarantee.event is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.noise.noise_source import NoiseSource, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.events import Gaussian
+from privsvm.privacy.events import Event, Gaussian, Laplace, OneOf, relation_factor
 from privsvm.privacy.gate import LARGEST_EPSILON, restore
 from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.privacy.risk import trade_off
@@ -39,6 +39,7 @@ __all__ = [
     "Terms",
     "Trained",
     "default_delta",
+    "planned_event",
     "recommended",
     "terms_of_risk",
     "train",
@@ -166,6 +167,28 @@ def terms_of_risk(risk: RiskTarget, schema: Schema, terms: Terms) -> Terms:
     return dataclasses.replace(terms, epsilon=risk.epsilon(delta), risk=risk)
 
 
+def _unit(schema: Schema, terms: Terms) -> tuple[Literal["row", "person"], int, Neighbours]:
+    """Return who is protected, how many rows of a unit count, and the relation."""
+    if schema.person:
+        return "person", int(schema.rows_per_person or 1), "add_remove"
+    return "row", 1, terms.neighbours
+
+
+def planned_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
+    """Return what the recommended method will do with a row, and how many rows of a unit count.
+
+    To say what a release will cost before it is trained: what it did is in its guarantee. None for other recipes.
+    """
+    _, rows, neighbours = _unit(schema, terms)
+    if terms.recipe not in (None, recommended()):
+        return None, rows
+    delta, factor = default_delta(schema.rows) if terms.delta is None else terms.delta, relation_factor(neighbours)
+    event: Event = Gaussian(factor * rows * gaussian_noise_multiplier(terms.epsilon, delta))
+    if terms.hold_back is not None:
+        event = OneOf((event, Laplace(factor * rows / terms.epsilon_of_counts)))
+    return event, rows
+
+
 def _check_risk(guarantee: Guarantee, rows: int, terms: Terms) -> None:
     """Raise PrivSVMError where a release reveals more than its terms allow."""
     if terms.risk is None:
@@ -246,8 +269,7 @@ def train(
     epsilon, delta = terms.epsilon, default_delta(schema.rows) if terms.delta is None else terms.delta
     method, parameters = _checked(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
-    unit, rows = ("person", int(schema.rows_per_person or 1)) if schema.person else ("row", 1)
-    neighbours: Neighbours = "add_remove" if unit == "person" else terms.neighbours
+    unit, rows, neighbours = _unit(schema, terms)
     if not delta <= LARGEST_DELTA:
         raise PrivSVMError(f"delta={delta!r}: a release accepts at most {LARGEST_DELTA:g}, far below 1 / rows")
     asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
@@ -297,7 +319,7 @@ def train(
             guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows)
         estimator.guarantee_ = guarantee
         simulated = random_state is not None
-        protection = protection_of(guarantee, unit, rows, delta, with_system_noise=simulated)  # type: ignore[arg-type]
+        protection = protection_of(guarantee, unit, rows, delta, with_system_noise=simulated)
         if _proved_epsilon(protection, guarantee, neighbours, recipe) <= epsilon * (1.0 + 1e-9):
             break
     else:

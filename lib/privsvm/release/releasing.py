@@ -26,7 +26,7 @@ from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_pag
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement
-from privsvm.release.recipes import Terms, train
+from privsvm.release.recipes import Terms, default_delta, planned_event, train
 from privsvm.release.signing import signature_of
 from privsvm.tables.schema import Schema
 from privsvm.tables.tables import units_table
@@ -99,16 +99,17 @@ class Permission:
     Attributes
     ----------
     budget : float or None, default=None
-        Epsilon that all releases of the data set may cost together.
+        Epsilon that all releases of the data set may cost together. The ledger remembers it: None is what was given
+        with an earlier release.
     confirm : callable
-        Is asked before a second release of a data set, with what the first ones cost.
+        Is asked before a second release of a data set, with what the first ones cost, and what all will cost.
     without_inspection : bool, default=False
         Whether a table may be released that nobody has inspected with this declaration: see
         `privsvm.release.inspections`.
     """
 
     budget: float | None = None
-    confirm: Callable[[Total], bool] = lambda total: False
+    confirm: Callable[[Total, Total], bool] = lambda before, after: False
     without_inspection: bool = False
 
 
@@ -166,7 +167,7 @@ def release(
     RefusedError
         If the budget does not allow it, or the user does not, or nobody has inspected the table.
     """
-    epsilon, budget, key = terms.epsilon, permission.budget, card.key
+    epsilon, key = terms.epsilon, card.key
     # Without `..`, which would name another folder once this one is made.
     out = Path(os.path.normpath(out))
     _check_free(out)
@@ -192,12 +193,16 @@ def release(
                 "run `privsvm inspect` with the table and --schema, or pass --without-inspection"
             )
         before = ledger.total(schema.name)
+        budget = before.budget if before is not None and permission.budget is None else permission.budget
         if before is not None:
-            _check_budget(before, budget)
-            if not permission.confirm(before):
+            _check_budget(dataclasses.replace(before, budget=budget))
+            delta = default_delta(schema.rows) if terms.delta is None else terms.delta
+            after = ledger.total_with(before, *planned_event(schema, terms), epsilon, delta)
+            after = dataclasses.replace(after, budget=budget)
+            if not permission.confirm(before, after):
                 raise RefusedError(
                     f"account {schema.name!r} holds {before.releases} release(s), epsilon {before.epsilon:.4g} per "
-                    f"{before.unit} in all; run with --yes to spend more"
+                    f"{before.unit} in all; with this one, about {after.epsilon:.4g}. Run with --yes to spend more"
                 )
         if budget is not None and epsilon > budget:
             raise RefusedError(f"epsilon {epsilon:g} is above the budget of {budget:g}; nothing was spent")
@@ -208,13 +213,14 @@ def release(
         draft_folder.mkdir(mode=0o700)
         try:
             entry_content = _write_part(draft_folder, trained, schema, date, card.accuracy)
+            entry_content["budget"] = permission.budget
             with ledger.locked():
                 planned = Entry(**entry_content, head="", number=0)
                 total = ledger.total(schema.name, [planned])
                 assert total is not None
-                _check_budget(total, budget)
+                _check_budget(total)
                 now = ledger.total(schema.name)
-                if now is not None and now != before and not permission.confirm(now):
+                if now is not None and now != before and not permission.confirm(now, total):
                     raise RefusedError(
                         f"account {schema.name!r}: another release was entered in the meantime; this one spent "
                         "nothing. Run again to see the total"
@@ -234,11 +240,11 @@ def release(
     return Released(entry, total, measured=trained.measured)
 
 
-def _check_budget(total: Total, budget: float | None) -> None:
-    if budget is not None and total.epsilon > budget * (1.0 + 1e-9):
+def _check_budget(total: Total) -> None:
+    if total.budget is not None and total.epsilon > total.budget * (1.0 + 1e-9):
         raise RefusedError(
             f"account {total.account!r}: {total.releases} release(s) cost epsilon {total.epsilon:.4g} per {total.unit} "
-            f"together, above the budget of {budget:g}; nothing was spent"
+            f"together, above the budget of {total.budget:g}; nothing was spent"
         )
 
 
