@@ -117,6 +117,7 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 
 def _release(options: argparse.Namespace) -> int:
+    from privsvm.release.class_rates import accuracy_text
     from privsvm.release.recipes import Terms, terms_of_risk
     from privsvm.release.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
@@ -156,7 +157,7 @@ def _release(options: argparse.Namespace) -> int:
     out = printable(str(options.out))
     print(f"{out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
     if done.measured is not None:
-        print(done.measured.words)
+        print(accuracy_text(done.measured))
     print(f"account {total.account!r}: {total.releases} release(s), epsilon {total.epsilon:.4g} in all")
     return 0
 

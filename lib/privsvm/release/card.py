@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import html
 import math
 import os
-import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from privsvm.base.model_file import ModelFile, Protection, read_versioned
+from privsvm.base.model_file import ARRAYS, RECORD, ModelFile, read_versioned
 from privsvm.errors import printable
 from privsvm.models import Model, check_model
+from privsvm.release.card_page import page, text
+from privsvm.release.class_rates import accuracy_text, class_rates
+from privsvm.release.ledger import Total
 from privsvm.release.measuring import Measurement
+from privsvm.release.old_cards import old_card_content, old_card_pages, old_card_text
+from privsvm.release.risk_targets import per_cent
 
 __all__ = [
     "CARD",
@@ -20,44 +23,36 @@ __all__ = [
     "CARD_VERSION",
     "PAGE",
     "card_content",
+    "card_files",
     "card_page",
     "card_pages",
     "card_text",
     "read_card",
+    "total_on_card",
 ]
 
-CARD_FORMAT, CARD_VERSION = "privsvm card", 2
+# Version 2 states the risk by the trade-off curve, and version 3 the total of the data set; its page shows the digest.
+CARD_FORMAT, CARD_VERSION = "privsvm card", 3
 CARD, PAGE = "card.json", "card.html"
 
-_NOT_MEASURED = "not stated, and not measured: `--hold-back 0.1` would measure it on rows that do not train"
+_FALSE_POSITIVES = 0.01
+_NOT_MEASURED = (
+    "Not measured. `privsvm release --hold-back 0.1` keeps a tenth of the table from training, and measures the model "
+    "on it."
+)
 _NOT_COVERED = (
-    "Anything else that was computed from the rows: statistics, plots, earlier models, the choice of this model among "
-    "others. Each needs a budget of its own.",
-    "What holds of a whole population. A model may tell that smokers die earlier, also of a smoker who is not in the "
-    "table.",
-    "Wrong declarations: bounds, categories, classes, a number of rows or fill values that were read off the rows.",
-    "The computer that trained: who reads its memory, its files or the time that it took learns more than the model "
-    "tells.",
-    "That the data are right, and the model fair or fit for a use.",
+    "Anything else that was computed from the table: statistics, plots, other models, the choice of this model among "
+    "several.",
+    "What is true of many people. The model may show that smokers die earlier, and so something about a smoker whose "
+    "data were not used.",
+    "Wrong declarations: bounds, categories, classes, fill values or a number of rows that were read off the table.",
+    "The computer that trained the model. Someone who reads its memory or its files may learn more, and so may someone "
+    "who knows how long training took.",
+    "Whether the data are right, and whether the model is fair or suits its purpose.",
 )
-
-
-_WORDS = (
-    "Whoever guesses whether one {}'s data were used, with everything else known and even odds before, is right at "
-    "most {} times in 100 after seeing the model{}."
+_TWO_IDENTIFIERS = (
+    "People who are in the table under two identifiers. Each of them counts as two, and is protected less."
 )
-_NOT_ONE_PERSON = (
-    "Identifiers that do not identify: who is in the table under two of them counts as two persons, and pays twice."
-)
-_TITLES = {
-    "protected": "Who is protected", "in_words": "What this means", "relation": "Relation of neighbours",
-    "delta": "Delta", "status": "Status", "mechanism": "Mechanism", "reference": "Theorem",
-    "accountant": "Accountant", "randomness": "Noise", "public": "What is public",
-    "assumptions": "What the proof assumes", "not_covered": "What is not covered", "accuracy": "Accuracy",
-    "recipe": "Recipe", "how_to_load": "How to load it", "date": "Date", "privsvm": "Version of PrivSVM",
-    "model_digest": "Digest of the model", "ledger": "Ledger",
-}  # fmt: skip
-_WIDTH = 100
 
 
 class _Unit(Model, strict=True):
@@ -67,12 +62,31 @@ class _Unit(Model, strict=True):
     rows: int
 
 
+class _Risk(Model, strict=True):
+    """Bounds of `Risk`, of 100 and rounded up."""
+
+    guess: int
+    true_positives: float
+    false_positives: float
+
+
+class _Total(Model, strict=True):
+    """What all releases of the data set cost together, this one included."""
+
+    releases: int
+    epsilon: float
+    delta: float
+    guess: int
+    budget: float | None
+
+
 class _Place(Model, strict=True):
     """Where the release stands in the ledger."""
 
     account: str
     entry: int
     head: str
+    total: _Total | None = None
 
 
 class _Card(Model, strict=True):
@@ -84,11 +98,14 @@ class _Card(Model, strict=True):
     date: str
     privsvm: str
     model_digest: str
+    about: dict[str, str] | None = None
+    predicts: str = ""
     protected: str
     unit: _Unit
     epsilon: float
     delta: float
-    in_words: str
+    risk: _Risk | None = None
+    in_words: str | list[str]
     status: str
     relation: str
     mechanism: str
@@ -100,6 +117,7 @@ class _Card(Model, strict=True):
     not_covered: list[str]
     recipe: dict[str, Any]
     accuracy: str
+    by_class: list[str] | None = None
     measured: dict[str, Any] | None = None
     how_to_load: str
     ledger: _Place
@@ -129,6 +147,11 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
     content = read_versioned(path, CARD_FORMAT, CARD_VERSION)
     check_model(_Card, content, str(path))
     return content
+
+
+def card_files(version: int) -> tuple[str, ...]:
+    """Names of the files whose digests a card holds. From version 3 on the page shows that of the card itself."""
+    return (ARRAYS, RECORD, PAGE) if version < 3 else (ARRAYS, RECORD)
 
 
 def card_content(
@@ -167,18 +190,12 @@ def card_content(
     PrivSVMError
         If the record's event does not give what it says.
     """
+    if version < 3:
+        return old_card_content(record, account, date, accuracy, measured, version=version, first=first)
     protection, (guarantee, computed) = record.protection, record.judged
-    unit = protection.unit
-    whom = "any one row of the table"
-    if unit == "person":
-        whom = f"any one person with all their rows (the first {protection.rows} of each count)"
-        if first:
-            whom = f"any one person with all rows ({protection.rows} count)"
-    relation = {
-        "replace_one": "replaced by any other row; the number of rows is public",
-        "add_remove": "added or removed",
-    }[str(guarantee.neighbours)]
-    table = record.table or {}
+    unit, table = protection.unit, record.table or {}
+    label, classes = str(table.get("label", "the class")), [str(name) for name in record.classes]
+    risk = _risk(record)
     rows = f"the number of rows, {table['rows']}" if "rows" in table else None
     if rows is None and guarantee.neighbours == "replace_one":
         rows = "the number of rows"
@@ -188,11 +205,14 @@ def card_content(
         "date": date,
         "privsvm": record.privsvm,
         "model_digest": record.digest,
-        "protected": f"{whom}, {relation}",
+        "about": dict(table.get("card", {})),
+        "predicts": f"It predicts {label}: {', '.join(classes[:-1])} or {classes[-1]}.",
+        "protected": _protected(protection.unit, protection.rows, guarantee.neighbours),
         "unit": {"kind": unit, "rows": protection.rows},
         "epsilon": protection.epsilon,
         "delta": protection.delta,
-        "in_words": _in_words(record) if version > 1 else _in_words_of_version_1(protection),
+        "risk": risk,
+        "in_words": _in_words(unit, risk),
         "status": guarantee.status,
         "relation": guarantee.neighbours,
         "mechanism": guarantee.mechanism,
@@ -201,30 +221,76 @@ def card_content(
         "randomness": "the operating system's entropy; no seed was used or kept",
         "public": [
             "the schema: names, bounds, categories, fill values",
-            f"the classes: {', '.join(map(str, record.classes))}",
+            f"the classes: {', '.join(classes)}",
             *([rows] if rows else []),
             "method and parameters",
         ],
         "assumptions": list(guarantee.assumptions),
-        "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" and not first else [])],
+        "not_covered": [*_NOT_COVERED, *([_TWO_IDENTIFIERS] if unit == "person" else [])],
         "recipe": record.recipe,
-        "accuracy": accuracy or (_NOT_MEASURED if measured is None else measured.words),
+        "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured)),
+        "by_class": [] if measured is None else class_rates(measured, label, classes),
         **({} if measured is None else {"measured": measured.to_json()}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 
 
-def _in_words(record: ModelFile) -> str:
-    """Say the risk, rounded up."""
+def _protected(unit: str, rows: int, relation: str | None) -> str:
+    extent = "to the extent stated below"
+    if unit == "person":
+        counted = "their row" if rows == 1 else f"all their rows, of which the first {rows} count"
+        return f"Each person in the table, with {counted}. Noise hides whether any one person is in it, {extent}."
+    if relation == "replace_one":
+        return f"Each row of the table. Noise hides what any one row holds, {extent}. The number of rows is public."
+    return f"Each row of the table. Noise hides whether any one row is in it, {extent}."
+
+
+def _risk(record: ModelFile) -> dict[str, Any] | None:
+    """Bound what the model reveals, rounded up; None where nothing is proved."""
     if record.protection.epsilon is None:
-        return "Nothing is proved of what the model may reveal."
-    return _WORDS.format(record.protection.unit, math.ceil(100.0 * record.risk().guess), "")
+        return None
+    risk = record.risk(false_positive_rate=_FALSE_POSITIVES)
+    return {
+        "guess": math.ceil(100.0 * risk.guess),
+        "true_positives": float(per_cent(risk.true_positive_rate)),
+        "false_positives": 100.0 * _FALSE_POSITIVES,
+    }
 
 
-def _in_words_of_version_1(protection: Protection) -> str:
-    """Say what (epsilon, delta) alone says of the risk."""
-    guess = 100.0 / (1.0 + math.exp(-min(float(protection.epsilon or 0.0), 50.0)))
-    return _WORDS.format(protection.unit, f"{guess:.0f}", f", but for an event of probability {protection.delta:g}")
+def _in_words(unit: str, risk: Mapping[str, Any] | None) -> list[str]:
+    if risk is None:
+        return ["Nothing is proved about what the model may reveal."]
+    whose, which = "people whose data", "a certain person's data were"
+    if unit == "row":
+        whose, which = "rows that", "a certain row was"
+    return [
+        f"The model shows what is common to many {whose.split()[0]}. What it can give away about any one is limited.",
+        f"Someone who knows everything else in the table guesses whether {which} used. Without the model, the guess is "
+        f"right 50 times in 100. With the model, it is right at most {risk['guess']} times in 100.",
+        f"If a test wrongly names {risk['false_positives']:g} of 100 {whose} were not used, it rightly names at most "
+        f"{risk['true_positives']:g} of 100 {whose} were used.",
+        "This holds for every way of guessing, and whatever else is known.",
+    ]
+
+
+def total_on_card(total: Total, risk: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a card says of all releases of the data set, beside its own risk.
+
+    A release alone reveals no more than all together, so that the larger of both bounds holds.
+    """
+    own = 100 if risk is None else int(risk["guess"])
+    return {
+        "releases": total.releases,
+        "epsilon": total.epsilon,
+        "delta": total.delta,
+        "guess": own if total.releases == 1 else max(own, min(math.ceil(100.0 * total.guess()), 100)),
+        "budget": total.budget,
+    }
+
+
+def card_pages(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Render a card in every layout that releases of its version have had, the last one first."""
+    return old_card_pages(content) if content["version"] < 3 else (page(content),)
 
 
 def card_page(content: Mapping[str, Any]) -> str:
@@ -233,31 +299,9 @@ def card_page(content: Mapping[str, Any]) -> str:
     Parameters
     ----------
     content : mapping
-        As `card_content` returns it, with ``ledger``.
+        As `card_content` returns it, with ``ledger``; from version 3 on also with ``digest`` and ``signature``.
     """
-    return _page(
-        content, '<meta name="viewport" content="width=device-width">',
-        "@media(max-width:40rem){th,td{display:block}td{padding-top:0}}", _cell,
-    )  # fmt: skip
-
-
-def card_pages(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Render a card in every layout that releases have had, today's first."""
-    return card_page(content), _page(content, "", "", _first_cell)
-
-
-def _page(content: Mapping[str, Any], meta: str, style: str, cell: Callable[[Any], str]) -> str:
-    rows = "\n".join(f"<tr><th>{title}</th><td>{cell(content[key])}</td></tr>" for key, title in _TITLES.items())
-    name = html.escape(str(content["data"]))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{meta}<title>{name}</title>\n<style>'
-        "body{font:16px/1.5 sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}"
-        "th{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;white-space:nowrap}"
-        "td{padding:.3rem 0;overflow-wrap:anywhere}ul{margin:0;padding-left:1.2rem}"
-        f"{style}</style></head>\n<body><h1>Private model of {name}</h1>\n"
-        f"<p><strong>epsilon {content['epsilon']:.4g} per {content['unit']['kind']}</strong>, delta "
-        f"{content['delta']:g}, {html.escape(str(content['status']))}.</p>\n<table>\n{rows}\n</table></body></html>\n"
-    )
+    return card_pages(content)[0]
 
 
 def card_text(content: Mapping[str, Any]) -> str:
@@ -268,64 +312,8 @@ def card_text(content: Mapping[str, Any]) -> str:
     content : mapping
         As `card.json` holds it.
     """
-    lines = [
-        f"Private model of {content['data']}",
-        f"epsilon {content['epsilon']:.4g} per {content['unit']['kind']}, delta {content['delta']:g}, "
-        f"{content['status']}",
-    ]
-    for key, title in _TITLES.items():
-        lines += ["", title, *_lines(content[key], "  ")]
+    lines = old_card_text(content) if content["version"] < 3 else text(content)
     signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
     lines += ["", "Digest of this card", f"  {content.get('digest')}, {signed}"]
     # It may be of others, who could hide what a terminal obeys in it.
     return "\n".join(map(printable, lines)) + "\n"
-
-
-def _lines(value: Any, indent: str) -> list[str]:
-    """Write a value as lines: one for each of a mapping's keys, a dash before each of a list's items."""
-    if isinstance(value, Mapping):
-        lines = []
-        for key, item in value.items():
-            nested = isinstance(item, (Mapping, list, tuple)) and len(item) > 0
-            release_terms = (
-                [f"{indent}{key}:", *_lines(item, indent + "  ")]
-                if nested
-                else _lines(f"{key}: {_plain(item)}", indent)
-            )
-            lines += release_terms
-        return lines
-    if isinstance(value, (list, tuple)):
-        marked = [_lines(item, indent + "  ") for item in value]
-        return [line for item in marked for line in [f"{indent}- {item[0].lstrip()}", *item[1:]]]
-    return textwrap.wrap(
-        _plain(value), _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
-        break_on_hyphens=False,
-    ) or [indent]  # fmt: skip
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "not given"}[value]
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _listed(value: Any) -> Any:
-    return [{key: item} for key, item in value.items()] if isinstance(value, Mapping) else value
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, Mapping):
-        # A mapping within one is a list, so that its keys stand apart from those beside it.
-        return "<br>".join(f"{html.escape(str(key))}: {_cell(_listed(item))}" for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return "<ul>" + "".join(f"<li>{_cell(item)}</li>" for item in value) + "</ul>"
-    return html.escape(_plain(value))
-
-
-def _first_cell(value: Any) -> str:
-    """Render a value as the first releases did."""
-    if isinstance(value, Mapping):
-        return "<br>".join(f"{html.escape(str(key))}: {_first_cell(item)}" for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return "<ul>" + "".join(f"<li>{_first_cell(item)}</li>" for item in value) + "</ul>"
-    return html.escape(f"{value:g}" if isinstance(value, float) else str(value))

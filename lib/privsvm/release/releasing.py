@@ -22,7 +22,7 @@ from privsvm.base.model_file import (
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_page
+from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_files, card_page, total_on_card
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.measuring import Measurement
@@ -231,7 +231,7 @@ def release(
                 shutil.rmtree(draft_folder, ignore_errors=True)
             raise
         try:
-            _finish(draft_folder, out, entry, key)
+            _finish(draft_folder, out, entry, total, key)
         except OSError as error:
             raise PrivSVMError(
                 f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: fix that and "
@@ -298,27 +298,32 @@ def _resume(draft_folder: Path, out: Path, ledger: Ledger, key: str | os.PathLik
         if path.name not in (ARRAYS, RECORD, CARD, PAGE, _DRAFT):
             # Half a file of the process that was killed.
             path.unlink()
-    _finish(draft_folder, out, entered[0], key)
+    _finish(draft_folder, out, entered[0], ledger.total_up_to(entered[0]), key)
     return entered[0]
 
 
-def _finish(draft_folder: Path, out: Path, entry: Entry, key: str | os.PathLike[str] | None) -> None:
+def _finish(draft_folder: Path, out: Path, entry: Entry, total: Total, key: str | os.PathLike[str] | None) -> None:
     """Write the card, and give the folder its name."""
     draft = draft_folder / _DRAFT
     content = read_json(draft if draft.exists() else draft_folder / CARD)
+    version = content.setdefault("version", 1)  # A draft without one is of the first.
     content["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head}
-    write_text(draft_folder / PAGE, card_page(content))
+    names = card_files(version)
+    if PAGE in names:
+        write_text(draft_folder / PAGE, card_page(content))
+    else:
+        content["ledger"]["total"] = total_on_card(total, content["risk"])
     card = {
-        # A draft without a version is of the first.
-        "version": 1,
         **{name: value for name, value in content.items() if name not in ("files", "digest", "signature")},
         "format": CARD_FORMAT,
-        "files": {name: sha256_of_file(draft_folder / name) for name in (ARRAYS, RECORD, PAGE)},
+        "files": {name: sha256_of_file(draft_folder / name) for name in names},
     }
     card["digest"] = content_digest(card)
     if key is not None:
         card["signature"] = signature_of(card["digest"], key)
     write_json(draft_folder / CARD, card)
+    if PAGE not in names:
+        write_text(draft_folder / PAGE, card_page(read_json(draft_folder / CARD)))
     draft.unlink(missing_ok=True)
     # It is to be handed over, and written by nobody else, whatever the umask says.
     for path in draft_folder.iterdir():

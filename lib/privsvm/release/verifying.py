@@ -15,7 +15,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
-from privsvm.release.card import CARD, PAGE, card_content, card_pages, read_card
+from privsvm.release.card import CARD, PAGE, card_content, card_files, card_pages, read_card, total_on_card
 from privsvm.release.ledger import Ledger
 from privsvm.release.measuring import Measurement, scale_of
 from privsvm.release.signing import check_form, check_signature
@@ -29,6 +29,13 @@ _AGAIN, _COUNTS, _MOST_ANSWERS = "get the folder again", ("right", "wrong"), 1e9
 
 def _refusal(path: Path, problem: str) -> PrivSVMError:
     return PrivSVMError(f"{path}: {problem}; {_AGAIN}")
+
+
+def _read(path: Path, largest: int, digest: str | None = None) -> bytes:
+    try:
+        return read_regular_file(path, largest, _AGAIN, digest)
+    except FileNotFoundError:
+        raise _refusal(path, "file not found") from None
 
 
 def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement | None:
@@ -73,6 +80,31 @@ def _check_terms(record: ModelFile) -> None:
         raise ValueError("the recipe states another relation than the guarantee")
 
 
+def _is_total(card: Mapping[str, Any]) -> bool:
+    """Whether a total can be that of the releases up to this one; which ones there were, the ledger knows alone."""
+    total, place = card["ledger"].get("total"), card["ledger"]
+    if total is None or not 1 <= total["releases"] <= place["entry"]:
+        return False
+    own = (card["epsilon"], card["delta"], card["risk"]["guess"])
+    stated = (total["epsilon"], total["delta"], total["guess"])
+    most = 1.0 + 1e-9 if total["releases"] == 1 else math.inf
+    return total["guess"] <= 100 and all(
+        other * (1.0 - 1e-9) <= one <= other * most for one, other in zip(stated, own, strict=True)
+    )
+
+
+def _check_ledger(card: Mapping[str, Any], record: ModelFile, ledger: Ledger) -> None:
+    """Raise PrivSVMError unless a ledger holds the release of a card, and gives its total."""
+    place = card["ledger"]
+    entries = [entry for entry in ledger.entries() if (entry.head, entry.model) == (place["head"], record.digest)]
+    if not entries:
+        raise PrivSVMError(f"{ledger.path}: does not contain this release: it was truncated, or is another ledger")
+    if card["version"] >= 3:
+        total = total_on_card(ledger.total_up_to(entries[0]), card["risk"])
+        if canonical_json(total) != canonical_json(place["total"]):
+            raise PrivSVMError(f"{ledger.path}: gives another total than the card; do not rely on it")
+
+
 def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
     """Raise PrivSVMError unless a card, and its page, say what its record gives."""
     protection, guarantee = record.protection, record.judged[0]
@@ -112,7 +144,9 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         or not re.fullmatch("[0-9a-f]{64}", ledger_entry["head"])
     ):
         raise _refusal(folder / CARD, "its entry in the ledger is not one of this data set")
-    if read_regular_file(folder / PAGE, LARGEST_JSON, _AGAIN) not in [page.encode() for page in card_pages(card)]:
+    if version >= 3 and not _is_total(card):
+        raise _refusal(folder / CARD, "its total is less than what this release costs")
+    if _read(folder / PAGE, LARGEST_JSON) not in [page.encode() for page in card_pages(card)]:
         raise _refusal(folder / PAGE, f"is not the page of {CARD}")
 
 
@@ -146,16 +180,14 @@ def verify(
     check_form(card.get("signature"))
     if key is not None:
         check_signature(str(card["digest"]), card.get("signature"), key)
-    if set(card["files"]) != {ARRAYS, RECORD, PAGE}:
+    names = card_files(card["version"])
+    if {*card["files"]} != {*names}:
         raise _refusal(folder / CARD, "lists other files than a release has")
     for path in sorted(folder.iterdir()):
-        if path.name not in (CARD, *card["files"]):
+        if path.name not in (CARD, PAGE, *names):
             raise PrivSVMError(f"{path}: is not one of the card's files; remove it from the folder")
-    for name, largest in ((RECORD, LARGEST_JSON), (PAGE, LARGEST_JSON), (ARRAYS, LARGEST_ARRAYS)):
-        try:
-            read_regular_file(folder / name, largest, _AGAIN, card["files"][name])
-        except FileNotFoundError:
-            raise _refusal(folder / name, "file not found") from None
+    for name in names:
+        _read(folder / name, LARGEST_ARRAYS if name == ARRAYS else LARGEST_JSON, card["files"][name])
     _, record = read_model(folder)
     _check_card(folder, card, record)
     guarantee = record.judged[0]
@@ -170,7 +202,5 @@ def verify(
             f"{folder / RECORD}: another accountant finds epsilon {second:.4g} per row; do not rely on it"
         )
     if ledger is not None:
-        heads = {(entry.head, entry.model) for entry in ledger.entries()}
-        if (card["ledger"]["head"], record.digest) not in heads:
-            raise PrivSVMError(f"{ledger.path}: does not contain this release: it was truncated, or is another ledger")
+        _check_ledger(card, record, ledger)
     return record

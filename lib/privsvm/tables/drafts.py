@@ -80,6 +80,10 @@ def draft_schema(
         lines.append(f'{"" if commas else "# "}decimal: "," # where numbers are written 1,5')
     if look:
         lines.insert(0, "# PRIVATE: drafted from the values of the rows. Do not hand it on before `looked` is gone.")
+    lines.append(
+        "# card: {purpose: what the model is for, intended_use: who may use it and how, owner: name, contact: address, "
+        "expires: YYYY-MM-DD}"
+    )
     lines.append("columns:")
     for name in names:
         if name not in (label, person):

@@ -51,6 +51,7 @@ FALSE = ("0", "false", "no", "n", "f", "off")
 _NAME = text("must be a name of letters, digits, _ . and -", "[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXT = text("must be a text that is not empty", "(?s:.+)")
 _VALUE = Constraint({"anyOf": [{"type": "number"}, {"type": "string"}]}, "must be a number or a text in quotes")
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -236,6 +237,38 @@ class Column(Model):
             raise ValueError(f"fill {self.fill!r} is not a value of such a column; write one, or middle")
 
 
+class CardText(Model):
+    """What the card of a model says that nobody can compute.
+
+    Attributes
+    ----------
+    purpose : str or None
+        What the model is for.
+    intended_use : str or None
+        Who may use it, how, and how not.
+    owner, contact : str or None
+        Who answers for it, and where to ask.
+    expires : str or None
+        Last day on which it may be used, as YYYY-MM-DD.
+    """
+
+    purpose: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    intended_use: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    owner: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    contact: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    expires: str | None = None
+
+    @pydantic.field_validator("expires", mode="before")
+    @classmethod
+    def _is_day(cls, value: Any) -> Any:
+        text = value.isoformat() if isinstance(value, datetime.date) else value
+        if text is not None and not (
+            isinstance(text, str) and _DAY.fullmatch(text) and not math.isnan(day_number(text, "iso"))
+        ):
+            raise ValueError(f"{value!r} is no day; write it as YYYY-MM-DD")
+        return text
+
+
 class Schema(Model):
     """The declaration of a table.
 
@@ -264,6 +297,8 @@ class Schema(Model):
         Of the file.
     decimal : {".", ","} or None
         What numbers of the file have before their fractions; None is the point. There are no marks of thousands.
+    card : CardText or None
+        What the card of a model says that nobody can compute.
     columns : mapping of str to Column
         All other columns. Their order is that of the features.
     """
@@ -279,6 +314,7 @@ class Schema(Model):
     prescaled: Annotated[bool | None, Obeys(optional(FLAG))] = None
     delimiter: Annotated[str, Obeys(DELIMITER)] = ","
     decimal: Annotated[str | None, Obeys(optional(text("must be `.` or `,`", "[.,]")))] = None
+    card: CardText | None = None
     columns: dict[str, Column]
 
     @pydantic.model_validator(mode="before")
@@ -378,10 +414,12 @@ class Schema(Model):
 def _plain(column: Column) -> Any:
     if column.kind == "ignore":
         return "ignore"
-    return {name: _json(value) for name, value in column if value is not None}
+    return _json(column)
 
 
 def _json(value: Any) -> Any:
+    if isinstance(value, Model):
+        return {name: _json(item) for name, item in value if item is not None}
     if isinstance(value, (tuple, list)):
         return [_json(item) for item in value]
     return value.isoformat() if isinstance(value, datetime.date) else value

@@ -1,0 +1,85 @@
+"""How well a model finds each class, from the noisy counts of held-back rows: these are released, and cost no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from privsvm.release.intervals import NoisyCounts, share_interval
+from privsvm.release.measuring import Measurement
+
+__all__ = ["accuracy_text", "class_rates", "majority_share"]
+
+_ERROR = 0.05
+
+
+def _of_100(share: float) -> str:
+    return f"{100.0 * share:.3g}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"(95 % interval {_of_100(low)} to {_of_100(high)})"
+
+
+def majority_share(measured: Measurement) -> float:
+    """Estimate the share of the commonest class among held-back rows."""
+    sizes = [right + wrong for right, wrong in zip(measured.right, measured.wrong, strict=True)]
+    return min(max(max(sizes) / max(math.fsum(sizes), 1.0), 1.0 / len(sizes)), 1.0)
+
+
+def accuracy_text(measured: Measurement) -> str:
+    """Say what the model is worth, and what always naming the commonest class would be."""
+    accuracy, low, high = measured.accuracy
+    balanced, balanced_low, balanced_high = measured.balanced_accuracy
+    units = "rows" if measured.rows_per_unit == 1 else "persons"
+    return (
+        f"Right for {_of_100(accuracy)} of 100 new rows {_interval(low, high)}. Always naming the commonest class "
+        f"would be right for about {_of_100(majority_share(measured))}. With every class counted alike, right for "
+        f"{_of_100(balanced)} of 100 {_interval(balanced_low, balanced_high)}, where guessing is right for "
+        f"{_of_100(1.0 / len(measured.right))}. Measured with noise on {100.0 * measured.hold_back:.3g} % of the "
+        f"{units}, drawn at random and not used for training. The intervals cover that noise, and new {units} like "
+        "these."
+    )
+
+
+def class_rates(measured: Measurement, label: str, classes: Sequence[str]) -> list[str]:
+    """Say how often rows of each class are found; of two classes, also how often a prediction is right.
+
+    Parameters
+    ----------
+    measured : Measurement
+        By true class.
+    label : str
+        Column of the classes.
+    classes : sequence of str (c)
+        In the order of their codes; of two, the second is the positive one.
+
+    Returns
+    -------
+    list of str
+        Each interval holds with 95 %.
+    """
+
+    def rate(right: float, wrong: float) -> str:
+        counts = NoisyCounts(
+            right=right, wrong=wrong, cells=1, scale=measured.scale, answers_per_unit=measured.rows_per_unit
+        )
+        low, high = share_interval(counts, _ERROR)
+        share = min(max(right / max(right + wrong, 1.0), low), high)
+        return f"{_of_100(share)} {_interval(low, high)}"
+
+    right, wrong = measured.right, measured.wrong
+    found = [
+        f"of 100 rows with {label} = {name}, the model finds {rate(right[code], wrong[code])}."
+        for code, name in enumerate(classes)
+    ]
+    if len(classes) != 2:
+        return [text[0].upper() + text[1:] for text in found]
+    negative, positive = classes
+    return [
+        f"Sensitivity: {found[1]}",
+        f"Specificity: {found[0]}",
+        # Wrong answers on rows of one class are predictions of the other.
+        f"Positive predictive value: of 100 rows that it calls {positive}, right are {rate(right[1], wrong[0])}.",
+        f"Negative predictive value: of 100 rows that it calls {negative}, right are {rate(right[0], wrong[1])}.",
+    ]
