@@ -14,6 +14,7 @@ _FACTS = "tests/jobs/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
 _RISK = "tests/privacy/test_risk.py::"
+_CARD = "tests/release/test_card.py::"
 _TARGETS = "tests/release/test_risk_targets.py::"
 _SEARCH = "tests/model_selection/test_private_search.py::"
 _SHOWN = "tests/release/test_shown_guarantees.py::"
@@ -228,8 +229,48 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a card rounds the risk down", "release/card.py",
-        "math.ceil(100.0 * record.risk().guess)", "math.floor(100.0 * record.risk().guess)",
+        "math.ceil(100.0 * risk.guess)", "math.floor(100.0 * risk.guess)",
         "tests/release/test_released.py::test_card_and_command_say_the_risk", says="assert",
+    ),
+    _bug(
+        "a card rounds true positives down", "release/risk_targets.py",
+        "math.ceil(share / unit * (1.0 - 1e-12))", "math.floor(share / unit)",
+        "tests/release/test_released.py::test_card_and_command_say_the_risk", says="assert",
+    ),
+    _bug(
+        "the picture of a card draws fewer right guesses", "release/card_page.py",
+        '["more"] * (guess - 50) + ["wrong"] * (100 - guess)', '["more"] * (guess - 52) + ["wrong"] * (102 - guess)',
+        f"{_CARD}test_the_picture_draws_the_risk", says="assert",
+    ),
+    _bug(
+        "all releases together risk what one does", "release/card.py",
+        "own if total.releases == 1 else max(own, min(math.ceil(100.0 * total.guess()), 100))", "own",
+        f"{_CARD}test_a_second_card_says_what_both_cost_together", says="assert",
+    ),
+    _bug(
+        "a card's total leaves out the releases before it", "release/ledger.py",
+        "other.account == entry.account and other.number <= entry.number", "other.number == entry.number",
+        f"{_CARD}test_a_second_card_says_what_both_cost_together", says="Error",
+    ),
+    _bug(
+        "a card may state a smaller total than its release costs", "release/verifying.py",
+        "if version >= 3 and not _is_total(card):", "if version > 3:",
+        f"{_CARD}test_no_card_states_a_smaller_total", says="DID NOT RAISE",
+    ),
+    _bug(
+        "nobody asks the ledger for the total of a card", "release/verifying.py",
+        'if card["version"] >= 3:\n        total =', 'if card["version"] > 3:\n        total =',
+        f"{_CARD}test_the_ledger_knows_the_total", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a budget is forgotten with the release it was given for", "release/ledger.py",
+        "budgets[-1] if budgets else None, guess)", "entries[-1].budget, guess)",
+        "tests/release/test_ledger.py::test_a_budget_is_remembered", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the question before a release names what the ones before cost", "release/ledger.py",
+        "Composed((*_events(entries), event))", "Composed(_events(entries))",
+        "tests/release/test_ledger.py::test_the_question_names_the_total", says="assert",
     ),
     _bug(
         "a target of risk is met by one of its limits", "release/risk_targets.py",
