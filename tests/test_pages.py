@@ -128,8 +128,9 @@ def test_the_table_of_risks_is_computed():
         assert shown == known, epsilon
 
 
-def test_the_picture_of_risks_is_current():
-    pictures = (draw_risk.PICTURE.read_text(encoding="utf-8"), draw_risk.draw())
+@pytest.mark.parametrize("name", draw_risk.PICTURES)
+def test_the_pictures_of_risks_are_current(name):
+    pictures = ((draw_risk.IMAGES / name).read_text(encoding="utf-8"), draw_risk.PICTURES[name]())
     words = [re.findall(r"<(?:text|title)[^>]*>([^<]*)<", picture) for picture in pictures]
     assert words[0] == words[1], "run make docs"
 
