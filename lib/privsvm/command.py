@@ -315,13 +315,18 @@ def _ledger_plan(options: argparse.Namespace) -> int:
 
     if (options.rows is None) != (options.features is None):
         raise PrivSVMError("accuracy depends on both: give --rows and --features, or neither")
-    entries = [entry for entry in _ledger_of(options).entries() if entry.account == options.account]
+    ledger = _ledger_of(options)
+    entries = [entry for entry in ledger.entries() if entry.account == options.account]
+    spent = ledger.total(options.account)
+    budget = options.budget or (None if spent is None else spent.budget)
+    if budget is None:
+        raise PrivSVMError("no budget is known: give --budget, or --account with one that was released with a budget")
     delta = default_delta(options.rows) if options.delta is None else options.delta
-    plan = schedule(options.budget, options.releases, delta, entries)
-    spent = f", after {len(entries)} release(s) of {options.account!r} in the ledger" if entries else ""
+    plan = schedule(budget, options.releases, delta, entries)
+    before = f", after {len(entries)} release(s) of {options.account!r} in the ledger" if entries else ""
     print(
         printable(
-            f"{options.releases} release(s) at epsilon {plan.epsilon:g}, delta {delta:.3g} each{spent}: epsilon "
+            f"{options.releases} release(s) at epsilon {plan.epsilon:g}, delta {delta:.3g} each{before}: epsilon "
             f"{plan.totals[-1]:.4g}, delta {plan.total_delta:.3g} in all"
         )
     )
@@ -526,7 +531,9 @@ def _parser() -> argparse.ArgumentParser:
     words = "divide a budget by several releases to come, and show the accuracy of each"
     releases = ledger.add_subparsers(metavar="plan").add_parser("plan", help=words, description=words)
     releases.set_defaults(run=_ledger_plan)
-    releases.add_argument("--budget", type=_positive, required=True, help="epsilon of all releases together")
+    releases.add_argument(
+        "--budget", type=_positive, help="epsilon of all releases together; by default that of the account"
+    )
     releases.add_argument("--releases", type=int, required=True, help="number of releases to come")
     releases.add_argument("--account", help="`name` of the schema, whose earlier releases count")
     releases.add_argument("--delta", type=_positive, help="of each release; by default that of `release`")

@@ -32,6 +32,14 @@ def test_dossier_has_what_the_record_has(hospital):
     # The audits of the method under the relation of persons.
     assert "| on all rows | 1,000,000 | 1 | 0.9865 |" in text
     assert "card is signed" in text
+    assert "it was number 1 of this data set, and all cost epsilon 1 and" in dossier(hospital / "model")
+
+
+def test_dossier_says_who_answers_for_the_model(hospital, monkeypatch):
+    card = read_card(hospital / "model" / "card.json") | {"about": {"intended_use": "triage | <b>", "owner": "Ward 7"}}
+    monkeypatch.setattr("privsvm.release.dossier.read_card", lambda path: card)
+    text = dossier(hospital / "model")
+    assert "| intended use | triage \\| &lt;b&gt; |\n| owner | Ward 7 |\n" in text
 
 
 def test_first_releases_have_a_dossier():

@@ -37,5 +37,8 @@ def test_command_plans_after_the_releases_of_the_ledger(hospital):
     code, _, err = run("ledger", "plan", "--budget", 3, "--releases", 2, "--rows", 100, *ledger)
     assert code == 1
     assert "give --rows and --features" in err
+    code, _, err = run("ledger", "plan", "--releases", 2, *ledger)
+    assert code == 1
+    assert "no budget is known" in err
     with pytest.raises(PrivSVMError, match="from 1 to 1000"):
         schedule(1.0, 0, 1e-5)

@@ -75,6 +75,9 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
         "is that of the points in NIST SP 800-226 (2025): parameters, unit, mechanism, accuracy, security, data. Every "
         "number was computed again from the files of the release, but for an accuracy that its issuer states.",
     ]
+    if card.get("about"):
+        answers = ((name.replace("_", " "), text) for name, text in card["about"].items())
+        lines += ["", *_table(("point", "answer of the owner"), answers)]
     for number, (title, content) in enumerate(sections, start=1):
         lines += ["", f"## {number}. {title}", "", *content]
     return "\n".join(lines) + "\n"
@@ -174,14 +177,22 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
         f"Entry {place['entry']} of account {_words(place['account'])} in the ledger, `{place['head']}`.",
     ]
     total = None if ledger is None else ledger.total(place["account"])
-    if total is None:
-        return [*lines, "", "What other releases of the data set cost is not known here: give `--ledger`."]
-    return [
-        *lines,
-        "",
-        f"The ledger holds {total.releases} release(s) of this data set. Together they cost epsilon "
-        f"{total.epsilon:.4g} and delta {total.delta:.3g} per {total.unit} ({_words(total.accountant)}).",
-    ]
+    if total is not None:
+        budget = "" if total.budget is None else f" Their budget is epsilon {total.budget:g}."
+        return [
+            *lines,
+            "",
+            f"The ledger holds {total.releases} release(s) of this data set. Together they cost epsilon "
+            f"{total.epsilon:.4g} and delta {total.delta:.3g} per {total.unit} ({_words(total.accountant)}).{budget}",
+        ]
+    spent = place.get("total")
+    if spent:
+        lines += [
+            "",
+            f"When it was released, it was number {spent['releases']} of this data set, and all cost epsilon "
+            f"{spent['epsilon']:.4g} and delta {spent['delta']:.3g} together.",
+        ]
+    return [*lines, "", "What later releases of the data set cost is not known here: give `--ledger`."]
 
 
 def _accuracy(card: dict[str, Any]) -> list[str]:
