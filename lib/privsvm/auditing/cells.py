@@ -106,19 +106,7 @@ class CellBound:
 def best_pair(draws: Sequence[Draw], n_releases: int, linear: bool = False) -> int:
     """Find the pair whose releases differ most.
 
-    Parameters
-    ----------
-    draws : sequence of callable
-        One for each pair.
-    n_releases : int
-        Releases of either dataset to look at.
-    linear : bool, default=False
-        See `choose_statistic`.
-
-    Returns
-    -------
-    int
-        Its place; the first of equals.
+    Looks at `n_releases` of either dataset; of equals, at the first. See `choose_statistic` for `linear`.
     """
     candidates = list(range(len(draws)))
     # Successive halving: some pairs look good by chance, so the best quarter is measured again on three times the
@@ -157,23 +145,9 @@ def audit_cell(
 ) -> tuple[CellBound, ...]:
     """Bound epsilon from below by releases of two neighbours.
 
-    Parameters
-    ----------
-    draw : callable
-        See `Draw`.
-    n_draws : int
-        Releases in all: half of them of either dataset, three tenths of them left out of the count.
-    epsilon, delta : float
-        What is stated; delta goes with the bounds too.
-    gaussian : bool
-        Whether the release is composed of Gaussian noise alone, whose trade-off curve may be assumed.
-    plan : Plan or None, default=None
-        What is known of the releases.
-
-    Returns
-    -------
-    tuple of CellBound
-        By counts, and for Gaussian releases by their curve and by the distance of normal samples.
+    Of the releases `n_draws`, half are of either dataset, and three tenths are left out of the count. Epsilon and delta
+    are stated; delta goes with the bounds too. A `gaussian` release is composed of Gaussian noise alone, whose
+    trade-off curve may be assumed: its bounds are by counts, by that curve and by the distance of normal samples.
     """
     plan = plan or Plan()
     runs = n_draws // 2

@@ -107,16 +107,7 @@ def _profile(rate: float, noise: float, count: int, neighbours: Neighbours, delt
 class SampledCurve(Curve):
     """Of the dominating pair of steps that read rows with some probability.
 
-    Attributes
-    ----------
-    rate, noise : float
-        Sampling probability, and noise multiplier as recorded.
-    count : int
-        Number of steps.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    delta : float
-        Goes with epsilon.
+    `rate` is the sampling probability, `noise` the noise multiplier as recorded, and `count` the number of steps.
     """
 
     rate: float

@@ -128,21 +128,9 @@ def choose_statistic(
 ) -> Statistic:
     """Choose what tells two samples of releases apart best.
 
-    Parameters
-    ----------
-    first, second : ndarray (n, k)
-        Releases of the two datasets, which are not counted afterwards.
-    linear : bool, default=False
-        Whether to keep to projections.
-    runs : int, default=0
-        Runs on each dataset that will be counted: where they show more of it, numbers are cut. 0: they never are.
-    delta, confidence : float
-        Of the bound that counts them.
-
-    Returns
-    -------
-    Statistic
-        Larger on the first dataset.
+    The releases (n, k) are not counted afterwards. If `linear`, keep to projections. Where `runs` on each dataset will
+    show more of it, at this delta and confidence, numbers are cut; 0: they never are. The statistic is larger on the
+    first dataset.
     """
     first, second = first[:, :_MOST_NUMBERS], second[:, :_MOST_NUMBERS]
     half, other = max(1, len(first) // 2), max(1, len(second) // 2)
@@ -181,12 +169,7 @@ def separation(values: np.ndarray, others: np.ndarray) -> float:
 class Threshold:
     """One or two events, which are counted together.
 
-    Attributes
-    ----------
-    above : float or None
-        The statistic is above it: likely on the first dataset.
-    below : float or None
-        The statistic is at most that: likely on the second dataset.
+    The first dataset is likely where the statistic is `above` a number, the second where it is at most `below`.
     """
 
     above: float | None = None
@@ -279,20 +262,9 @@ def choose_threshold(
 ) -> Threshold:
     """Choose the event that so many further runs are to count.
 
-    Parameters
-    ----------
-    first, second : ndarray (n,)
-        The statistic of releases that are not counted.
-    runs : int
-        Runs on each dataset that will be.
-    delta : float
-        Goes with epsilon.
-    symmetric : bool, default=False
-        Choose for `f_dp_bound`, where both errors count alike, in place of `counts_bound`.
-    confidence : float
-        Of the bound. The surer it is to be, the more often the event must occur.
-    normal : bool, default=False
-        Whether to choose as if both samples were of normal distributions. What is counted then assumes nothing.
+    The samples (n,) are not counted, and `runs` on each dataset will be. `symmetric` is for `f_dp_bound`, where both
+    errors count alike, in place of `counts_bound`. The surer the bound is to be, the more often the event must occur.
+    If `normal`, choose as if both samples were of normal distributions; what is counted then assumes nothing.
     """
     if symmetric:
         values, above, other = _shares(first, second, normal)

@@ -210,20 +210,8 @@ def _sampled_plan(
 def plan_replays(releases: Sequence[Release], delta: float, key: Key) -> tuple[int, CellPlan] | None:
     """Plan to draw the noise of Gaussian releases whose sums depend on it, along what replays show.
 
-    Parameters
-    ----------
-    releases : sequence of callable
-        Of each pair; see `plan_cell`.
-    delta : float
-        Goes with epsilon.
-    key : sequence
-        Of the noise.
-
-    Returns
-    -------
-    tuple of int and CellPlan, or None
-        The place of the pair whose nearest replays are farthest apart; None where replays do not explain a release, or
-        see no difference.
+    There is a release for each pair; see `plan_cell`. Returns the place of the pair whose nearest replays are farthest
+    apart, and its plan; None where replays do not explain a release, or see no difference.
     """
     try:
         sizes = [
@@ -257,20 +245,8 @@ def plan_cell(
 ) -> CellPlan:
     """Find out how to draw releases of a pair, and what tells them apart.
 
-    Parameters
-    ----------
-    release : callable
-        From the dataset, 0 or 1, and a source for each release to the released numbers.
-    event : Event or None
-        As recorded.
-    relation : {"replace_one", "add_remove"}
-        Between the two datasets.
-    delta : float
-        Goes with epsilon.
-    many : callable
-        Draws real releases; see `privsvm.auditing.cells.Draw`.
-    key : sequence
-        Of the noise.
+    `release` turns the dataset, 0 or 1, and a source for each release into the released numbers, `event` is the
+    recorded one, and `many` draws real releases; see `privsvm.auditing.cells.Draw`.
     """
     plain = CellPlan(draw=many, plan=Plan(), looks_at="the released model", n_numbers=0)
     if event is None:

@@ -131,17 +131,7 @@ def is_audited(estimator_class: Any) -> bool:
 def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Change public parameters to where one row shows most; a guarantee holds for all of them.
 
-    Parameters
-    ----------
-    estimator_class : type
-        With `declared` parameters.
-    parameters : mapping
-        As configured.
-
-    Returns
-    -------
-    dict
-        Only values that the estimator accepts.
+    They are configured as `parameters`, and only values that the estimator accepts take their place.
     """
     declared = estimator_class.declared
     worst = {
@@ -161,21 +151,9 @@ def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dic
 def released_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
     """Lay out what the releases of one epsilon hold as rows of numbers.
 
-    Parameters
-    ----------
-    path : ReleasedPath
-        Of E epsilons and R repeats.
-    index : int
-        Of the epsilon.
-    aligned : bool, default=True
-        Whether the released arrays have the same size for every dataset. If not, as where they are about support
-        vectors, sums are taken.
-
-    Returns
-    -------
-    ndarray (R, k)
-        All arrays that differ from release to release; of those that all share their size, sums and first numbers, so
-        that releases of different size can be compared.
+    All arrays that differ from release to release; of those that all share their size, sums and first numbers, so that
+    releases of different size can be compared. Where arrays are not `aligned`, since their size depends on the dataset
+    as that of support vectors does, sums are taken.
     """
     n_epsilons, n_repeats = len(path.epsilons), path.n_repeats
     columns, shared = [], []
@@ -306,14 +284,8 @@ def _one_run(make: Callable[[], Any], epsilon: float, delta: float, bound: float
 class Claims:
     """What a method is audited for.
 
-    Attributes
-    ----------
-    epsilons : sequence of float
-        Stated epsilons.
-    delta : float
-        The delta that is asked for.
-    relations : sequence of {"replace_one", "add_remove"}, default=()
-        Those to audit; empty for all that the method offers.
+    `epsilons` are stated, `delta` is asked for, and `relations` are those to audit; empty for all that the method
+    offers.
     """
 
     epsilons: Sequence[float]
@@ -326,25 +298,9 @@ def audit_method(
 ) -> list[MethodCell]:
     """Audit the releases of one method.
 
-    Parameters
-    ----------
-    estimator_class : type
-        With `declared` parameters and `release_path`.
-    parameters : mapping
-        As configured; see `worst_parameters`.
-    claims : Claims
-        Budgets and relations.
-    draws : int
-        Releases of either dataset together, where many are drawn at a time; fewer where each is a training.
-    key : str
-        Part of the seeds of the noise.
-    seed : int, default=0
-        The rest of them.
-
-    Returns
-    -------
-    list of MethodCell
-        One for each relation and epsilon.
+    Parameters are as configured; see `worst_parameters`. `draws` counts releases of either dataset together, where many
+    are drawn at a time; fewer are where each is a training. `key` and `seed` make the seeds of the noise. Returns a
+    cell for each relation and epsilon.
     """
     declared, epsilons = estimator_class.declared, claims.epsilons
     chosen = worst_parameters(estimator_class, parameters)

@@ -18,12 +18,7 @@ __all__ = ["Pair", "canaries", "crowded_pairs", "made_up_pairs", "pairs_around"]
 class Pair:
     """Two neighbouring datasets.
 
-    Attributes
-    ----------
-    words : str
-        What they are, and how they differ.
-    first, second : tuple of (ndarray (n, d), ndarray (n,))
-        Rows and labels.
+    `words` say what they are, and how they differ. `first` and `second` have rows (n, d) and labels (n,).
     """
 
     words: str
@@ -62,16 +57,8 @@ def made_up_pairs(
 
     Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
 
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes; labels are codes.
-    relation : {"replace_one", "add_remove"}
-        The relation.
-    bound : float
-        How long a row may be.
-    sizes : sequence of float
-        Lengths of the row, in units of `bound`.
+    Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
+    The row has several lengths, in units of `bound`.
     """
     _check_relation(relation)
     rows, labels = np.zeros((n_classes, 1)), np.arange(n_classes)
@@ -94,16 +81,11 @@ def crowded_pairs(
     that a constant one has its share of their second moment, and nothing evens out what the row and its opposite
     differ in.
 
-    Parameters
-    ----------
-    relation : {"replace_one", "add_remove"}
-        The relation.
-    bound : float
-        How long rows are.
-    sizes : sequence of int
-        Numbers of rows in the crowd; multiples of 4.
-    width : int
-        Features of that one crowd, under ``replace_one``.
+    A crowd of the other class, half of it on either side, pulls offsets so far that the row is on the wrong side in
+    every release: its gradient stays as long as its clip, turned around or not. A crowd of both classes keeps weights
+    near zero, where the row pulls with all its length under either label. One crowd lies along `width` features: so
+    many that a constant one has its share of their second moment, and nothing evens out what the row and its opposite
+    differ in. Rows have the norm `bound`, and `sizes` of the other crowds are multiples of 4.
     """
     _check_relation(relation)
     pairs = []
@@ -135,18 +117,7 @@ def crowded_pairs(
 def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, n_random: int = 4) -> list[Pair]:
     """Make pairs around given rows: far rows, rows at the limits, rows that stand out, and random ones.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        Rows; at least three.
-    y : ndarray (n,)
-        Labels.
-    relation : {"replace_one", "add_remove"}
-        The relation.
-    seed : int
-        Of the random ones.
-    n_random : int, default=4
-        How many random rows are tried.
+    There are three rows at least, and `n_random` random ones are tried, which follow from the seed.
     """
     _check_relation(relation)
     names = np.unique(y)
@@ -198,21 +169,7 @@ def pairs_around(X: np.ndarray, y: np.ndarray, relation: Neighbours, seed: int, 
 def canaries(n_canaries: int, bound: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make rows at right angles to each other, of alternating labels, and toss a coin for each.
 
-    Parameters
-    ----------
-    n_canaries : int
-        How many.
-    bound : float
-        Their norm.
-    seed : int
-        Of the coins.
-
-    Returns
-    -------
-    rows : ndarray (m, m)
-    labels : ndarray of int (m,)
-    there : ndarray of bool (m,)
-        Whether each is among the training rows.
+    Returns rows (m, m) of norm `bound`, their labels, and whether each is among the training rows.
     """
     there = np.random.default_rng([seed, n_canaries]).random(n_canaries) < 0.5
     return np.eye(n_canaries) * bound, np.arange(n_canaries) % 2, there

@@ -32,12 +32,7 @@ class ReplayError(Exception):
 class ReplayingSource(ListeningSource):
     """A source that releases what another one released, in the same order, and keeps what it was given.
 
-    Parameters
-    ----------
-    record : sequence of Call
-        Of the other one.
-    calls : list of Call or None, default=None
-        Where draws are kept; parts share it.
+    Parts share the list in which draws are kept.
     """
 
     __slots__ = ("record",)
@@ -73,26 +68,9 @@ class ReplayingSource(ListeningSource):
 def nearest_difference(release: Release, n: int, source: NoiseSource) -> tuple[tuple[Call, ...], np.ndarray]:
     """Play releases of either dataset on the other one.
 
-    Parameters
-    ----------
-    release : callable
-        From the dataset, 0 or 1, and a source for each release to the released numbers (n, k).
-    n : int
-        Releases of either dataset.
-    source : NoiseSource
-        Of their noise.
-
-    Returns
-    -------
-    calls : tuple of Call
-        Of the release whose sums differ least.
-    difference : ndarray (m,)
-        Between all its sums on the first dataset and those on the second, in units of their noise.
-
-    Raises
-    ------
-    ReplayError
-        Where a replay draws something else, or releases other numbers.
+    Draws `n` releases of either dataset. Returns the draws of the release whose sums differ least, and the difference
+    (m,) between all its sums on the first dataset and those on the second, in units of their noise. Raises ReplayError
+    where a replay draws something else, or releases other numbers.
     """
     nearest: tuple[float, tuple[Call, ...], np.ndarray] | None = None
     for dataset, sign in ((0, 1.0), (1, -1.0)):

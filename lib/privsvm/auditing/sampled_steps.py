@@ -27,15 +27,8 @@ _FAR, _CORRELATED = 6.0, 0.75
 class SampledLoss:
     """The privacy loss of steps that read a row with some probability: the best of all statistics.
 
-    Attributes
-    ----------
-    n_steps : int
-        Of a release.
-    rate : float
-        Of the sampling.
-    rest, one, other : ndarray (size,)
-        Sum of a step in units of its noise without the row in question, and what the row adds to it in the first
-        and in the second dataset.
+    `rate` is that of the sampling. `rest` is the sum of a step in units of its noise without the row in question, `one`
+    and `other` what the row adds to it in the first and in the second dataset.
     """
 
     n_steps: int
@@ -63,16 +56,8 @@ class SampledLoss:
 class SampledSteps:
     """Steps of a dataset whose rows always add the same when they are drawn.
 
-    Attributes
-    ----------
-    n_steps : int
-        Of a release.
-    threshold : int
-        A row is drawn if its word of 64 bits is below.
-    scale : float
-        Of the noise, in cells.
-    added : ndarray (n, size)
-        What every row adds, in cells.
+    A row is drawn if its word of 64 bits is below `threshold`. `scale` is that of the noise, and `added` (n, size) what
+    every row adds, both in cells.
     """
 
     n_steps: int
@@ -109,15 +94,7 @@ def _added(drawn: np.ndarray, sums: np.ndarray) -> np.ndarray:
 def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
     """Find the privacy loss of sampled steps from releases of either dataset, whose last row differs or is missing.
 
-    Parameters
-    ----------
-    runs, others : sequence of sequence of Call
-        Of a few releases each.
-
-    Returns
-    -------
-    SampledLoss or None
-        None for other releases.
+    Of a few releases each; None for other releases.
     """
     if not _is_sampled(runs[0]):
         return None
@@ -134,15 +111,7 @@ def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]
 def sampled_steps(runs: Sequence[Sequence[Call]]) -> SampledSteps | None:
     """Look whether rows add the same to every step that draws them, and are drawn as recorded, each by itself.
 
-    Parameters
-    ----------
-    runs : sequence of sequence of Call
-        Of some releases of one dataset.
-
-    Returns
-    -------
-    SampledSteps or None
-        None where it is not so.
+    From some releases of one dataset; None where it is not so.
     """
     if not all(map(_is_sampled, runs)):
         return None

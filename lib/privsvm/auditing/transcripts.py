@@ -58,12 +58,7 @@ ALL_ROWS = 2**64
 class ListeningSource(NoiseSource):
     """A source that draws what any other with its key draws, and keeps what it was given.
 
-    Parameters
-    ----------
-    key : bytes
-        32 of them.
-    calls : list of Call or None, default=None
-        Where draws are kept; parts share it.
+    Parts share the list in which draws are kept.
     """
 
     __slots__ = ("calls",)
@@ -122,16 +117,10 @@ def given_numbers(calls: Sequence[Call]) -> np.ndarray:
 class FixedRelease:
     """Releases of a dataset whose numbers before noise are always the same.
 
-    Attributes
-    ----------
-    calls : tuple of Call
-        Of one release.
-    hidden : bool
-        Whether only the released numbers count: the noisy numbers of the first draw are kept secret, and those of
-        others depend on them.
-    base, noise_to_release : ndarray (k,), (m, k); or None
-        The released numbers without noise, and what the noise, in units of its scale, adds to them. None where
-        they are no affine function of it.
+    `calls` are those of one release. If `hidden`, only the released numbers count: the noisy numbers of the first draw
+    are kept secret, and those of others depend on them. `base` (k,) are the released numbers without noise, and
+    `noise_to_release` (m, k) is what the noise, in units of its scale, adds to them; None where they are no affine
+    function of it.
     """
 
     calls: tuple[Call, ...]
@@ -197,20 +186,8 @@ def fixed_release(
 ) -> FixedRelease | None:
     """Look whether all releases of a dataset add noise to the same numbers.
 
-    Parameters
-    ----------
-    release : callable
-        From a source for each release to the released numbers (n, k).
-    key : sequence
-        Of the noise.
-    hidden : bool, default=False
-        Whether the first draw is kept secret, so that what later ones are given may depend on it.
-
-    Returns
-    -------
-    FixedRelease or None
-        None where the numbers depend on the noise before them, on the rows that were drawn, or on a draw that states
-        nothing.
+    `hidden` means that the first draw is kept secret, so that what later ones are given may depend on it. None where
+    the numbers depend on the noise before them, on the rows that were drawn, or on a draw that states nothing.
     """
     source = seeded_source(0, "fixed", *key)
     _, probes = listened(release, 4, source)

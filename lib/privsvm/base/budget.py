@@ -183,15 +183,8 @@ def refuse_in_budget(reason: str | None) -> None:
 def spend(guarantee: Guarantee) -> None:
     """Count a fit for the budget that was open when it began or is open now, if there is one.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of the model.
-
-    Raises
-    ------
-    BudgetExceededError
-        If all fits together would cost more, nothing is proved of this one, or nobody counts it any more.
+    Raises BudgetExceededError if all fits together would cost more, nothing is proved of this one, or nobody counts it
+    any more.
     """
     file = getattr(_fit, "file", None) or _open_file()
     if file is None:
@@ -228,10 +221,7 @@ def spend(guarantee: Guarantee) -> None:
 def refuse_clone(estimator: Any) -> None:
     """Refuse to fit a clone if a budget is open: it would count the fit, and not what its caller makes of it.
 
-    Raises
-    ------
-    BudgetExceededError
-        Where `sklearn.base.clone` made the estimator, as scikit-learn's meta-estimators do.
+    Raises BudgetExceededError where `sklearn.base.clone` made the estimator, as scikit-learn's meta-estimators do.
     """
     if _open_file() is not None:
         raise BudgetExceededError(

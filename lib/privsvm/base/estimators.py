@@ -76,18 +76,10 @@ def _check_rng(rng: Any) -> None:
 def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator: Any) -> NoiseSources:
     """Give every (epsilon, repeat) of a path a noise source of its own.
 
-    Parameters
-    ----------
-    rng : callable, numpy.random.Generator, int or None
-        A callable ``(epsilon, repeat) -> NoiseSource or Generator`` is asked each time; a generator that it returns
-        gives a key of 32 bytes. An integer seeds the sources. A generator is asked once for a key. None takes fresh
-        entropy of the operating system for every release.
-    estimator : estimator
-        Its class is part of the sources' keys: two methods with one seed share no noise.
-
-    Returns
-    -------
-    callable
+    A callable ``(epsilon, repeat) -> NoiseSource or Generator`` is asked each time; a generator that it returns gives a
+    key of 32 bytes. An integer seeds the sources. A generator is asked once for a key. None takes fresh entropy of the
+    operating system for every release. The estimator's class is part of the sources' keys: two methods with one seed
+    share no noise.
     """
     if callable(rng):
         return lambda epsilon, repeat: as_source(rng(epsilon, repeat))
@@ -176,16 +168,8 @@ class Release:
     def stack(self, items: Sequence[_Item], draw: Callable[[_Item, Any], np.ndarray]) -> np.ndarray:
         """Draw from the noise of every epsilon and repeat.
 
-        Parameters
-        ----------
-        items : sequence (E)
-            One for each epsilon, such as its mechanism.
-        draw : callable
-            From an item and a source of noise to an array.
-
-        Returns
-        -------
-        ndarray (E, R, ...)
+        `items` has one for each epsilon, such as its mechanism; `draw` makes an array of an item and a source of noise.
+        Returns (E, R, ...).
         """
         return np.stack(
             [
@@ -534,13 +518,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         return self
 
     def break_guarantee(self, reason: str) -> None:
-        """Take the proof from the fitted model, under every name that its record has.
-
-        Parameters
-        ----------
-        reason : str
-            What does not hold.
-        """
+        """Take the proof from the fitted model, under every name that its record has."""
         broken = self._path.guarantees[0].with_broken_assumption(reason)
         self._keep(dataclasses.replace(self._path, guarantees=(broken,)))
 

@@ -56,16 +56,8 @@ _group_account = functools.lru_cache(maxsize=256)(group_account)
 class Protection(Model, strict=True):
     """Who is protected, and how well.
 
-    Attributes
-    ----------
-    unit : {"row", "person"}
-        What neighbouring data sets differ in.
-    rows : int
-        Rows that a unit has at most.
-    epsilon, delta : float
-        What holds for the unit; epsilon is None where nothing is proved.
-    accountant : str
-        What computed epsilon.
+    `rows` are those that a unit has at most. `epsilon` and `delta` hold for the unit, epsilon None where nothing is
+    proved; `accountant` computed it.
     """
 
     unit: Literal["row", "person"]
@@ -180,28 +172,10 @@ def protection_of(
 ) -> Protection:
     """Say what a guarantee for rows means for whoever has several of them.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-        For rows.
-    unit : {"row", "person"}
-        Who is protected.
-    rows : int
-        Rows of a unit, 1 for rows.
-    delta : float or None, default=None
-        For the unit; None is that of the guarantee.
-    with_system_noise : bool, default=False
-        For simulations: what would hold of a release with seeded noise if its noise were the system's.
-
-    Returns
-    -------
-    Protection
-        With the epsilon that the guarantee's event has at this delta, whatever the guarantee says of itself.
-
-    Raises
-    ------
-    ValueError
-        If a row is said to have several.
+    `rows` are those of a unit, 1 for rows, and `delta` is for the unit; None is that of the guarantee. The result has
+    the epsilon that the guarantee's event has at this delta, whatever the guarantee says of itself. If
+    `with_system_noise`, for simulations, it says what would hold of a release with seeded noise if its noise were the
+    system's.
     """
     if unit == "row" and rows != 1:
         raise ValueError(f"rows is {rows}: a row is one")
@@ -237,16 +211,8 @@ def content_digest(content: Mapping[str, Any], *without: str) -> str:
 class Description:
     """What a model file says besides the arrays and what is proved.
 
-    Attributes
-    ----------
-    classes : sequence (c)
-        Labels in the order of their codes.
-    n_features : int
-        d.
-    recipe : mapping
-        ``method`` and ``parameters``.
-    table : mapping or None, default=None
-        A public schema, see `privsvm.tables.schema.Schema.to_json`.
+    `classes` are labels in the order of their codes, `recipe` holds ``method`` and ``parameters``, and `table` is a
+    public schema: see `privsvm.tables.schema.Schema.to_json`.
     """
 
     classes: Sequence[Any]
@@ -264,23 +230,7 @@ def write_model(
 ) -> str:
     """Write one released model.
 
-    Parameters
-    ----------
-    folder : path-like
-        Where the two files belong.
-    path : ReleasedPath
-        With one epsilon and one repeat.
-    described : Description
-        What the file says besides.
-    guarantee : Guarantee
-        For rows.
-    protection : Protection or None
-        None: of rows.
-
-    Returns
-    -------
-    str
-        The digest.
+    The path has one epsilon and one repeat. Without a `protection`, that of rows is written. Returns the digest.
     """
     from importlib.metadata import version
 
@@ -311,24 +261,7 @@ def write_model(
 def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict[str, Any]:
     """Read a JSON file that says its format, version and digest.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    form : str
-        The format that it must have.
-    newest : int
-        The newest version that is known here.
-
-    Returns
-    -------
-    dict
-        With the digest checked.
-
-    Raises
-    ------
-    PrivSVMError
-        If it is missing, of another format, newer, or not as it was written.
+    Raises PrivSVMError if it is missing, of another format, newer than `newest`, or not as it was written.
     """
     try:
         data = read_regular_file(path, LARGEST_JSON, "give the folder of a saved model")
@@ -354,21 +287,8 @@ def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict
 def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]:
     """Read what `write_model` wrote.
 
-    Parameters
-    ----------
-    folder : path-like
-        The folder with the two files.
-
-    Returns
-    -------
-    path : ReleasedPath
-        Its guarantees are not filled in: `ModelFile.restored` judges the one there is.
-    record : ModelFile
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is missing, damaged, or of a newer version.
+    The guarantees of the path are not filled in: `ModelFile.restored` judges the one there is. Raises PrivSVMError if a
+    file is missing, damaged, or of a newer version.
     """
     folder = Path(folder)
     record = check_model(ModelFile, read_versioned(folder / RECORD, _FORMAT, MODEL_VERSION), str(folder / RECORD))

@@ -58,18 +58,8 @@ Effect = Literal["model", "answers", "time", "consent", "draw"]
 class Parameter:
     """One parameter of an estimator.
 
-    Attributes
-    ----------
-    default : object
-        The default value.
-    constraint : Constraint
-        The allowed values.
-    doc : str
-        What it means.
-    effect : {"model", "answers", "time", "consent", "draw"}
-        What it changes.
-    common : bool
-        Whether the workflow sets it for all methods, so that an entry of params.yaml does not.
+    `effect` is what it changes. A `common` one is set by the workflow for all methods, so that an entry of params.yaml
+    does not.
     """
 
     default: Any
@@ -110,12 +100,8 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
     def check_declared(self) -> None:
         """Check all parameters. Whatever trains or releases a model calls this first.
 
-        Raises
-        ------
-        ValueError
-            Naming the parameter and its value, for the first that is not as declared.
-        BudgetExceededError
-            In a budget, outside of a fit that it counts.
+        Raises ValueError, naming the parameter and its value, for the first that is not as declared; and
+        BudgetExceededError in a budget, outside of a fit that it counts.
         """
         refuse_uncounted(self)
         check_values(self.declared, {name: getattr(self, name) for name in self.declared})

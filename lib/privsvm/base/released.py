@@ -108,15 +108,7 @@ class ReleasedPath(abc.ABC):
     def check_arrays(self) -> dict[str, int]:
         """Check arrays that come from a file; compiled code would read beside those of other sizes.
 
-        Returns
-        -------
-        dict
-            Sizes by the letters of `shapes`.
-
-        Raises
-        ------
-        PrivSVMError
-            Naming the first array of another shape or type.
+        Returns sizes by the letters of `shapes`. Raises PrivSVMError, naming the first array of another shape or type.
         """
         c = self.n_classes
         sizes = {"E": len(self.epsilons), "p": c * (c - 1) // 2}
@@ -138,17 +130,7 @@ class ReleasedPath(abc.ABC):
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         """Compute the decision values of the R models of one epsilon.
 
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n, d)
-            Rows.
-        epsilon_index : int
-            Index into `epsilons`.
-
-        Returns
-        -------
-        ndarray (R, n, k)
-            k = 1 for two classes decided by sign, else k = c.
+        Of rows X (n, d), an array or a CSR matrix; (R, n, k) with k = 1 for two classes decided by sign, else k = c.
         """
 
     def codes(self, scores: np.ndarray) -> np.ndarray:
@@ -457,19 +439,9 @@ class ConstantPath(ReleasedPath):
 def one_vs_one_scores(pair_values: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     """LIBSVM's vote over the class pairs (0,1), (0,2), ..., (1,2), ...
 
-    Parameters
-    ----------
-    pair_values : ndarray (..., c (c - 1) / 2)
-        Positive for the first class of the pair.
-    n_classes : int
-        c.
-
-    Returns
-    -------
-    votes : ndarray (..., c)
-        Number of pairs each class wins; the first of the largest is the answer.
-    confidences : ndarray (..., c)
-        Votes plus a bounded share (below 1/3) of the summed decision values: orders rows within a class.
+    Pair values (..., p) are positive for the first class of the pair. Returns the number of pairs that each class wins
+    (..., c), of which the first of the largest is the answer; and confidences (..., c), votes plus a bounded share
+    (below 1/3) of the summed decision values: they order rows within a class.
     """
     votes = np.zeros((*pair_values.shape[:-1], n_classes))
     sums = np.zeros_like(votes)
@@ -661,18 +633,8 @@ class OneVsRestKernelPath(KernelPath):
 def codes_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
     """Predict rows so that no answer depends on the other rows.
 
-    Parameters
-    ----------
-    path : ReleasedPath
-        One model.
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-
-    Returns
-    -------
-    ndarray of int64 (n,)
-        Class codes. Each row is predicted by itself, from a copy in the same place: a product of many rows at once may
-        round a row's score in another way where other rows are gone.
+    Each row is predicted by itself, from a copy in the same place: a product of many rows at once may round a row's
+    score in another way where other rows are gone.
     """
     row, codes = np.empty((1, X.shape[1])), np.empty(X.shape[0], dtype=np.int64)
     for start in range(0, X.shape[0], _ALONE):

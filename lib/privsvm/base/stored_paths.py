@@ -45,19 +45,8 @@ def path_class(kind: str) -> type[ReleasedPath]:
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
     """Rebuild a path from its stored arrays.
 
-    Parameters
-    ----------
-    kind : str
-        As stored beside the arrays: `kind` of a subclass of `ReleasedPath`.
-    arrays : mapping of str to ndarray
-        As given by `ReleasedPath.arrays`.
-    **common
-        The attributes of `ReleasedPath`.
-
-    Raises
-    ------
-    PrivSVMError
-        If the kind is unknown, or an array is missing, or is not such as a model of this kind has.
+    `arrays` are those of `ReleasedPath.arrays`, and `common` the attributes of `ReleasedPath`. Raises PrivSVMError if
+    the kind is unknown, or an array is missing, or is not such as a model of this kind has.
     """
     missing = set(path_class(kind).array_names) - set(arrays)
     if missing:

@@ -26,27 +26,9 @@ def refuse_masked(name: str, values: Any) -> None:
 def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any]:
     """Validate the rows and labels that are handed to `fit`.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` (and ``feature_names_in_``).
-    X : array-like, sparse matrix or table (n, d)
-        See `rows_of_users`.
-    y : array-like (n,)
-        Labels.
-    fewest : int
-        Rows that there are at least.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix (n, d) of float64
-        Finite; C-contiguous, or with sorted columns that occur once in a row.
-    y : ndarray (n,)
-
-    Raises
-    ------
-    ValueError
-        In one line.
+    The estimator gets ``n_features_in_`` (and ``feature_names_in_``). Rows are those of `rows_of_users`, at least
+    `fewest`. Returned are finite rows of float64, C-contiguous or CSR with sorted columns that occur once in a row, and
+    labels (n,). Raises ValueError in one line.
     """
     # Imported late: tables alone need neither SciPy nor scikit-learn.
     import scipy.sparse
@@ -92,21 +74,9 @@ def rows_to_predict(estimator: Any, X: Any) -> Any:
 def rows_of_users(X: Any) -> Any:
     """Turn rows of any kind into what scikit-learn reads as it is meant.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, pandas or Arrow table
-        Tables of other packages, such as Polars, are read through Arrow's interface for streams.
-
-    Returns
-    -------
-    array-like, CSR matrix or pandas.DataFrame
-        The columns of a table are numbers or truth values.
-
-    Raises
-    ------
-    ValueError
-        For a masked array, a sparse matrix whose indices do not fit its shape, a column or an array that holds text,
-        times or missing values, and a table that has no Arrow interface.
+    Tables of packages other than pandas, such as Polars, are read through Arrow's interface for streams; columns of a
+    table are numbers or truth values. Raises ValueError for a masked array, a sparse matrix whose indices do not fit
+    its shape, a column or an array that holds text, times or missing values, and a table that has no Arrow interface.
     """
     refuse_masked("X", X)
     # Imported late: whoever has no such rows does not wait for it.
@@ -184,15 +154,8 @@ def _checked_frame(frame: Any) -> Any:
 def _is_plain(X: Any) -> bool:
     """Whether `validate_data` would pass rows as they are: its looks at them take as long as a small fit.
 
-    Parameters
-    ----------
-    X : object
-        What `rows_of_users` returns.
-
-    Returns
-    -------
-    bool
-        True for an array or a CSR matrix of float64, unless the sum of its numbers is not finite, though they may be.
+    Rows are what `rows_of_users` returns. True for an array or a CSR matrix of float64, unless the sum of its numbers
+    is not finite, though they may be.
     """
     if type(X) is np.ndarray:
         numbers = X

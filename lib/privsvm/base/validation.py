@@ -115,14 +115,8 @@ def facts_of_call(
 ) -> Facts:
     """State what a method knows when it is called: its own part, and that rows are as given to it.
 
-    Parameters
-    ----------
-    classes : sequence or None
-        The parameter: None means that the label set is taken from the labels.
-    n_rows : int or None or "not used", default="not used"
-        The parameter of methods that use the number of rows: None means that they are counted.
-    features, solution : str
-        See `Facts`.
+    Classes of None are taken from the labels. `n_rows` is the parameter of methods that use the number of rows, which
+    None counts; see `Facts` for the others.
     """
     word: Any = n_rows if isinstance(n_rows, str) else "counted" if n_rows is None else "declared"
     declared = not isinstance(n_rows, str) and n_rows is not None
@@ -148,28 +142,12 @@ def check_training_data(
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """Validate rows and labels, and turn labels into class codes.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` (and ``feature_names_in_``).
-    X : array-like, sparse matrix, table or RowBlocks (n, d)
-        Finite numbers.
-    y : array-like (n,) or None
-        Labels; None: those that a source of rows has.
-    classes : sequence or None
-        The public label set in code order; None takes it from `y`, sorted.
+    The estimator gets ``n_features_in_`` (and ``feature_names_in_``). Labels of None are those that a source of rows
+    has. `classes` is the public label set in code order; None takes it from `y`, sorted.
 
-    Returns
-    -------
-    X : ndarray or CSR matrix (n, d) of float64, or the RowBlocks
-    codes : ndarray of int64 (n,); of a source of rows, of the smallest type that holds them
-    classes : ndarray (c,)
-
-    Raises
-    ------
-    ValueError
-        If rows or labels are not such (see `training_rows`), a label is outside `classes`, or there are fewer than two
-        classes.
+    Returns the rows, an array or a CSR matrix of float64, or the `RowBlocks`; codes (n,) of int64, those of a source of
+    rows of the smallest type that holds them; and the classes. Raises ValueError if rows or labels are not such (see
+    `training_rows`), a label is outside `classes`, or there are fewer than two classes.
     """
     # Imported late: checking parameters alone does not need scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
@@ -218,13 +196,8 @@ def memory_of_machine() -> float:
 def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int) -> None:
     """Raise ValueError if a method cannot hold what it computes for so many classes.
 
-    Parameters
-    ----------
-    kind : type
-        The estimator. Its `class_memory` says what it holds of 8 bytes each: "rows" for a number of each row and class,
-        "classes" for each two classes; both beside a number of each class and feature.
-    n_rows, n_features, n_classes : int
-        The problem's size.
+    Its `class_memory` says what it holds of 8 bytes each: "rows" for a number of each row and class, "classes" for each
+    two classes; both beside a number of each class and feature.
     """
     per_class = {"rows": n_rows, "classes": 3 * n_classes, "model": 0}[getattr(kind, "class_memory", "rows")]
     needed = 8 * n_classes * (per_class + _MODELS * n_features)

@@ -139,27 +139,10 @@ def search_c_and_gamma(
 
     More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows; finite.
-    codes : ndarray of int (n,)
-        Class codes 0..c-1.
-    n_classes : int
-        c; a class may have no row.
-    grid : SearchGrid
-        The points.
-    folds : ndarray of int (n,)
-        Number of the fold that each row is classified in; at least two distinct numbers.
-    n_jobs : int or None, default=None
-        Threads that share the folds and pairs of classes; None means 1, -1 all cores. The result does not depend on
-        it.
-
-    Raises
-    ------
-    ValueError
-        For a parameter out of range, arrays that do not fit each other, or a fold without which only one class is
-        left.
+    More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it; a class
+    may have no row. `folds` (n,) has the number of the fold that each row is classified in, at least two distinct ones.
+    Threads (`n_jobs`) share the folds and pairs of classes; the result does not depend on them. Raises ValueError for a
+    parameter out of range, arrays that do not fit each other, or a fold without which only one class is left.
     """
     settings = grid.checked()
     n_threads = count_threads(n_jobs)
@@ -210,23 +193,8 @@ def count_right(
 
     For searches whose training rows are not the other folds' rows themselves, but for example their means.
 
-    Parameters
-    ----------
-    X_train, X_test : ndarray or CSR matrix (n, d), (m, d)
-        Rows to train on, and to classify; finite.
-    train_codes, test_codes : ndarray of int (n,), (m,)
-        Class codes 0..c-1; those of the training rows are of two classes or more.
-    n_classes, grid
-        See `search_c_and_gamma`.
-
-    Returns
-    -------
-    ndarray of int (len(Cs), len(gammas))
-
-    Raises
-    ------
-    ValueError
-        For a parameter out of range, or training rows of one class.
+    For searches whose training rows are not the other folds' rows themselves, but for example their means. Returns
+    counts for each of `Cs` and `gammas`. Raises ValueError for a parameter out of range, or training rows of one class.
     """
     settings = grid.checked()
     shape = (settings.gammas.size, settings.Cs.size)

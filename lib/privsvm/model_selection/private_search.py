@@ -60,19 +60,7 @@ _ROUND_UP = 1.0 + 1e-12
 def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
     """Count the rows that a released model gets right, so that one row changes the count by one at most.
 
-    Parameters
-    ----------
-    path : ReleasedPath
-        One model.
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    codes : ndarray of int (n,)
-        Their class codes.
-
-    Returns
-    -------
-    int
-        Each row is predicted by itself; see `privsvm.base.released.codes_one_by_one`.
+    Each row is predicted by itself; see `privsvm.base.released.codes_one_by_one`.
     """
     return int(np.count_nonzero(codes_one_by_one(path, X) == codes))
 

@@ -113,13 +113,7 @@ def _noise_delta(event: Event, delta: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Accountant:
-    """One way to account for events: a base.
-
-    Attributes
-    ----------
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    """
+    """One way to account for events under a relation: a base."""
 
     neighbours: Neighbours
     name: ClassVar[str] = ""
@@ -248,12 +242,8 @@ class RenyiDivergences(Accountant):
 class LossDistributions(Accountant):
     """Gaussian releases, sampled steps and plain budgets together, by privacy loss distributions.
 
-    Attributes
-    ----------
-    points : float
-        Points of the grid of losses in a standard deviation of one event's.
-    rows : int
-        Rows in which neighbours differ; several only of drawn rows that are added or removed.
+    The grid of losses has `points` points in a standard deviation of one event's. Neighbours differ in `rows` rows; in
+    several only where drawn rows are added or removed.
     """
 
     points: float = FINE_POINTS
@@ -375,19 +365,8 @@ def _least(accountants: Iterable[Accountant], event: Event, delta: float) -> Acc
 def account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     """Account for an event.
 
-    Parameters
-    ----------
-    event : Event
-        What was done with the rows.
-    delta : float
-        From 0 to below 1; 0 asks for pure differential privacy.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-
-    Returns
-    -------
-    Account
-        The smallest epsilon of the accountants that know the event. Infinite where none does.
+    The smallest epsilon of the accountants that know the event; infinite where none does. A delta of 0 asks for pure
+    differential privacy.
     """
     return _account(event, float(delta), neighbours)
 
@@ -431,17 +410,9 @@ class _LibraryRenyi(RenyiDivergences):
 def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     """Account for an event by other means than `account`, to check it.
 
-    Parameters
-    ----------
-    event, delta, neighbours
-        As in `account`.
-
-    Returns
-    -------
-    Account
-        Gaussian noise by privacy loss distributions, on a finer grid than that of calibrations; zCDP, selections and
-        perturbed objectives by Renyi divergences and corners; all with `dp_accounting`. Pure budgets by their sum.
-        These bounds lie at or a little above the best ones.
+    Gaussian noise by privacy loss distributions, on a finer grid than that of calibrations; zCDP, selections and
+    perturbed objectives by Renyi divergences and corners; all with `dp_accounting`. Pure budgets by their sum. These
+    bounds lie at or a little above the best ones.
     """
     if Alternatives(neighbours).knows(event):
         return _worst(event, lambda alternative: verified_account(alternative, delta, neighbours))
@@ -484,24 +455,10 @@ def scaled_event(event: Event, k: int) -> Event:
 def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
     """Account for neighbours that differ in k rows and not in one.
 
-    Parameters
-    ----------
-    event : Event
-        What was done with the rows.
-    k : int
-        Number of rows that are replaced, or added or removed.
-    delta : float
-        Of the whole group.
-    neighbours : {"replace_one", "add_remove"}
-        The relation for one row.
-
-    Returns
-    -------
-    Account
-        Noise is compared with what k rows add; for rows that are drawn under ``add_remove``, with what a binomial
-        number of them adds. Of rows that are drawn under ``replace_one``, the better of rows that are all drawn, and
-        of k times the epsilon of one row, at the largest ``delta_1`` with
-        ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``.
+    `delta` is that of the whole group, `neighbours` the relation for one row. Noise is compared with what k rows add;
+    for rows that are drawn under ``add_remove``, with what a binomial number of them adds. Of rows that are drawn under
+    ``replace_one``, the better of rows that are all drawn, and of k times the epsilon of one row, at the largest
+    ``delta_1`` with ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``.
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k={k!r}: must be a whole number of at least 1")

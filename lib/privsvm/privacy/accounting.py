@@ -72,20 +72,9 @@ def check_budget(epsilon: float, delta: float) -> None:
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     """Compute the noise that makes a Gaussian release (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-
-    Returns
-    -------
-    float
-        The noise multiplier: standard deviation over L2 sensitivity. `gaussian_epsilon` of it never exceeds `epsilon`.
-
-    Notes
-    -----
-    Analytic Gaussian mechanism (Balle and Wang 2018), valid for every epsilon; by `gaussian_delta`, which is never
-    below the truth.
+    Noise is its standard deviation over the L2 sensitivity; `gaussian_epsilon` of it never exceeds `epsilon`. Analytic
+    Gaussian mechanism (Balle and Wang 2018), valid for every epsilon; by `gaussian_delta`, which is never below the
+    truth.
     """
     check_budget(epsilon, delta)
     multiplier = (1.0 + _MULTIPLIER_SLACK) / gaussian_signal(epsilon, delta)
@@ -103,16 +92,7 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """Compute the largest rho, to six digits, for which rho-zCDP gives (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-
-    Returns
-    -------
-    float
-        Its `account` never exceeds `epsilon`. At order a, the Renyi divergence is at most ``rho a`` (Bun and Steinke
-        2016).
+    Its `account` never exceeds `epsilon`. At order a, the Renyi divergence is at most ``rho a`` (Bun and Steinke 2016).
     """
     check_budget(epsilon, delta)
 
@@ -147,22 +127,10 @@ def sampled_gaussian_event(
 ) -> Event:
     """Make the event of Gaussian steps on Poisson-sampled rows, and of Gaussian releases made before them.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise on the sum of the drawn rows' vectors, over the largest L2 norm of one such
-        vector. That norm is what one row adds or removes; it is the unit for both relations.
-    sample_rate : float
-        Probability with which a step draws a row, independently for each row and step; public.
-    n_steps : int
-        Number of steps; public. Steps may depend on the outputs of earlier ones.
-    releases : tuple of float, default=()
-        Noise multipliers of plain Gaussian releases of the same rows, in the same unit: noise over what one row adds
-        or removes; infinite where a release costs nothing.
-
-    Returns
-    -------
-    Event
+    A step draws each row with the public probability `sample_rate`, independently, and may depend on the outputs of
+    earlier steps. `noise_multiplier` is the standard deviation of the noise on the sum of the drawn rows' vectors, over
+    the largest L2 norm of one such vector: what one row adds or removes, the unit for both relations. `releases` are
+    multipliers of plain Gaussian releases in the same unit, infinite where a release costs nothing.
     """
     steps = SelfComposed(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))
     return Composed((steps, *(Gaussian(multiplier) for multiplier in releases if math.isfinite(multiplier))))
@@ -179,25 +147,10 @@ def sampled_gaussian_calibration(
 ) -> float:
     """Compute the least noise for Gaussian steps on Poisson-sampled rows.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget of all steps and releases together; delta at least 1e-9 where rows are sampled.
-    sample_rate, n_steps, releases
-        As in `sampled_gaussian_event`.
-    neighbours : {"replace_one", "add_remove"}
-        The relation. With ``replace_one`` a row's vector may become its opposite.
-
-    Returns
-    -------
-    float
-        Noise multiplier, with which `account` of the event never exceeds `epsilon`. To five digits, so that all
-        machines find the same number; never below 0.05. For ``sample_rate=1`` to nine.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the releases alone cost more than the budget.
+    `account` of the event (`sampled_gaussian_event`) with this multiplier never exceeds `epsilon`. It has five digits,
+    so that all machines find the same number, and is never below 0.05; for ``sample_rate=1`` it has nine. Under
+    ``replace_one`` a row's vector may become its opposite. Raises ValueError for an argument out of range (delta below
+    1e-9 for sampled rows), and where the releases alone cost more than the budget.
     """
     check_budget(epsilon, delta)
     if sample_rate != 1 and delta < _SMALLEST_SAMPLED_DELTA:

@@ -153,21 +153,7 @@ def _judge(name: str, facts: Facts | None, neighbours: Neighbours | None) -> tup
 
 
 def failings(facts: Facts | None, neighbours: Neighbours | None, names: tuple[str, ...] = FACTS) -> list[str]:
-    """List why nothing can be proved; empty where every fact is stated and holds.
-
-    Parameters
-    ----------
-    facts : Facts or None
-        What is stated.
-    neighbours : {"replace_one", "add_remove"} or None
-        The relation.
-    names : tuple of str
-        The facts to judge.
-
-    Returns
-    -------
-    list of str
-    """
+    """List why nothing can be proved; empty where every fact is stated and holds."""
     judged = (_judge(name, facts, neighbours) for name in names)
     return [text or "" for holds, text in judged if not holds]
 

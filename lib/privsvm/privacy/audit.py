@@ -34,23 +34,8 @@ def gaussian_witness(
 ) -> Witness:
     """Make the witness for Gaussian noise on two neighbours whose exact outputs are known.
 
-    Parameters
-    ----------
-    distance : float
-        L2 distance between the exact outputs on the two datasets.
-    noise_scale : float
-        Standard deviation of the noise on each released number.
-    delta : float
-        The delta that goes with epsilon.
-    neighbours : {"replace_one", "add_remove"}
-        How the two datasets differ.
-    description : str
-        The pair, in words.
-
-    Returns
-    -------
-    Witness
-        Exact for the pair, without sampling: only their distance tells two Gaussians of equal spread apart.
+    `distance` is the L2 distance of the exact outputs on the pair that `description` names. It is exact for the pair,
+    without sampling: only their distance tells two Gaussians of equal spread apart.
     """
     # Round-off must not refute a proof of the same noise.
     multiplier = noise_scale / distance * (1.0 + _ROUND_OFF) if distance > 0 else math.inf
@@ -60,22 +45,8 @@ def gaussian_witness(
 def laplace_witness(distance: float, noise_scale: float, neighbours: Neighbours, description: str) -> Witness:
     """Make the witness for Laplace noise on two neighbours whose exact outputs are known, at delta 0.
 
-    Parameters
-    ----------
-    distance : float
-        L1 distance between the exact outputs on the two datasets.
-    noise_scale : float
-        Scale b of the noise on each released number.
-    neighbours : {"replace_one", "add_remove"}
-        How the two datasets differ.
-    description : str
-        The pair, in words.
-
-    Returns
-    -------
-    Witness
-        ``distance / b``, exact for the pair: the privacy loss takes this value wherever the released vector lies
-        beyond both outputs in every coordinate.
+    It is ``distance / b``, for the L1 distance of the exact outputs and the noise's scale b, exact for the pair: the
+    privacy loss takes this value wherever the released vector lies beyond both outputs in every coordinate.
     """
     return Witness(epsilon=distance / noise_scale, neighbours=neighbours, description=description)
 
@@ -85,22 +56,9 @@ def discrete_witness(
 ) -> Witness:
     """Make the witness for independent discrete observations with known probabilities on two neighbours.
 
-    Parameters
-    ----------
-    pairs : sequence of (p, q)
-        Probabilities of every outcome of one observation, on the dataset and on its neighbour.
-    delta : float
-        The delta that goes with epsilon.
-    neighbours : {"replace_one", "add_remove"}
-        How the two datasets differ.
-    description : str
-        The pair, in words.
-
-    Returns
-    -------
-    Witness
-        The epsilon at which ``sum max(0, p - e^epsilon q)`` over all outcomes together is `delta`. Privacy losses are
-        rounded down, and outcomes too rare for float64 are left out, so it never exceeds the exact one.
+    `pairs` hold the probabilities of every outcome of one observation, on the dataset and on its neighbour. Epsilon is
+    where ``sum max(0, p - e^epsilon q)`` over all outcomes together is `delta`. Privacy losses are rounded down, and
+    outcomes too rare for float64 are left out, so it never exceeds the exact one.
     """
     losses = []
     for p, q in pairs:
@@ -128,20 +86,10 @@ def discrete_witness(
 def verbatim_row_witness(released: np.ndarray, X: Any, neighbours: Neighbours) -> Witness:
     """Make the witness for a release that holds training rows verbatim.
 
-    Parameters
-    ----------
-    released : ndarray (m, d)
-        The rows in the release. Which ones they are must not depend on noise.
-    X : ndarray or CSR matrix (n, d)
-        Training rows.
-    neighbours : {"replace_one", "add_remove"}
-        How the two datasets differ: the row is replaced by another training row, or removed.
-
-    Returns
-    -------
-    Witness
-        Infinite if a released row occurs exactly once among the training rows: the event that the release holds it
-        has probability 1 on the dataset and 0 on its neighbour, at every delta below 1. 0 if there is no such row.
+    Which rows are `released` must not depend on noise. The row in question is replaced by another training row, or
+    removed. Epsilon is infinite if a released row occurs exactly once among the training rows: the event that the
+    release holds it has probability 1 on the dataset and 0 on its neighbour, at every delta below 1. It is 0 if there
+    is no such row.
     """
     counts: dict[bytes, int] = {}
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):

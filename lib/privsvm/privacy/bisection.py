@@ -13,21 +13,9 @@ def bisect(
 ) -> tuple[float, float]:
     """Enclose the number up to which a condition holds.
 
-    Parameters
-    ----------
-    holds : callable
-        The condition; taken to hold at `low`, and not to hold at `high`.
-    low, high : float
-        Where to begin.
-    tolerance : float, default=0.0
-        Largest ``high - low``, relative to `high`; by default neighbouring float64.
-    geometric : bool, default=False
-        Whether to bisect logarithms, of positive numbers.
-
-    Returns
-    -------
-    (low, high) : tuple of float
-        Whoever needs a bound takes the end that is on the safe side: both were checked, or given.
+    It is taken to hold at `low`, and not to hold at `high`. `tolerance` is the largest ``high - low`` relative to
+    `high`, by default that of neighbouring float64. Whoever needs a bound takes the end of (low, high) that is on the
+    safe side: both were checked, or given.
     """
     while high - low > tolerance * high:
         middle = math.sqrt(low * high) if geometric else 0.5 * (low + high)

@@ -328,19 +328,8 @@ _KINDS: Mapping[str, type[Event]] = {
 def event_from_json(value: Any) -> Event:
     """Build an event from what `json.loads` made of it.
 
-    Parameters
-    ----------
-    value : mapping
-        ``kind`` and the attributes; events inside events likewise, several as a list.
-
-    Returns
-    -------
-    Event
-
-    Raises
-    ------
-    ValueError
-        For an unknown kind, a missing or unknown attribute, or a value out of range.
+    It has ``kind`` and the attributes; events inside events likewise, several as a list. Raises ValueError for an
+    unknown kind, a missing or unknown attribute, or a value out of range.
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"event is {value!r}: must be an object with a kind")
@@ -365,22 +354,8 @@ def event_from_json(value: Any) -> Event:
 def noise_event(noise: str, noise_scale: float, sensitivity: float, neighbours: Neighbours, count: int = 1) -> Event:
     """Make the event of releases with the same noise.
 
-    Parameters
-    ----------
-    noise : {"gaussian", "laplace"}
-        Its kind.
-    noise_scale : float
-        Standard deviation of Gaussian noise, b of Laplace noise.
-    sensitivity : float
-        Largest distance between neighbours under the relation, in the noise's norm.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    count : int, default=1
-        Number of releases.
-
-    Returns
-    -------
-    Event
+    `noise_scale` is the standard deviation of Gaussian noise, or b of Laplace noise; `sensitivity` the largest distance
+    between neighbours under the relation, in the noise's norm.
     """
     multiplier = noise_scale / (sensitivity / relation_factor(neighbours))
     event = Gaussian(multiplier) if noise == "gaussian" else Laplace(multiplier)

@@ -72,14 +72,8 @@ _STORED_ACCURACY, _OLDER = 1e-6, 0.01
 class Claim:
     """What a method says of a release that a theorem covers.
 
-    Attributes
-    ----------
-    event : Event
-        What was done with the rows; epsilon is computed from it.
-    mechanism, reference, neighbours, epsilon_requested, delta, sensitivity, noise_scale
-        See `privsvm.privacy.guarantee.Statement`.
-    assumptions : tuple of str
-        Those of the theorem; the gate adds those of the facts and of the noise.
+    Epsilon is computed from `event`, what was done with the rows. The gate adds the assumptions of the facts and of the
+    noise to those of the theorem. See `privsvm.privacy.guarantee.Statement` for the other fields.
     """
 
     event: Event
@@ -96,27 +90,9 @@ class Claim:
 def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness | None = None) -> Guarantee:
     """Make the record of a release that a theorem covers.
 
-    Parameters
-    ----------
-    claim : Claim
-        Of the method.
-    facts : Facts
-        Of the data and of the call.
-    randomness : {"system", "seeded"}
-        Where the noise came from.
-    witness : Witness or None, default=None
-        See `privsvm.privacy.guarantee.Statement`.
-
-    Returns
-    -------
-    Guarantee
-        ``proved`` or ``seeded``, by the noise, or ``claimed`` with the reasons where a fact is broken or the numbers
-        are out of all measure.
-
-    Raises
-    ------
-    ValueError
-        If the event costs more than was requested, or an exact witness refutes the proof: a fault of the method.
+    It says ``proved`` or ``seeded``, by the noise; or ``claimed`` with the reasons, where a fact is broken or the
+    numbers are out of all measure. Raises ValueError if the event costs more than was requested, or an exact witness
+    refutes the proof: a fault of the method.
     """
     accounted = account(claim.event, claim.delta, claim.neighbours)
     if accounted.epsilon > claim.epsilon_requested:
@@ -173,29 +149,18 @@ def _judge(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
 def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **stated: Any) -> Guarantee:
     """Take back what a record says of a release, of our own or of others; or judge it once more, by other facts.
 
-    Parameters
-    ----------
-    record : Statement or mapping
-        As it was read; of somebody's file (a model, a ledger, a pickle) the fields, or what JSON makes of them.
-    rows : int or None, default=None
-        Rows of a unit, for which others' record will be accounted: large events are refused then, see `check_effort`.
-    **stated
-        Facts that its maker could not know, about where the rows come from, in place of the record's.
+    `record` is a statement as it was read or, from somebody's file (a model, a ledger, a pickle), its fields, or what
+    JSON makes of them. With `rows`, the rows of a unit for which others' record will be accounted, large events are
+    refused: see `check_effort`. `stated` are facts that its maker could not know, about where the rows come from, in
+    place of the record's.
 
-    Returns
-    -------
-    Guarantee
-        ``proved`` or ``seeded`` only if the record says so, its event has its epsilon, and every fact holds. Where
-        facts that are stated now break it, or something did before, reasons are added; one that says ``none`` is
-        returned as it is. A record of the first version that calls a release with seeded noise ``proved`` is
-        ``seeded``.
+    The result is ``proved`` or ``seeded`` only if the record says so, its event has its epsilon, and every fact holds.
+    Where facts that are stated now break it, or something did before, reasons are added; one that says ``none`` is
+    returned as it is. A record of the first version that calls a release with seeded noise ``proved`` is ``seeded``.
 
-    Raises
-    ------
-    ValueError
-        If it says ``proved`` or ``seeded`` and a fact of its own is broken, its event has another epsilon or other
-        noise, or it lacks an assumption that the gate adds; for fields of other types, and events of others that cannot
-        be accounted for.
+    Raises ValueError if the record says ``proved`` or ``seeded`` and a fact of its own is broken, its event has another
+    epsilon or other noise, or it lacks an assumption that the gate adds; for fields of other types, and for events of
+    others that cannot be accounted for.
     """
     if isinstance(record, Statement):
         guarantee = _check(record)
@@ -316,23 +281,9 @@ def foreign_numbers() -> Iterator[None]:
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
     """Make the record of several releases of the same rows.
 
-    Parameters
-    ----------
-    guarantees : sequence of Guarantee
-        With one relation and an event each.
-    delta : float or None, default=None
-        Of all together; None adds theirs.
-
-    Returns
-    -------
-    Guarantee
-        With the smallest epsilon of the accountants that support all parts, or with the sum where none does.
-        ``claimed`` where a part is, else ``seeded`` where a part is.
-
-    Raises
-    ------
-    ValueError
-        For no guarantees, different relations, or one without an event.
+    It has the smallest epsilon of the accountants that support all parts, or the sum where none does, at `delta`; None
+    adds the parts' deltas. It is ``claimed`` where a part is, else ``seeded`` where a part is. Raises ValueError for no
+    guarantees, different relations, or one without an event.
     """
     if not guarantees:
         raise ValueError("guarantees=[]: there must be at least one")

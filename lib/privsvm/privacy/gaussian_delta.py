@@ -60,22 +60,10 @@ def log_tail(x: float) -> float:
 def gaussian_delta(epsilon: float, signal: float) -> float:
     """Bound delta of Gaussian noise at epsilon from above, to about twelve digits (Balle and Wang 2018).
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    signal : float
-        How many standard deviations neighbours are apart, positive.
+    `signal` is how many standard deviations neighbours are apart. The result is above delta by a share of at most
+    ``2e-12 + 2^-50 (1 + |a|) (epsilon / signal + signal / 2)`` with ``a = epsilon / signal - signal / 2``, or by three
+    times the smallest positive float64.
 
-    Returns
-    -------
-    float
-        Never below delta, and above it by a share of at most
-        ``2e-12 + 2^-50 (1 + |a|) (epsilon / signal + signal / 2)`` with ``a = epsilon / signal - signal / 2``, or by
-        three times the smallest positive float64.
-
-    Notes
-    -----
     With the normal density f, its Mills ratio R and ``b = a + signal``, delta is ``f(a) (R(a) - R(b))``: the usual
     ``Q(a) - e^epsilon Q(b)``, since ``e^epsilon f(b) = f(a)``. That difference is one integral of a positive function,
     see `_mills`. Half of that share is added as slack: several times what the truncation of the integral, its
@@ -108,16 +96,7 @@ def smallest_epsilon(delta_of: Callable[[float], float], delta: float, high: flo
 def exact_gaussian_epsilon(signal: float, delta: float) -> float:
     """Compute the smallest epsilon at which `gaussian_delta` is at most delta; never below that of the noise.
 
-    Parameters
-    ----------
-    signal : float
-        As in `gaussian_delta`; 0 where neighbours have equal outputs.
-    delta : float
-        Below 1; 0 gives infinity.
-
-    Returns
-    -------
-    float
+    It is 0 for a signal of 0, where neighbours have equal outputs, and infinite for a delta of 0.
     """
     if signal == 0.0 or delta <= 0.0:
         return 0.0 if signal == 0.0 else math.inf
@@ -128,19 +107,7 @@ def exact_gaussian_epsilon(signal: float, delta: float) -> float:
 
 
 def gaussian_signal(epsilon: float, delta: float) -> float:
-    """Compute the largest signal whose `gaussian_delta` at epsilon is at most delta.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-    """
+    """Compute the largest signal whose `gaussian_delta` at epsilon is at most delta."""
     low = high = 1.0
     while gaussian_delta(epsilon, high) <= delta:
         low, high = high, 2.0 * high

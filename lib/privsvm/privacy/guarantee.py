@@ -341,15 +341,7 @@ def theorem_holds(status: str) -> bool:
 def weakest_status(statuses: Collection[Status]) -> Status | None:
     """Find the one word for several guarantees: a single claim that does not hold decides, then seeded noise.
 
-    Parameters
-    ----------
-    statuses : collection of {"proved", "seeded", "claimed", "none"}
-        At least one.
-
-    Returns
-    -------
-    {"proved", "seeded", "claimed", "none"} or None
-        None where a theorem holds for some and some say ``none``: no method can mean that.
+    None where a theorem holds for some of them and some say ``none``: no method can mean that.
     """
     distinct = set(statuses)
     if "claimed" in distinct:

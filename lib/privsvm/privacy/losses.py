@@ -107,24 +107,10 @@ def loss_distribution(
 ) -> Any:
     """Compose privacy loss distributions, rounded up to a grid of this width.
 
-    Parameters
-    ----------
-    event_counts : sequence of (Event, int)
-        Events of the kinds `Gaussian`, `Laplace`, `PoissonSampled` and `EpsilonDelta`, and how often each happens.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    width : float
-        Distance of two losses on the grid; see `loss_grid`.
-    group : int, default=1
-        Number of rows that are added or removed; above 1 only for ``add_remove``, and for `Gaussian` and
-        `PoissonSampled` alone.
+    Events are `Gaussian`, `Laplace`, `PoissonSampled` and `EpsilonDelta`, with how often each happens; `width` is the
+    distance of two losses, see `loss_grid`. A `group` above 1 is for ``add_remove``, and for `Gaussian` and
+    `PoissonSampled` alone. Returns a PrivacyLossDistribution of dp_accounting.
 
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-
-    Notes
-    -----
     Connect the dots (Doroshenko et al. 2022). A sampled step is the pair ``(1-q) N(0, s^2) + q N(1, s^2)`` against
     ``N(0, s^2)``, both ways, for ``add_remove``, and against ``(1-q) N(0, s^2) + q N(-1, s^2)`` for ``replace_one``. A
     plain (epsilon, delta) counts as the worst mechanism that has it. Of a group, a step draws a binomial number of

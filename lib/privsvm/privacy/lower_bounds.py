@@ -62,22 +62,10 @@ class Bound:
 def limits(hits: np.ndarray | float, runs: float, miss: float, mixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Compute the Clopper-Pearson limits of a probability.
 
-    Parameters
-    ----------
-    hits : ndarray or float
-        How often the event occurred; may be fractional, for expected counts.
-    runs : float
-        Out of how many runs.
-    miss : float
-        Probability with which each of the two limits fails.
-    mixed : bool, default=False
-        Whether the runs are independent but of unequal probabilities, whose mean is then bounded. Hoeffding (1956,
-        On the distribution of the number of successes in independent trials, Theorem 4): as far as a hit from its mean
-        and beyond, such a sum is less spread than a binomial one.
-
-    Returns
-    -------
-    (low, high) : ndarray
+    `hits` of `runs` may be fractional, for expected counts, and each of the two limits fails with probability `miss`.
+    If `mixed`, the runs are independent but of unequal probabilities, whose mean is then bounded. Hoeffding (1956, On
+    the distribution of the number of successes in independent trials, Theorem 4): as far as a hit from its mean and
+    beyond, such a sum is less spread than a binomial one.
     """
     hits = np.asarray(hits, dtype=np.float64)
     misses = runs - hits
@@ -108,22 +96,9 @@ def counts_bound(
 ) -> np.ndarray:
     """Bound epsilon by how often an event occurred on two neighbours; no assumption.
 
-    Parameters
-    ----------
-    hits, runs, other_hits, other_runs
-        Counts on the two datasets; the event must be fixed before these runs are seen.
-    delta : float
-        Goes with epsilon.
-    confidence : float
-        Of the bound.
-    mixed : bool, default=False
-        Whether the counts are sums over two events, each likely on one of the datasets and rare on the other: their
-        mean probabilities obey ``p <= exp(epsilon) q + delta`` too. See `limits`.
-
-    Returns
-    -------
-    ndarray
-        ``log((p - delta) / q)`` with the Clopper-Pearson limits p from below and q from above.
+    It is ``log((p - delta) / q)`` with the Clopper-Pearson limits p from below and q from above. The event must be
+    fixed before these runs are seen. `mixed` counts are sums over two events, each likely on one of the datasets and
+    rare on the other: their mean probabilities obey ``p <= exp(epsilon) q + delta`` too. See `limits`.
     """
     miss = (1.0 - confidence) / 2.0
     low, high = limits(hits, runs, miss, mixed)[0], limits(other_hits, other_runs, miss, mixed)[1]
@@ -142,19 +117,7 @@ def f_dp_bound(
 ) -> Bound:
     """Bound epsilon by the two errors of a test, for a release whose trade-off curve is that of Gaussian noise.
 
-    Parameters
-    ----------
-    hits, runs, other_hits, other_runs
-        As of `counts_bound`.
-    delta : float
-        Goes with epsilon.
-    confidence : float
-        Of the bound.
-
-    Returns
-    -------
-    Bound
-        Of mu-GDP with ``mu = z(p) - z(q)``, z the normal quantiles: what is tested need not be normal.
+    It is that of mu-GDP with ``mu = z(p) - z(q)``, z the normal quantiles: what is tested need not be normal.
     """
     miss = (1.0 - confidence) / 2.0
     low = ndtri(limits(hits, runs, miss)[0]) - ndtri(limits(other_hits, other_runs, miss)[1])
@@ -176,19 +139,8 @@ def _looks_normal(values: np.ndarray) -> bool:
 def gaussian_bound(first: np.ndarray, second: np.ndarray, delta: float, confidence: float = CONFIDENCE) -> Bound | None:
     """Bound epsilon by the distance of two normal samples of equal spread.
 
-    Parameters
-    ----------
-    first, second : ndarray (N,), (M,)
-        What a linear statistic, fixed before, makes of the releases of two neighbours; the first is the larger one.
-    delta : float
-        Goes with epsilon.
-    confidence : float
-        Of the bound.
-
-    Returns
-    -------
-    Bound or None
-        None where the samples do not look normal, by their skewness and kurtosis.
+    The samples are what a linear statistic, fixed before, makes of the releases of two neighbours; the first is the
+    larger one. None where they do not look normal, by their skewness and kurtosis.
     """
     if min(first.size, second.size) < 8:
         return None
@@ -253,21 +205,8 @@ def _one_run_p_value(n_canaries: int, guesses: int, right: int, epsilon: float, 
 def one_run_bound(n_canaries: int, guesses: int, right: int, delta: float, confidence: float = CONFIDENCE) -> Bound:
     """Bound epsilon by the guesses of one run with many canaries.
 
-    Parameters
-    ----------
-    n_canaries : int
-        Canaries, each in the training rows or not by the toss of a coin.
-    guesses, right : int
-        How many of them were guessed, and how many of the guesses were right.
-    delta : float
-        Goes with epsilon.
-    confidence : float
-        Of the bound.
-
-    Returns
-    -------
-    Bound
-        Steinke, Nasr and Jagielski (2023), Theorem 5.2; add_remove.
+    Each canary is in the training rows or not by the toss of a coin; `guesses` of them were guessed, and `right` of the
+    guesses were right. Steinke, Nasr and Jagielski (2023), Theorem 5.2; add_remove.
     """
     if not 0 <= right <= guesses <= n_canaries:
         raise ValueError(f"n_canaries={n_canaries}, guesses={guesses}, right={right}: no such counts")

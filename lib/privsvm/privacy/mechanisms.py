@@ -180,22 +180,7 @@ class GaussianMechanism:
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector.
 
-        Parameters
-        ----------
-        values : ndarray of any shape with `size` elements
-            The exact quantity.
-        source : NoiseSource or numpy.random.Generator
-            Of the noise. A generator is asked for a key of 32 bytes.
-
-        Returns
-        -------
-        ndarray of the same shape
-            Multiples of `grid`.
-
-        Raises
-        ------
-        ValueError
-            If `values` has another size.
+        A generator is asked for a key of 32 bytes. Raises ValueError if `values` does not have `size` numbers.
         """
         return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, self.total_sensitivity, source)
 
@@ -345,19 +330,7 @@ class VectorsMechanism:
         return 0.0 if self.noise == "laplace" else self.delta
 
     def release(self, vectors: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
-        """Release noisy copies of vectors.
-
-        Parameters
-        ----------
-        vectors : ndarray (k, size)
-            The exact quantities.
-        source : NoiseSource or numpy.random.Generator
-            Of the noise.
-
-        Returns
-        -------
-        ndarray (k, size)
-        """
+        """Release noisy copies of vectors."""
         mechanism, source = self._mechanism, as_source(source)
         blocks = np.asarray(vectors, dtype=np.float64).reshape(self._releases, -1)
         return np.stack([mechanism.release(block, source) for block in blocks]).reshape(self.n_vectors, self.size)
@@ -424,22 +397,7 @@ class ExponentialSelections:
     def select(self, scores: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Select one candidate in each row of scores.
 
-        Parameters
-        ----------
-        scores : ndarray of int64 (k, m)
-            Scores of m candidates in k selections; the highest is best.
-        source : NoiseSource or numpy.random.Generator
-            Of the noise.
-
-        Returns
-        -------
-        ndarray of int (k,)
-            Indices of the selected candidates.
-
-        Raises
-        ------
-        TypeError
-            If scores are not whole numbers.
+        The highest of m scores is best in each of the k rows. Raises TypeError unless scores are int64.
         """
         if scores.dtype != np.int64:
             raise TypeError(f"scores: are {scores.dtype}; must be int64")

@@ -43,28 +43,12 @@ def objective_perturbation_signal(
 ) -> float:
     """Compute the largest signal, to six digits, for which perturbed objectives give (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget of all objectives, and of the noise on approximate minima, for which 1 % of the squared signal is set
-        aside.
-    n_vectors : int, default=1
-        Number of objectives that share the rows.
-    curvature : float, default=0.0
-        beta, the largest curvature that one row adds to an objective, over that of its regulariser.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Whether the signal is of two rows or of one.
-
-    Returns
-    -------
-    float
-        The largest change of an objective's gradient over the noise. `account` of the event, with an output signal of
-        ``0.1 sqrt(n_vectors)`` times it, never exceeds `epsilon`.
-
-    Raises
-    ------
-    ValueError
-        If the budget is out of range, or the curvature alone costs more.
+    A signal is the largest change of an objective's gradient over the noise, by one row under ``add_remove`` and by two
+    under ``replace_one``. The budget is that of all `n_vectors` objectives and of the noise on approximate minima, for
+    which 1 % of the squared signal is set aside: `account` of the event, with an output signal of ``0.1
+    sqrt(n_vectors)`` times it, never exceeds `epsilon`. `curvature` is beta, the largest curvature that one row adds to
+    an objective, over that of its regulariser. Raises ValueError if the budget is out of range, or the curvature alone
+    costs more.
     """
     check_budget(epsilon, delta)
     noise_epsilon = epsilon - n_vectors * math.log1p(curvature)
@@ -217,22 +201,7 @@ class ObjectivePerturbation:
     def release(self, minima: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release noisy copies of approximate minima.
 
-        Parameters
-        ----------
-        minima : ndarray (k, size)
-            Points within `distance` of the minima.
-        source : NoiseSource or numpy.random.Generator
-            Of the noise.
-
-        Returns
-        -------
-        ndarray (k, size)
-            Multiples of `grid`.
-
-        Raises
-        ------
-        ValueError
-            If `minima` has another size.
+        Raises ValueError if `minima` (k, size), points within `distance` of the minima, has another size.
         """
         size = self.n_vectors * self.size
         return gaussian_on_grid(minima, size, self.grid, self.output_noise_scale, self.output_sensitivity, source)

@@ -66,23 +66,10 @@ def delta_of_minima(delta: float) -> float:
 def corner_delta(epsilon: float, signal: float, n_objectives: int, n_vectors: int, output_signal: float) -> float:
     """Bound delta at epsilon of perturbed objectives and the noise on their minima, without the determinants' share.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    signal : float
-        The largest change of one objective's gradient, over the standard deviation of its linear term.
-    n_objectives : int
-        Number of objectives.
-    n_vectors : int
-        How many vectors of equal length make up that change: one for each row that comes or goes.
-    output_signal : float
-        Sensitivity of the approximate minima together, over the standard deviation of the noise on them.
-
-    Returns
-    -------
-    float
-        Infinite for too many vectors to look at all corners.
+    `signal` is the largest change of one objective's gradient, over the standard deviation of its linear term: by
+    `n_vectors` vectors of equal length, one for each row that comes or goes. `output_signal` is the sensitivity of the
+    approximate minima together, over the standard deviation of the noise on them. Infinite for too many vectors to look
+    at all corners.
     """
     corners = _corners(signal, n_objectives, n_vectors, output_signal)
     return math.inf if corners is None else _sum_of(corners, epsilon)
@@ -98,19 +85,8 @@ def corner_epsilon(
 ) -> float:
     """Compute the smallest epsilon at which `corner_delta` is at most `delta`, to the last digits; from above.
 
-    Parameters
-    ----------
-    delta : float
-        Below 1.
-    signal, n_objectives, n_vectors, output_signal
-        As in `corner_delta`.
-    delta_of : callable, default=gaussian_delta
-        Delta of Gaussian noise, from epsilon and signal.
-
-    Returns
-    -------
-    float
-        Infinite for too many vectors, and for a `delta` of 0.
+    `delta_of` is delta of Gaussian noise, from epsilon and signal. Infinite for too many vectors, and for a `delta` of
+    0.
     """
     corners = _corners(signal, n_objectives, n_vectors, output_signal)
     if corners is None or delta <= 0.0:

@@ -38,17 +38,7 @@ _ROUND_UP = 1.0 + 1e-12
 def negative_binomial_mean(shape: float, gamma: float) -> float:
     """Mean of the number of runs.
 
-    Parameters
-    ----------
-    shape : float
-        Above -1.
-    gamma : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        ``eta (1 - gamma) / (gamma (1 - gamma^eta))``, and its limit for a shape of 0.
+    It is ``eta (1 - gamma) / (gamma (1 - gamma^eta))``, and its limit for a shape of 0.
     """
     log = -math.log(gamma)
     share = log if shape == 0.0 else -math.expm1(-shape * log) / shape
@@ -76,25 +66,8 @@ def _least(values: np.ndarray) -> float:
 def best_of_negative_binomial(single: Curve, orders: np.ndarray, shape: float, gamma: float) -> np.ndarray:
     """Bound the Renyi divergence of the best of a truncated negative binomial number of runs.
 
-    Parameters
-    ----------
-    single : callable
-        From orders above 1 to bounds on the divergence of a single run.
-    orders : ndarray
-        Orders lambda, above 1.
-    shape : float
-        eta.
-    gamma : float
-        See `negative_binomial_mean`.
-
-    Returns
-    -------
-    ndarray
-        ``e(lambda) + (1 + eta) ((1 - 1/l) e(l) + log(1/gamma) / l) + log(E K) / (lambda - 1)`` for the best order l.
-
-    Notes
-    -----
-    Papernot and Steinke (2022), Theorem 2.
+    Papernot and Steinke (2022), Theorem 2: ``e(lambda) + (1 + eta) ((1 - 1/l) e(l) + log(1/gamma) / l) + log(E K) /
+    (lambda - 1)`` at each order lambda above 1, for the best order l. `single` bounds the divergence e of a single run.
     """
 
     def shared(others: np.ndarray) -> np.ndarray:
@@ -122,26 +95,10 @@ def best_of_poisson(
 ) -> np.ndarray:
     """Bound the Renyi divergence of the best of a Poisson number of runs, of which there is one at least.
 
-    Parameters
-    ----------
-    single : callable
-        From orders above 1 to bounds on the divergence of a single run.
-    orders : ndarray
-        Orders lambda, above 1.
-    parameter : float
-        mu of the Poisson distribution; see `poisson_parameter`.
-    delta : callable
-        From epsilons to deltas of a single run.
-
-    Returns
-    -------
-    ndarray
-        ``e(lambda) + mu delta(log(1 + 1 / (lambda - 1))) + log(E K) / (lambda - 1)`` with ``E K = mu / (1 - e^-mu)``.
-
-    Notes
-    -----
-    As Papernot and Steinke (2022), Theorem 6, where "no run" is an outcome too; `docs/proofs/private_search.md` has the
-    proof for this one.
+    ``e(lambda) + mu delta(log(1 + 1 / (lambda - 1))) + log(E K) / (lambda - 1)`` with ``E K = mu / (1 - e^-mu)`` at
+    each order lambda above 1: as Papernot and Steinke (2022), Theorem 6, where "no run" is an outcome too;
+    `docs/proofs/private_search.md` has the proof for this one. `single` bounds the divergence e of a single run,
+    `delta` gives its delta at epsilons, and mu is `parameter`.
     """
     log_mean = math.log(parameter / -math.expm1(-parameter) * _ROUND_UP)
     cost = parameter * delta(np.log1p(1.0 / (orders - 1.0)))

@@ -39,21 +39,8 @@ _LARGEST_SAMPLED_ORDER = 1024
 def renyi_epsilon(divergence: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
     """Convert Renyi divergences to epsilon at `delta`.
 
-    Parameters
-    ----------
-    divergence : callable
-        From orders above 1 to bounds on the divergence.
-    delta : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        The least over all orders from 1.01, to about eleven digits. Every order gives an upper bound.
-
-    Notes
-    -----
-    Canonne, Kamath and Steinke (2020), Proposition 12.
+    `divergence` bounds the divergence at orders above 1. The result is the least over all orders from 1.01, to about
+    eleven digits (Canonne, Kamath and Steinke 2020, Proposition 12); every order gives an upper bound.
     """
     best, epsilon = 0.0, math.inf
     for steps in (_LOG_ORDERS, *(_CLOSER * 8.0**-zoom for zoom in range(_ZOOM))):
@@ -68,19 +55,7 @@ def renyi_epsilon(divergence: Callable[[np.ndarray], np.ndarray], delta: float) 
 def renyi_divergence(event: Event, orders: np.ndarray, neighbours: Neighbours) -> np.ndarray | None:
     """Bound the Renyi divergence of an event.
 
-    Parameters
-    ----------
-    event : Event
-        What is done with the rows.
-    orders : ndarray
-        Orders, above 1.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-
-    Returns
-    -------
-    ndarray or None
-        One bound for each order; None where a part has none.
+    There is one bound for each order, all above 1. None where a part of the event has none.
     """
     total = np.zeros(orders.size)
     for leaf, count in leaves(event):
@@ -146,18 +121,9 @@ def _best_of_divergence(
 def perturbed_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
     """Bound the Renyi divergence of one minimum of a perturbed objective, without the share of curvature.
 
-    Parameters
-    ----------
-    orders : ndarray
-        Orders, above 1.
-    signal : float
-        m, the largest change of the gradient over the standard deviation of the noise: ``C R / s`` if a row is added
-        or removed, and twice that if one is replaced.
-
-    Returns
-    -------
-    ndarray
-        One bound for each order; see docs/proofs/objective_perturbation.md.
+    There is one bound for each order, all above 1; see docs/proofs/objective_perturbation.md. `signal` is m, the
+    largest change of the gradient over the standard deviation of the noise: ``C R / s`` if a row is added or removed,
+    and twice that if one is replaced.
     """
     bounds = []
     for t in np.asarray(orders, dtype=np.float64) - 1.0:
@@ -169,22 +135,9 @@ def perturbed_divergence(orders: np.ndarray, signal: float) -> np.ndarray:
 def sampled_divergence(orders: np.ndarray, sample_rate: float, noise_multiplier: float) -> np.ndarray:
     """Bound the Renyi divergence of a Gaussian step on Poisson-sampled rows, if a row is added or removed.
 
-    Parameters
-    ----------
-    orders : ndarray
-        Orders, above 1.
-    sample_rate, noise_multiplier : float
-        Of the step.
-
-    Returns
-    -------
-    ndarray
-        One bound for each order; infinity above 1,024.
-
-    Notes
-    -----
-    For whole orders Mironov, Talwar and Zhang (2019), section 3.3. Between them ``(order - 1)`` times the divergence,
-    which is convex, is at most what the line through its neighbours says.
+    There is one bound for each order, all above 1; infinity above 1,024. For whole orders Mironov, Talwar and Zhang
+    (2019), section 3.3. Between them ``(order - 1)`` times the divergence, which is convex, is at most what the line
+    through its neighbours says.
     """
     bounds = np.full(len(orders), math.inf)
     for position, order in enumerate(orders.tolist()):

@@ -94,14 +94,8 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
 class _Curve:
     """Upper bound on delta, as a function of epsilon.
 
-    Attributes
-    ----------
-    delta : callable
-        Holds for each epsilon from `start` on, and does not rise.
-    start, reach : float
-        Where it begins, and where it stops falling noticeably.
-    signal : float or None
-        Of Gaussian noise, whose curve it is.
+    `delta` holds for each epsilon from `start` on, does not rise, and stops falling noticeably at `reach`. `signal` is
+    that of Gaussian noise, where the curve is its own.
     """
 
     delta: Callable[[float], float]
@@ -182,26 +176,14 @@ class TradeOff:
     They hold for tests that know everything but the one row, or the rows of a group: all other rows, the method, and
     what it released.
 
-    Attributes
-    ----------
-    alternatives : tuple of tuple
-        Curves of what may happen; of each alternative, several that all hold.
+    They hold for tests that know everything but the one row, or the rows of a group: all other rows, the method, and
+    what it released. `alternatives` are the curves of what may happen; of each alternative, several that all hold.
     """
 
     alternatives: tuple[tuple[_Curve, ...], ...]
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
-        """Bound how often a test is right that a row was used, for how often it is wrong.
-
-        Parameters
-        ----------
-        false_positive_rate : float
-            From 0 to 1.
-
-        Returns
-        -------
-        float
-        """
+        """Bound how often a test is right that a row was used, for how often it is wrong."""
         if not 0.0 <= false_positive_rate <= 1.0:
             raise ValueError(f"false_positive_rate={false_positive_rate!r}: must lie between 0 and 1")
         return self._worst(lambda curve: curve.true_positive_rate(false_positive_rate))
@@ -410,23 +392,10 @@ def _alternative(
 def trade_off(event: Event, neighbours: Neighbours, rows: int = 1, delta: float | None = None) -> TradeOff:
     """Bound all tests that tell neighbours apart by a release.
 
-    Parameters
-    ----------
-    event : Event
-        What was done with the rows.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    rows : int, default=1
-        Rows in which neighbours differ.
-    delta : float or None, default=None
-        One that is stated: what (epsilon, delta) alone says is then among the bounds.
-
-    Returns
-    -------
-    TradeOff
-        Exact for Gaussian noise, however often composed, and for Laplace noise on one vector; from privacy loss
-        distributions for compositions with Laplace noise or drawn rows; otherwise from corners, Renyi divergences, and
-        (epsilon, delta) alone.
+    Neighbours differ in `rows` rows. What (epsilon, `delta`) alone says of a stated delta is among the bounds. They are
+    exact for Gaussian noise, however often composed, and for Laplace noise on one vector; from privacy loss
+    distributions for compositions with Laplace noise or drawn rows; otherwise from corners, Renyi divergences, and
+    (epsilon, delta) alone.
     """
     if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
         raise ValueError(f"rows={rows!r}: must be a whole number of at least 1")

@@ -53,11 +53,8 @@ _UNDECODED = re.compile(r"[\ud800-\udfff]")
 def parse_number(value: str) -> float:
     """Read a number; ValueError for what is none.
 
-    Parameters
-    ----------
-    value : str
-        ASCII digits with a decimal point, perhaps an exponent, inf or nan. Python's own 1_000 and the digits of other
-        scripts are more likely a text.
+    ASCII digits with a decimal point, perhaps an exponent, inf or nan. Python's own 1_000 and the digits of other
+    scripts are more likely a text.
     """
     if "_" in value or not value.isascii():
         raise ValueError(value)
@@ -80,22 +77,8 @@ def _field_pattern(delimiter: str) -> re.Pattern[str]:
 def split_fields(record: str, delimiter: str) -> list[str]:
     """Split a record into its fields.
 
-    Parameters
-    ----------
-    record : str
-        One line without its end.
-    delimiter : str
-        One character, or ``whitespace``.
-
-    Returns
-    -------
-    list of str
-        As they are written. A field that begins with a quotation mark ends with one, and loses both.
-
-    Raises
-    ------
-    ValueError
-        If a quotation mark has no pair, or text behind it.
+    The delimiter is one character, or ``whitespace``. Fields are as they are written; one that begins with a quotation
+    mark ends with one, and loses both. Raises ValueError if a quotation mark has no pair, or text behind it.
     """
     if '"' not in record:
         return record.split() if delimiter == _WHITESPACE else record.split(delimiter)
@@ -159,33 +142,13 @@ class Tally:
 class DelimitedText:
     r"""The records of a delimited text: iterate once over it.
 
-    Parameters
-    ----------
-    handle : file
-        Opened as text with ``newline="\n"``; bytes that are not of its encoding as surrogates.
-    name : str
-        What to call it in errors.
-    delimiter : str or None
-        What `DELIMITER` accepts. None: what a ``sep=`` line says, or else `default`.
-    default : str, default=","
-        See `delimiter`.
-    header_rows : int, default=1
-        Lines before the first row; the last of them names the columns.
+    The handle is opened as text with ``newline="\n"``; bytes that are not of its encoding are surrogates. `delimiter`
+    is what `DELIMITER` accepts, or None: what a ``sep=`` line says (`separator`), or else `default`. Of the
+    `header_rows` before the first row, the last names the columns.
 
-    Attributes
-    ----------
-    first : list of str
-        Fields of the line that names the columns, without surrounding blanks; without a header of the first row. Empty
-        for an empty file. A header that ends with a delimiter has no column there.
-    delimiter : str
-        One character, or ``whitespace``.
-    separator : str or None
-        What a ``sep=`` line says.
-
-    Raises
-    ------
-    PrivSVMError
-        If the first line cannot be split, or a ``sep=`` line contradicts `delimiter`.
+    `first` has the fields of the line that names the columns, without surrounding blanks; without a header of the first
+    row. It is empty for an empty file. A header that ends with a delimiter has no column there. Raises PrivSVMError if
+    the first line cannot be split, or a ``sep=`` line contradicts `delimiter`.
     """
 
     def __init__(
@@ -262,10 +225,7 @@ def _check_text(line: str) -> None:
 def open_table(path: str | os.PathLike[str], delimiter: str | None = None) -> Iterator[DelimitedText]:
     """Open a table in UTF-8; ``.gz`` is unpacked.
 
-    Raises
-    ------
-    PrivSVMError
-        If the file cannot be read, or its first line cannot; see `DelimitedText`.
+    Raises PrivSVMError if the file cannot be read, or its first line cannot; see `DelimitedText`.
     """
     try:
         # Tables are opened more than once, and what was read from a pipe is gone: its first rows would be left out.

@@ -32,27 +32,10 @@ def draft_schema(
 ) -> str:  # fmt: skip
     """Draft a schema.
 
-    Parameters
-    ----------
-    path : path-like
-        The table.
-    label, person : str or None
-        Columns, where they are known.
-    delimiter : str or None
-        Of the file; None: what its header says.
-    look : bool, default=False
-        Whether the values are read too. What is drafted from them is marked, and no release takes it before a person
-        has confirmed every line.
-
-    Returns
-    -------
-    str
-        YAML. What needs a decision says ``decide``.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file cannot be read, or its header does not name these columns.
+    `label` and `person` are columns, where they are known. If it is to `look`, the values are read too: what is drafted
+    from them is marked, and no release takes it before a person has confirmed every line. The YAML says ``decide``
+    where a decision is needed. Raises PrivSVMError if the file cannot be read, or its header does not name these
+    columns.
     """
     delimiter = delimiter_of(path) if delimiter is None else delimiter
     names = header_of(path, delimiter)

@@ -26,19 +26,8 @@ def inspect_table(
 ) -> list[str]:
     """List how much of a table can be read, and what may be wrong with it.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    schema : Schema or None
-        Its declaration, where there is one.
-    delimiter : str or None
-        Of a file without a declaration; None: what its header says.
-
-    Returns
-    -------
-    list of str
-        One line for each column, how many of its values could be read, and one for each finding.
+    One line for each column, how many of its values could be read, and one for each finding. The delimiter is that of a
+    file without a declaration; None: what its header says.
     """
     tally = Tally()
     if schema is None:

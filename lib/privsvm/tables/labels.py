@@ -15,15 +15,7 @@ _WHOLE = re.compile(r"-?(0)\.0*|(-?[1-9]\d*)\.0*", re.ASCII)
 def normalise_label(value: Any) -> str:
     """Write a label, a category or an identifier the one way that cells with the same meaning share.
 
-    Parameters
-    ----------
-    value : object
-        Text, number or boolean.
-
-    Returns
-    -------
-    str
-        The text without surrounding blanks, and 7 for 7.0: files of numbers have the one or the other.
+    The text without surrounding blanks, and 7 for 7.0: files of numbers have the one or the other.
     """
     text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
     whole_number = _WHOLE.fullmatch(text)

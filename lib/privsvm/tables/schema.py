@@ -59,17 +59,8 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 def day_number(value: str, form: str) -> float:
     """Count the days from 1970-01-01 to a date; NaN for what is none.
 
-    Parameters
-    ----------
-    value : str
-        Text of one cell.
-    form : str
-        Format of `datetime.datetime.strptime`, or ``"iso"``.
-
-    Returns
-    -------
-    float
-        Days, with fractions where the format has a time of day. Time zones are left out.
+    `form` is a format of `datetime.datetime.strptime`, or ``"iso"``. Days have fractions where the format has a time of
+    day. Time zones are left out.
     """
     # strptime takes the digits of all scripts.
     if not value.isascii() and any(sign.isdecimal() and not sign.isascii() for sign in value):
@@ -432,19 +423,8 @@ def _names(columns: list[str]) -> str:
 def parse_schema(values: Any, where: str = "schema", *, released: bool = False) -> Schema:
     """Check a declaration.
 
-    Parameters
-    ----------
-    values : mapping or Schema
-        As written, in YAML or in Python.
-    where : str, default="schema"
-        What to call it in messages.
-    released : bool, default=False
-        Whether it is that of a released model. Models of before `fill` was required count missing values as the middle.
-
-    Raises
-    ------
-    PrivSVMError
-        One line; where columns need a decision it names all of them.
+    `where` names it in messages. In that of a `released` model, of before `fill` was required, missing values count as
+    the middle. Raises PrivSVMError, one line; where columns need a decision it names all of them.
     """
     if isinstance(values, Schema):
         return values
@@ -471,12 +451,7 @@ def _with_fills(values: Any) -> Any:
 def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Schema:
     """Read a schema from a YAML file; see `parse_schema`.
 
-    Parameters
-    ----------
-    path : path-like
-        A schema, or a params.yaml.
-    dataset : str or None
-        Of a params.yaml: the dataset whose `schema` is meant.
+    The file is a schema, or a params.yaml with the dataset whose `schema` is meant.
     """
     if dataset is None:
         return parse_schema(read_yaml(path, "write a draft with `privsvm schema <table>`")[0], str(path))

@@ -47,15 +47,7 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 class Encoder:
     """Turns columns of values into features.
 
-    Parameters
-    ----------
-    schema : Schema
-        The declaration.
-
-    Attributes
-    ----------
-    feature_names : tuple of str (d)
-        ``age``, or ``ward=a`` for the indicator of a category.
+    `feature_names` (d) are such as ``age``, or ``ward=a`` for the indicator of a category.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -72,15 +64,8 @@ class Encoder:
     def features(self, columns: Mapping[str, Sequence[Any]]) -> np.ndarray:
         """Encode rows.
 
-        Parameters
-        ----------
-        columns : mapping of str to sequence (n)
-            Values by the name of their column: texts of a file, or values of a data frame.
-
-        Returns
-        -------
-        ndarray (n, d)
-            Numbers, dates and booleans in [-1, 1], categories as indicators 0 and 1.
+        Columns have texts of a file, or values of a data frame. Numbers, dates and booleans lie in [-1, 1], categories
+        become indicators 0 and 1.
         """
         n_rows = len(columns[next(iter(self.schema.features))])
         X = np.zeros((n_rows, len(self.feature_names)))
@@ -185,21 +170,7 @@ def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.nd
 def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     """Take the columns of a data frame or a mapping that a schema declares.
 
-    Parameters
-    ----------
-    X : data frame, Arrow table or stream, or mapping of str to sequence (n)
-        May have others.
-    schema : Schema
-        The declaration.
-
-    Returns
-    -------
-    dict of str to list (n)
-
-    Raises
-    ------
-    PrivSVMError
-        If columns are missing, are there twice, or differ in their number of rows.
+    It may have others. Raises PrivSVMError if columns are missing, are there twice, or differ in their number of rows.
     """
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
         import pyarrow
@@ -225,15 +196,7 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
 def delimiter_of(path: str | os.PathLike[str]) -> str:
     """Find what separates the names of a table's columns; no row is read.
 
-    Parameters
-    ----------
-    path : path-like
-        The table.
-
-    Returns
-    -------
-    str
-        What its ``sep=`` line says; else the usual delimiter that gives most names.
+    It is what a ``sep=`` line says; else the usual delimiter that gives most names.
     """
     with open_table(path) as table:
         return table.separator or _likely_delimiter(table.line)
@@ -254,17 +217,8 @@ def _likely_delimiter(line: str) -> str:
 def header_of(path: str | os.PathLike[str], delimiter: str | None = None) -> list[str]:
     """Read the names of a table's columns, and nothing else of it.
 
-    Parameters
-    ----------
-    path : path-like
-        Delimited text; ``.gz`` is unpacked.
-    delimiter : str or None
-        See `privsvm.tables.delimited.DELIMITER`; None is what a ``sep=`` line says, or a comma.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file is missing or empty, has another delimiter or encoding, or names a column twice or not at all.
+    Raises PrivSVMError if the file is missing or empty, has another delimiter or encoding, or names a column twice or
+    not at all. A delimiter of None is what a ``sep=`` line says, or a comma.
     """
     with open_table(path, delimiter) as table:
         return _checked_names(path, table)
@@ -313,32 +267,10 @@ def read_chunks(
 ) -> Iterator[dict[str, Sequence[str]]]:
     """Read a delimited text in blocks of rows.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; ``.gz`` is unpacked.
-    schema : Schema
-        Names the columns to read.
-    extra : sequence of str
-        Further columns to read: label, person.
-    all_columns : bool, default=False
-        Whether columns that the schema does not name are an error, which says all of them.
-    rows : int
-        Rows in a block.
-    tally : Tally or None
-        Counts the records, and the malformed ones among them.
-    header : sequence of str or None
-        Names of the columns, for a file whose first line is a row already.
-
-    Yields
-    ------
-    dict of str to sequence of str
-        Texts by column; all of a malformed record are empty.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file cannot be read, or its header is not that of the schema.
+    `extra` are further columns to read: label, person. With `all_columns`, those that the schema does not name are an
+    error, which says all of them. `tally` counts the records, and the malformed ones among them, whose texts are all
+    empty. `header` names the columns of a file whose first line is a row already. Raises PrivSVMError if the file
+    cannot be read, or its header is not that of the schema.
     """
     tally = Tally() if tally is None else tally
     with open_table(path, schema.delimiter) as table:
@@ -376,25 +308,7 @@ def labelled_table(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read a table for a benchmark: all rows, with their labels as they are written.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    schema : Schema
-        Its declaration.
-    header : sequence of str or None
-        See `read_chunks`.
-
-    Returns
-    -------
-    X : ndarray (n, d)
-        Features, see `Encoder.features`.
-    labels : ndarray of n texts
-
-    Raises
-    ------
-    PrivSVMError
-        For the first malformed record, too: rows of a benchmark are not released.
+    Raises PrivSVMError for the first malformed record, too: rows of a benchmark are not released.
     """
     encoder, tally = Encoder(schema), Tally()
     names = {normalise_label(name): name for name in schema.classes}
@@ -416,27 +330,12 @@ def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.nda
 def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read a table, and whose rows they are.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    schema : Schema
-        The declaration.
+    Returns features, class codes, and the number of each row's person, from 0 in the order of the file; without a
+    column for persons, of the row.
 
-    Returns
-    -------
-    X : ndarray (n, d)
-        Features, see `Encoder.features`.
-    codes : ndarray of int64 (n)
-        Class codes.
-    units : ndarray of int64 (n)
-        Number of the person, from 0 in the order of the file; without a column for persons, of the row.
-
-    Notes
-    -----
-    A row whose label is none of the classes counts as one of the first class with all features 0: it stays one row,
-    so that neighbours keep their number of rows. With a column for persons, the first rows of each in the file count,
-    as many as are declared; a row without an identifier counts for nobody and is left out, which moves no other row.
+    A row whose label is none of the classes counts as one of the first class with all features 0: it stays one row, so
+    that neighbours keep their number of rows. With a column for persons, the first rows of each in the file count, as
+    many as are declared; a row without an identifier counts for nobody and is left out, which moves no other row.
     """
     encoder = Encoder(schema)
     extra = [schema.label] + ([schema.person] if schema.person else [])
@@ -463,18 +362,8 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
 def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:
     """Choose the first rows of every person.
 
-    Parameters
-    ----------
-    persons : sequence of str (n)
-        Identifiers, in the order of the file; nothing else is read.
-    most : int
-        Rows that count for each.
-    seen : Counter
-        Rows of earlier blocks by person; is updated.
-
-    Returns
-    -------
-    ndarray of bool (n)
+    Identifiers are in the order of the file; nothing else is read. `most` rows count for each, and `seen`, the rows of
+    earlier blocks by person, is updated.
     """
     kept = np.zeros(len(persons), dtype=bool)
     for row, value in enumerate(persons):

@@ -122,27 +122,11 @@ def condense_rows(
     these rows; and where no row belongs to it most, that of the nearest row of all. Among equals the smallest row
     number decides.
 
-    Parameters
-    ----------
-    kind : {"ci", "fcm"}
-        Method of condensing.
-    X : ndarray or CSR matrix (n, d)
-        Rows, finite.
-    codes : ndarray of int (n,)
-        Class codes 0..c-1.
-    n_classes : int
-        c.
-    rng : numpy.random.Generator, optional
-        "fcm" needs it to draw the first centres.
-    triples : TripleOptions
-        Options of "ci".
-    clusters : ClusterOptions
-        Options of "fcm".
-
-    Raises
-    ------
-    ValueError
-        For a parameter out of range, or no rows.
+    "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
+    three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means, for which
+    it needs `rng`: a centre has the class of most of the rows that belong to it most; among equally frequent classes,
+    that of the nearest of these rows; and where no row belongs to it most, that of the nearest row of all. Among equals
+    the smallest row number decides. Raises ValueError for a parameter out of range, or no rows.
     """
     check_choice("kind", kind, KINDS)
     if X.shape[0] == 0:

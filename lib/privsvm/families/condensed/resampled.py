@@ -12,22 +12,8 @@ __all__ = ["labels_like", "plain_labels", "rows_like", "sampler_tags"]
 def plain_labels(y: Any) -> tuple[Any, np.ndarray | None]:
     """Read labels that may stand in a column, or as one column of 0 and 1 a class.
 
-    Parameters
-    ----------
-    y : array-like (n,), (n, 1) or (n, c)
-        Labels; (n, c) with a single 1 in each row stands for c classes.
-
-    Returns
-    -------
-    y : array-like (n,)
-        Labels; of (n, c) the numbers of the columns.
-    columns : ndarray (c,) or None
-        The numbers of the columns where `y` has several.
-
-    Raises
-    ------
-    ValueError
-        If a row of several columns has not exactly one 1 among zeros.
+    (n, c) with a single 1 in each row, or ValueError, stands for c classes, whose labels are the numbers of the
+    columns. Returns labels (n,), and these numbers (c,) or None.
     """
     values = y if hasattr(y, "ndim") else np.asarray(y)
     if values.ndim != 2:
@@ -43,17 +29,7 @@ def plain_labels(y: Any) -> tuple[Any, np.ndarray | None]:
 def rows_like(given: Any, rows: Any) -> Any:
     """Return rows in the container type of the input.
 
-    Parameters
-    ----------
-    given : array-like, sparse matrix or table (n, d)
-        The rows that were resampled.
-    rows : ndarray or CSR matrix (M, d)
-        The result.
-
-    Returns
-    -------
-    list, ndarray, CSR matrix or pandas.DataFrame (M, d)
-        Single precision where all of `given` has it, otherwise double. Tables other than pandas' become arrays.
+    Single precision where all of `given` has it, otherwise double. Tables other than pandas' become arrays.
     """
     if isinstance(given, list):
         return rows.tolist()
@@ -69,18 +45,7 @@ def rows_like(given: Any, rows: Any) -> Any:
 def labels_like(given: Any, labels: np.ndarray, columns: np.ndarray | None) -> Any:
     """Return labels in the container type of the input.
 
-    Parameters
-    ----------
-    given : array-like (n,), (n, 1) or (n, c)
-        The labels that were resampled.
-    labels : ndarray (M,)
-        The result.
-    columns : ndarray (c,) or None
-        As `plain_labels` returned it.
-
-    Returns
-    -------
-    list, ndarray, pandas.Series or pandas.DataFrame
+    `columns` are those that `plain_labels` returned.
     """
     values: np.ndarray = labels
     if columns is not None:

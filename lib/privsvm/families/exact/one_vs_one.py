@@ -57,17 +57,10 @@ GAMMA_OR_ZERO = with_numpy(
 class ClassPair:
     """The rows of two classes.
 
-    Attributes
-    ----------
-    rows : ndarray of int (n_pair,)
-        Indices of the training rows of both classes.
-    signs : ndarray (n_pair,)
-        Labels of the solver: +1 for the first class of the pair, as LIBSVM has it, and -1 for the second.
-    orientation : float
-        Factor that turns the solver's decision values into the model's: -1 for two classes, whose values are positive
-        for class 1; +1 for more, whose values are positive for the first class of a pair.
-    offset : float or None
-        The pair's constant decision value where a class of the public list has no row; None where both have.
+    `rows` are the training rows of both classes, and `signs` the solver's labels: +1 for the first class of the pair,
+    as LIBSVM has it, and -1 for the second. `orientation` turns the solver's decision values into the model's: -1 for
+    two classes, whose values are positive for class 1; +1 for more, whose values are positive for the first class of a
+    pair. Where a class of the public list has no row, `offset` is the pair's constant decision value.
     """
 
     rows: np.ndarray
@@ -79,21 +72,7 @@ class ClassPair:
 def class_pairs(codes: np.ndarray, n_classes: int) -> list[ClassPair]:
     """List the pairs (0, 1), (0, 2), ..., (1, 2), ... of a multi-class problem.
 
-    Parameters
-    ----------
-    codes : ndarray of int (n,)
-        Class codes 0..c-1.
-    n_classes : int
-        c.
-
-    Returns
-    -------
-    list of ClassPair (c (c - 1) / 2)
-
-    Raises
-    ------
-    ValueError
-        If fewer than two classes have rows.
+    Raises ValueError if fewer than two classes have rows.
     """
     present = np.unique(codes)
     if present.size < 2:
@@ -144,14 +123,8 @@ class KernelSVMParameters(DeclaredEstimator):
 class SolverPlan:
     """Which solvers get each pair of classes, one after the other until it is solved. Arrays have an entry a pair.
 
-    Attributes
-    ----------
-    interior_first : ndarray of bool (p,)
-        Pairs that the interior-point method gets first.
-    steps : bool
-        Whether steps of two variables, in one compiled call for all pairs, come next.
-    interior_later : ndarray of bool (p,)
-        Pairs that the interior-point method gets if these do not solve them; working sets are last.
+    The interior-point method gets the pairs `interior_first`, then come `steps` of two variables, in one compiled call
+    for all pairs, and it gets those of `interior_later` that these do not solve; working sets are last.
     """
 
     interior_first: np.ndarray
@@ -162,16 +135,8 @@ class SolverPlan:
 def plan_solvers(n_rows: np.ndarray, interior_seconds: np.ndarray | None) -> SolverPlan:
     """Choose the solvers of pairs of classes.
 
-    Parameters
-    ----------
-    n_rows : ndarray of int (p,)
-        Rows of each pair whose classes both have rows.
-    interior_seconds : ndarray (p,) or None
-        What the interior-point method is expected to take, None where it is not for this problem.
-
-    Returns
-    -------
-    SolverPlan
+    `interior_seconds` is what the interior-point method is expected to take for each pair, None where it is not for
+    this problem.
     """
     steps = n_rows.size > 1 or bool(np.max(n_rows, initial=0) <= _SMALL_ROWS)
     if interior_seconds is None:
@@ -195,32 +160,10 @@ def solve_pairs(
 ) -> ClassSolutions:
     """Solve the C-SVC dual of every pair of classes that both have rows.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        All training rows; their kernel matrix (n, n) for the kernel "precomputed".
-    codes : ndarray of int (n,)
-        Class codes 0..c-1.
-    n_classes : int
-        c.
-    upper : ndarray (n,)
-        Upper bound C of each row's variable.
-    kernel : Kernel
-        The kernel function.
-    options : SolverOptions
-        Threads are for "block".
-    selection : {"block", "wss1", "wss2", "wss3", "wss4"}
-        The fast solvers, or one of LIBSVM's rules for two variables.
-
-    Returns
-    -------
-    ClassSolutions
-        For the rows sorted by class, in their order inside a class.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two classes have rows, or kernel values overflow.
+    Rows are their kernel matrix (n, n) for the kernel "precomputed", `upper` is the upper bound C of each row's
+    variable, and threads are for "block", the fast solvers; the other selections are LIBSVM's rules for two variables.
+    Solutions are for the rows sorted by class, in their order inside a class. Raises ValueError if fewer than two
+    classes have rows, or kernel values overflow.
     """
     centre = far_centre(X) if kernel.name == "linear" else None
     if centre is not None:
@@ -248,21 +191,8 @@ def solve_pairs(
 class _Pairs:
     """The problems of all pairs of classes, and their solutions so far.
 
-    Parameters
-    ----------
-    X, codes, n_classes, upper
-        See `solve_pairs`.
-
-    Attributes
-    ----------
-    order : ndarray of int (n,)
-        The rows sorted by class.
-    numbers : ndarray of int
-        The pairs whose classes both have rows.
-    n_rows : ndarray of int
-        Rows of these pairs.
-    solutions : ClassSolutions
-        Solutions, zero before a pair is solved.
+    `order` has the rows sorted by class, `numbers` the pairs whose classes both have rows, and `n_rows` their rows.
+    `solutions` are zero before a pair is solved.
     """
 
     def __init__(self, X: Any, codes: np.ndarray, n_classes: int, upper: np.ndarray) -> None:

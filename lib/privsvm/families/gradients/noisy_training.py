@@ -71,21 +71,8 @@ class TrainingPlan:
 def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epochs: int) -> TrainingPlan:
     """Plan the steps from public numbers.
 
-    Parameters
-    ----------
-    n_rows : int or None
-        Public number of training rows; None takes the counted one.
-    counted : int
-        How many training rows there are.
-    batch_size : int or None
-        Rows that a step is to draw; None: all.
-    epochs : int
-        How often a row is drawn, on average.
-
-    Returns
-    -------
-    TrainingPlan
-        With ``ceil(n_rows / batch_size)`` steps an epoch, and one over that as sample rate.
+    ``ceil(n_rows / batch_size)`` steps an epoch, or one that draws all rows, and one over that as sample rate. Public
+    numbers: without `n_rows`, the rows are counted.
     """
     rows = counted if n_rows is None else int(n_rows)
     steps = 1 if batch_size is None else math.ceil(rows / int(batch_size))
@@ -135,21 +122,7 @@ class NoisyGradientRelease:
     seconds: float
 
     def guarantees(self, what: str, reference: str, facts: Facts) -> tuple[Guarantee, ...]:
-        """Privacy records of the E epsilons.
-
-        Parameters
-        ----------
-        what : str
-            What is trained.
-        reference : str
-            See `Guarantee`.
-        facts : Facts
-            Of the call.
-
-        Returns
-        -------
-        tuple of Guarantee (E)
-        """
+        """Privacy records of the E epsilons."""
         plan, guarantees = self.plan, []
         rows = "declared" if plan.declared else "counted"
         for epsilon, mechanism in zip(self.release.epsilons, self.mechanisms, strict=True):
@@ -227,23 +200,11 @@ def release_noisy_gradient(
 ) -> NoisyGradientRelease:
     """Train one model for every epsilon and repeat.
 
-    Parameters
-    ----------
-    release : Release
-        Rows, labels and budgets.
-    plan : TrainingPlan
-        Sampling and number of steps.
-    steps : GradientSteps
-        Loss and optimizer; sampling and noise are filled in here.
-    n_jobs : int or None, default=None
-        Threads. They train models at the same time, or work on the blocks of one. The result does not depend on it.
-    composition : {"joint", "naive"}, default="joint"
-        For the one-vs-rest loss: one training of all weight vectors, whose gradient is clipped as a whole, or one
-        training for each with ``epsilon / k`` and ``delta / k``.
-    scaling : {"none", "centre", "whiten"}, default="none"
-        See `privsvm.families.moments.private_scaling`; not for naive composition.
-    automatic_rate : bool, default=False
-        Whether the learning rate follows from epsilon, the number of rows and the number of steps.
+    Sampling and noise of the steps are filled in here. Threads (`n_jobs`) train models at the same time, or work on the
+    blocks of one; the result does not depend on them. For the one-vs-rest loss, "joint" composition is one training of
+    all weight vectors, whose gradient is clipped as a whole, and "naive" one training for each with ``epsilon / k`` and
+    ``delta / k``. `scaling` is that of `privsvm.families.moments.private_scaling`, not for naive composition. An
+    `automatic_rate` of learning follows from epsilon, the number of rows and the number of steps.
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     epsilons, delta, repeats = release.epsilons, release.delta, release.repeats

@@ -40,23 +40,8 @@ def noisy_counts(
 ) -> np.ndarray:
     """Release counts of rows.
 
-    Parameters
-    ----------
-    exact : ndarray of int64
-        Counts, of any shape.
-    n_counts : int
-        How many of them one row is counted in.
-    multiplier : float
-        Standard deviation of the noise over what one row adds; half of what a replaced row changes.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    source : NoiseSource
-        Of the noise.
-
-    Returns
-    -------
-    ndarray
-        As `exact`, with noise.
+    One row is counted in `n_counts` of them. `multiplier` is the standard deviation of the noise over what one row
+    adds; half of what a replaced row changes.
     """
     sensitivity = counts_sensitivity(n_counts, neighbours)
     noise = counts_noise(n_counts, multiplier, neighbours)
@@ -69,17 +54,8 @@ def noisy_counts(
 def noisy_ranges(cells: np.ndarray, multiplier: float, neighbours: Neighbours, source: NoiseSource) -> np.ndarray:
     """Release how many rows lie in each cell of each column.
 
-    Parameters
-    ----------
-    cells : ndarray of int64 (n, d)
-        Numbers from 0 to 255; see `privsvm.solvers.features.trees.column_cells`.
-    multiplier, neighbours, source
-        See `noisy_counts`.
-
-    Returns
-    -------
-    ndarray (d, 256)
-        Counts that agree on all scales.
+    Cells (n, d) are numbers from 0 to 255, see `privsvm.solvers.features.trees.column_cells`. Counts (d, 256) agree on
+    all scales. See `noisy_counts`.
     """
     n_columns = cells.shape[1]
     exact = [np.stack([np.bincount(column, minlength=CELLS) for column in cells.T]).astype(np.int64)]
@@ -105,17 +81,8 @@ def _pairs(counts: np.ndarray) -> np.ndarray:
 def quantile_edges(ranges: np.ndarray, n_bins: int) -> np.ndarray:
     """Divide a column into bins of about equal numbers of rows.
 
-    Parameters
-    ----------
-    ranges : ndarray (256,)
-        Noisy counts of its cells.
-    n_bins : int
-        The most bins.
-
-    Returns
-    -------
-    ndarray (m,)
-        The first cell of every bin but the first, ascending; m is below `n_bins`.
+    From noisy counts (256,) of its cells: the first cell of every bin but the first, ascending, of at most `n_bins`
+    bins.
     """
     total = np.cumsum(np.maximum(ranges, 0.0))
     if total[-1] <= 0.0:

@@ -75,19 +75,8 @@ _SIZE_BITS = 20
 def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: Neighbours) -> tuple[float, ...]:
     """Noise multipliers of what a scaling releases.
 
-    Parameters
-    ----------
-    scaling : {"none", "centre", "whiten"}
-        The scaling.
-    epsilon, delta : float
-        The whole budget.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-
-    Returns
-    -------
-    tuple of float
-        Standard deviation of the noise over what one row adds or takes away; see `SampledGaussianSteps`.
+    They are for the whole budget: standard deviation of the noise over what one row adds or takes away; see
+    `SampledGaussianSteps`.
     """
     factor = 2.0 if neighbours == "replace_one" else 1.0
     return tuple(factor * gaussian_noise_multiplier(epsilon, delta) / math.sqrt(share) for share in _SHARES[scaling])
@@ -208,22 +197,9 @@ def scale_rows(
 ) -> ScaledRows:
     """Scale training rows by noisy statistics of them.
 
-    Parameters
-    ----------
-    X : ndarray or RowsByBlock (n, d)
-        Training rows after `rows_to_scale`.
-    scaling : {"centre", "whiten"}
-        The scaling.
-    n_rows : int
-        Public number of rows.
-    multipliers : sequence of float
-        See `release_multipliers`.
-    source : NoiseSource
-        Of the noise.
-    neighbours : {"replace_one", "add_remove"}
-        The relation: a replaced row moves second moments by less than twice what one row adds.
-    offsets : bool, default=False
-        Whether rows get a constant feature.
+    Rows are those of `rows_to_scale`, of which there are publicly `n_rows`, and multipliers those of
+    `release_multipliers`. A replaced row moves second moments by less than twice what one row adds. With `offsets`,
+    rows get a constant feature.
     """
     if scaling == "centre":
         return _centre(X, n_rows, multipliers, source, offsets)

@@ -67,16 +67,7 @@ _FREQUENCIES_SEED = 0
 class Budget:
     """A budget of Gaussian releases.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Of all releases together.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    share : float, default=1.0
-        Of the budget that is left: what the shares of releases are of.
-    part : float, default=1.0
-        Of the budget, to train as if it were all.
+    Releases with it get shares of `share`, the part of the budget that is left; `part` of it trains as if it were all.
     """
 
     epsilon: float
@@ -184,16 +175,8 @@ class Recipe:
 class ScaledModel:
     """A linear model of scaled rows; see `privsvm.base.scaled_paths.ColumnLinearPath`.
 
-    Attributes
-    ----------
-    coef : ndarray (c, D)
-        Weights of centred unit rows, or of their centred features.
-    intercept : ndarray (c,)
-        Offsets.
-    mean : ndarray (d,)
-        Is subtracted from unit rows.
-    feature_mean : ndarray (D,)
-        Is subtracted from random features; zeros without them.
+    `coef` (c, D) are weights of centred unit rows, or of their centred features, and `intercept` (c,) offsets. `mean`
+    (d,) is subtracted from unit rows, and `feature_mean` (D,), zeros without them, from random features.
     """
 
     coef: np.ndarray
@@ -288,22 +271,8 @@ def train(
 ) -> ScaledModel:
     """Train one model.
 
-    Parameters
-    ----------
-    rows : ndarray or RowsByBlock (n, d)
-        Unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`.
-    codes : ndarray of int (n,)
-        Class codes.
-    recipe : Recipe
-        What to do.
-    n_rows : float
-        The number of rows, public or released before.
-    budget : Budget
-        The budget, and the share of it that is left for this.
-    class_weights : ndarray (c,)
-        From 0 to 1; public or released before.
-    source : NoiseSource
-        Of the noise.
+    Rows (n, d) are unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`. `n_rows` and the
+    weights of the classes, from 0 to 1, are public or released before.
     """
     model, _, _ = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
     return model
@@ -377,11 +346,8 @@ def votes(
 
     Parameters are those of `train`, and the budget is for the model alone.
 
-    Returns
-    -------
-    model : ScaledModel
-    count : int
-        In whole numbers of 2^-10; a row counts for at most 2^10. It is private: see `noisy_votes`.
+    Parameters are those of `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a
+    row counts for at most 2^10. It is private: see `noisy_votes`.
     """
     model, cells, weights = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
     cell_weights = np.floor(class_weights * _COUNT_CELLS).astype(np.int64)
@@ -407,12 +373,8 @@ def noisy_votes(counts: list[int], budget: Budget, share: float, source: NoiseSo
 
     A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
 
-    Returns
-    -------
-    votes : ndarray (k,)
-        Rows, by the weights of their classes, with noise.
-    sigma : float
-        Its standard deviation.
+    A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
+    Returns rows (k,), by the weights of their classes, with noise, and its standard deviation.
     """
     factor = relation_factor(budget.neighbours)
     reach = math.sqrt(len(counts)) * _ROUND_UP

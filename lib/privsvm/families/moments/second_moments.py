@@ -65,15 +65,7 @@ _SMALLEST_SHARE, _LARGEST_SHARE = 0.02, 0.25
 def simplex_codes(n_classes: int) -> np.ndarray:
     """Make the codes of classes: unit vectors as far from each other as can be.
 
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes c.
-
-    Returns
-    -------
-    ndarray (c, c - 1)
-        Two of them have the product ``-1 / (c - 1)``. Two classes have the codes -1 and 1.
+    In the rows of (c, c - 1). Two of them have the product ``-1 / (c - 1)``. Two classes have the codes -1 and 1.
     """
     codes = np.zeros((n_classes, n_classes - 1))
     for j in range(1, n_classes):
@@ -99,19 +91,8 @@ def rows_per_noise(n_rows: int, epsilon: float, delta: float, neighbours: Neighb
 def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHARE) -> float:
     """Choose the share of the budget that buys the centre, from public numbers.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    rows : float
-        See `rows_per_noise`.
-    largest : float, default=0.25
-        The most that it may be.
-
-    Returns
-    -------
-    float
-        Enough for a noise of two thirds of a row on the mean, but no less than 2 % and no more than `largest`.
+    Enough for a noise of two thirds of a row on the mean, for `rows_per_noise` rows, but no less than 2 % and no more
+    than `largest`.
     """
     return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
 
@@ -127,23 +108,18 @@ def share_beside(moment: float, joint: float, condition: float, n_features: int,
     Rounding moves the Gram matrix of rows at any angle, by the share r of the sensitivity at most. The square of
     ``(1 - r) sin(a) + r`` is at most ``(1 - r) sin(a)^2 + r``: of the moment's share, the part r is gone for every x.
 
-    Parameters
-    ----------
-    moment : float
-        Share of the Gram matrix, were it released alone.
-    joint : float
-        Share of both together.
-    condition : float
-        Condition number of the matrix that rows are multiplied by before their gradients; 1 or more.
-    n_features : int
-        Length of a row, whose truncation to whole numbers turns and shortens it a little.
-    rounding : float
-        What rounding adds to the sensitivity of the Gram matrix, over all of it; see `MomentsMechanism.rounding_share`.
+    Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
+    ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
+    gradients by ``2 cos(b / 2)`` at most. So with ``x = tan(a / 2)^2`` both together need ``moment 4 x / (1 + x)^2 +
+    steps / (1 + x / condition^2)``, for the worst x from 0 to 1.
 
-    Returns
-    -------
-    float
-        The steps' share: from ``joint - moment`` to `joint`.
+    Rounding moves the Gram matrix of rows at any angle, by the share r of the sensitivity at most. The square of ``(1 -
+    r) sin(a) + r`` is at most ``(1 - r) sin(a)^2 + r``: of the moment's share, the part r is gone for every x.
+
+    `moment` is the share of the Gram matrix, were it released alone, and `joint` that of both together. `condition` is
+    that of the matrix that rows are multiplied by before their gradients. Truncation to whole numbers turns and
+    shortens a row of `n_features` a little. `rounding` is `MomentsMechanism.rounding_share`. The result lies between
+    ``joint - moment`` and `joint`.
     """
     flat, least = condition**-2.0, joint - moment
     # Rounding, and rows that truncation makes shorter than 1, move the Gram matrix whatever the angle is.
@@ -161,21 +137,9 @@ def share_beside(moment: float, joint: float, condition: float, n_features: int,
 def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Release the mean of unit rows, shrunk toward zero by its noise.
 
-    Parameters
-    ----------
-    cells : ndarray or RowsByBlock (n, d)
-        Rows in whole numbers of 2^-20, of norm 2^20 at most.
-    n_rows : float
-        Number of rows, public or released before.
-    multiplier : float
-        Standard deviation of the noise over what one row adds.
-    source : NoiseSource
-        Of the noise.
-
-    Returns
-    -------
-    ndarray (d,)
-        The sum with exact noise, times ``1 - d sigma^2 / ||sum||^2`` or 0 (James and Stein), over the number of rows.
+    Rows are whole numbers of 2^-20, of norm 2^20 at most, of which there are publicly `n_rows`. `multiplier` is the
+    standard deviation of the noise over what one row adds. The sum with exact noise, times ``1 - d sigma^2 /
+    ||sum||^2`` or 0 (James and Stein), over the number of rows.
     """
     sigma = multiplier * CELLS * _ROUND_UP
     exact = cells.sum(axis=0, dtype=np.int64)
@@ -196,17 +160,8 @@ def centred_rows(cells: Any, centre: np.ndarray) -> Any:
 def constant_feature(rows: Any) -> tuple[Any, float, float]:
     """Append a constant to unit rows and divide by the norm of both.
 
-    Parameters
-    ----------
-    rows : ndarray or RowsByBlock (n, d)
-        Rows of norm 1 at most.
-
-    Returns
-    -------
-    cells : ndarray or RowsByBlock (n, d + 1)
-        Whole numbers of 2^-20; their squares add up to at most 2^40.
-    scale, constant : float
-        A unit row becomes ``(scale row, constant)``.
+    Returns whole numbers (n, d + 1) of 2^-20, whose squares add up to at most 2^40, and two numbers scale and constant:
+    a unit row becomes ``(scale row, constant)``.
     """
     scale = 1.0 / math.hypot(1.0, _CONSTANT)
     return mapped(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
@@ -223,17 +178,8 @@ def _with_constant(rows: Any) -> Any:
 def exact_moments(cells: Any, codes: Any) -> np.ndarray:
     """Add up outer products of whole numbers below 2^20, exactly.
 
-    Parameters
-    ----------
-    cells : ndarray or RowsByBlock (n, d)
-        Rows.
-    codes : ndarray or Table (n, k)
-        The codes of their classes.
-
-    Returns
-    -------
-    ndarray of int64 (d, d + k)
-        Gram matrix and cross moments side by side; sums beyond int64 wrap around.
+    Of rows (n, d) and the codes (n, k) of their classes: Gram matrix and cross moments side by side (d, d + k). Sums
+    beyond int64 wrap around.
     """
     if is_by_block(cells):
         moments: np.ndarray = cells.total(_moments_of_block, codes)
@@ -264,17 +210,8 @@ class Moments(NamedTuple):
 def filtered_weights(moments: Moments, spread: float) -> np.ndarray:
     """Solve least squares from noisy moments.
 
-    Parameters
-    ----------
-    moments : Moments
-        Gram matrix (d, d) and cross moments (d, k).
-    spread : float
-        Standard deviation of the noise on each of their numbers.
-
-    Returns
-    -------
-    ndarray (d, k)
-        ``f(A) B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` and ``lambda = spread sqrt(d)``.
+    ``f(A) B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` and ``lambda = spread sqrt(d)``, where `spread` is the standard
+    deviation of the noise on each number of the moments A and B.
     """
     spectrum, directions = np.linalg.eigh(moments.gram)
     damped = 1.0 / np.hypot(spectrum, spread * math.sqrt(spectrum.size))
@@ -373,14 +310,7 @@ class MomentsMechanism:
     def release(self, cells: Any, codes: Any, source: NoiseSource) -> Moments:
         """Release noisy moments.
 
-        Parameters
-        ----------
-        cells : ndarray or RowsByBlock (n, d)
-            Rows in whole numbers of 2^-20, of norm 2^20 at most.
-        codes : ndarray or Table (n, k)
-            Codes of their classes, likewise: rows of `code_cells`.
-        source : NoiseSource
-            Of the noise.
+        Rows and the codes of their classes, rows of `code_cells`, are whole numbers of 2^-20, of norm 2^20 at most.
         """
         return self.noisy(exact_moments(cells, codes), source)
 
@@ -411,11 +341,8 @@ class MomentsMechanism:
     def largest_distance(self) -> float:
         """Distance of the moments of two rows as far from each other as rows with a constant feature are, and noisy.
 
-        Returns
-        -------
-        float
-            Of two opposite rows with one label, or of one row and none: nearly the sensitivity. Without labels, of rows
-            at a right angle to each other, if they have two features.
+        Of two opposite rows with one label, or of one row and none: nearly the sensitivity. Without labels, of rows at
+        a right angle to each other, if they have two features.
         """
         rows = np.zeros((2, self.n_features - 1))
         rows[:, 0] = 1.0, -1.0

@@ -63,20 +63,10 @@ _CLOSEST_PAIR = (0.15, 0.999)
 class OneNormModel:
     """A trained model of k columns.
 
-    Attributes
-    ----------
-    coef : ndarray (p, k)
-        A row for each class; one row, positive for class 1, where there are two.
-    intercept : ndarray (p,)
-        Offsets.
-    C, gamma : float
-        What was given or chosen; gamma is NaN where the columns do not depend on it.
-    objective : float
-        Of the linear programs, summed over the classes.
-    gap : float
-        The objective is optimal to within it.
-    n_iter : int
-        Simplex iterations of the final programs.
+    `coef` (p, k) has a row for each class, and `intercept` (p,) its offset; one row, positive for class 1, where there
+    are two. C and gamma were given or chosen; gamma is NaN where the columns do not depend on it. `objective`, summed
+    over the linear programs, is optimal to within `gap`, and `n_iter` counts the simplex iterations of the final
+    programs.
     """
 
     coef: np.ndarray
@@ -97,22 +87,8 @@ def check_tuning(kernel: str, C: float | str, gamma: float | str) -> None:
 def count_kernel_rows(mbar: Any, n_rows: int) -> int:
     """Rows of a reduced or random kernel.
 
-    Parameters
-    ----------
-    mbar : float or int
-        A share of the training rows, below 1, or their number.
-    n_rows : int
-        Training rows.
-
-    Returns
-    -------
-    int
-        At least 1.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or there are fewer training rows.
+    `mbar` is a share of the training rows, below 1, or their number; ValueError if it is neither, or there are fewer
+    training rows.
     """
     is_whole = is_number(mbar) and mbar >= 1 and mbar == int(mbar)
     if not is_whole and not (is_number(mbar) and 0 < mbar < 1):
@@ -130,18 +106,7 @@ def draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray
 def gamma_range(distances: np.ndarray) -> tuple[float, float]:
     """Range in which gamma is searched: the kernel of the closest pair of different points goes from 0.999 to 0.15.
 
-    Parameters
-    ----------
-    distances : ndarray (n, k)
-        Squared distances.
-
-    Returns
-    -------
-    (low, high)
-
-    References
-    ----------
-    Huang, Lee, Lin and Huang (2007), section 3.
+    From squared distances (n, k). Huang, Lee, Lin and Huang (2007), section 3.
     """
     # Below this, two rows differ by the round-off of the distance alone.
     least = 1e-12 * float(distances[np.isfinite(distances)].max(initial=0.0))
@@ -157,27 +122,14 @@ def train_one_norm(
 ) -> OneNormModel:
     """Train on columns that are public, or the trainer's own.
 
-    Parameters
-    ----------
-    columns : ndarray or CSR matrix (n, k)
-        For "linear" the columns themselves; for "gaussian" squared distances, so that any gamma can be tried.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        c; two give one program, more give one for each class against the rest.
-    kernel : {"linear", "gaussian"}
-        What the columns are.
-    C, gamma : float or "tune"
-        As of `OneNormClassifier`; gamma is of no effect for "linear".
-    rng : numpy.random.Generator
-        Draws the tuning set, or the folds.
+    Columns (n, k) are the kernel's for "linear", and for "gaussian" squared distances, so that any gamma can be tried.
+    Two classes give one program, more give one for each class against the rest. C and gamma are those of
+    `OneNormClassifier`, and `rng` draws the tuning set, or the folds.
 
-    Notes
-    -----
-    Chosen by the paper's rules (section 4.1). C alone: of 1e-7, 1e-6, ..., 1e7 the one with the fewest errors on a
-    random tenth of the rows, after training on the rest. C and gamma: a nested uniform design of 30 runs, two nestings,
-    with five-fold cross-validation of each run. Among equals the smaller C. With fewer than ten rows nothing can be
-    held back: C is 1, and gamma the middle of its range.
+    They are chosen by the paper's rules (section 4.1). C alone: of 1e-7, 1e-6, ..., 1e7 the one with the fewest errors
+    on a random tenth of the rows, after training on the rest. C and gamma: a nested uniform design of 30 runs, two
+    nestings, with five-fold cross-validation of each run. Among equals the smaller C. With fewer than ten rows nothing
+    can be held back: C is 1, and gamma the middle of its range.
     """
     gaussian = kernel == "gaussian"
     search = gaussian and gamma == TUNE
@@ -211,23 +163,8 @@ def count_errors(
 ) -> np.ndarray:
     """Count errors on rows held out in turn, after training on the others.
 
-    Parameters
-    ----------
-    K : ndarray or CSR matrix (n, k)
-        Columns.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        c.
-    Cs : sequence of float
-        Weights of a row's slack.
-    held_out : sequence of ndarray of bool (n,)
-        Rows that are not trained on, each time.
-
-    Returns
-    -------
-    ndarray of int (len(Cs),)
-        Errors, summed over `held_out`.
+    `held_out` masks the rows that are not trained on, each time. Returns the errors for each of `Cs`, summed over
+    `held_out`.
     """
     errors = np.zeros(len(Cs), dtype=np.int64)
     problems = [OneNormProblem(K, signs, _TUNING_TOLERANCE) for signs in _signs(codes, n_classes)]
@@ -245,21 +182,7 @@ def count_errors(
 def tune_on_a_tenth(K: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
     """Choose C as the paper does (section 4.1): the fewest errors on a random tenth, after training on the rest.
 
-    Parameters
-    ----------
-    K : ndarray or CSR matrix (n, k)
-        Columns.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        c.
-    rng : numpy.random.Generator
-        Draws the tenth.
-
-    Returns
-    -------
-    float
-        Of 1e-7, 1e-6, ..., 1e7; among equals the smallest.
+    Of 1e-7, 1e-6, ..., 1e7; among equals the smallest.
     """
     test = np.zeros(codes.size, dtype=bool)
     test[draw_rows(codes.size, max(1, round(_TUNING_SHARE * codes.size)), rng)] = True
@@ -272,20 +195,7 @@ def tune_by_design(
 ) -> tuple[float, float]:
     """Choose C and gamma as the paper does (section 4.1): a nested uniform design, with five-fold cross-validation.
 
-    Parameters
-    ----------
-    distances : ndarray (n, k)
-        Squared distances: the columns are ``exp(-gamma * distances)``.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        c.
-    rng : numpy.random.Generator
-        Draws the folds.
-
-    Returns
-    -------
-    (C, gamma)
+    From squared distances (n, k): the columns are ``exp(-gamma * distances)``. Returns both.
     """
     folds = rng.permutation(np.arange(codes.size) % _FOLDS)
     held_out = [folds == fold for fold in range(_FOLDS)]

@@ -56,25 +56,9 @@ _KERNELS = ("linear", "gaussian")
 def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> list[np.ndarray]:
     """Say which entity holds which columns.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of columns d.
-    entities : int or sequence of sequences of int
-        A number: columns are dealt at random, as evenly as can be. Lists: the columns of each entity; every column
-        belongs to one of them.
-    rng : numpy.random.Generator
-        Deals the columns.
-
-    Returns
-    -------
-    list of ndarray of int
-        Ascending column numbers of each entity.
-
-    Raises
-    ------
-    ValueError
-        If an entity would have no column, or a column not exactly one entity.
+    A number of entities gets columns at random, as evenly as can be; lists name those of each entity, and every column
+    belongs to one of them. Returns ascending column numbers. Raises ValueError if an entity would have no column, or a
+    column not exactly one entity.
     """
     if is_number(entities):
         if entities < 1 or entities != int(entities):
@@ -124,21 +108,9 @@ class Entity:
     def draw(cls, columns: np.ndarray, mbar: int, rng: np.random.Generator, standardize: bool = True) -> Entity:
         """Draw the secrets of an entity (Algorithms 2.1 and 3.1, step II).
 
-        Parameters
-        ----------
-        columns : ndarray (n, n_j)
-            Its columns of the training rows.
-        mbar : int
-            Rows of the random matrix, agreed by all entities.
-        rng : numpy.random.Generator
-            The entity's own.
-        standardize : bool, default=True
-            Whether to publish columns of mean 0 and standard deviation 1; constant ones become 0.
-
-        Raises
-        ------
-        ValueError
-            If there is no column, or a number is not finite.
+        From its `columns` (n, n_j) of the training rows and the agreed number `mbar` of random rows, by its own `rng`.
+        If it is to `standardize`, published columns have mean 0 and standard deviation 1; constant ones become 0.
+        Raises ValueError if there is no column, or a number is not finite.
         """
         columns = _checked_columns(columns)
         n_columns = columns.shape[1]
@@ -162,19 +134,8 @@ class Entity:
     def publish(self, columns: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
         """Make the public block of some rows (Algorithms 2.1 and 3.1, steps III and V).
 
-        Parameters
-        ----------
-        columns : ndarray (n, n_j)
-            The entity's columns of these rows, of training or of rows to predict.
-        kernel : {"linear", "gaussian"}
-            Agreed by all entities.
-        gamma : float
-            Coefficient of "gaussian", agreed by all entities.
-
-        Returns
-        -------
-        ndarray (n, mbar)
-            ``A_j B_j'``, or ``exp(-gamma ||a_i - b_r||^2)``.
+        ``A_j B_j'`` or, with the agreed gamma, ``exp(-gamma ||a_i - b_r||^2)``, (n, mbar), for its columns (n, n_j) of
+        training rows or of rows to predict.
         """
         rows = self.standardized(columns)
         if kernel == "linear":
@@ -195,21 +156,8 @@ def _checked_columns(columns: Any) -> np.ndarray:
 def combine_blocks(blocks: Mapping[str, np.ndarray], kernel: str) -> np.ndarray:
     """Combine the public blocks of all entities into the public kernel (equations 2.5 and 3.8).
 
-    Parameters
-    ----------
-    blocks : mapping of str to ndarray (n, mbar)
-        A block for each entity, by its name.
-    kernel : {"linear", "gaussian"}
-        What the blocks are: their sum or their product is taken.
-
-    Returns
-    -------
-    ndarray (n, mbar)
-
-    Raises
-    ------
-    ValueError
-        If there is none, their shapes differ, or one holds what is not finite; it names the entity.
+    It is their sum ("linear") or their product ("gaussian"), (n, mbar). Raises ValueError if there is none, their
+    shapes differ, or one holds what is not finite; it names the entity.
     """
     check_choice("kernel", kernel, _KERNELS)
     if not blocks:
@@ -233,25 +181,10 @@ def kernel_agreement(
 ) -> dict[str, Any]:
     """Write down what all entities agree on before the first block: public, and without any value of a column.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Those of `privsvm.PPSVMClassifier`: kernel, C, gamma, mbar, standardize; its defaults where missing.
-    columns : mapping of str to int
-        Number of columns of each entity, by its name.
-    train_rows, test_rows : sequence of int (S)
-        Number of rows of each split; fewer rows to predict may follow later.
-
-    Returns
-    -------
-    dict
-        ``kernel``; ``gamma`` that blocks are published with (None for "linear"); ``standardize``; ``n_splits``;
-        ``rows`` and ``mbar``, one entry per split; ``n_features``; ``entities``, a list of ``name, columns``.
-
-    Raises
-    ------
-    PrivSVMError
-        For a parameter out of range, more random rows than training rows, or an entity with no column.
+    `parameters` are those of `privsvm.PPSVMClassifier`, its defaults where missing; `columns` the number of columns of
+    each entity by its name; `train_rows` and `test_rows` the number of rows of each split, of which fewer to predict
+    may follow later. docs/ppsvm.md lists the keys. Raises PrivSVMError for a parameter out of range, more random rows
+    than training rows, or an entity with no column.
     """
     declared = PPSVMParameters.declared
     values = {name: parameters.get(name, item.default) for name, item in declared.items()}
@@ -282,15 +215,8 @@ def kernel_agreement(
 def rows_digest(*texts: Sequence[Any] | np.ndarray) -> str:
     """Digest of what all entities must have alike in every row: labels, and identifiers where there are any.
 
-    Parameters
-    ----------
-    *texts : sequences (n,)
-        Taken as text. The order of rows counts.
-
-    Returns
-    -------
-    str
-        SHA-256. It hides nothing from who can guess the rows, and is meant for parties that know them.
+    Labels and identifiers are taken as text, and the order of rows counts. The SHA-256 hides nothing from who can guess
+    the rows, and is meant for parties that know them.
     """
     digest = hashlib.sha256(len(texts).to_bytes(8, "little"))
     for row in zip(*texts, strict=True):
@@ -305,26 +231,10 @@ def draw_secrets(
 ) -> dict[str, np.ndarray]:
     """Draw what one entity keeps to itself, for every split.
 
-    Parameters
-    ----------
-    columns : mapping
-        ``train_<s>`` (n, n_j): its own columns.
-    agreement : mapping
-        From `kernel_agreement`.
-    entity : str
-        Its name.
-    stream : callable
-        Gives the stream of a split: `privsvm.numerics.noise.streams.system_stream` in use, a seeded one in a benchmark.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``centre_<s>, spread_<s>`` (n_j,), ``random_matrix_<s>`` (mbar, n_j).
-
-    Raises
-    ------
-    PrivSVMError
-        If the columns are not finite, or not as agreed; it names the entity.
+    `columns` holds its own, ``train_<s>`` (n, n_j), and `stream` gives the stream of a split:
+    `privsvm.numerics.noise.streams.system_stream` in use, a seeded one in a benchmark. Returns ``centre_<s>,
+    spread_<s>`` (n_j,) and ``random_matrix_<s>`` (mbar, n_j). Raises PrivSVMError, naming the entity, if the columns
+    are not finite, or not as agreed.
     """
     secrets: dict[str, np.ndarray] = {}
     for split in range(agreement["n_splits"]):
@@ -354,30 +264,10 @@ def make_block(
 ) -> dict[str, np.ndarray]:
     """Make one entity's public message about some rows.
 
-    Parameters
-    ----------
-    columns : mapping
-        ``<subset>_<s>`` (n, n_j): its own columns.
-    secrets : mapping
-        Its own, from `draw_secrets`.
-    agreement : mapping
-        From `kernel_agreement`.
-    entity : str
-        Its name.
-    subset : {"train", "test"}
-        Whether these are training rows, of which there must be as many as agreed, or rows to predict.
-    digests : sequence of str (S) or None
-        Of the rows' labels or identifiers as this entity has them (`rows_digest`), for the trainer to compare.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``entity`` (its name), ``<subset>_<s>`` (n, mbar) and, with digests, ``rows_<s>``.
-
-    Raises
-    ------
-    PrivSVMError
-        If columns or secrets are not as agreed; it names the entity.
+    `columns` holds its own, ``<subset>_<s>`` (n, n_j): training rows, of which there must be as many as agreed, or rows
+    to predict. `digests` (`rows_digest`) of the rows' labels or identifiers as this entity has them are for the trainer
+    to compare. Returns ``entity`` (its name), ``<subset>_<s>`` (n, mbar) and, with digests, ``rows_<s>``. Raises
+    PrivSVMError, naming the entity, if columns or secrets are not as agreed.
     """
     message = {"entity": np.array(entity)}
     for split in range(agreement["n_splits"]):
@@ -430,26 +320,9 @@ def combine_messages(
 ) -> list[np.ndarray]:
     """Combine the messages of all entities into the public kernel of each split.
 
-    Parameters
-    ----------
-    messages : mapping
-        From `make_block`, by the file each came in.
-    agreement : mapping
-        From `kernel_agreement`.
-    subset : {"train", "test"}
-        What the messages are about.
-    digests : sequence of str (S) or None
-        Of the rows as the reader has them; messages with digests must have the same.
-
-    Returns
-    -------
-    list of ndarray (n, mbar)
-        One for each split.
-
-    Raises
-    ------
-    PrivSVMError
-        If an entity is missing or there twice, or messages differ in their rows, labels or mbar; it names entities.
+    `messages` are those of `make_block`, by the file each came in. If they have digests, those of the rows as the
+    reader has them must be the same. Raises PrivSVMError, naming entities, if one is missing or there twice, or
+    messages differ in their rows, labels or mbar.
     """
     by_name: dict[str, Arrays] = {}
     for source, message in messages.items():
@@ -513,14 +386,7 @@ def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: 
 class AgreedLabels:
     """Labels that all entities know.
 
-    Attributes
-    ----------
-    codes : sequence of ndarray of int (n,)
-        Class codes of each split.
-    n_classes : int
-        Number of classes c.
-    digests : sequence of str (S) or None
-        Of the labels, to compare with those of the messages.
+    `codes` has the class codes (n,) of each split, and `digests` those of the labels, to compare with the messages'.
     """
 
     codes: Sequence[np.ndarray]
@@ -538,27 +404,9 @@ def train_on_messages(
 ) -> list[BlockPath]:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
-    Parameters
-    ----------
-    messages : mapping
-        From `make_block` for the training rows, by the file each came in.
-    labels : AgreedLabels
-        Of the training rows.
-    agreement : mapping
-        From `kernel_agreement`.
-    C, gamma
-        As of `privsvm.PPSVMClassifier`.
-    stream : callable
-        Gives the stream of a split, for the rows that parameters are chosen on. Nothing private depends on it.
-
-    Returns
-    -------
-    list of BlockPath (S)
-
-    Raises
-    ------
-    PrivSVMError
-        As `combine_messages`, and for labels that do not fit the blocks.
+    `messages` are those of `make_block` for the training rows, by the file each came in; C and gamma those of
+    `privsvm.PPSVMClassifier`; and `stream` gives the stream of a split, for the rows that parameters are chosen on.
+    Nothing private depends on it. Raises PrivSVMError as `combine_messages`, and for labels that do not fit the blocks.
     """
     kernel = agreement["kernel"]
     kernels = combine_messages(messages, agreement, "train", labels.digests)
@@ -595,15 +443,7 @@ def train_on_messages(
 
 
 def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:
-    """Write arrays that no other user may read: the file gets mode 0600 and its folder 0700.
-
-    Parameters
-    ----------
-    path : path-like
-        Ends in ``.npz``.
-    arrays : mapping of str to ndarray
-        What to store.
-    """
+    """Write arrays that no other user may read: the file gets mode 0600 and its folder 0700."""
     folder = Path(path).parent
     # From the first byte on, not after the file is complete.
     before = os.umask(0o077)
@@ -618,10 +458,7 @@ def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:
 def read_private(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read what `write_private` wrote.
 
-    Raises
-    ------
-    PrivSVMError
-        If others may read the file, or it cannot be read.
+    Raises PrivSVMError if others may read the file, or it cannot be read.
     """
     arrays = read_npz(path)
     mode = Path(path).stat().st_mode & 0o777

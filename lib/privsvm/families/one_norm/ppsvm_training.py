@@ -25,15 +25,7 @@ class PPSVMParameters(OneNormClassifier):
 
 
 class PublicKernel(NamedTuple):
-    """The kernel of published blocks.
-
-    Attributes
-    ----------
-    name : {"linear", "gaussian"}
-        What it is.
-    gamma : float
-        Coefficient of the Gaussian kernel.
-    """
+    """The kernel of published blocks: its name, linear or gaussian, and the coefficient of the Gaussian one."""
 
     name: str
     gamma: float
@@ -44,28 +36,9 @@ def train_on_blocks(
 ) -> tuple[OneNormModel, dict[str, np.ndarray]]:
     """Train on the public kernel: all that the trainer has are blocks and labels (step IV).
 
-    Parameters
-    ----------
-    block : ndarray (n, mbar)
-        From `combine_blocks`.
-    codes : ndarray of int (n,)
-        Class codes that all entities agreed on.
-    n_classes : int
-        c.
-    published : PublicKernel
-        What the blocks were published with.
-    C : float or "tune"
-        The paper's nu.
-    tune_gamma : bool
-        Choose C and gamma together. Blocks of one gamma hold those of all: the kernel of another is a power of it.
-    rng : numpy.random.Generator
-        Draws the rows that parameters are chosen on.
-
-    Returns
-    -------
-    model : OneNormModel
-    arrays : dict of str to ndarray
-        Of a `BlockPath`.
+    The block (n, mbar) is that of `combine_blocks`, and all entities agreed on the class codes. With `tune_gamma`, C
+    and gamma are chosen together: blocks of one gamma hold those of all, since the kernel of another is a power of it.
+    `rng` draws the rows that parameters are chosen on. Returns the model and the arrays of a `BlockPath`.
     """
     kernel, gamma = published
     if kernel == "linear":

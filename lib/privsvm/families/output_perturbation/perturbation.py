@@ -84,19 +84,8 @@ TIME_IS_OUTSIDE = "how long training takes, and how many passes the solver makes
 def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
     """Bound how far the solution moves between neighbouring datasets, in the L2 norm.
 
-    Parameters
-    ----------
-    row_bound : float
-        Largest norm of one row's subgradient.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    gap : float, default=0.0
-        Square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
-
-    Returns
-    -------
-    float
-        Twice `row_bound`, or once, plus ``2 sqrt(gap)``; rounded up.
+    Twice `row_bound`, the largest norm of one row's subgradient, or once, plus ``2 sqrt(gap)``; rounded up. `gap` is
+    the square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
     """
     rows = {"replace_one": 2.0, "add_remove": 1.0}
     if neighbours not in rows:
@@ -118,19 +107,8 @@ def check_scale(C: float, data_norm: float) -> float:
 def public_gap(gap: float | None, C: float, data_norm: float) -> float:
     """Choose the public target of a solve: the square of the distance to the optimum that it certifies.
 
-    Parameters
-    ----------
-    gap : float or None
-        What the user asked for; None means ``2e-4 C^2 R^2``.
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Bound R on a row's norm.
-
-    Raises
-    ------
-    ValueError
-        If `gap` is below ``1e-10 C^2 R^2``, or ``C R^2`` out of range: public numbers all.
+    None means ``2e-4 C^2 R^2``, for the bound R on a row's norm. Raises ValueError if `gap` is below ``1e-10 C^2 R^2``,
+    or ``C R^2`` out of range: public numbers all.
     """
     unit = check_scale(C, data_norm) * C
     if gap is None:
@@ -213,25 +191,12 @@ def largest_move(
 ) -> tuple[float, float] | None:
     """Measure how far replacing (or adding) one row moves the solution: a lower bound on the sensitivity.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix (n, d)
-        Training rows as the solver sees them. The first one is replaced.
-    codes : ndarray of int (n,)
-        Their class codes.
-    pairs : sequence of ((row, code), (row, code))
-        What takes its place in the two datasets; rows (1, d). For ``add_remove`` the second dataset has no such row.
-    solve : callable
-        From rows and class codes to weights.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    order : {1, 2}, default=2
-        Norm of the distance.
+    The first of the rows, as the solver sees them, is replaced. `pairs` ((row, code), (row, code)) take its place in
+    the two datasets, with rows (1, d); for ``add_remove`` the second dataset has no such row. `solve` turns rows and
+    class codes into weights, and `order` is the norm of the distance.
 
-    Returns
-    -------
-    (distance, norm) or None
-        The largest distance, and the L2 norm of the first row of its pair. None: too few rows are left to solve.
+    Returns the largest distance, and the L2 norm of the first row of its pair; None where too few rows are left to
+    solve.
     """
     kept, kept_codes = rows[1:], codes[1:]
     if np.unique(kept_codes).size < 2:
@@ -313,22 +278,8 @@ class OneVsRestRelease:
     ) -> tuple[Guarantee, ...]:
         """Privacy records of the E mechanisms.
 
-        Parameters
-        ----------
-        what : str
-            What the noise is added to.
-        data_assumptions : sequence of str
-            Why rows, as the solver sees them, have bounded norm.
-        public : str
-            Public numbers of the method, for a sentence that goes on with "are public".
-        reference : str
-            See `Guarantee`.
-        facts : Facts
-            Of the call.
-
-        Returns
-        -------
-        tuple of Guarantee (E)
+        Noise is added to `what`, `data_assumptions` say why rows, as the solver sees them, have bounded norm, and
+        `public` starts a sentence that goes on with "are public".
         """
         gaussian = self.mechanisms[0].noise == "gaussian"
         guarantees = []
@@ -404,14 +355,8 @@ class HingeProblem:
 class Noise:
     """Noise on the weights.
 
-    Attributes
-    ----------
-    noise : {"gaussian", "laplace"}
-        See `VectorsMechanism`.
-    composition : {"joint", "naive"}
-        See `VectorsMechanism`.
-    published_constant : bool, default=False
-        Take the sensitivity that Rubinstein et al. (2012) state, twice the one proved here.
+    See `VectorsMechanism` for its kind and composition. The published constant is the sensitivity that Rubinstein et
+    al. (2012) state, twice the one proved here.
     """
 
     noise: str
@@ -427,18 +372,9 @@ def release_one_vs_rest(
 ) -> OneVsRestRelease:
     """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
 
-    Parameters
-    ----------
-    release : Release
-        Its rows have norm at most `HingeProblem.data_norm` and lie on a public grid: see
-        `privsvm.numerics.rows.row_grid`. Two classes make one problem, more make one each.
-    problem : HingeProblem
-        What is solved.
-    noise : Noise
-        What is added.
-    audit_pairs : sequence of (row, opposite)
-        Rows (1, d), clipped too, that the audit puts in place of a training row; none: no audit. The opposite of a row
-        is one far from it.
+    The rows have norm at most `HingeProblem.data_norm` and lie on a public grid: see `privsvm.numerics.rows.row_grid`.
+    Two classes make one problem, more make one each. `audit_pairs` are rows (1, d), clipped too, that the audit puts in
+    place of a training row, each with one far from it; none: no audit.
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     target = public_gap(problem.gap, problem.C, problem.data_norm)

@@ -28,21 +28,8 @@ __all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
 def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
     """Bound how far the released weights move between neighbouring datasets.
 
-    Parameters
-    ----------
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Bound R on a row's L2 norm.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    gap : float, default=0.0
-        Square of a public distance: each of the two solutions lies within ``sqrt(gap)`` of its optimum.
-
-    Returns
-    -------
-    float
-        ``2 sqrt(2) C R`` or ``sqrt(2) C R``, plus ``2 sqrt(gap)``.
+    ``2 sqrt(2) C R`` or ``sqrt(2) C R``, plus ``2 sqrt(gap)``, for the bound R on a row's norm; see
+    `solution_sensitivity`.
     """
     return solution_sensitivity(math.sqrt(2.0) * C * data_norm, neighbours, gap)
 

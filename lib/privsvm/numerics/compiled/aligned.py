@@ -10,17 +10,7 @@ __all__ = ["aligned_bytes"]
 def aligned_bytes(size: int, unit: int) -> np.ndarray:
     """Return fresh memory that begins at a multiple of a unit.
 
-    Parameters
-    ----------
-    size : int
-        Bytes.
-    unit : int
-        Bytes of what it begins at, such as a line of the cache or a page.
-
-    Returns
-    -------
-    ndarray (size,)
-        The bytes, with any content.
+    The unit is in bytes, such as a line of the cache or a page. The memory has any content.
     """
     memory = np.empty(size + unit, dtype=np.uint8)
     start = -memory.ctypes.data % unit

@@ -27,10 +27,8 @@ _FINITE = ("nnan", "ninf", "nsz")
 class _Code:
     """Builder of the instructions of an intrinsic.
 
-    Parameters
-    ----------
-    context, builder, signature, arguments
-        Arguments of the code generator of a Numba intrinsic. Arrays are numbered by their position in the arguments.
+    It takes the arguments of the code generator of a Numba intrinsic. Arrays are numbered by their position in the
+    arguments.
     """
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:

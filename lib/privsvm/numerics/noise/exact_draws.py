@@ -138,18 +138,7 @@ def _check_scale(scale: int, largest: int) -> None:
 def discrete_laplace(key: bytes, scale: int, size: int) -> np.ndarray:
     """Draw whole numbers x, exactly proportional to ``exp(-|x| / scale)``.
 
-    Parameters
-    ----------
-    key : bytes
-        32 of them.
-    scale : int
-        From 1 to 2^51.
-    size : int
-        How many.
-
-    Returns
-    -------
-    ndarray of int64 (size,)
+    The key has 32 bytes, and the scale goes from 1 to 2^51.
     """
     _check_scale(scale, LARGEST_SCALE)
     out = np.empty(size, dtype=np.int64)
@@ -160,20 +149,8 @@ def discrete_laplace(key: bytes, scale: int, size: int) -> np.ndarray:
 def exponential_choices(key: bytes, scores: np.ndarray, scale: int) -> np.ndarray:
     """Choose a candidate per row, exactly as ``exp(score / scale)``.
 
-    Parameters
-    ----------
-    key : bytes
-        32 of them.
-    scores : ndarray of int64 (k, m)
-        Scores of m candidates in k choices.
-    scale : int
-        From 1 to 2^62.
-
-    Returns
-    -------
-    ndarray of int64 (k,)
-        Indices of candidates. All trials are independent, so nothing but the chosen index depends on the scores, time
-        apart.
+    Scores (k, m) are int64, those of m candidates in k choices; the scale goes from 1 to 2^62. All trials are
+    independent, so nothing but the chosen index depends on the scores, time apart.
     """
     _check_scale(scale, LARGEST_CHOICE_SCALE)
     out = np.empty(scores.shape[0], dtype=np.int64)
@@ -184,17 +161,9 @@ def exponential_choices(key: bytes, scores: np.ndarray, scale: int) -> np.ndarra
 def sampling_threshold(rate: float) -> tuple[int, float]:
     """Turn a sampling rate into the words that draw a row.
 
-    Parameters
-    ----------
-    rate : float
-        From 2^-64 to 1.
-
-    Returns
-    -------
-    threshold : int
-        k, the rate in units of 2^-64, rounded down: a row is drawn if its word is below it. 2^64 for all rows.
-    probability : float
-        ``k / 2^64``, rounded up: what is to be accounted. For rates of 2^-11 and more it is the rate itself.
+    The threshold k is the rate in units of 2^-64, rounded down: a row is drawn if its word is below it; 2^64 for all
+    rows. The probability is ``k / 2^64``, rounded up: what is to be accounted. For rates of 2^-11 and more it is the
+    rate itself.
     """
     if not 2.0**-64 <= rate <= 1.0:
         raise ValueError(f"rate={rate!r}: must lie between 2^-64 and 1")
@@ -208,23 +177,10 @@ def sampling_threshold(rate: float) -> tuple[int, float]:
 def sample_rows(key, step, last, first, n_rows):
     """List the rows that a step draws, each by a word of its own.
 
-    Parameters
-    ----------
-    key : ndarray of uint32 (8,)
-        Of the sampling; noise has another one.
-    step : int
-        The word of row i in step t is number i of the stream with the nonce t, however many rows there are.
-    last : uint64
-        The largest word that draws a row: one less than the threshold of `sampling_threshold`, which must not be 0.
-    first : int
-        The first row to look at, a multiple of 1024.
-    n_rows : int
-        How many rows to look at.
-
-    Returns
-    -------
-    ndarray of int64
-        Rows, numbered from `first` on.
+    The word of row i in step t is number i of the key's stream with the nonce t, however many rows there are; noise has
+    another key. `last` is the largest word that draws a row: one less than the threshold of `sampling_threshold`, which
+    must not be 0. `first`, the first of the `n_rows` rows to look at, is a multiple of 1024; rows are numbered from it
+    on.
     """
     bits, drawn, count = np.empty(BUFFER, np.uint64), np.empty(n_rows, np.int64), 0
     for start in range(0, n_rows, BUFFER):

@@ -154,24 +154,8 @@ class NoiseSource:
     ) -> StepTape:
         """Say who listens to compiled steps: nobody.
 
-        Parameters
-        ----------
-        n_steps : int
-            Number of steps.
-        size : int
-            Length of a step's sum.
-        n_rows : int
-            Number of rows.
-        threshold : int
-            A row is drawn if its word is below it; see `privsvm.numerics.noise.exact_draws.sampling_threshold`.
-        sigma : float
-            Standard deviation of the noise, in cells of its grid.
-        stated : Stated
-            Of a step's sum.
-
-        Returns
-        -------
-        StepTape
+        Steps release sums of `size` numbers over `n_rows` rows, which are drawn if their words are below `threshold`,
+        with noise of standard deviation `sigma` in cells of its grid. `stated` is of a step's sum.
         """
         return NO_TAPE
 
@@ -191,17 +175,7 @@ def seeded_source(seed: int, *purpose: str | int | float) -> NoiseSource:
 
     For experiments only.
 
-    Parameters
-    ----------
-    seed : int
-        The experiment's seed.
-    *purpose : str, int or float
-        As in `privsvm.numerics.noise.streams.seeded_stream`.
-
-    Returns
-    -------
-    NoiseSource
-        Keyed by SHA-256 of the arguments.
+    It is keyed by SHA-256 of the arguments; see `privsvm.numerics.noise.streams.seeded_stream`.
     """
     return NoiseSource(hashlib.sha256(canonical_json(["noise", int(seed), *purpose]).encode()).digest())
 

@@ -261,23 +261,9 @@ def _set_square(x, key, pair, radius_word, angle_word, second, n_limbs):
 def certain_integer(key, pair, radius_word, angle_word, second, sigma, n_limbs):
     """Round `sigma` times one number of a pair, with as many digits as it takes.
 
-    Parameters
-    ----------
-    key : ndarray of uint32 (8,)
-    pair : int
-        The pair's number in the key's stream.
-    radius_word, angle_word : uint64
-        The first digits of its two uniform numbers.
-    second : bool
-        Which number of the pair.
-    sigma : float
-        From 2^-20 to 2^46.
-    n_limbs : int
-        Length of the long numbers to start with, at least 2.
-
-    Returns
-    -------
-    int
+    `pair` is the pair's number in the key's stream, `radius_word` and `angle_word` (uint64) the first digits of its two
+    uniform numbers, and `second` says which number of the pair. `sigma` goes from 2^-20 to 2^46. `n_limbs`, at least 2,
+    is the length of the long numbers to start with.
     """
     fraction, exponent = math.frexp(sigma)
     factor = np.uint64(fraction * 2.0**53)
@@ -298,25 +284,10 @@ def certain_integer(key, pair, radius_word, angle_word, second, sigma, n_limbs):
 def fill_rounded_normals(key, first_pair, bits, sigma, numbers, errors, cells):
     """Turn uniform bits into as many integers ``rint(sigma Z)``.
 
-    Parameters
-    ----------
-    key : ndarray of uint32 (8,)
-        Gives more digits where they are needed.
-    first_pair : int
-        The first pair's number in the key's stream.
-    bits : ndarray of uint64 (2 m,)
-        One half for the radius, the other for the angle.
-    sigma : float
-        From 2^-20 to 2^46.
-    numbers, errors : ndarray (2 m,), (m,)
-        Work space.
-    cells : ndarray of int64 (2 m,)
-        The result.
-
-    Returns
-    -------
-    int
-        How many were computed with more digits than float64 has.
+    `key` gives more digits where they are needed, and `first_pair` is the first pair's number in its stream. Of `bits`
+    (2 m,) one half is for the radius, the other for the angle. `sigma` goes from 2^-20 to 2^46; `numbers` (2 m,) and
+    `errors` (m,) are work space, and `cells` (2 m,) is the result. Returns how many were computed with more digits than
+    float64 has.
     """
     half = errors.shape[0]
     _fill_normals_and_errors(bits, numbers, errors)
@@ -338,19 +309,8 @@ def fill_rounded_normals(key, first_pair, bits, sigma, numbers, errors, cells):
 def load_rounded_normals(stream, index, sigma):
     """Fill the buffer that integer `index` is in.
 
-    Parameters
-    ----------
-    stream : RoundedStream
-        Its `cells` hold the integers.
-    index : int
-        From 0; the stream may go back.
-    sigma : float
-        Standard deviation of the normal numbers before rounding, from 2^-20 to 2^46; see `check_sigma`.
-
-    Returns
-    -------
-    int
-        Where in the buffer the integer is.
+    The stream, whose `cells` hold the integers, may go back. `sigma` is the standard deviation of the normal numbers
+    before rounding, see `check_sigma`. Returns where in the buffer the integer is.
     """
     buffer, position = divmod(index, BUFFER)
     if stream.buffer[0] != buffer or stream.sigma[0] != sigma:
@@ -384,18 +344,7 @@ def _set_rounded_normals(words, sigma, out):
 def rounded_normals(key: bytes, sigma: float, size: int) -> np.ndarray:
     """Draw ``rint(sigma Z)`` for the first standard normal numbers Z of a key.
 
-    Parameters
-    ----------
-    key : bytes
-        32 of them; each key serves one sigma.
-    sigma : float
-        From 2^-20 to 2^46.
-    size : int
-        How many.
-
-    Returns
-    -------
-    ndarray of int64 (size,)
+    Each key of 32 bytes serves one sigma, from 2^-20 to 2^46.
     """
     check_sigma(sigma)
     out = np.empty(size, dtype=np.int64)

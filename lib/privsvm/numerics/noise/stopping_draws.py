@@ -48,25 +48,9 @@ def _happens(below: Callable[[int], int], probability: Fraction) -> bool:
 def negative_binomial_runs(key: bytes, shape: float, gamma: float) -> int:
     """Draw a number of runs from the truncated negative binomial distribution.
 
-    Parameters
-    ----------
-    key : bytes
-        32 of them, for this draw alone.
-    shape : float
-        eta; above -1 and at most 1.
-    gamma : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    int
-        k = 1, 2, ... with probability proportional to ``(1 - gamma)^k prod_{l=1}^{k-1} (l + eta) / (l + 1)``, exactly
-        for these float64 numbers: a geometric number, kept with the probability that the product is.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    k = 1, 2, ... with probability proportional to ``(1 - gamma)^k prod_{l=1}^{k-1} (l + eta) / (l + 1)``, exactly for
+    these float64 numbers: a geometric number, kept with the probability that the product is. The shape eta is above -1
+    and at most 1. The key of 32 bytes is for this draw alone.
     """
     if not -1.0 < shape <= 1.0 or not 0.0 < gamma < 1.0:
         raise ValueError(f"shape={shape!r}, gamma={gamma!r}: must be above -1 and at most 1, and between 0 and 1")
@@ -82,23 +66,9 @@ def negative_binomial_runs(key: bytes, shape: float, gamma: float) -> int:
 def poisson_runs(key: bytes, parameter: float) -> int:
     """Draw a number of runs from the Poisson distribution without 0.
 
-    Parameters
-    ----------
-    key : bytes
-        32 of them, for this draw alone.
-    parameter : float
-        mu, from above 0 to a million.
-
-    Returns
-    -------
-    int
-        k = 1, 2, ... with probability proportional to ``mu^k / k!``, exactly: a sum of Poisson numbers of parameter 1/2
-        at most, each a geometric number n that is kept with probability ``1 / n!``.
-
-    Raises
-    ------
-    ValueError
-        If the parameter is out of range.
+    k = 1, 2, ... with probability proportional to ``mu^k / k!``, exactly: a sum of Poisson numbers of parameter 1/2 at
+    most, each a geometric number n that is kept with probability ``1 / n!``. The parameter mu goes to a million. The
+    key of 32 bytes is for this draw alone.
     """
     if not 0.0 < parameter <= 1e6:
         raise ValueError(f"parameter={parameter!r}: must lie above 0 and be at most a million")

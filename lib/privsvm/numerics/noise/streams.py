@@ -20,18 +20,9 @@ def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator
 
     For experiments only.
 
-    Parameters
-    ----------
-    seed : int
-        The experiment's seed.
-    *purpose : str, int or float
-        What the stream is for, for example ``"noise", "benchmark", "wine", "pmsvm_wp", 3``
-        (split), ``0.5`` (epsilon), ``7`` (repeat). Different purposes give independent streams.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A Philox generator keyed by SHA-256 of the arguments.
+    `purpose` says what the stream is for, for example ``"noise", "benchmark", "wine", "pmsvm_wp", 3`` (split), ``0.5``
+    (epsilon), ``7`` (repeat). Different purposes give independent streams: Philox generators keyed by SHA-256 of the
+    arguments.
     """
     digest = hashlib.sha256(canonical_json([int(seed), *purpose]).encode()).digest()
     key = np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
@@ -43,9 +34,6 @@ def system_stream() -> np.random.Generator:
 
     Those have a `privsvm.numerics.noise.noise_source.system_source`. No seed is kept.
 
-    Returns
-    -------
-    numpy.random.Generator
-        A Philox generator with a 128-bit key that is not stored anywhere else.
+    Those have a `privsvm.numerics.noise.noise_source.system_source`. The key of 128 bits is stored nowhere.
     """
     return np.random.Generator(np.random.Philox())

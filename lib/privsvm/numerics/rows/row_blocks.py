@@ -132,14 +132,7 @@ class ArrayBlocks(RowBlocks):
 class NpyBlocks(RowBlocks):
     """Rows in an ``.npy`` file of numbers, in C order.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    labels : path-like or None, default=None
-        An ``.npy`` file of n labels.
-    block_rows : int or None, default=None
-        See `RowBlocks`.
+    `labels` names an ``.npy`` file of n labels. See `RowBlocks` for `block_rows`.
     """
 
     def __init__(self, path: Any, labels: Any = None, block_rows: int | None = None) -> None:
@@ -239,14 +232,8 @@ def _mapped_npy(path: Any, kinds: str) -> Any:
 class ParquetBlocks(RowBlocks):
     """Rows in a Parquet file, or in all those of a folder in the order of their names.
 
-    Parameters
-    ----------
-    path : path-like
-        File or folder.
-    label : str or None, default=None
-        The column of the labels. All other columns are features, and hold numbers without missing values.
-    block_rows : int or None, default=None
-        See `RowBlocks`. Row groups of no more rows are read fastest.
+    `label` is the column of the labels. All other columns are features, and hold numbers without missing values. Row
+    groups of no more than `block_rows` rows are read fastest.
     """
 
     def __init__(self, path: Any, label: str | None = None, block_rows: int | None = None) -> None:
@@ -492,20 +479,10 @@ class RowsByBlock:
 
     Functions that take an array of rows take these, too, where they dispatch on `is_by_block`.
 
-    Attributes
-    ----------
-    source : RowBlocks
-        Where rows are read.
-    shape : (int, int)
-        Numbers of rows and of features after the steps.
-    steps : tuple of callable
-        From rows to rows; they can be pickled, and what becomes of a row depends on that row alone, bit for bit.
-    width : int
-        Numbers of a row in its widest form.
-    n_threads : int
-        Threads that work on blocks.
-    kept : list
-        Pieces of the first rows as the steps before these have made them: (first, end, what they are).
+    Functions that take an array of rows take these, too, where they dispatch on `is_by_block`. `shape` is that of the
+    rows after the `steps`, which can be pickled and map rows to rows: what becomes of a row depends on that row alone,
+    bit for bit. `width` counts the numbers of a row in its widest form. `kept` has pieces of the first rows as the
+    first `kept_steps` steps have made them, by their first row and the row behind their last.
     """
 
     source: RowBlocks
@@ -563,20 +540,9 @@ class RowsByBlock:
     def total(self, function: Callable[..., Any], *aligned: Any, arguments: tuple[Any, ...] = ()) -> Any:
         """Sum a function of rows over all of them.
 
-        Parameters
-        ----------
-        function : callable
-            From some rows, the same rows of everything in `aligned`, `arguments` and the number of the first row to an
-            array of int64, or a tuple of those. It can be pickled, and adds up over rows.
-        *aligned : array-like
-            Of length n.
-        arguments : tuple, default=()
-            Further arguments, the same for all rows.
-
-        Returns
-        -------
-        ndarray or tuple of ndarray
-            Sums that do not fit into int64 wrap around.
+        `function` takes some rows, the same rows of everything in `aligned` (of length n), `arguments` and the number
+        of the first row, and returns an array of int64, or a tuple of those. It can be pickled, and adds up over rows.
+        Sums that do not fit into int64 wrap around.
         """
         summand = _Summand(self.steps, self.width, function, arguments)
         if self.shape[0] == 0:

@@ -37,15 +37,7 @@ class CsrArrays(NamedTuple):
 def compact(X):
     """Store dense rows as CSR.
 
-    Parameters
-    ----------
-    X : ndarray of float64 (n, d)
-        Rows; contiguous.
-
-    Returns
-    -------
-    data, indices, indptr : ndarray
-        The numbers that are not zero, their columns, and where each row begins.
+    Returns the numbers that are not zero, their columns, and where each row begins.
     """
     n_rows, n_features = X.shape
     indptr = np.zeros(n_rows + 1, dtype=np.int64)
@@ -109,14 +101,7 @@ def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
 def score_rows(data, indices, indptr, weights, scores):
     """Set scores (n, c) of all rows.
 
-    Parameters
-    ----------
-    data, indices, indptr : ndarray
-        CSR rows.
-    weights : ndarray (d, padded)
-        See `padded_weights`.
-    scores : ndarray (n, c)
-        Is overwritten.
+    Weights (d, padded) are those of `padded_weights`.
     """
     padded = weights.shape[1]
     numbers, lanes = weights.reshape(-1), np.empty(padded)

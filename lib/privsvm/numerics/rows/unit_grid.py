@@ -134,23 +134,13 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
 def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray]:
     """Divide rows by their norms and truncate them to multiples of 2^-20.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        Finite numbers of any size, subnormal ones and 1e308 among them. The numbers of a CSR row are in ascending
-        order of their columns, and no place is stored twice.
-    constant : float, default=0.0
-        Value of a further feature of every row; not negative.
+    Numbers are finite and of any size, subnormal ones and 1e308 among them. Those of a CSR row are in ascending order
+    of their columns, and no place is stored twice. `constant`, not negative, is the value of a further feature of every
+    row.
 
-    Returns
-    -------
-    cells : ndarray or CSR matrix (n, d)
-        Whole numbers. With that of the constant feature, their squares add up to at most 2^40. Rows of zeros stay, and
-        rows with numbers that are not finite become such.
-    constants : ndarray (n,)
-        Whole numbers of the constant feature.
-    norms : ndarray (n,)
-        Norms of the rows with that feature, to a few units in the last place; at most `LONGEST`.
+    Returns the cells (n, d) and those of the constant feature (n,), whole numbers whose squares add up to at most 2^40:
+    rows of zeros stay, and rows with numbers that are not finite become such. Norms (n,) of the rows with that feature
+    come last, to a few units in the last place; at most `LONGEST`.
     """
     return unit_cells_and_factors(X, constant)[:3]
 

@@ -16,15 +16,7 @@ __all__ = ["check_sparse"]
 def check_sparse(X: Any) -> None:
     """Refuse a sparse matrix whose index arrays point beside its data or its shape.
 
-    Parameters
-    ----------
-    X : SciPy sparse matrix or array
-        Of any format. Those made of Python objects (LIL, DOK) are to be checked again as CSR.
-
-    Raises
-    ------
-    ValueError
-        In one line, with what is wrong.
+    Matrices made of Python objects (LIL, DOK) are to be checked again as CSR.
     """
     if len(X.shape) != 2:
         raise ValueError(f"X is a sparse array of {len(X.shape)} dimensions: must have rows and columns")

@@ -29,25 +29,9 @@ _RELATIVE_TIE = 1e-9
 def third_members(rows: Any, condensed_rows: Any, group_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute each row of a group of three from the other two and the published mean: ``3 b - x1 - x2``.
 
-    Parameters
-    ----------
-    rows : ndarray or sparse matrix (n, d)
-        Original rows.
-    condensed_rows : ndarray or sparse matrix (M, d)
-        Published rows.
-    group_of : ndarray of int (n,)
-        Condensed row of each original row.
-
-    Returns
-    -------
-    attacked : ndarray of int (k,)
-        The rows that have two companions.
-    error : ndarray (k,)
-        Largest error of their entries, in units of each column's standard deviation (of 1 where it is 0).
-
-    References
-    ----------
-    The mean's definition: CI-SVM (2018), equation 13.
+    `group_of` (n,) is the condensed row of each original row. Returns the rows (k,) that have two companions, and the
+    largest error (k,) of their entries, in units of each column's standard deviation (of 1 where it is 0). The mean's
+    definition: CI-SVM (2018), equation 13.
     """
     sizes = np.bincount(group_of, minlength=condensed_rows.shape[0])
     attacked = np.flatnonzero(sizes[group_of] == _GROUP)
@@ -72,18 +56,7 @@ def third_members(rows: Any, condensed_rows: Any, group_of: np.ndarray) -> tuple
 def nearest_condensed(rows: Any, condensed_rows: Any) -> tuple[np.ndarray, np.ndarray]:
     """Find the nearest condensed row of every row, and its distance.
 
-    Parameters
-    ----------
-    rows : ndarray or sparse matrix (n, d)
-        Rows.
-    condensed_rows : ndarray or sparse matrix (M, d)
-        Published rows.
-
-    Returns
-    -------
-    nearest : ndarray of int (n,)
-        The first, if several are equally near.
-    distance : ndarray (n,)
+    The first, if several are equally near. Rows (n, d) and (M, d) may be sparse; both results are (n,).
     """
 
     def closest(distances: np.ndarray, _start: int) -> Any:
@@ -101,18 +74,9 @@ def nearest_condensed(rows: Any, condensed_rows: Any) -> tuple[np.ndarray, np.nd
 def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tuple[float, float]:
     """Measure how well the distance to the nearest condensed row tells condensed rows from others.
 
-    Parameters
-    ----------
-    member_distance, other_distance : ndarray (n,), (m,)
-        From `nearest_condensed`, for the rows that were condensed and for others like them.
-
-    Returns
-    -------
-    auc : float
-        Area under the ROC curve of the negative distance; 0.5 is guessing.
-    certain : float
-        Share of the members that are nearer than all others. The AUC hides them: if a third is certain and the rest is
-        guesswork, it is 2/3.
+    The distances are those of `nearest_condensed`, for the rows that were condensed and for others like them. Returns
+    the area under the ROC curve of the negative distance, where 0.5 is guessing, and the share of the members that are
+    nearer than all others. The AUC hides them: if a third is certain and the rest is guesswork, it is 2/3.
     """
     distance = np.concatenate([member_distance, other_distance])
     # Round-off must not decide.
@@ -125,17 +89,7 @@ def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tup
 def distance_to_rows(condensed_rows: Any, rows: Any) -> np.ndarray:
     """Compute how far each condensed row is from the training row nearest to it.
 
-    Parameters
-    ----------
-    condensed_rows : ndarray or sparse matrix (M, d)
-        Published rows.
-    rows : ndarray or sparse matrix (n, d)
-        Original rows.
-
-    Returns
-    -------
-    ndarray (M,)
-        Largest difference in any entry; 0 for a row that is published verbatim.
+    It is the largest difference in any entry: 0 for a row that is published verbatim.
     """
     nearest, _ = nearest_condensed(condensed_rows, rows)
     off = abs(condensed_rows - rows[nearest])
