@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-__all__ = [
-    "Membership",
-    "RecoveryCurve",
-    "audit_entity",
-    "column_membership",
-    "recover_columns",
-    "recovery_curve",
-]
+__all__ = ["RecoveryCurve", "audit_entity", "recovery_curve"]
 
 # An entry counts as recovered when it is off by no more than this, in units of its column's spread.
 _RECOVERED = 1e-8
@@ -72,94 +65,6 @@ class RecoveryCurve:
     unreadable_rows: int
 
 
-@dataclass(frozen=True)
-class Membership:
-    """How far a guessed column is from those an entity may hold.
-
-    Attributes
-    ----------
-    residual : float
-        Norm of the part of the guess outside the span of the block's columns, over the norm of the guess. Rounding
-        error alone (1e-13, or more where gamma is tiny) for the entity's columns and any linear function of them, and
-        for no other guess.
-    random_residual : float
-        The residual of a guess in a random direction, root mean square.
-    rank : int
-        Dimension of the span.
-    """
-
-    residual: float
-    random_residual: float
-    rank: int
-
-
-def recover_columns(
-    block: np.ndarray,
-    known: Sequence[int] | np.ndarray,
-    known_rows: np.ndarray,
-    kernel: str,
-    gamma: float | None = None,
-) -> np.ndarray:
-    """Columns of an entity, for all rows, from its public block and some rows known to the attacker.
-
-    Parameters
-    ----------
-    block : ndarray (m, mbar)
-        What the entity published.
-    known : sequence of int (s,)
-        Indices of the known rows.
-    known_rows : ndarray (s, n)
-        The entity's features of those rows, in the units in which it computed the block (z-scores).
-    kernel : {"linear", "gaussian"}
-        Kernel of the block.
-    gamma : float, optional
-        Public width of the gaussian kernel ``exp(-gamma |a - b|^2)``.
-
-    Returns
-    -------
-    ndarray (m, n)
-        Exact up to rounding when the known rows are in general position, s and mbar are at least n (linear) or n + 1
-        (gaussian), and the row has that many entries above 2.2e-308. Otherwise the minimum-norm least-squares answer.
-        Known rows are returned as given.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as above.
-
-    Notes
-    -----
-    Linear: the columns of A are combinations of an orthonormal basis of the block's columns, and the known rows give
-    the coefficients. Gaussian: ``-log(block) / gamma`` is ``|a|^2 + |b|^2 - 2 a.b``; without its row means and column
-    means it is a linear block of the centred A, so a constant joins the basis and one more row is needed. Entries
-    that are 0 or denormal are left out.
-
-    The error is about 1e-16 times the size of the block's entries (gaussian: of their logarithms over gamma, at least
-    1 / gamma), and grows as the known rows, or the columns of the block, come close to linear dependence. Measured on
-    z-scored WDBC with just as many known rows as needed, drawn at random, largest error in 200 to 600 draws: 5e-11 for
-    3 or 6 features, mbar = 56 and gamma from 0.01; 3e-9 for 30 features; 2e-7 for 30 features at gamma = 1e-6; 1e-6
-    for 30 features and mbar = 31, gaussian. The median is about a hundredth of each, or less.
-
-    Source: Mangasarian, Wild and Fung, "Privacy-preserving classification of vertically partitioned data via random
-    kernels", 2007, Algorithms 2.1 and 3.1, for the protocol.
-    """
-    block, gamma = _checked_block(block, kernel, gamma)
-    known = np.asarray(known)
-    known_rows = np.asarray(known_rows, dtype=np.float64)
-    if known.ndim != 1 or known.size == 0 or not np.issubdtype(known.dtype, np.integer):
-        raise ValueError(f"known={known!r}: must be a list of at least one row index")
-    if known.min() < 0 or known.max() >= len(block):
-        raise ValueError(f"known={known.tolist()}: the block has the rows 0 to {len(block) - 1}")
-    if np.unique(known).size != known.size:
-        raise ValueError(f"known={known.tolist()}: an index occurs twice")
-    if known_rows.ndim != 2 or len(known_rows) != known.size or known_rows.shape[1] == 0:
-        raise ValueError(f"known_rows of shape {known_rows.shape}: must be ({known.size}, features)")
-    if not np.isfinite(known_rows).all():
-        raise ValueError(f"known_rows={known_rows[~np.isfinite(known_rows)][0]} in an entry: must be finite")
-    basis, readable = _basis(block, gamma, known_rows.shape[1])
-    return _extended(basis, readable, known, known_rows)
-
-
 def recovery_curve(
     block: np.ndarray,
     columns: np.ndarray,
@@ -169,36 +74,26 @@ def recovery_curve(
     draws: int = 5,
     rng: np.random.Generator | int | None = None,
 ) -> RecoveryCurve:
-    """Error of `recover_columns` against the number of known rows.
+    """Measure how well the other rows follow from the block and some known rows, by how many these are.
 
-    Parameters
-    ----------
-    block : ndarray (m, mbar)
-        What the entity published.
-    columns : ndarray (m, n)
-        The entity's columns, in the units in which it computed the block.
-    kernel : {"linear", "gaussian"}
-        Kernel of the block.
-    gamma : float, optional
-        Width of the gaussian kernel.
-    counts : sequence of int, optional
-        Numbers of known rows, each from 1 to m - 1. Default: up to about 20 of them from 1 to four times the rows
-        needed.
-    draws : int, default=5
-        How often the known rows are drawn, uniformly among all rows: the attacker takes what he happens to know, also
-        where equal or dependent rows tell him less. Within one draw more rows contain the fewer.
-    rng : Generator or int, optional
-        Draws the rows.
+    `block` (m, mbar) is what the entity published of its `columns` (m, n), in the units in which it computed them. The
+    kernel is "linear" or "gaussian", of public width gamma: ``exp(-gamma |a - b|^2)``. `counts` are numbers of known
+    rows from 1 to m - 1; by default up to about 20 of them to four times the rows needed. Known rows are drawn `draws`
+    times, uniformly among all rows: the attacker takes what he happens to know, also where equal or dependent rows tell
+    him less. Within one draw more rows contain the fewer. Raises ValueError for other arguments.
 
-    Returns
-    -------
-    RecoveryCurve
-        The errors and what to hold them against.
+    Linear: the columns of A are combinations of an orthonormal basis of the block's columns, and the known rows give
+    the coefficients. Gaussian: ``-log(block) / gamma`` is ``|a|^2 + |b|^2 - 2 a.b``; without its row means and column
+    means it is a linear block of the centred A, so a constant joins the basis and one more row is needed. Entries
+    that are 0 or denormal are left out. The answer is exact up to rounding when the known rows are in general position,
+    they and mbar are at least n (linear) or n + 1 (gaussian), and the row has that many entries above 2.2e-308.
+    Otherwise it is the minimum-norm least-squares answer.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not as above.
+    The error is about 1e-16 times the size of the block's entries (gaussian: of their logarithms over gamma, at least
+    1 / gamma), and grows as the known rows, or the columns of the block, come close to linear dependence. Measured on
+    z-scored WDBC with just as many known rows as needed, drawn at random, largest error in 200 to 600 draws: 5e-11 for
+    3 or 6 features, mbar = 56 and gamma from 0.01; 3e-9 for 30 features; 2e-7 for 30 features at gamma = 1e-6; 1e-6
+    for 30 features and mbar = 31, gaussian. The median is about a hundredth of each, or less.
     """
     block, gamma = _checked_block(block, kernel, gamma)
     columns = _checked_columns(columns, block)
@@ -246,58 +141,6 @@ def recovery_curve(
     )
 
 
-def column_membership(
-    block: np.ndarray, guess: np.ndarray, kernel: str = "linear", gamma: float | None = None, centre: bool = True
-) -> Membership:
-    """Test of a guess at a whole column: does the entity hold it? No row need be known.
-
-    Parameters
-    ----------
-    block : ndarray (m, mbar)
-        What the entity published.
-    guess : ndarray (m,)
-        The guessed column, e.g. 0 and 1 for who has a disease. Not constant.
-    kernel : {"linear", "gaussian"}, default="linear"
-        Kernel of the block.
-    gamma : float, optional
-        Public width of the gaussian kernel.
-    centre : bool, default=True
-        Whether block and guess are first freed of their column means, so that the guess may be in other units than
-        the entity's. Always done for gaussian blocks, which do not show the origin.
-
-    Returns
-    -------
-    Membership
-        The residual, and what a random guess would give.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as above.
-
-    Notes
-    -----
-    The test is exact when mbar is at least n (linear) or n + 1 (gaussian). With fewer columns a true column has a
-    residual above 0, still below that of random guesses.
-    """
-    block, gamma = _checked_block(block, kernel, gamma)
-    guess = np.asarray(guess, dtype=np.float64)
-    if guess.shape != (len(block),):
-        raise ValueError(f"guess of shape {guess.shape}: the block has {len(block)} rows")
-    if not np.isfinite(guess).all():
-        raise ValueError(f"guess={guess[~np.isfinite(guess)][0]} in an entry: must be finite")
-    span, readable = _span(block, gamma, centre)
-    residuals = _residuals(span, guess[readable, None], centre or gamma is not None)
-    if np.isnan(residuals[0]):
-        raise ValueError(f"guess={guess[0]} in every row that can be read: must not be constant")
-    dimensions = len(span) - (centre or gamma is not None)
-    return Membership(
-        residual=float(residuals[0]),
-        random_residual=math.sqrt(max(1.0 - span.shape[1] / dimensions, 0.0)),
-        rank=span.shape[1],
-    )
-
-
 def audit_entity(
     block: np.ndarray,
     columns: np.ndarray,
@@ -305,37 +148,25 @@ def audit_entity(
     gamma: float | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> dict[str, Any]:
-    """Both attacks on one entity's block, as a JSON-friendly dictionary.
+    """Attack one entity's block in both ways; see `recovery_curve` for the arguments.
 
-    Parameters
-    ----------
-    block : ndarray (m, mbar)
-        What the entity published.
-    columns : ndarray (m, n)
-        Its columns, in the units in which it computed the block.
-    kernel : {"linear", "gaussian"}
-        Kernel of the block.
-    gamma : float, optional
-        Width of the gaussian kernel.
-    rng : Generator or int, optional
-        Draws the known rows, and the wrong guesses.
+    The guess at a whole column is tested without any known row: the part of it outside the span of the block's columns
+    is rounding error alone (1e-13, or more where gamma is tiny) for the entity's columns and any linear function of
+    them, and for no other guess, if the block has columns enough.
 
-    Returns
-    -------
-    dict
-        ``features``, their number; ``rows_needed``, ``possible``, ``error_at_rows_needed``, ``recovered_at``,
-        ``unreadable_rows`` and, within ``curve``, ``known``, ``max_error``, ``rms_error``, ``recovered_share``, as in
-        `RecoveryCurve`; within ``membership``, ``true_column_residual``, the largest among the entity's columns, and
-        ``random_residual``, the smallest among 20 random permutations of each. Constant columns are no guesses; both
-        are None where there is no other.
+    Returns, for JSON, ``features``, their number; ``rows_needed``, ``possible``, ``error_at_rows_needed``,
+    ``recovered_at``, ``unreadable_rows`` and, within ``curve``, ``known``, ``max_error``, ``rms_error``,
+    ``recovered_share``, as in `RecoveryCurve`; within ``membership``, ``true_column_residual``, the largest share of
+    the norm outside the span among the entity's columns, and ``random_residual``, the smallest among 20 random
+    permutations of each. Constant columns are no guesses; both are None where there is no other.
     """
     rng = np.random.default_rng(rng)
     curve = recovery_curve(block, columns, kernel, gamma, rng=rng)
     block, gamma = _checked_block(block, kernel, gamma)
     columns = _checked_columns(columns, block)
-    span, readable = _span(block, gamma, centre=True)
-    true = _residuals(span, columns[readable], centre=True)
-    permuted = [_residuals(span, rng.permutation(columns)[readable], centre=True) for _ in range(_PERMUTATIONS)]
+    span, readable = _span(block, gamma)
+    true = _residuals(span, columns[readable])
+    permuted = [_residuals(span, rng.permutation(columns)[readable]) for _ in range(_PERMUTATIONS)]
     tested = ~np.isnan(true)
     return {
         "features": columns.shape[1],
@@ -452,23 +283,23 @@ def _extended(basis: np.ndarray, readable: np.ndarray, known_indices: np.ndarray
     return recovered
 
 
-def _span(block: np.ndarray, gamma: float | None, centre: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal basis of what the block tells of the entity's columns, on the rows it tells of; and which these are.
+def _span(block: np.ndarray, gamma: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal basis of what the block tells of the entity's columns less their means, on the rows it tells of.
 
-    Free of the constant vector if centred, as gaussian blocks always are.
+    And which rows these are.
     """
     if gamma is None:
-        return _basis(block - block.mean(axis=0) if centre else block, None)
+        return _basis(block - block.mean(axis=0), None)
     basis, readable = _basis(block, gamma)
     if not readable.any():
         return np.empty((0, 0)), readable
     return np.linalg.qr(basis[readable])[0][:, 1:], readable
 
 
-def _residuals(span: np.ndarray, guesses: np.ndarray, centre: bool) -> np.ndarray:
+def _residuals(span: np.ndarray, guesses: np.ndarray) -> np.ndarray:
     """Relative residual of each column of the guesses; NaN if nothing is left of it by centring."""
     size = np.abs(guesses).max(axis=0, initial=0.0)
-    if centre and len(guesses):
+    if len(guesses):
         guesses = guesses - guesses.mean(axis=0)
     norms = np.linalg.norm(guesses, axis=0)
     residual_columns = guesses - span @ (span.T @ guesses)
