@@ -290,8 +290,8 @@ MUTANTS = (
         f"{_RECORD}[PMSVMGPClassifier-replace_one-scaling=centre]", says=_ANOTHER,
     ),
     _bug(
-        "centring subtracts the exact mean after releasing a noisy one", _SCALING,
-        "else unit_rows_on_grid(cells / CELLS - mean)", "else unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
+        "centring subtracts the exact mean after releasing a noisy one", _MOMENTS,
+        "else unit_rows_on_grid(cells / CELLS - centre)", "else unit_rows_on_grid(cells / CELLS - cells.mean(axis=0) / CELLS)",
         f"{_NEIGHBOURS}[PMSVMGPClassifier-replace_one-scaling=centre-batch_size=4]", says="a step was moved by a row that it did not draw",
     ),
     _bug(

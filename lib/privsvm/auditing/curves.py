@@ -8,6 +8,7 @@ rule out all members that do not allow them.
 from __future__ import annotations
 
 import abc
+import bisect
 import dataclasses
 import functools
 import math
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privsvm.privacy.events import Gaussian, Neighbours, PoissonSampled
+from privsvm.privacy.gaussian_delta import smallest_epsilon
 from privsvm.privacy.losses import loss_distribution, loss_grid
 from privsvm.privacy.lower_bounds import CONFIDENCE, Bound, counts_bound, limits
 
@@ -86,12 +88,11 @@ class TableCurve(Curve):
         """Compute the smallest epsilon of these two distributions."""
         epsilon = 0.0
         for one, other in ((self.first, self.second), (self.second, self.first)):
-            low, high = 0.0, 60.0
-            while high - low > 1e-9:
-                middle = (low + high) / 2.0
-                exceeds = np.maximum(one - math.exp(middle) * other, 0.0).sum() > delta
-                low, high = (middle, high) if exceeds else (low, middle)
-            epsilon = max(epsilon, high)
+
+            def delta_of(at: float, one: np.ndarray = one, other: np.ndarray = other) -> float:
+                return float(np.maximum(one - math.exp(at) * other, 0.0).sum())
+
+            epsilon = max(epsilon, smallest_epsilon(delta_of, delta, 60.0))
         return epsilon
 
 
@@ -128,12 +129,12 @@ class SampledCurve(Curve):
 
     def _epsilon(self, power: float, alarm: float) -> float:
         """Epsilon of the member with the least noise that has not such a power: all with more noise have not, too."""
-        low, high = 0, len(_NOISE)
-        while low < high:
-            middle = (low + high) // 2
-            allowed = float(self._power(np.array(alarm), self.noise * _NOISE[middle])[0])
-            low, high = (low, middle) if power > allowed else (middle + 1, high)
-        return self._power(np.array(alarm), self.noise * _NOISE[low])[1] if low < len(_NOISE) else 0.0
+
+        def exceeds(member: int) -> bool:
+            return power > float(self._power(np.array(alarm), self.noise * _NOISE[member])[0])
+
+        member = bisect.bisect_left(range(len(_NOISE)), True, key=exceeds)
+        return self._power(np.array(alarm), self.noise * _NOISE[member])[1] if member < len(_NOISE) else 0.0
 
     def f_dp_bound(self, hits: float, runs: float, other_hits: float, other_runs: float, confidence: float) -> Bound:
         """Bound epsilon by the errors of a test; see `privsvm.privacy.lower_bounds.f_dp_bound`."""

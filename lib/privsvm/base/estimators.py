@@ -178,6 +178,11 @@ class Release:
             ]
         )
 
+    def stacked(self, models: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+        """Stack the arrays of all models, those of an epsilon one after the other, to (E, R, ...) each."""
+        shape = len(self.epsilons), self.repeats
+        return [np.stack(arrays).reshape(*shape, *arrays[0].shape) for arrays in zip(*models, strict=True)]
+
     def path(self, kind: type[PathT], guarantees: Sequence[Guarantee], **arrays: Any) -> PathT:
         """Make the path of the released models from their records, arrays and times."""
         return kind(epsilons=self.epsilons, guarantees=tuple(guarantees), n_classes=self.n_classes, **arrays)

@@ -11,7 +11,6 @@ import abc
 import dataclasses
 import functools
 import hashlib
-import itertools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -45,9 +44,6 @@ _MANY_COEFFICIENTS = 100_000
 
 # Votes over more values than this are counted by compiled code.
 _MANY_VALUES = 100_000
-
-# Votes on no more rows than this are counted for all pairs at once.
-_FEW_VOTES = 100
 
 # Numbers of a model that is prepared for predictions once: a copy of it has at most 8 MB.
 _KEPT_NUMBERS = 1_000_000
@@ -85,6 +81,8 @@ class ReleasedPath(abc.ABC):
     array_names: ClassVar[tuple[str, ...]]
     # Which of `privsvm.warm_up.MODULES` predicts.
     jit_module: ClassVar[str | None] = None
+    # Whether scores of several classes are those of `one_vs_one_scores`.
+    by_votes: ClassVar[bool] = False
 
     epsilons: tuple[float, ...]
     guarantees: tuple[Guarantee, ...]
@@ -101,9 +99,10 @@ class ReleasedPath(abc.ABC):
         cls.array_names = tuple(cls.shapes)
 
     @property
-    @abc.abstractmethod
     def n_repeats(self) -> int:
         """Number R of noise draws per epsilon."""
+        name = next(name for name, shape in self.shapes.items() if shape.startswith("E R"))
+        return int(getattr(self, name).shape[1])
 
     def check_arrays(self) -> dict[str, int]:
         """Check arrays that come from a file; compiled code would read beside those of other sizes.
@@ -137,7 +136,8 @@ class ReleasedPath(abc.ABC):
         """Turn decision values (R, n, k) into class codes (R, n)."""
         if scores.shape[-1] == 1:
             return (scores[..., 0] > 0).astype(np.int64)
-        codes: np.ndarray = np.argmax(scores, axis=-1)
+        # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
+        codes: np.ndarray = np.argmax(np.rint(scores) if self.by_votes else scores, axis=-1)
         return codes
 
     def without_seconds(self) -> Self:
@@ -166,10 +166,6 @@ class LinearPath(ReleasedPath):
 
     coef: np.ndarray
     intercept: np.ndarray
-
-    @property
-    def n_repeats(self) -> int:
-        return int(self.coef.shape[1])
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         n_repeats, n_scores, n_features = self.coef.shape[1:]
@@ -328,10 +324,6 @@ class FourierPath(ReleasedPath):
     frequencies: np.ndarray
     coef: np.ndarray
 
-    @property
-    def n_repeats(self) -> int:
-        return int(self.coef.shape[1])
-
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         from privsvm.solvers.features.fourier import fourier_features
 
@@ -380,10 +372,6 @@ class TreesPath(ReleasedPath):
     value: np.ndarray
     intercept: np.ndarray
 
-    @property
-    def n_repeats(self) -> int:
-        return int(self.value.shape[1])
-
     def check_arrays(self) -> dict[str, int]:
         sizes = super().check_arrays()
         leaves, fits = sizes["L"], sizes["L"] == sizes["N"] + 1
@@ -427,10 +415,6 @@ class ConstantPath(ReleasedPath):
 
     class_scores: np.ndarray
 
-    @property
-    def n_repeats(self) -> int:
-        return int(self.class_scores.shape[1])
-
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         scores = self.class_scores[epsilon_index][:, None, :]
         return np.repeat(scores, X.shape[0], axis=1)
@@ -444,28 +428,19 @@ def one_vs_one_scores(pair_values: np.ndarray, n_classes: int) -> tuple[np.ndarr
     (below 1/3) of the summed decision values: they order rows within a class.
     """
     votes = np.zeros((*pair_values.shape[:-1], n_classes))
-    sums = np.zeros_like(votes)
+    # LIBSVM gives a tie to the second class.
     if pair_values.size >= _MANY_VALUES:
         from privsvm.solvers.kernel.kernel_rows import count_votes
 
-        flat = (-1, n_classes)
+        sums, flat = np.zeros_like(votes), (-1, n_classes)
         values = np.ascontiguousarray(pair_values, dtype=np.float64).reshape(-1, pair_values.shape[-1])
         count_votes(values, votes.reshape(flat), sums.reshape(flat))
-        return votes, votes + sums / (3 * (np.abs(sums) + 1))
-    # LIBSVM gives a tie to the second class.
-    if votes.size <= _FEW_VOTES * n_classes:
+    else:
         columns, signs = _pairs_of_classes(n_classes)
         values = pair_values[..., columns]
         np.sum((values > 0) == (signs > 0), axis=-1, out=votes)
-        # One after the other, as below.
+        # Added up one after the other, as compiled code does.
         sums = np.cumsum(values * signs, axis=-1)[..., -1]
-    else:
-        for pair, (first, second) in enumerate(itertools.combinations(range(n_classes), 2)):
-            values = pair_values[..., pair]
-            votes[..., first] += values > 0
-            votes[..., second] += values <= 0
-            sums[..., first] += values
-            sums[..., second] -= values
     return votes, votes + sums / (3 * (np.abs(sums) + 1))
 
 
@@ -495,6 +470,7 @@ class KernelPath(ReleasedPath):
     """
 
     kind: ClassVar[str] = "kernel"
+    by_votes: ClassVar[bool] = True
     jit_module: ClassVar[str | None] = "solvers.kernel.kernel_rows"
     shapes: ClassVar[Mapping[str, str]] = {
         "support_vectors": "m d", "pair_coef": "E R m p", "intercept": "E R p", "kernel_parameters": "4",
@@ -504,10 +480,6 @@ class KernelPath(ReleasedPath):
     pair_coef: np.ndarray
     intercept: np.ndarray
     kernel_parameters: np.ndarray
-
-    @property
-    def n_repeats(self) -> int:
-        return int(self.pair_coef.shape[1])
 
     def check_arrays(self) -> dict[str, int]:
         from privsvm.solvers.kernel.kernels import KERNELS
@@ -586,13 +558,6 @@ class KernelPath(ReleasedPath):
         values = self.pair_values(X, epsilon_index)
         return values if self.n_classes == 2 else one_vs_one_scores(values, self.n_classes)[1]
 
-    def codes(self, scores: np.ndarray) -> np.ndarray:
-        if scores.shape[-1] == 1:
-            return super().codes(scores)
-        # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
-        codes: np.ndarray = np.argmax(np.rint(scores), axis=-1)
-        return codes
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OneVsOneLinearPath(LinearPath):
@@ -602,15 +567,11 @@ class OneVsOneLinearPath(LinearPath):
     """
 
     kind: ClassVar[str] = "one_vs_one_linear"
+    by_votes: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, str]] = {"coef": "E R p d", "intercept": "E R p"}
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return one_vs_one_scores(super().scores(X, epsilon_index), self.n_classes)[1]
-
-    def codes(self, scores: np.ndarray) -> np.ndarray:
-        # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
-        codes: np.ndarray = np.argmax(np.rint(scores), axis=-1)
-        return codes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -621,13 +582,11 @@ class OneVsRestKernelPath(KernelPath):
     """
 
     kind: ClassVar[str] = "one_vs_rest_kernel"
+    by_votes: ClassVar[bool] = False
     shapes: ClassVar[Mapping[str, str]] = {**KernelPath.shapes, "pair_coef": "E R m k", "intercept": "E R k"}
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return self.pair_values(X, epsilon_index)
-
-    def codes(self, scores: np.ndarray) -> np.ndarray:
-        return ReleasedPath.codes(self, scores)
 
 
 def codes_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
@@ -671,10 +630,6 @@ class PredictionsPath(ReleasedPath):
 
     predicted_scores: np.ndarray
     digest: np.ndarray
-
-    @property
-    def n_repeats(self) -> int:
-        return int(self.predicted_scores.shape[1])
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         if not np.array_equal(self.digest, rows_digest(X)):

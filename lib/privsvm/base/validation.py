@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from privsvm.base.tables import training_rows
 from privsvm.errors import nearest_name
-from privsvm.numerics.rows.row_blocks import RowBlocks
+from privsvm.numerics.rows.row_blocks import RowBlocks, memory_of_machine
 from privsvm.privacy.accounting import check_budget
 from privsvm.privacy.assumptions import AS_GIVEN, Facts
 
@@ -23,11 +22,9 @@ __all__ = [
     "check_class_memory",
     "check_consent",
     "check_count",
-    "check_flag",
     "check_positive",
     "check_public_classes",
     "check_training_data",
-    "check_whole_number",
     "common_tags",
     "facts_of_call",
     "is_number",
@@ -56,20 +53,9 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_count(name: str, value: Any) -> int:
     """Return a parameter that must be a whole number of at least 1; raise ValueError with its name and value if not."""
-    return check_whole_number(name, value, 1)
-
-
-def check_whole_number(name: str, value: Any, smallest: int) -> int:
-    """Return a parameter as an integer; raise ValueError with name and value if it is not whole or too small."""
-    if not is_number(value) or not math.isfinite(value) or value != int(value) or value < smallest:
-        raise ValueError(f"{name}={value!r}: must be a whole number of at least {smallest}")
+    if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
+        raise ValueError(f"{name}={value!r}: must be a whole number of at least 1")
     return int(value)
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError with name and value if a parameter is not a boolean."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r}: must be true or false")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -99,7 +85,6 @@ def check_bounds(bounds: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
 
 def check_public_classes(classes: Sequence[Any] | None, allow_unsound: bool) -> None:
     """Raise ValueError if the set of classes would silently be taken from private labels."""
-    check_flag("allow_unsound", allow_unsound)
     if classes is None and not allow_unsound:
         raise ValueError(
             "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
@@ -186,11 +171,6 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels = sorted(set(texts))
     code_of = {text: code for code, text in enumerate(labels)}
     return np.array(labels, dtype=y.dtype), np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
-
-
-def memory_of_machine() -> float:
-    """Bytes of this machine's memory; infinity where the system does not say."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf
 
 
 def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int) -> None:

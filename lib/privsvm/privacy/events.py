@@ -15,7 +15,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 __all__ = [
     "NEIGHBOURS",
@@ -48,13 +48,16 @@ NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 
 _MOST_COUNT = 10**9
 
+# Ends of a range of numbers, and whether the first one belongs to it.
+_Ranges = Mapping[str, tuple[float, float, bool]]
+
 
 def relation_factor(neighbours: Neighbours) -> float:
     """Return how far neighbours are apart, in units of what one row adds: 2 for a replaced row."""
     return 2.0 if neighbours == "replace_one" else 1.0
 
 
-def _check_number(name: str, value: Any, low: float, high: float = math.inf, *, closed: bool = False) -> None:
+def _check_number(name: str, value: Any, low: float, high: float, closed: bool) -> None:
     """Refuse what is not a finite number above `low` (or equal to it, if `closed`) and at most `high`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value > high or not (value >= low if closed else value > low):
@@ -67,12 +70,41 @@ def _check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}: must be a whole number from 1 to {_MOST_COUNT}")
 
 
+def _check_events(name: str, value: Any) -> None:
+    if not isinstance(value, tuple) or not value:
+        raise ValueError(f"{name} is {value!r}: must be a tuple of events")
+    for event in value:
+        if not isinstance(event, Event):
+            raise ValueError(f"{name} holds {event!r}: must be an event")
+
+
 @dataclass(frozen=True)
 class Event:
     """What a release does with the rows; a base."""
 
     # The name in JSON; a field of every event, which nobody passes.
     kind: str = dataclasses.field(init=False, default="")
+    # Of numbers that may be other than positive, by name.
+    ranges: ClassVar[_Ranges] = {}
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            name, value = field.name, getattr(self, field.name)
+            match field.type:
+                case "float":
+                    _check_number(name, value, *self.ranges.get(name, (0.0, math.inf, False)))
+                case "int":
+                    _check_count(name, value)
+                case "tuple[Event, ...]":
+                    _check_events(name, value)
+                case "Event" if not isinstance(value, Event):
+                    raise ValueError(f"{name} is {value!r}: must be an event")
+                case "Gaussian" if not isinstance(value, Gaussian):
+                    raise ValueError(f"{name} is {value!r}: drawn rows are released with Gaussian noise")
+                case "str" | "Event" | "Gaussian":
+                    pass
+                case _:
+                    raise TypeError(f"{name}: no check for fields of type {field.type!r}")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -97,9 +129,6 @@ class Gaussian(Event):
     kind: str = dataclasses.field(init=False, default="gaussian")
     noise_multiplier: float
 
-    def __post_init__(self) -> None:
-        _check_number("noise_multiplier", self.noise_multiplier, 0.0)
-
 
 @dataclass(frozen=True)
 class Laplace(Event):
@@ -116,9 +145,6 @@ class Laplace(Event):
     kind: str = dataclasses.field(init=False, default="laplace")
     noise_multiplier: float
 
-    def __post_init__(self) -> None:
-        _check_number("noise_multiplier", self.noise_multiplier, 0.0)
-
 
 @dataclass(frozen=True)
 class ExponentialMechanism(Event):
@@ -133,9 +159,6 @@ class ExponentialMechanism(Event):
     kind: str = dataclasses.field(init=False, default="exponential_mechanism")
     epsilon: float
 
-    def __post_init__(self) -> None:
-        _check_number("epsilon", self.epsilon, 0.0)
-
 
 @dataclass(frozen=True)
 class ZeroConcentrated(Event):
@@ -143,9 +166,6 @@ class ZeroConcentrated(Event):
 
     kind: str = dataclasses.field(init=False, default="zcdp")
     rho: float
-
-    def __post_init__(self) -> None:
-        _check_number("rho", self.rho, 0.0)
 
 
 @dataclass(frozen=True)
@@ -167,16 +187,11 @@ class PerturbedObjectives(Event):
     """
 
     kind: str = dataclasses.field(init=False, default="perturbed_objectives")
+    ranges: ClassVar[_Ranges] = {"curvature": (0.0, math.inf, True)}
     signal: float
     curvature: float
     n_objectives: int
     output_multiplier: float
-
-    def __post_init__(self) -> None:
-        _check_number("signal", self.signal, 0.0)
-        _check_number("curvature", self.curvature, 0.0, closed=True)
-        _check_count("n_objectives", self.n_objectives)
-        _check_number("output_multiplier", self.output_multiplier, 0.0)
 
 
 @dataclass(frozen=True)
@@ -184,12 +199,9 @@ class EpsilonDelta(Event):
     """A release of which nothing is known but that it is (epsilon, delta)-DP under the relation in question."""
 
     kind: str = dataclasses.field(init=False, default="epsilon_delta")
+    ranges: ClassVar[_Ranges] = {"epsilon": (0.0, math.inf, True), "delta": (0.0, 1.0, True)}
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        _check_number("epsilon", self.epsilon, 0.0, closed=True)
-        _check_number("delta", self.delta, 0.0, 1.0, closed=True)
 
 
 @dataclass(frozen=True)
@@ -212,13 +224,9 @@ class PoissonSampled(Event):
     """
 
     kind: str = dataclasses.field(init=False, default="poisson_sampled")
+    ranges: ClassVar[_Ranges] = {"sampling_probability": (0.0, 1.0, False)}
     sampling_probability: float
     event: Gaussian
-
-    def __post_init__(self) -> None:
-        _check_number("sampling_probability", self.sampling_probability, 0.0, 1.0)
-        if not isinstance(self.event, Gaussian):
-            raise ValueError(f"event is {self.event!r}: drawn rows are released with Gaussian noise")
 
 
 @dataclass(frozen=True)
@@ -229,19 +237,6 @@ class SelfComposed(Event):
     event: Event
     count: int
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.event, Event):
-            raise ValueError(f"event is {self.event!r}: must be an event")
-        _check_count("count", self.count)
-
-
-def _check_events(events: Any) -> None:
-    if not isinstance(events, tuple) or not events:
-        raise ValueError(f"events is {events!r}: must be a tuple of events")
-    for event in events:
-        if not isinstance(event, Event):
-            raise ValueError(f"events holds {event!r}: must be an event")
-
 
 @dataclass(frozen=True)
 class Composed(Event):
@@ -250,9 +245,6 @@ class Composed(Event):
     kind: str = dataclasses.field(init=False, default="composed")
     events: tuple[Event, ...]
 
-    def __post_init__(self) -> None:
-        _check_events(self.events)
-
 
 @dataclass(frozen=True)
 class OneOf(Event):
@@ -260,9 +252,6 @@ class OneOf(Event):
 
     kind: str = dataclasses.field(init=False, default="one_of")
     events: tuple[Event, ...]
-
-    def __post_init__(self) -> None:
-        _check_events(self.events)
 
 
 @dataclass(frozen=True)
@@ -283,15 +272,10 @@ class BestOfNegativeBinomial(Event):
     """
 
     kind: str = dataclasses.field(init=False, default="best_of_negative_binomial")
+    ranges: ClassVar[_Ranges] = {"shape": (-1.0, 1e6, False), "gamma": (0.0, math.nextafter(1.0, 0.0), False)}
     shape: float
     gamma: float
     event: Event
-
-    def __post_init__(self) -> None:
-        _check_number("shape", self.shape, -1.0, 1e6)
-        _check_number("gamma", self.gamma, 0.0, math.nextafter(1.0, 0.0))
-        if not isinstance(self.event, Event):
-            raise ValueError(f"event is {self.event!r}: must be an event")
 
 
 @dataclass(frozen=True)
@@ -307,13 +291,9 @@ class BestOfPoisson(Event):
     """
 
     kind: str = dataclasses.field(init=False, default="best_of_poisson")
+    ranges: ClassVar[_Ranges] = {"parameter": (0.0, 1e9, False)}
     parameter: float
     event: Event
-
-    def __post_init__(self) -> None:
-        _check_number("parameter", self.parameter, 0.0, 1e9)
-        if not isinstance(self.event, Event):
-            raise ValueError(f"event is {self.event!r}: must be an event")
 
 
 _KINDS: Mapping[str, type[Event]] = {

@@ -24,7 +24,7 @@ from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.assumptions import Facts
-from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed
+from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
@@ -153,7 +153,7 @@ class NoisyGradientRelease:
                 neighbours=mechanism.neighbours,
                 epsilon_requested=epsilon,
                 delta=self.release.delta,
-                sensitivity=mechanism.max_grad_norm * (2.0 if mechanism.neighbours == "replace_one" else 1.0),
+                sensitivity=mechanism.max_grad_norm * relation_factor(mechanism.neighbours),
                 noise_scale=mechanism.noise_scale,
                 assumptions=(
                     f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
@@ -275,9 +275,7 @@ def release_noisy_gradient(
     with one_blas_thread(), thread_pool(n_pooled) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
-    shape = (len(epsilons), repeats)
-    stacked = [np.stack(arrays) for arrays in zip(*results, strict=True)]
-    coef, intercept, *features = (array.reshape(*shape, *array.shape[1:]) for array in stacked)
+    coef, intercept, *features = release.stacked(results)
     if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
         raise ValueError(
             f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"

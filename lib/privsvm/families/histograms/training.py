@@ -138,11 +138,7 @@ class HistogramClassifier(PrivateClassifier):
             for epsilon in release.epsilons
             for repeat in range(release.repeats)
         ]
-        shape = len(release.epsilons), release.repeats
-        arrays: dict[str, Any] = {
-            name: np.stack([getattr(model, name) for model in models]).reshape(*shape, *getattr(models[0], name).shape)
-            for name in Trees._fields
-        }
+        arrays = dict(zip(Trees._fields, release.stacked(models), strict=True))
         return release.path(
             TreesPath,
             [self._guarantee(release, epsilon, levels) for epsilon in release.epsilons],

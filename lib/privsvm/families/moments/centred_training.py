@@ -135,18 +135,8 @@ class CentredRowsClassifier(PrivateClassifier):
                     self._model(cells, release.codes, n_rows, multiplier, plan, release.streams(epsilon, repeat))
                     for repeat in range(release.repeats)
                 ]
-        coef, intercept, centre = (
-            np.stack(models_of_class).reshape(len(release.epsilons), release.repeats, *models_of_class[0].shape)
-            for models_of_class in zip(*models, strict=True)
-        )
-        return release.path(
-            CentredLinearPath,
-            guarantees,
-            release_seconds=time.perf_counter() - started,
-            coef=coef,
-            intercept=intercept,
-            centre=centre,
-        )
+        arrays = dict(zip(("coef", "intercept", "centre"), release.stacked(models), strict=True))
+        return release.path(CentredLinearPath, guarantees, release_seconds=time.perf_counter() - started, **arrays)
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:
         """Noise multiplier of the centre, and what follows."""

@@ -34,15 +34,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.families.moments.second_moments import MomentsMechanism
+from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.row_blocks import is_by_block, mapped
 from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
-from privsvm.numerics.rows.rows import is_sparse
-from privsvm.numerics.rows.unit_grid import CELLS, unit_cells, unit_rows_on_grid
+from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.guarantee import Neighbours
+from privsvm.privacy.events import Neighbours, relation_factor
 
 __all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows"]
 
@@ -78,8 +77,8 @@ def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: 
     They are for the whole budget: standard deviation of the noise over what one row adds or takes away; see
     `SampledGaussianSteps`.
     """
-    factor = 2.0 if neighbours == "replace_one" else 1.0
-    return tuple(factor * gaussian_noise_multiplier(epsilon, delta) / math.sqrt(share) for share in _SHARES[scaling])
+    multiplier = relation_factor(neighbours) * gaussian_noise_multiplier(epsilon, delta)
+    return tuple(multiplier / math.sqrt(share) for share in _SHARES[scaling])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,8 +181,7 @@ def _with_constant(rows: Any, constant: float) -> Any:
         return centred.with_column(constants)
     if constant == 0.0:
         return unit_rows_on_grid(rows)
-    cells, constants, _ = unit_cells(rows, constant)
-    return np.column_stack([cells, constants]) / CELLS
+    return cells_with_constant(rows, constant) / CELLS
 
 
 def scale_rows(
@@ -206,13 +204,9 @@ def scale_rows(
     return _whiten(X, n_rows, multipliers, source, neighbours, offsets)
 
 
-def _without_mean(cells: Any, mean: np.ndarray) -> Any:
-    return CentredCells.of(cells, mean) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - mean)
-
-
 def _centre(cells: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
     mean = _noisy_sum(cells, CELLS, multipliers[0], source) / (CELLS * n_rows)
-    rows = mapped(cells, _without_mean, mean)
+    rows = centred_rows(cells, mean)
     if not offsets:
         return ScaledRows(rows=rows, mean=mean)
     n_features = cells.shape[1] + 1
@@ -225,8 +219,7 @@ def _logarithms(rows: np.ndarray) -> np.ndarray:
 
 def _near_cells(logarithms: np.ndarray, location: np.ndarray) -> np.ndarray:
     """Make cells of a row and a constant, together of norm 1: far rows count for less."""
-    cells, constants, _ = unit_cells(logarithms - location, 1.0)
-    return np.column_stack([cells, constants])
+    return cells_with_constant(logarithms - location, 1.0)
 
 
 def _size_cells(logarithms: np.ndarray, location: np.ndarray, bound: float) -> np.ndarray:
@@ -241,11 +234,6 @@ def _standardised(rows: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> n
     with np.errstate(over="ignore"):
         features: np.ndarray = np.clip((rows - centre) / spread, -cut, cut)
     return features
-
-
-def _moment_cells(features: np.ndarray) -> np.ndarray:
-    cells, constants, _ = unit_cells(features, _CONSTANT)
-    return np.column_stack([cells, constants])
 
 
 def _whitened(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> Any:
@@ -277,7 +265,7 @@ def _whiten(
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
     features = mapped(X, _standardised, centre, spread)
-    cells = mapped(features, _moment_cells, n_features=n_features + 1)
+    cells = mapped(features, cells_with_constant, _CONSTANT, n_features=n_features + 1)
     mechanism = MomentsMechanism(n_features=n_features + 1, n_codes=0, neighbours=neighbours, multiplier=multipliers[3])
     moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source).gram / n_rows
     weight = max(moment[-1, -1], 0.02)

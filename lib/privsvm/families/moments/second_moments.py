@@ -24,7 +24,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource, Stated
 from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.row_blocks import is_by_block, mapped
 from privsvm.numerics.rows.rows import is_sparse
-from privsvm.numerics.rows.unit_grid import CELLS, unit_cells, unit_rows_on_grid
+from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
 
@@ -171,8 +171,7 @@ def _with_constant(rows: Any) -> Any:
     if isinstance(rows, CentredCells):
         centred, constants, _ = rows.unit(_CONSTANT)
         return centred.with_column(constants)
-    cells, constants, _ = unit_cells(rows, _CONSTANT)
-    return np.column_stack([cells, constants])
+    return cells_with_constant(rows, _CONSTANT)
 
 
 def exact_moments(cells: Any, codes: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import collections
 import contextlib
+import copy
 import dataclasses
 import functools
 import math
@@ -17,7 +18,7 @@ import mmap
 import os
 import threading
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,12 @@ __all__ = [
     "RowBlocks",
     "RowsByBlock",
     "Table",
-    "as_blocks",
     "blocks_in_order",
     "dense_bytes",
     "dense_rows",
     "is_by_block",
     "mapped",
+    "memory_of_machine",
     "open_rows",
 ]
 
@@ -104,15 +105,9 @@ class RowBlocks(abc.ABC):
         The noise of a release is drawn once, where the model is trained. A sum that a lost worker had begun is computed
         again elsewhere, from the same rows and the same public numbers: it has the same bits, and is no new release.
         """
-        other = _copy_of(self)
+        other = copy.copy(self)
         other.client = client
         return other
-
-
-def _copy_of(source: RowBlocks) -> RowBlocks:
-    import copy
-
-    return copy.copy(source)
 
 
 class ArrayBlocks(RowBlocks):
@@ -153,7 +148,7 @@ class NpyBlocks(RowBlocks):
         row_bytes = self.shape[1] * self._kind.itemsize
         offset, size = self._offset + start * row_bytes, (stop - start) * row_bytes
         view = None
-        if self._offset + self.shape[0] * row_bytes > _memory() * _CACHED_SHARE:
+        if self._offset + self.shape[0] * row_bytes > memory_of_machine() * _CACHED_SHARE:
             # Not every file system supports direct I/O.
             with contextlib.suppress(OSError):
                 view = _bytes_at(self._path, offset, size, past_cache=True)
@@ -183,9 +178,8 @@ class _Buffer(threading.local):
 _BUFFER = _Buffer()
 
 
-@functools.cache
-def _memory() -> float:
-    """Return the bytes of memory of this machine; infinity where that is unknown."""
+def memory_of_machine() -> float:
+    """Return the bytes of this machine's memory; infinity where the system does not say."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -353,11 +347,6 @@ def open_rows(path: Any, labels: Any = None, block_rows: int | None = None) -> R
     return ParquetBlocks(path, labels, block_rows)
 
 
-def as_blocks(X: Any) -> RowBlocks:
-    """Return a source as it is, and rows in memory as a source."""
-    return X if isinstance(X, RowBlocks) else ArrayBlocks(X)
-
-
 # --- steps and sums -------------------------------------------------------------------------------------------------
 
 
@@ -490,7 +479,7 @@ class RowsByBlock:
     steps: tuple[Callable[[Any], Any], ...] = ()
     width: int = 0
     n_threads: int = 1
-    kept: tuple[tuple[int, int, Any], ...] = ()
+    kept: Mapping[tuple[int, int], Any] = dataclasses.field(default_factory=dict)
     kept_steps: int = 0
 
     @classmethod
@@ -499,7 +488,7 @@ class RowsByBlock:
 
         If `sparse`, sparse rows reach the steps as they are.
         """
-        source = as_blocks(X)
+        source = X if isinstance(X, RowBlocks) else ArrayBlocks(X)
         return cls(source, source.shape, () if sparse else (dense_rows,), source.shape[1], n_threads)
 
     def then(self, step: Callable[[Any], Any], n_features: int | None = None) -> RowsByBlock:
@@ -513,22 +502,21 @@ class RowsByBlock:
         """Cache the results of the steps, for as many rows as fit into memory."""
         if not self.source.in_memory or self.source.client is not None:
             return self
-        kept: list[tuple[int, int, Any]] = []
+        kept: dict[tuple[int, int], Any] = {}
         size = 0
-        for low, high in _pieces(0, self.shape[0], self.width):
-            made = _single(self._made(low, high))
+        for piece in _pieces(0, self.shape[0], self.width):
+            made = _single(self._made(piece))
             size += _bytes(made)
             if size > _KEPT_BYTES:
                 break
-            kept.append((low, high, made))
-        return dataclasses.replace(self, kept=tuple(kept), kept_steps=len(self.steps))
+            kept[piece] = made
+        return dataclasses.replace(self, kept=kept, kept_steps=len(self.steps))
 
-    def _made(self, low: int, high: int) -> Any:
+    def _made(self, piece: tuple[int, int]) -> Any:
         """Rows of a source in memory after all steps."""
-        for first, end, made in self.kept:
-            if (first, end) == (low, high):
-                return _taken(_double(made), self.steps[self.kept_steps :])
-        return _taken(_checked(self.source.read(low, high)), self.steps)
+        if piece in self.kept:
+            return _taken(_double(self.kept[piece]), self.steps[self.kept_steps :])
+        return _taken(_checked(self.source.read(*piece)), self.steps)
 
     def sum(self, axis: int, dtype: type) -> np.ndarray:
         """Sum of whole numbers over the rows (d,), as int64; as NumPy's method."""
@@ -555,16 +543,9 @@ class RowsByBlock:
         return self._read_ahead(summand, aligned)
 
     def _from_memory(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
-        kept = {(first, end): made for first, end, made in self.kept}
-
         def work(piece: tuple[int, int]) -> Any:
             low, high = piece
-            made = kept.get(piece)
-            if made is None:
-                made = _taken(_checked(self.source.read(low, high)), self.steps)
-            else:
-                made = _taken(_double(made), self.steps[self.kept_steps :])
-            return summand.of(made, tuple(values[low:high] for values in aligned), low)
+            return summand.of(self._made(piece), tuple(values[low:high] for values in aligned), low)
 
         pieces = list(_pieces(0, self.shape[0], self.width))
         if self.n_threads == 1 or len(pieces) == 1:
@@ -602,26 +583,27 @@ class RowsByBlock:
         return total
 
     def _by_workers(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
-        client = self.source.client
-        source = _copy_of(self.source)
-        source.client, source.labels = None, None
-        jobs = [
-            client.submit(
-                _sum_of_source,
-                source,
-                start,
-                stop,
-                tuple(values[start:stop] for values in aligned),
-                summand,
-                pure=False,
-            )
-            for start, stop in self.source.blocks()
-        ]
         total = None
-        for job in jobs:
-            total = _added(total, job.result())
-            job.release()
+        for _, addend in _on_workers(
+            self.source,
+            _sum_of_source,
+            lambda start, stop: (tuple(values[start:stop] for values in aligned), summand),
+        ):
+            total = _added(total, addend)
         return total
+
+
+def _on_workers(
+    source: RowBlocks, function: Callable[..., Any], arguments: Callable[[int, int], tuple[Any, ...]]
+) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Let a client's workers call a function of a source, of each of its blocks and of arguments for it."""
+    client, sent = source.client, copy.copy(source)
+    sent.client, sent.labels = None, None
+    blocks = list(source.blocks())
+    jobs = [client.submit(function, sent, *block, *arguments(*block), pure=False) for block in blocks]
+    for block, job in zip(blocks, jobs, strict=True):
+        yield block, job.result()
+        job.release()
 
 
 def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], none: np.ndarray) -> np.ndarray:
@@ -632,15 +614,11 @@ def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], no
     if source.shape[0] == 0:
         return none
     results = np.empty((source.shape[0], *none.shape[1:]), dtype=none.dtype)
-    blocks = list(source.blocks())
     if source.client is not None:
-        alone = _copy_of(source)
-        alone.client, alone.labels = None, None
-        jobs = [source.client.submit(_of_block, alone, *block, function, pure=False) for block in blocks]
-        for (start, stop), job in zip(blocks, jobs, strict=True):
-            results[start:stop] = job.result()
-            job.release()
+        for (start, stop), labels in _on_workers(source, _of_block, lambda *_: (function,)):
+            results[start:stop] = labels
         return results
+    blocks = list(source.blocks())
     with ThreadPoolExecutor(1) as reader:
         ahead = reader.submit(source.read, *blocks[0])
         for (start, stop), following in zip(blocks, [*blocks[1:], None], strict=True):
@@ -688,4 +666,4 @@ def _step(step: Callable[..., Any], arguments: tuple[Any, ...], rows: Any) -> An
 
 def dense_bytes(X: Any, n_features: int | None = None) -> int:
     """Return the bytes of rows as a dense table of float64."""
-    return math.prod((X.shape[0], X.shape[1] if n_features is None else n_features)) * 8
+    return 8 * X.shape[0] * (X.shape[1] if n_features is None else n_features)

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit, jit_step
 
-__all__ = ["CELLS", "LONGEST", "unit_cells", "unit_cells_and_factors", "unit_rows_on_grid"]
+__all__ = ["CELLS", "LONGEST", "cells_with_constant", "unit_cells", "unit_cells_and_factors", "unit_rows_on_grid"]
 
 # Grid cells of a unit length.
 CELLS = 2.0**20
@@ -160,6 +160,12 @@ def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarr
         rows = scipy.sparse.csr_array((cells, X.indices, X.indptr), shape=X.shape)
         return rows, constants, norms, factors
     return cells.reshape(X.shape), constants, norms, factors
+
+
+def cells_with_constant(X: np.ndarray, constant: float) -> np.ndarray:
+    """Return the `unit_cells` of dense rows, and those of the constant feature as a last column."""
+    cells, constants, _ = unit_cells(X, constant)
+    return np.column_stack([cells, constants])
 
 
 def unit_rows_on_grid(X: np.ndarray) -> np.ndarray:
