@@ -347,6 +347,30 @@ def test_a_model_keeps_no_times(estimator_class):
     assert model.release_path(X, Y, [1.0], 1).release_seconds > 0.0
 
 
+@pytest.mark.parametrize("method", PRIVATE)
+def test_noise_is_fresh_and_the_record_says_where_it_came_from(method):
+    made = {"classes": ["no", "yes"], "allow_unsound": True}
+    first, second = (method(**made).fit(X, Y) for _ in range(2))
+    assert first.guarantee_.randomness == "system"
+    assert not np.array_equal(first.decision_function(X), second.decision_function(X))
+    assert method(**made, random_state=1).fit(X, Y).guarantee_.randomness == "seeded"
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+def test_models_of_one_epsilon_do_not_depend_on_the_grid(method):
+    model = method(classes=["no", "yes"], allow_unsound=True)
+    alone, among = (model.release_path(X, Y, grid, 2, 7) for grid in ([1.0], [0.5, 1.0, 2.0]))
+    # Products of more models may be rounded in another way.
+    assert np.allclose(alone.scores(X, 0), among.scores(X, 1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", SOUND)
+def test_huge_rows_do_not_stop_the_training(method):
+    rows = X.copy()
+    rows[0], rows[1, 0] = 1e308, -1e200
+    assert np.isfinite(ready(method, classes=["no", "yes"]).fit(rows, Y).decision_function(X)).all()
+
+
 def test_two_methods_with_one_seed_share_no_noise():
     streams = [noise_streams(0, estimator_class()) for estimator_class in SOUND]
     assert len({stream(1.0, 0).next_key() for stream in streams}) == len(SOUND)

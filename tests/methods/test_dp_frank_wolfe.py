@@ -261,12 +261,6 @@ def test_accuracy_goes_from_chance_to_useful():
     assert highest > 0.92
 
 
-def test_huge_rows_do_not_stop_the_training():
-    X, y = scaled(load_wine)
-    X[0] = 1e308
-    assert np.isfinite(model_for(3, random_state=0).fit(X, y).decision_function(X[1:])).all()
-
-
 @pytest.mark.parametrize("epsilon", [1e308, 1e13, 5e-324])
 def test_budgets_that_no_step_can_use_are_refused(epsilon):
     X, y = scaled(load_wine)
@@ -278,9 +272,3 @@ def test_the_largest_budget_ends():
     X, y = scaled(load_wine)
     model = DPFrankWolfeClassifier(epsilon=1e12, classes=[0, 1, 2], n_steps=5, allow_unsound=True, random_state=0)
     assert np.isfinite(model.fit(X, y).coef_).all()
-
-
-def test_the_guarantee_says_where_the_noise_came_from():
-    X, y = scaled(load_wine)
-    assert model_for(3).fit(X, y).guarantee_.randomness == "system"
-    assert model_for(3, random_state=1).fit(X, y).guarantee_.randomness == "seeded"

@@ -93,13 +93,6 @@ def test_path_is_accounted_audited_and_seeded():
         assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise <= epsilon
 
 
-def test_models_of_one_epsilon_do_not_depend_on_the_grid():
-    X, y = load_wine(return_X_y=True)
-    alone = sound(3).release_path(X, y, [1.0], 2, 7)
-    among = sound(3).release_path(X, y, [0.5, 1.0, 2.0], 5, 7)
-    assert np.array_equal(alone.coef[0], among.coef[1, :2])
-
-
 def test_published_claim_is_refuted_where_rows_are_long():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 400))
@@ -121,29 +114,6 @@ def test_the_witness_is_the_same_for_sparse_rows(method):
         for rows in (X, scipy.sparse.csr_array(X))
     )
     assert dense == pytest.approx(sparse, rel=0.02)
-
-
-def test_nothing_on_the_model_is_the_exact_solution():
-    X, y = load_wine(return_X_y=True)
-    X = X / X.max(axis=0)
-    model = sound(3, random_state=0).fit(X, y)
-    exact = model._solve(model._bounded(X), y, 3, 1e-9)
-
-    def arrays(value):
-        if isinstance(value, np.ndarray):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                yield from arrays(item)
-        elif hasattr(value, "__dict__"):
-            yield from arrays(list(vars(value).values()))
-
-    for array in arrays(model):
-        if array.shape == exact.shape:
-            assert np.linalg.norm(array - exact) > 0.1 * model.guarantee_.noise_scale
-    # The exact solve is recomputed at will, but leaves no trace of its length.
-    assert not hasattr(model, "n_iter_")
-    assert not hasattr(model, "objective_")
 
 
 def test_a_limit_on_the_passes_takes_the_proof_away():
@@ -184,12 +154,6 @@ def test_whole_numbers_are_numbers():
         assert sound(3, epsilon=one, C=one).fit(X, y).guarantee_.epsilon_requested == 1.0
 
 
-def test_the_guarantee_says_where_the_noise_came_from():
-    X, y = load_wine(return_X_y=True)
-    assert sound(3).fit(X, y).guarantee_.randomness == "system"
-    assert sound(3, random_state=1).fit(X, y).guarantee_.randomness == "seeded"
-
-
 def test_adding_a_row_is_audited_as_such():
     X, y = load_wine(return_X_y=True)
     X = X / X.max(axis=0)
@@ -197,12 +161,6 @@ def test_adding_a_row_is_audited_as_such():
     assert guarantee.witness.neighbours == "add_remove"
     assert 0.3 < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
     assert guarantee.sensitivity == pytest.approx(np.sqrt(2) * 0.3 * 1.5, rel=0.03)
-
-
-def test_unseeded_releases_differ():
-    X, y = load_wine(return_X_y=True)
-    first, second = (sound(3).fit(X, y).coef_ for _ in range(2))
-    assert not np.array_equal(first, second)
 
 
 def test_published_variant_agrees_with_liblinear_on_two_classes():
