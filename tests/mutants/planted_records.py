@@ -199,8 +199,8 @@ MUTANTS_OF_RECORDS = (
     # --- risks
     _bug(
         "a replaced row risks what an added one does", "privacy/risk.py",
-        "_gaussian_curve(exact.signal(event) * _ROUND_UP)",
-        '_gaussian_curve(ExactGaussian("add_remove").signal(event) * _ROUND_UP)',
+        "_gaussian_curve(exact.signal(event) * ROUND_UP)",
+        '_gaussian_curve(ExactGaussian("add_remove").signal(event) * ROUND_UP)',
         f"{_RISK}test_gaussian_noise_has_its_closed_form", says="assert",
     ),
     _bug(

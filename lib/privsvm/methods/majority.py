@@ -9,7 +9,7 @@ import numpy as np
 from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.released import ConstantPath
 from privsvm.base.validation import check_training_data
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import exact_training
 
 __all__ = ["ESTIMATOR", "MajorityClassifier"]
 
@@ -33,12 +33,7 @@ class MajorityClassifier(SingleModelClassifier):
         self.check_declared()
         _, codes, self.classes_ = check_training_data(self, X, y, self.classes)
         self.class_frequencies_ = np.bincount(codes, minlength=len(self.classes_)) / codes.size
-        self.guarantee_ = Guarantee(
-            status="none",
-            mechanism="none: the most frequent class, counted exactly",
-            reason="a non-private reference",
-            reference="reference method, no paper",
-        )
+        self.guarantee_ = exact_training("reference method, no paper", "none: the most frequent class, counted exactly")
         self._path = ConstantPath(
             epsilons=(math.inf,),
             guarantees=(self.guarantee_,),

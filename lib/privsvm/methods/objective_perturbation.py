@@ -19,8 +19,8 @@ from privsvm.base.released import LinearPath
 from privsvm.base.validation import facts_of_call
 from privsvm.constraints import POSITIVE, optional
 from privsvm.families.output_perturbation.perturbation import (
+    EVERY_RELEASE,
     REFUSED_DATA,
-    TIME_IS_OUTSIDE,
     certified_for,
     check_rows,
     check_scale,
@@ -32,9 +32,8 @@ from privsvm.families.output_perturbation.perturbation import (
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import is_by_block
 from privsvm.privacy.audit import discrete_witness
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
+from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
-from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.solvers.linear.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
@@ -287,9 +286,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 REFUSED_DATA,
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "
                 "public",
-                TIME_IS_OUTSIDE,
-                ONE_MODEL,
-                NOISE_ASSUMPTION,
+                *EVERY_RELEASE,
             ),
             reference="Kifer, Smith, Thakurta (2012); Redberg, Koskela, Wang (2023), for losses that never rise",
         )

@@ -16,7 +16,7 @@ from privsvm.families.one_norm.one_norm_training import (
     train_one_norm,
 )
 from privsvm.numerics.rows.rows import squared_distances
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import Guarantee, exact_training
 
 __all__ = ["ESTIMATOR", "OneNormSVMClassifier"]
 
@@ -61,12 +61,7 @@ class OneNormSVMClassifier(OneNormClassifier):
         return model, OneVsRestKernelPath, expansion_arrays(X[self.support_], model, self.coef_)
 
     def _guarantee(self, rng: Any) -> Guarantee:
-        return Guarantee(
-            status="none",
-            mechanism="none: exact training",
-            reason="a non-private reference",
-            reference="Mangasarian, Wild and Fung (2007), equations 2.6 and 3.9, with the whole kernel",
-        )
+        return exact_training("Mangasarian, Wild and Fung (2007), equations 2.6 and 3.9, with the whole kernel")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -17,8 +17,8 @@ from privsvm.base.parameters import GAP, parameter
 from privsvm.base.validation import facts_of_call
 from privsvm.constraints import COUNT, optional
 from privsvm.families.output_perturbation.perturbation import (
+    EVERY_RELEASE,
     REFUSED_DATA,
-    TIME_IS_OUTSIDE,
     certified_for,
     check_rows,
     clipped_to,
@@ -28,9 +28,9 @@ from privsvm.families.output_perturbation.perturbation import (
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
+from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
-from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, GaussianMechanism
+from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "PMSVMWPClassifier"]
@@ -94,9 +94,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 f"round-off, {certified_for(self._most_rows(gap))}",
                 REFUSED_DATA,
                 "C, the class set, the number of features and the scaling bounds are public",
-                TIME_IS_OUTSIDE,
-                ONE_MODEL,
-                NOISE_ASSUMPTION,
+                *EVERY_RELEASE,
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
             **self._recorded(mechanism),

@@ -19,7 +19,7 @@ from privsvm.families.one_norm.one_norm_training import (
     train_one_norm,
 )
 from privsvm.numerics.rows.rows import squared_distances
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import Guarantee, exact_training
 
 __all__ = ["ESTIMATOR", "ReducedSVMClassifier"]
 
@@ -77,11 +77,10 @@ class ReducedSVMClassifier(OneNormClassifier):
         return model, LinearPath if self.kernel == "linear" else OneVsRestKernelPath, arrays
 
     def _guarantee(self, rng: Any) -> Guarantee:
-        return Guarantee(
-            status="none",
-            mechanism="none: exact training on a kernel with training rows",
-            reason="a non-private reference; its model holds training rows in the clear",
-            reference="Lee and Mangasarian (2001); Mangasarian, Wild and Fung (2007), section 4.2",
+        return exact_training(
+            "Lee and Mangasarian (2001); Mangasarian, Wild and Fung (2007), section 4.2",
+            "none: exact training on a kernel with training rows",
+            "a non-private reference; its model holds training rows in the clear",
         )
 
 

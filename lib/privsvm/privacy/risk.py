@@ -21,6 +21,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from privsvm.numerics.noise.noise_source import ROUND_UP
 from privsvm.privacy.accountants import (
     Corners,
     ExactGaussian,
@@ -52,8 +53,6 @@ SMALLEST_RATE = 1e-6
 # Widest grid of Laplace noise over its scale: of released vectors, and of the counts beside them that measure a model.
 LAPLACE_GRID, COUNT_GRID = 2.0**-14, 2.0**-6
 
-# Covers a few operations.
-_ROUND_UP = 1.0 + 2.0**-50
 # Covers the round-off of conversions from Renyi divergences and of linear interpolation.
 _ROUND_OFF = 1e-9
 
@@ -113,7 +112,7 @@ class _Curve:
             return 1.0 - math.exp(-epsilon) * (1.0 - rate - self.delta(epsilon))
 
         up, down = (_least(line, self.start, self.reach) for line in (likelier, rarer))
-        return min(up * _ROUND_UP, down + (_ROUND_UP - 1.0), 1.0)
+        return min(up * ROUND_UP, down + (ROUND_UP - 1.0), 1.0)
 
     def excess(self, slope: float) -> float:
         """Largest true-positive rate less `slope`, at least 1, times the false-positive rate, of any test."""
@@ -123,7 +122,7 @@ class _Curve:
         # The chord from -start to start.
         delta, high, low = self.delta(self.start), math.exp(self.start), math.exp(-self.start)
         share = (slope - low) / (high - low)
-        return min(((1.0 - share) * (1.0 - low * (1.0 - delta)) + share * delta) * _ROUND_UP, 1.0)
+        return min(((1.0 - share) * (1.0 - low * (1.0 - delta)) + share * delta) * ROUND_UP, 1.0)
 
     @functools.cached_property
     def mu(self) -> float:
@@ -196,7 +195,7 @@ class TradeOff:
         if rare == 0.0:
             return 1.0
         slope = (1.0 - rare) / rare
-        return self._worst(lambda curve: min((1.0 - rare + rare * curve.excess(slope)) * _ROUND_UP, 1.0))
+        return self._worst(lambda curve: min((1.0 - rare + rare * curve.excess(slope)) * ROUND_UP, 1.0))
 
     @property
     def advantage(self) -> float:
@@ -251,7 +250,7 @@ def _laplace_curve(epsilon: float, grid: float) -> _Curve:
     """Curve of one vector with Laplace noise: of one number that moves as far, and of rounding it to a grid."""
 
     def delta(at: float) -> float:
-        return -math.expm1(0.5 * (at - epsilon)) * _ROUND_UP + grid * grid / 8.0 if at < epsilon else 0.0
+        return -math.expm1(0.5 * (at - epsilon)) * ROUND_UP + grid * grid / 8.0 if at < epsilon else 0.0
 
     return _Curve(delta, 0.0, min(epsilon, _LARGEST_LOSS))
 
@@ -260,7 +259,7 @@ def _pure_curve(epsilon: float) -> _Curve:
     """Curve of the worst release with pure differential privacy: randomised response."""
 
     def delta(at: float) -> float:
-        return -math.expm1(at - epsilon) / (1.0 + math.exp(-epsilon)) * _ROUND_UP if at < epsilon else 0.0
+        return -math.expm1(at - epsilon) / (1.0 + math.exp(-epsilon)) * ROUND_UP if at < epsilon else 0.0
 
     return _Curve(delta, 0.0, min(epsilon, _LARGEST_LOSS))
 
@@ -346,9 +345,9 @@ def _group_curve(curve: _Curve, rows: int) -> _Curve:
     def delta(epsilon: float) -> float:
         one = epsilon / rows
         times = float(rows) if one == 0.0 else math.expm1(epsilon) / math.expm1(one)
-        return min(curve.delta(one) * times * _ROUND_UP**4, 1.0)
+        return min(curve.delta(one) * times * ROUND_UP**4, 1.0)
 
-    return _Curve(delta, rows * curve.start * _ROUND_UP, min(rows * curve.reach, _LARGEST_LOSS))
+    return _Curve(delta, rows * curve.start * ROUND_UP, min(rows * curve.reach, _LARGEST_LOSS))
 
 
 def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_Curve]:
@@ -357,10 +356,10 @@ def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_
     alone = count == 1 and not others
     exact, pure, corners = ExactGaussian(neighbours), PureBudgets(neighbours), Corners(neighbours)
     if exact.knows(event):
-        return [_gaussian_curve(exact.signal(event) * _ROUND_UP)]
+        return [_gaussian_curve(exact.signal(event) * ROUND_UP)]
     curves = []
     if pure.knows(event):
-        added = pure.epsilon(event, 0.0) * _ROUND_UP
+        added = pure.epsilon(event, 0.0) * ROUND_UP
         if alone and isinstance(first, Laplace):
             return [_laplace_curve(added, laplace_grid)]
         curves.append(_pure_curve(added))

@@ -21,7 +21,7 @@ from privsvm.base.validation import check_training_data
 from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of, whole, with_numpy
 from privsvm.families.exact.one_vs_one import GAMMA_OR_ZERO, KernelSVMParameters, solve_pairs
 from privsvm.numerics.rows.row_blocks import RowBlocks
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import exact_training
 from privsvm.solvers.kernel.kernel_rows import Expansion
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel, resolve_gamma
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs
@@ -232,12 +232,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self.n_support_ = np.bincount(codes[used], minlength=n_classes)
         coef = np.zeros((used.size, len(self.intercept_)))
         scatter_pairs(layout, np.concatenate([[0], np.cumsum(self.n_support_)]), coef)
-        self.guarantee_ = Guarantee(
-            status="none",
-            mechanism="none: exact training",
-            reason="a non-private reference",
-            reference="Cortes and Vapnik (1995); LIBSVM's formulation",
-        )
+        self.guarantee_ = exact_training("Cortes and Vapnik (1995); LIBSVM's formulation")
         if self._precomputed_kernel():
             self._coef_of_rows, self.support_vectors_ = coef, np.empty((0, 0))
             return

@@ -15,7 +15,7 @@ from privsvm.base.parameters import parameter
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_training_data
 from privsvm.constraints import COUNT, FLAG, POSITIVE, optional
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import exact_training
 from privsvm.solvers.linear.all_in_one import AllInOneProblem, solve_all_in_one
 
 __all__ = ["LinearReference", "SmoothedReference"]
@@ -33,12 +33,7 @@ class LinearReference(SingleModelClassifier):
         """Keep a model of coefficients (c, d) and offsets (c,), and its record."""
         self.coef_, self.intercept_ = coef, intercept
         self.objective_, self.n_iter_ = objective, n_iter
-        self.guarantee_ = Guarantee(
-            status="none",
-            mechanism="none: exact training",
-            reason="a non-private reference",
-            reference=reference,
-        )
+        self.guarantee_ = exact_training(reference)
         self._path = LinearPath(
             epsilons=(math.inf,),
             guarantees=(self.guarantee_,),

@@ -15,14 +15,13 @@ from privsvm.base.released import TreesPath
 from privsvm.base.validation import check_bounds, facts_of_call
 from privsvm.constraints import Constraint
 from privsvm.families.histograms.quantiles import noisy_ranges, quantile_edges
-from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE
+from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REFUSED_DATA
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import dense_rows
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
+from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.solvers.features.trees import CELLS, column_cells
 
 __all__ = ["FEW_BINS", "Bins", "HistogramClassifier", "Trees"]
@@ -79,12 +78,6 @@ class HistogramClassifier(PrivateClassifier):
         What a leaf adds to the scores.
     intercept_ : ndarray (k,)
         What scores begin with.
-    classes_ : ndarray (c,)
-        Labels.
-    n_features_in_ : int
-        Number of columns d.
-    guarantee_ : Guarantee
-        What is proved.
 
     Notes
     -----
@@ -188,9 +181,7 @@ class HistogramClassifier(PrivateClassifier):
                 "numbers, row by row",
                 REFUSED_DATA,
                 "classes, bounds, categories, the number of columns and all other parameters are public",
-                TIME_IS_OUTSIDE,
-                ONE_MODEL,
-                NOISE_ASSUMPTION,
+                *EVERY_RELEASE,
             ),
         )
         return grant(claim, facts_of_call(self.classes, n_rows="not used", features="public"), release.randomness)

@@ -29,16 +29,15 @@ from privsvm.families.moments.second_moments import (
     rows_per_noise,
     share_of_centre,
 )
-from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, TIME_IS_OUTSIDE
+from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REFUSED_DATA
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
+from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 
 __all__ = ["CentredRowsClassifier", "CentredTraining"]
 
@@ -190,9 +189,7 @@ class CentredRowsClassifier(PrivateClassifier):
                 "a public grid by itself",
                 REFUSED_DATA,
                 f"n_rows={n_rows} ({counted}), the class set, the number of features and the scaling bounds are public",
-                TIME_IS_OUTSIDE,
-                ONE_MODEL,
-                NOISE_ASSUMPTION,
+                *EVERY_RELEASE,
             ),
             reference=reference,
         )

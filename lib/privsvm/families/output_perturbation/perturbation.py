@@ -33,8 +33,8 @@ from privsvm.solvers.linear.hinge import solve_hinge
 
 __all__ = [
     "COMPOSITIONS",
+    "EVERY_RELEASE",
     "REFUSED_DATA",
-    "TIME_IS_OUTSIDE",
     "TOO_FEW_ROWS",
     "HingeProblem",
     "Noise",
@@ -78,7 +78,12 @@ REFUSED_DATA = (
     "rows are finite, of the public number of features, and fit into memory, and labels lie in the public class set: "
     "others are refused"
 )
-TIME_IS_OUTSIDE = "how long training takes, and how many passes the solver makes, is outside the guarantee"
+# The last ones: time, several models and bits.
+EVERY_RELEASE = (
+    "how long training takes, and how many passes the solver makes, is outside the guarantee",
+    ONE_MODEL,
+    NOISE_ASSUMPTION,
+)
 
 
 def solution_sensitivity(row_bound: float, neighbours: Neighbours, gap: float = 0.0) -> float:
@@ -300,9 +305,7 @@ class OneVsRestRelease:
                     f"a bound on round-off, {certified_for(self.most_rows)}",
                     REFUSED_DATA,
                     f"{public}, the class set, the number of features and the scaling bounds are public",
-                    TIME_IS_OUTSIDE,
-                    ONE_MODEL,
-                    NOISE_ASSUMPTION,
+                    *EVERY_RELEASE,
                 ),
                 reference=reference,
             )

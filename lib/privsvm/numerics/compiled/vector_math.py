@@ -48,6 +48,27 @@ _A0, _A1, _A2, _A3, _A4, _A5 = (np.float32(value) for value in _coefficients(5))
 _B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7, _B8, _B9, _B10, _B11 = (np.float64(value) for value in _coefficients(11))
 
 
+# Rounds as its callers do: with contraction, or one operation after the other.
+@jit_step(forceinline=True)
+def _power_of_two(exponent):
+    """``2^exponent`` in float64, for exponents within its range."""
+    shifted = exponent + _SHIFTER_64
+    rest = exponent - (shifted - _SHIFTER_64)
+    value = _B11 * rest + _B10
+    value = value * rest + _B9
+    value = value * rest + _B8
+    value = value * rest + _B7
+    value = value * rest + _B6
+    value = value * rest + _B5
+    value = value * rest + _B4
+    value = value * rest + _B3
+    value = value * rest + _B2
+    value = value * rest + _B1
+    value = value * rest + _B0
+    bits = np.int64(np.float64(value).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52)))
+    return bits.view(np.float64)
+
+
 # No reassociation here: it would cancel the shifter.
 @jit_step(fastmath={"contract"}, forceinline=True)
 def _exp2_f32(exponent):
@@ -68,21 +89,7 @@ def _exp2_f32(exponent):
 def _exp2_f64(exponent):
     """``2^exponent`` in float64 for exponents below 1022; relative error below 3e-15."""
     exponent = max(exponent, _LOWEST_64)
-    shifted = exponent + _SHIFTER_64
-    rest = exponent - (shifted - _SHIFTER_64)
-    value = _B11 * rest + _B10
-    value = value * rest + _B9
-    value = value * rest + _B8
-    value = value * rest + _B7
-    value = value * rest + _B6
-    value = value * rest + _B5
-    value = value * rest + _B4
-    value = value * rest + _B3
-    value = value * rest + _B2
-    value = value * rest + _B1
-    value = value * rest + _B0
-    bits = np.int64(np.float64(value).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52)))
-    return bits.view(np.float64)
+    return _power_of_two(exponent)
 
 
 @jit_step(fastmath=False, forceinline=True)
@@ -92,21 +99,7 @@ def exact_exp2(exponent):
     NaN counts as minus infinity.
     """
     exponent = exponent if exponent > _LOWEST_64 else _LOWEST_64
-    shifted = exponent + _SHIFTER_64
-    rest = exponent - (shifted - _SHIFTER_64)
-    value = _B11 * rest + _B10
-    value = value * rest + _B9
-    value = value * rest + _B8
-    value = value * rest + _B7
-    value = value * rest + _B6
-    value = value * rest + _B5
-    value = value * rest + _B4
-    value = value * rest + _B3
-    value = value * rest + _B2
-    value = value * rest + _B1
-    value = value * rest + _B0
-    bits = np.int64(np.float64(value).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52)))
-    return bits.view(np.float64)
+    return _power_of_two(exponent)
 
 
 # Half of pi in three parts, the first two with 33 bits: products with whole numbers below 2^20 are exact.
