@@ -47,19 +47,9 @@ def _plain(value: Any) -> Any:
 def canonical_json(value: Any, indent: int | None = None, spaced: bool = False) -> str:
     """Serialise to JSON text that depends on the content alone.
 
-    Parameters
-    ----------
-    value : object
-        Dataclasses, mappings, sequences, strings, numbers, booleans, None; NumPy scalars and arrays too.
-    indent : int or None
-        Spaces per level, or None for one line.
-    spaced : bool, default=False
-        Put spaces into one line too, as people write it.
-
-    Returns
-    -------
-    str
-        Keys sorted; infinities as the text ``"inf"`` / ``"-inf"``, NaN as null.
+    Values are dataclasses, mappings, sequences, strings, numbers, booleans and None, NumPy scalars and arrays too. Keys
+    are sorted; infinities become the text ``"inf"`` / ``"-inf"``, NaN null. `indent` is spaces per level, or None for
+    one line, into which `spaced` puts spaces too, as people write it.
     """
     separators = (",", ":") if indent is None and not spaced else None
     return json.dumps(_plain(value), sort_keys=True, indent=indent, separators=separators, allow_nan=False)

@@ -44,17 +44,7 @@ def listed(names: Sequence[str]) -> str:
 def nearest_name(name: str, candidates: Iterable[str]) -> str:
     """Suggest the known name closest to a misspelt one.
 
-    Parameters
-    ----------
-    name : str
-        The name as the user wrote it.
-    candidates : iterable of str
-        The names that would have been right.
-
-    Returns
-    -------
-    str
-        ``"did you mean 'wine'?"``, or the list of known names if none is close.
+    It is ``"did you mean 'wine'?"``, or the list of known names if none is close.
     """
     names = sorted(str(item) for item in candidates)
     close = difflib.get_close_matches(str(name), names[:_COMPARED], n=1, cutoff=0.6)
@@ -82,15 +72,7 @@ def without_passwords(text: str) -> str:
 def without_absolute_paths(value: Any) -> Any:
     """Shorten absolute paths, which name users and machines, to their last part.
 
-    Parameters
-    ----------
-    value : object
-        Text, or mappings and lists that hold text.
-
-    Returns
-    -------
-    object
-        The same with ``<some folder>/a.csv`` turned into ``a.csv``.
+    In texts, and in mappings and lists that hold such: ``<some folder>/a.csv`` turns into ``a.csv``.
     """
     if isinstance(value, Mapping):
         return {without_absolute_paths(str(key)): without_absolute_paths(item) for key, item in value.items()}

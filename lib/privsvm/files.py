@@ -41,15 +41,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     The body writes to a temporary name in the same folder. On success that file is synced to disk and renamed to
     `path`. On failure it is removed, and a file at `path` stays as it was.
 
-    Parameters
-    ----------
-    path : path-like
-        Where the finished file belongs. Its folder is created if it is missing.
-
-    Yields
-    ------
-    pathlib.Path
-        The temporary name to write to. It keeps the suffix of `path`.
+    The body writes to a temporary name in the same folder, which is created if it is missing, with the suffix of
+    `path`. On success that file is synced to disk and renamed to `path`. On failure it is removed, and a file at `path`
+    stays as it was.
     """
     target = Path(path)
     # A random part, because a process left over from a killed run may still be writing the same file.
@@ -123,10 +117,7 @@ def write_json(path: str | os.PathLike[str], value: Any, indent: int | None = 1)
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file.
 
-    Raises
-    ------
-    PrivSVMError
-        If the file is missing or is not JSON.
+    Raises PrivSVMError if the file is missing or is not JSON.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
@@ -140,17 +131,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays as an ``.npz`` atomically, the same bytes for the same arrays.
 
-    Parameters
-    ----------
-    path : path-like
-        Ends in ``.npz``.
-    arrays : mapping of str to ndarray
-        No object arrays: files are data, not code.
-
-    Raises
-    ------
-    PrivSVMError
-        If an array holds Python objects.
+    Files are data, not code: raises PrivSVMError if an array holds Python objects.
     """
     checked = {name: np.asarray(array) for name, array in sorted(arrays.items())}
     for name, array in checked.items():
@@ -170,10 +151,7 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) ->
 def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read every array of an ``.npz`` file; object arrays are refused.
 
-    Raises
-    ------
-    PrivSVMError
-        If the file is missing, truncated or not an ``.npz``.
+    Raises PrivSVMError if the file is missing, truncated or not an ``.npz``.
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
@@ -192,10 +170,8 @@ def fork_safe_lock() -> Any:
 
     Another thread may hold a plain lock while the process is copied; in the copy, nobody would release it.
 
-    Returns
-    -------
-    threading.RLock
-        The thread that copies the process takes it first, even if it holds it already.
+    Another thread may hold a plain lock while the process is copied; in the copy, nobody would release it. The thread
+    that copies the process takes this one first, even if it holds it already.
     """
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):

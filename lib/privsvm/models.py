@@ -52,23 +52,8 @@ class Model(pydantic.BaseModel):
 def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
     """Validate a mapping.
 
-    Parameters
-    ----------
-    model : type
-        The model.
-    values : object
-        What the user wrote.
-    where : str, default=""
-        Key of the mapping, for messages: ``"datasets.wine"``.
-
-    Returns
-    -------
-    instance of `model`
-
-    Raises
-    ------
-    PrivSVMError
-        One line for the first problem: the key, the value and the remedy.
+    `where` is the key of the mapping, for messages: ``"datasets.wine"``. Raises PrivSVMError, one line for the first
+    problem: the key, the value and the remedy.
     """
     try:
         return model.model_validate(values)

@@ -51,26 +51,10 @@ def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str,
 def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str, Any], Places]:
     """Read YAML text.
 
-    Parameters
-    ----------
-    text : str
-        One document, a mapping.
-    source : str
-        Where it comes from, for messages.
-    remedy : str
-        What to do where there is nothing to read; ``{source}`` is filled in.
-
-    Returns
-    -------
-    params : dict
-        Values are mappings with different keys, lists, texts, numbers, truth values and None.
-    positions : mapping
-        Line and column of every key, from 1.
-
-    Raises
-    ------
-    PrivSVMError
-        One line with file, line, column and remedy.
+    It is one document, a mapping with different keys of mappings, lists, texts, numbers, truth values and None.
+    `source` says where it comes from, for messages, and `remedy` what to do where there is nothing to read;
+    ``{source}`` is filled in. Also returns line and column of every key, from 1. Raises PrivSVMError, one line with
+    file, line, column and remedy.
     """
     # Imported late: few commands of the library read YAML.
     from ruamel.yaml import YAML
@@ -102,10 +86,7 @@ def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str
 def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTORE) -> tuple[dict[str, Any], Places]:
     """Read a file; see `parse_yaml`.
 
-    Raises
-    ------
-    PrivSVMError
-        Also if the file is missing, cannot be read or is not UTF-8.
+    Raises PrivSVMError also if the file is missing, cannot be read or is not UTF-8.
     """
     try:
         with open(path, "rb") as file:
@@ -124,17 +105,7 @@ def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTO
 def with_place(message: str, positions: Places) -> str:
     """Add line and column to a message that begins with a key such as ``privacy.delta``.
 
-    Parameters
-    ----------
-    message : str
-        Of an error.
-    positions : mapping
-        See `parse_yaml`.
-
-    Returns
-    -------
-    str
-        With the place of the longest key that the message begins with; as it is where it begins with none.
+    It is the place of the longest key that the message begins with, by the positions of `parse_yaml`.
     """
     best: tuple[int, tuple[int, int]] | None = None
     for path, position in positions.items():

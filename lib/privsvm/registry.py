@@ -47,19 +47,8 @@ def is_foreign(implementation: str) -> bool:
 def estimator_class(implementation: str) -> type:
     """Import the class of a method.
 
-    Parameters
-    ----------
-    implementation : str
-        One of `implementations`, or ``package.module:Class``.
-
-    Returns
-    -------
-    type
-
-    Raises
-    ------
-    PrivSVMError
-        If there is no such file, module or class.
+    It is one of `implementations`, or ``package.module:Class``. Raises PrivSVMError if there is no such file, module or
+    class.
     """
     if not is_foreign(implementation):
         if implementation not in implementations():
@@ -107,10 +96,7 @@ class ForeignSource:
 def check_installed(implementation: str) -> importlib.machinery.ModuleSpec:
     """Find the package behind ``package.module:Class``, without importing it.
 
-    Raises
-    ------
-    PrivSVMError
-        If it is not installed.
+    Raises PrivSVMError if it is not installed.
     """
     package = implementation.split(":")[0].split(".")[0]
     spec = importlib.util.find_spec(package)
@@ -125,20 +111,7 @@ def check_installed(implementation: str) -> importlib.machinery.ModuleSpec:
 def foreign_files(implementation: str) -> list[tuple[Path, Path]]:
     """List the Python files of the package behind ``package.module:Class``, without importing it.
 
-    Parameters
-    ----------
-    implementation : str
-        ``package.module:Class``.
-
-    Returns
-    -------
-    list of (Path, Path)
-        Each file's name below its package, and where it is; sorted.
-
-    Raises
-    ------
-    PrivSVMError
-        If the package is not installed.
+    Each has its name below its package, and where it is; sorted. Raises PrivSVMError if the package is not installed.
     """
     spec = check_installed(implementation)
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
@@ -151,10 +124,7 @@ def foreign_files(implementation: str) -> list[tuple[Path, Path]]:
 def foreign_source(implementation: str) -> ForeignSource:
     """Identify the code behind ``package.module:Class``, without importing it.
 
-    Raises
-    ------
-    PrivSVMError
-        If the package is not installed.
+    Raises PrivSVMError if the package is not installed.
     """
     package = implementation.split(":")[0].split(".")[0]
     digest = hashlib.sha256()
@@ -168,15 +138,8 @@ def version_of_package(package: str) -> str:
 
     The same as by `importlib.metadata.packages_distributions`, which looks at every file of every distribution.
 
-    Parameters
-    ----------
-    package : str
-        First part of a module's name.
-
-    Returns
-    -------
-    str
-        Empty if no distribution says that it installs the package.
+    The same as by `importlib.metadata.packages_distributions`, which looks at every file of every distribution; empty
+    if no distribution says that it installs the package.
     """
     for distribution in importlib.metadata.distributions():
         names = (distribution.read_text("top_level.txt") or "").split()

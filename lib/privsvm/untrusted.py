@@ -48,27 +48,10 @@ _BAD_ZIP = (
 def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, digest: str | None = None) -> bytes:
     """Read a file whole.
 
-    Parameters
-    ----------
-    path : path-like
-        A file, or a link to one. Pipes, devices and folders are refused without being opened or waited for.
-    largest : int
-        Bytes that it may have.
-    remedy : str
-        What the message asks for.
-    digest : str or None
-        SHA-256 that the file must have; another file is not read into memory.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    PrivSVMError
-        If it is no file, cannot be read, is too large, or has another digest.
+    It may be a link to one; pipes, devices and folders are refused without being opened or waited for. It may have
+    `largest` bytes, and must have the SHA-256 `digest`, if one is given: another file is not read into memory. `remedy`
+    is what the message asks for. Raises FileNotFoundError if there is none, and PrivSVMError if it is no file, cannot
+    be read, is too large, or has another digest.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -97,19 +80,8 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, d
 def parse_json(data: bytes) -> Any:
     """Parse JSON of others.
 
-    Parameters
-    ----------
-    data : bytes
-        At most `LARGEST_JSON`.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    ValueError
-        If it is none, is nested deeper or has more values than records of ours, or holds text that cannot be written.
+    Raises ValueError if it is none, is nested deeper or has more values than records of ours, or holds text that cannot
+    be written.
     """
     if len(data) > LARGEST_JSON or sum(data.count(mark) for mark in (b",", b"[", b"{")) > _MOST_VALUES:
         raise ValueError("too many values")
@@ -127,22 +99,9 @@ def parse_json(data: bytes) -> Any:
 def parse_npz(data: bytes, names: Collection[str]) -> dict[str, np.ndarray]:
     """Parse arrays of others.
 
-    Parameters
-    ----------
-    data : bytes
-        Of an ``.npz`` file.
-    names : collection of str
-        The arrays that it must hold; no others.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Finite float64, int64 or uint8 arrays; memory is taken only for sizes that the file is large enough for.
-
-    Raises
-    ------
-    ValueError
-        If it is none, has other arrays, or some that are too large or not finite.
+    They are those that `names` tells, and no others: finite float64, int64 or uint8 arrays. Memory is taken only for
+    sizes that the file is large enough for. Raises ValueError if it is no such file, has other arrays, or some that are
+    too large or not finite.
     """
     # Entries of the directory: each takes memory before it can be looked at.
     if data.count(b"PK\x01\x02") > 2 * _MOST_ARRAYS:

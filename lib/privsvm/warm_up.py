@@ -36,10 +36,7 @@ MODULES = (
 def warm_up(*modules: str) -> None:
     """Compile modules' functions unless cached, and load them from the cache.
 
-    Parameters
-    ----------
-    *modules : str
-        Names from `MODULES`. Without any, those that this process has imported.
+    Names are from `MODULES`; without any, those that this process has imported.
     """
     names = [name for name in modules or MODULES if modules or f"{__package__}.{name}" in sys.modules]
     if names and (folder := os.environ.get("NUMBA_CACHE_DIR")):
@@ -78,10 +75,8 @@ def cache_key(package: str | os.PathLike[str] = Path(__file__).parent) -> str:
 
     Numba's cache does not notice a changed function of another file, so each state of the sources has its own folder.
 
-    Parameters
-    ----------
-    package : path-like, default=this package
-        Folder of ``privsvm``, possibly of another clone.
+    Numba's cache does not notice a changed function of another file, so each state of the sources has its own folder.
+    `package` is the folder of ``privsvm``, possibly of another clone.
     """
     digest = hashlib.sha256(importlib.metadata.version("numba").encode())
     for folder in ("numerics", "solvers"):

@@ -37,19 +37,8 @@ _LENGTH = 0.4
 def preconditioner(gram: np.ndarray, spread: float, power: float) -> np.ndarray:
     """Make the matrix that gradients are multiplied by.
 
-    Parameters
-    ----------
-    gram : ndarray (d, d)
-        The noisy Gram matrix.
-    spread : float
-        Standard deviation of the noise on its numbers, off the diagonal.
-    power : float
-        1 inverts it where it stands out of the noise.
-
-    Returns
-    -------
-    ndarray (d, d)
-        Symmetric and positive; the mean of its eigenvalues is 1.
+    The noisy Gram matrix is inverted where it stands out of its noise, of standard deviation `spread` off the diagonal,
+    by a power of 1. The result is symmetric and positive; the mean of its eigenvalues is 1.
     """
     spectrum, directions = np.linalg.eigh(gram)
     # Over the largest one: the scale does not count.

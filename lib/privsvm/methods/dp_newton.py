@@ -43,19 +43,9 @@ _BLOCK_ROWS = 2**12
 def step_sums(cells: Any, codes: np.ndarray, n_classes: int, weights: np.ndarray, first: int = 0) -> np.ndarray:
     """Add up what rows add to a step's Hessian and gradient, exactly.
 
-    Parameters
-    ----------
-    cells : ndarray or RowsByBlock (n, d)
-        Rows in whole numbers of 2^-20, of norm 2^20 at most.
-    codes, n_classes, weights
-        See `privsvm.solvers.linear.newton_rows.weighted_rows`.
-    first : int, default=0
-        Number of the first row; not used.
-
-    Returns
-    -------
-    ndarray of int64 (d, d + c)
-        See `privsvm.families.moments.second_moments.exact_moments`.
+    Rows are whole numbers of 2^-20, of norm 2^20 at most; see `privsvm.solvers.linear.newton_rows.weighted_rows`. Sums
+    (d, d + c) are those of `privsvm.families.moments.second_moments.exact_moments`. The number of the first row is not
+    used.
     """
     if is_by_block(cells):
         sums: np.ndarray = cells.total(step_sums, codes, arguments=(n_classes, weights))

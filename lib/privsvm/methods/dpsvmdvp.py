@@ -50,21 +50,9 @@ _BLOCK = 8_000_000
 def laplace_scales(errors: np.ndarray, C: float, epsilon: float, weights: str) -> np.ndarray:
     """Scale of the Laplace noise on each perturbed dual variable.
 
-    Parameters
-    ----------
-    errors : ndarray (l,)
-        ``E_i = f(x_i) - y_i``.
-    C : float
-        Upper bound of a dual variable.
-    epsilon : float
-        The budget that is divided.
-    weights : {"signed", "abs", "uniform"}
-        Share of variable i: ``E_i / sum_j E_j``, ``|E_i| / sum_j |E_j|``, or ``1 / l``.
-
-    Returns
-    -------
-    ndarray (l,)
-        ``|Delta / eps_i|`` with ``Delta = C / sqrt(l)``; an error of 0 counts as 2.2e-16.
+    ``|Delta / eps_i|`` with ``Delta = C / sqrt(l)``, for errors ``E_i = f(x_i) - y_i`` (l,), of which 0 counts as
+    2.2e-16. The share of variable i in epsilon is ``E_i / sum_j E_j`` ("signed"), ``|E_i| / sum_j |E_j|`` ("abs"), or
+    ``1 / l`` ("uniform").
     """
     n_perturbed = errors.size
     if n_perturbed == 0:

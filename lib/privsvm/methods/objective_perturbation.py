@@ -62,21 +62,8 @@ _AUDIT_BINS = 400
 def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) -> float:
     """Public default of the smoothing h.
 
-    Parameters
-    ----------
-    epsilon : float
-        The budget of all binary problems.
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Bound R on a row's norm.
-    n_vectors : int
-        Number k of binary problems.
-
-    Returns
-    -------
-    float
-        0.1, or more where ``k log(1 + C R^2 / h)`` would be above a fifth of epsilon.
+    0.1, or more where ``k log(1 + C R^2 / h)`` would be above a fifth of epsilon, the budget of all k binary problems
+    on rows of norm at most R.
     """
     return max(_LEAST_SMOOTHING, C * data_norm**2 / math.expm1(_CURVATURE_SHARE * epsilon / n_vectors))
 

@@ -44,15 +44,7 @@ _CLASSIC_ACCOUNTANT = "classic Gaussian bound, sqrt(2 ln(1.25 / delta)) / epsilo
 def classic_noise_multiplier(epsilon: float, delta: float) -> float:
     """Noise over sensitivity by the classic bound of the Gaussian mechanism; it is one below epsilon 1 only.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-
-    Returns
-    -------
-    float
-        ``sqrt(2 ln(1.25 / delta)) / epsilon``.
+    It is ``sqrt(2 ln(1.25 / delta)) / epsilon``.
     """
     return math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
 

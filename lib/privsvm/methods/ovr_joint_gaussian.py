@@ -41,24 +41,10 @@ __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "so
 def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: Neighbours, gap: float = 0.0) -> float:
     """Bound how far one-vs-rest weights, minus their mean, move between neighbouring datasets.
 
-    Parameters
-    ----------
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Bound R on a row's L2 norm.
-    n_classes : int
-        Number of classes c; for two it is the one vector of the binary problem.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    gap : float, default=0.0
-        Square of the public bound on every binary problem's distance to its optimum.
-
-    Returns
-    -------
-    float
-        In the L2 norm of all weights together. ``C R sqrt((c + 8) / 4)`` to add or remove a row (``sqrt(8 / 3)`` for
-        three classes, 1 for two), twice that to replace one, plus ``2 sqrt(k gap)`` for k problems.
+    In the L2 norm of all weights together: ``C R sqrt((c + 8) / 4)`` to add or remove a row (``sqrt(8 / 3)`` for three
+    classes, 1 for two), twice that to replace one, plus ``2 sqrt(k gap)`` for k problems. R bounds a row's norm, and
+    `gap` is the square of the public bound on every binary problem's distance to its optimum. For two classes it is
+    that of the one vector of the binary problem.
     """
     if n_classes == 2:
         return solution_sensitivity(C * data_norm, neighbours, gap)
