@@ -206,29 +206,27 @@ def _two_clouds() -> tuple[np.ndarray, np.ndarray]:
     return np.clip(rng.normal(0.0, 0.4, (16, 2)) + np.where(labels == 1, 0.4, -0.4)[:, None], -1.0, 1.0), labels
 
 
-def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Sequence[str | int | float]) -> Draw:
-    def draw(dataset: int, n: int, part: str) -> np.ndarray:
+def _release_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool = True) -> Release:
+    def release(dataset: int, sources: Sequence[NoiseSource]) -> np.ndarray:
         X, y = (pair.first, pair.second)[dataset]
+        path = estimator.release_path(X, y, [epsilon], len(sources), lambda _, repeat: sources[repeat])
+        return released_numbers(path, 0, aligned)
+
+    return release
+
+
+def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Sequence[str | int | float]) -> Draw:
+    release = _release_of(estimator, pair, epsilon, aligned)
+
+    def draw(dataset: int, n: int, part: str) -> np.ndarray:
         releases = []
         for start in range(0, n, _BLOCK):
             source = seeded_source(0, "audit", *key, epsilon, dataset, part, start)
-
-            def stream(_: float, repeat: int, source: NoiseSource = source) -> NoiseSource:
-                return source.part(str(repeat))
-
-            path = estimator.release_path(X, y, [epsilon], min(_BLOCK, n - start), stream)
-            releases.append(released_numbers(path, 0, aligned))
+            repeats = range(min(_BLOCK, n - start))
+            releases.append(release(dataset, [source.part(str(repeat)) for repeat in repeats]))
         return np.vstack(releases)
 
     return draw
-
-
-def _release_of(estimator: Any, pair: Pair, epsilon: float) -> Release:
-    def release(dataset: int, sources: Sequence[NoiseSource]) -> np.ndarray:
-        X, y = (pair.first, pair.second)[dataset]
-        return released_numbers(estimator.release_path(X, y, [epsilon], len(sources), lambda _, r: sources[r]), 0)
-
-    return release
 
 
 def _planned(

@@ -8,9 +8,9 @@ and whoever knows some rows of A learns the mixing from them.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ _RELATIVE_CUTOFF = 1e-11
 _PERMUTATIONS = 20
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class RecoveryCurve:
     """How well an entity's columns are recovered from so many known rows.
 
@@ -168,19 +168,11 @@ def audit_entity(
     true = _residuals(span, columns[readable])
     permuted = [_residuals(span, rng.permutation(columns)[readable]) for _ in range(_PERMUTATIONS)]
     tested = ~np.isnan(true)
+    found = dataclasses.asdict(curve)
     return {
         "features": columns.shape[1],
-        "rows_needed": curve.rows_needed,
-        "possible": curve.possible,
-        "error_at_rows_needed": curve.error_at_rows_needed,
-        "recovered_at": curve.recovered_at,
-        "unreadable_rows": curve.unreadable_rows,
-        "curve": {
-            "known": curve.known,
-            "max_error": curve.max_error,
-            "rms_error": curve.rms_error,
-            "recovered_share": curve.recovered_share,
-        },
+        "curve": {name: found.pop(name) for name in ("known", "max_error", "rms_error", "recovered_share")},
+        **found,
         "membership": {
             "true_column_residual": float(true[tested].max()) if tested.any() else None,
             "random_residual": float(np.nanmin(permuted)) if tested.any() else None,
