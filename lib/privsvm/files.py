@@ -38,9 +38,6 @@ __all__ = [
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Write a file completely or not at all.
 
-    The body writes to a temporary name in the same folder. On success that file is synced to disk and renamed to
-    `path`. On failure it is removed, and a file at `path` stays as it was.
-
     The body writes to a temporary name in the same folder, which is created if it is missing, with the suffix of
     `path`. On success that file is synced to disk and renamed to `path`. On failure it is removed, and a file at `path`
     stays as it was.
@@ -167,8 +164,6 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 def fork_safe_lock() -> Any:
     """Make a lock of a module, which a copy of this process (``os.fork``) gets unlocked.
-
-    Another thread may hold a plain lock while the process is copied; in the copy, nobody would release it.
 
     Another thread may hold a plain lock while the process is copied; in the copy, nobody would release it. The thread
     that copies the process takes this one first, even if it holds it already.

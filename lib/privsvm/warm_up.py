@@ -74,8 +74,6 @@ def cache_key(package: str | os.PathLike[str] = Path(__file__).parent) -> str:
     """Return a hash of the sources that are compiled, and of Numba's version.
 
     Numba's cache does not notice a changed function of another file, so each state of the sources has its own folder.
-
-    Numba's cache does not notice a changed function of another file, so each state of the sources has its own folder.
     `package` is the folder of ``privsvm``, possibly of another clone.
     """
     digest = hashlib.sha256(importlib.metadata.version("numba").encode())

@@ -56,8 +56,6 @@ def made_up_pairs(
     """Make pairs of a few rows with one feature: one row as long as it may be, or longer, beside rows of zeros.
 
     Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
-
-    Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
     The row has several lengths, in units of `bound`.
     """
     _check_relation(relation)
@@ -74,12 +72,6 @@ def crowded_pairs(
     relation: Neighbours, bound: float, sizes: Sequence[int] = (100, 300, 1000, 3000), width: int = 24
 ) -> list[Pair]:
     """Make pairs of many rows, most with one feature, which keep noise from hiding what one more row does.
-
-    A crowd of the other class, half of it on either side, pulls offsets so far that the row is on the wrong side in
-    every release: its gradient stays as long as its clip, turned around or not. A crowd of both classes keeps weights
-    near zero, where the row pulls with all its length under either label. One crowd lies along many features: so many
-    that a constant one has its share of their second moment, and nothing evens out what the row and its opposite
-    differ in.
 
     A crowd of the other class, half of it on either side, pulls offsets so far that the row is on the wrong side in
     every release: its gradient stays as long as its clip, turned around or not. A crowd of both classes keeps weights

@@ -191,8 +191,6 @@ def count_right(
 ) -> np.ndarray:
     """Count the test rows that Gaussian C-SVMs classify right, for every C and gamma.
 
-    For searches whose training rows are not the other folds' rows themselves, but for example their means.
-
     For searches whose training rows are not the other folds' rows themselves, but for example their means. Returns
     counts for each of `Cs` and `gammas`. Raises ValueError for a parameter out of range, or training rows of one class.
     """

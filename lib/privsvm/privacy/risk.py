@@ -173,9 +173,6 @@ class TradeOff:
     """Bounds on all tests that tell from a release which of two neighbours it came from.
 
     They hold for tests that know everything but the one row, or the rows of a group: all other rows, the method, and
-    what it released.
-
-    They hold for tests that know everything but the one row, or the rows of a group: all other rows, the method, and
     what it released. `alternatives` are the curves of what may happen; of each alternative, several that all hold.
     """
 

@@ -117,12 +117,6 @@ def condense_rows(
     """Replace training rows by about a third as many.
 
     "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
-    three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means: a centre
-    has the class of most of the rows that belong to it most; among equally frequent classes, that of the nearest of
-    these rows; and where no row belongs to it most, that of the nearest row of all. Among equals the smallest row
-    number decides.
-
-    "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
     three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means, for which
     it needs `rng`: a centre has the class of most of the rows that belong to it most; among equally frequent classes,
     that of the nearest of these rows; and where no row belongs to it most, that of the nearest row of all. Among equals

@@ -344,8 +344,6 @@ def votes(
 ) -> tuple[ScaledModel, int]:
     """Train one model, and count the training rows that it classifies correctly, by the weights of their classes.
 
-    Parameters are those of `train`, and the budget is for the model alone.
-
     Parameters are those of `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a
     row counts for at most 2^10. It is private: see `noisy_votes`.
     """
@@ -370,8 +368,6 @@ def _votes_of_block(
 
 def noisy_votes(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
     """Release what `votes` counted for k models, for a share of the budget.
-
-    A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
 
     A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
     Returns rows (k,), by the weights of their classes, with noise, and its standard deviation.

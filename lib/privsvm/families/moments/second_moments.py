@@ -102,14 +102,6 @@ def share_beside(moment: float, joint: float, condition: float, n_features: int,
 
     Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
     ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
-    gradients by ``2 cos(b / 2)`` at most. So with ``x = tan(a / 2)^2`` both together need
-    ``moment 4 x / (1 + x)^2 + steps / (1 + x / condition^2)``, for the worst x from 0 to 1.
-
-    Rounding moves the Gram matrix of rows at any angle, by the share r of the sensitivity at most. The square of
-    ``(1 - r) sin(a) + r`` is at most ``(1 - r) sin(a)^2 + r``: of the moment's share, the part r is gone for every x.
-
-    Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
-    ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
     gradients by ``2 cos(b / 2)`` at most. So with ``x = tan(a / 2)^2`` both together need ``moment 4 x / (1 + x)^2 +
     steps / (1 + x / condition^2)``, for the worst x from 0 to 1.
 

@@ -466,8 +466,6 @@ def _bytes(array: Any) -> int:
 class RowsByBlock:
     """Rows of a source after steps, each of which maps every row by itself.
 
-    Functions that take an array of rows take these, too, where they dispatch on `is_by_block`.
-
     Functions that take an array of rows take these, too, where they dispatch on `is_by_block`. `shape` is that of the
     rows after the `steps`, which can be pickled and map rows to rows: what becomes of a row depends on that row alone,
     bit for bit. `width` counts the numbers of a row in its widest form. `kept` has pieces of the first rows as the
