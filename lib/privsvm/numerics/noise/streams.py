@@ -32,7 +32,7 @@ def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator
 def system_stream() -> np.random.Generator:
     """Open a stream of system entropy, for draws that no guarantee rests on.
 
-    Those that one rests on have a `privsvm.numerics.noise.noise_source.system_source`. Its key of 128 bits is kept
-    nowhere.
+    Its key is stored nowhere. Draws that a guarantee rests on have a
+    `privsvm.numerics.noise.noise_source.system_source`.
     """
     return np.random.Generator(np.random.Philox())
