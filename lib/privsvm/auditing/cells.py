@@ -23,7 +23,7 @@ from privsvm.privacy.lower_bounds import (
     pure_ceiling,
 )
 
-__all__ = ["CELLS_AT_MOST", "SURE", "CellBound", "Draw", "Plan", "audit_cell", "best_pair"]
+__all__ = ["CELLS_AT_MOST", "SURE", "CellBound", "Draw", "Plan", "audit_cell", "best_pair", "in_blocks"]
 
 # Releases (n, k) of the first (0) or second (1) dataset of a pair; the word names a part of the noise.
 Draw = Callable[[int, int, str], np.ndarray]
@@ -131,13 +131,15 @@ def _separation_of(draw: Draw, n_releases: int, stream: str, linear: bool) -> fl
     return separation(values, others) if keeps_projections else most_shown(values, others, 10 * n_releases, 0.0, SURE)
 
 
-def _values(draw: Draw, dataset: int, n: int, stream: str, statistic: _Statistic) -> np.ndarray:
-    """Draw releases in blocks, and keep the statistic alone."""
-    block = max(1, _BLOCK // max(1, statistic.n_numbers))
-    starts = range(0, n, block)
-    return np.concatenate(
-        [statistic(draw(dataset, min(block, n - start), f"{stream} {start}")) for start in starts] or [np.zeros(0)]
-    )
+def in_blocks(draw: Draw, n_numbers: int) -> Draw:
+    """Draw a few releases at a time, lest the numbers behind them fill the memory."""
+    block = max(1, _BLOCK // max(1, n_numbers))
+
+    def drawn(dataset: int, n: int, stream: str) -> np.ndarray:
+        starts = range(0, n, block)
+        return np.concatenate([draw(dataset, min(block, n - start), f"{stream} {start}") for start in starts])
+
+    return drawn
 
 
 def audit_cell(
@@ -158,7 +160,8 @@ def audit_cell(
     statistic: _Statistic = plan.statistic or choose_statistic(
         draw(0, learn, "statistic"), draw(1, learn, "statistic"), gaussian, counted, delta, SURE
     )
-    first, second = (_values(draw, dataset, held + counted, "count", statistic) for dataset in (0, 1))
+    values = in_blocks(lambda *which: statistic(draw(*which)), statistic.n_numbers)
+    first, second = (values(dataset, held + counted, "count") for dataset in (0, 1))
     chosen, others = (first[:held], first[held:]), (second[:held], second[held:])
 
     def hits(confidence: float, symmetric: bool = False) -> tuple[tuple[int, int, int, int], bool]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsvm.auditing.cells import Draw, Plan
+from privsvm.auditing.cells import Draw, Plan, in_blocks
 from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
 from privsvm.auditing.distinguish import Statistic
 from privsvm.auditing.replays import Release, ReplayError, nearest_difference
@@ -41,9 +41,6 @@ _FIRST_REPLAYS, _REPLAYS = 4, 50
 
 # Real releases of one call.
 _FEW = 1000
-
-# Numbers that are drawn at a time.
-_BLOCK = 2_000_000
 
 # Releases are affine functions of their noise to such a share.
 _SAME = 1e-6
@@ -105,17 +102,6 @@ def _selection_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: 
     )
 
 
-def _blocks(draw: Draw, width: int) -> Draw:
-    """Draw a few at a time, lest the noise behind them fill the memory."""
-    block = max(1, _BLOCK // width)
-
-    def drawn(dataset: int, n: int, stream: str) -> np.ndarray:
-        starts = range(0, n, block)
-        return np.vstack([draw(dataset, min(block, n - start), f"{stream} {start}") for start in starts])
-
-    return drawn
-
-
 def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key) -> CellPlan | None:
     """Look at the released model, or at all noisy numbers where those say more; None if neither is plain enough."""
     first, second = pair
@@ -152,7 +138,7 @@ def _noise_plan(pair: tuple[FixedRelease, FixedRelease], delta: float, key: Key)
             centre = (first.base + second.base) / 2.0
     if not shift.any():
         return None
-    draw = _blocks(draw, max(1, move.size))
+    draw = in_blocks(draw, move.size)
     if not laplace:
         statistic = Statistic(centre, to_noise @ shift)
         plan = Plan(statistic=statistic, reachable=gaussian_epsilon(1.0 / size(shift), delta), cheap=True)
@@ -232,7 +218,7 @@ def plan_replays(releases: Sequence[Release], delta: float, key: Key) -> tuple[i
         return drawn if dataset else drawn + difference
 
     return widest, CellPlan(
-        draw=_blocks(noisy, difference.size),
+        draw=in_blocks(noisy, difference.size),
         plan=Plan(statistic=Statistic(difference / 2.0, difference), reachable=reachable, cheap=True),
         looks_at="all noisy numbers, replayed",
         n_numbers=difference.size,

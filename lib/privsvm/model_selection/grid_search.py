@@ -79,28 +79,18 @@ class SearchGrid:
     tol: float = 1e-3
     cache_size: float = 200
 
-    def checked(self) -> _Settings:
-        """Return the grid as arrays; raise ValueError where a number is out of range."""
+    def checked(self) -> SearchGrid:
+        """Return the grid as arrays, C in ascending order; raise ValueError where a number is out of range."""
         if len(self.Cs) == 0 or len(self.gammas) == 0:
             raise ValueError(
                 f"grid of {len(self.Cs)} values of C and {len(self.gammas)} of gamma: give at least one of each"
             )
-        return _Settings(
+        return SearchGrid(
             np.sort([check_positive("Cs", C) for C in self.Cs]),
             np.array([check_positive("gammas", gamma) for gamma in self.gammas]),
-            SolverOptions(
-                tol=check_positive("tol", self.tol), cache_size=check_positive("cache_size", self.cache_size)
-            ),
+            check_positive("tol", self.tol),
+            check_positive("cache_size", self.cache_size),
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Settings:
-    """A checked grid, C in ascending order."""
-
-    Cs: np.ndarray
-    gammas: np.ndarray
-    options: SolverOptions
 
 
 class _Fold:
@@ -146,7 +136,7 @@ def search_c_and_gamma(
     """
     settings = grid.checked()
     n_threads = count_threads(n_jobs)
-    shape = (settings.gammas.size, settings.Cs.size)
+    shape = (len(settings.gammas), len(settings.Cs))
     X, codes, folds = _checked(X, codes, n_classes, folds)
     searches = []
     for number in np.unique(folds):
@@ -174,7 +164,7 @@ def search_c_and_gamma(
     best_c, best_gamma = np.unravel_index(np.argmax(right[:, ascending]), right.shape)
     return GridSearch(
         C=float(settings.Cs[best_c]),
-        gamma=float(settings.gammas[ascending[best_gamma]]),
+        gamma=float(settings.gammas[int(ascending[best_gamma])]),
         accuracy=right[np.argsort(np.argsort(grid.Cs, kind="stable"))] / codes.size,
         n_solves=n_solves,
         n_skipped=n_skipped,
@@ -195,7 +185,7 @@ def count_right(
     counts for each of `Cs` and `gammas`. Raises ValueError for a parameter out of range, or training rows of one class.
     """
     settings = grid.checked()
-    shape = (settings.gammas.size, settings.Cs.size)
+    shape = (len(settings.gammas), len(settings.Cs))
     fold = _Fold(X_train, train_codes, X_test, test_codes, n_classes, shape[0] * shape[1])
     for index in range(len(fold.pairs)):
         _search_pair(fold, index, settings)
@@ -218,20 +208,20 @@ def _checked(X, codes, n_classes: int, folds) -> tuple:
     return X, codes, folds
 
 
-def _search_pair(fold: _Fold, index: int, settings: _Settings) -> tuple[int, int, int]:
+def _search_pair(fold: _Fold, index: int, settings: SearchGrid) -> tuple[int, int, int]:
     """Train one pair of classes of one fold at all points, and count its votes.
 
     Returns how many problems were solved, how many needed no solving, and how many solves stopped too early.
     """
     pair = fold.pairs[index]
-    n_test, n_points = fold.test_codes.size, settings.Cs.size * settings.gammas.size
+    n_test, n_points = fold.test_codes.size, len(settings.Cs) * len(settings.gammas)
     if pair.offset is not None:
         fold.add_votes(index, np.full((n_points, n_test), pair.offset > 0))
         return 0, 0, 0
     X = fold.X_train[pair.rows]
-    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * settings.options.cache_size
+    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * settings.cache_size
     distances = row_distances(X) if in_memory else None
-    wins = np.empty((settings.gammas.size, settings.Cs.size, n_test), dtype=bool)
+    wins = np.empty((len(settings.gammas), len(settings.Cs), n_test), dtype=bool)
     n_solves, n_stopped = 0, 0
     for position, gamma in enumerate(settings.gammas):
         rows: KernelRows = (
@@ -246,21 +236,21 @@ def _search_pair(fold: _Fold, index: int, settings: _Settings) -> tuple[int, int
         # A zero goes to the second class of a pair, but of two classes to the first, as in `SVMClassifier`.
         first = values >= 0 if fold.n_classes == 2 else values > 0
         # Larger values of C have the last solution.
-        wins[position] = first.T[np.minimum(np.arange(settings.Cs.size), rho.size - 1)]
+        wins[position] = first.T[np.minimum(np.arange(len(settings.Cs)), rho.size - 1)]
     fold.add_votes(index, wins.reshape(n_points, n_test))
     return n_solves, n_points - n_solves, n_stopped
 
 
-def _path(rows: KernelRows, pair: ClassPair, settings: _Settings) -> tuple[np.ndarray, np.ndarray, int]:
+def _path(rows: KernelRows, pair: ClassPair, settings: SearchGrid) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve for ascending C until the solution does not depend on it any more.
 
     Returns the coefficients (n_pair, k) and offsets (k,) of the first k values of C, and how many solves stopped too
     early.
     """
-    coef, offsets, n_stopped = [], [], 0
-    start = None
+    coef, offsets, n_stopped, start = [], [], 0, None
+    options = SolverOptions(tol=settings.tol, cache_size=settings.cache_size)
     for C, following in zip(settings.Cs, np.append(settings.Cs[1:], np.inf), strict=True):
-        solution = solve_prepared(rows, pair.signs, np.full(pair.rows.size, C), settings.options, start=start)
+        solution = solve_prepared(rows, pair.signs, np.full(pair.rows.size, C), options, start=start)
         coef.append(pair.signs * solution.alpha)
         offsets.append(solution.rho)
         n_stopped += not solution.converged

@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privsvm.numerics.noise.noise_source import ROUND_UP
 from privsvm.privacy.bisection import bisect
 
-__all__ = ["exact_gaussian_epsilon", "gaussian_delta", "gaussian_signal", "log_tail", "smallest_epsilon"]
+__all__ = ["ROUND_UP", "exact_gaussian_epsilon", "gaussian_delta", "gaussian_signal", "log_tail", "smallest_epsilon"]
 
 # Integrals end where their integrand is e^-40 of its first value. Gauss-Legendre nodes on [0, 1].
 _REACH = 40.0
@@ -22,6 +21,8 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Two Mills ratios are subtracted only where the integrand of their difference is too steep for the nodes.
 _STEEPEST = 9.0
 
+# Covers a few operations.
+ROUND_UP = 1.0 + 2.0**-50
 # Relative slack of `gaussian_delta`: for exact arguments, and for the rounding of their difference.
 _DELTA_SLACK, _ARGUMENT_SLACK = 1e-12, 2.0**-51
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -99,7 +100,6 @@ def exact_gaussian_epsilon(signal: float, delta: float) -> float:
     """
     if signal == 0.0 or delta <= 0.0:
         return 0.0 if signal == 0.0 else math.inf
-    # Callers computed it by a few operations.
     signal *= ROUND_UP
     # log E e^((a - 1) L) = a (a - 1) signal^2 / 2 gives this bound.
     high = 0.5 * signal**2 + signal * math.sqrt(2.0 * math.log(1.0 / delta))

@@ -21,7 +21,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from privsvm.numerics.noise.noise_source import ROUND_UP
 from privsvm.privacy.accountants import (
     Corners,
     ExactGaussian,
@@ -40,7 +39,7 @@ from privsvm.privacy.events import (
     PoissonSampled,
     leaves,
 )
-from privsvm.privacy.gaussian_delta import gaussian_delta
+from privsvm.privacy.gaussian_delta import ROUND_UP, gaussian_delta
 from privsvm.privacy.losses import LARGEST_DEVIATION, loss_deviation, loss_distribution, loss_grid, transform_slack
 from privsvm.privacy.objective_perturbation_delta import corner_delta
 from privsvm.privacy.renyi import renyi_divergence
