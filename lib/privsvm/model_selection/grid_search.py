@@ -160,11 +160,11 @@ def search_c_and_gamma(
             stacklevel=2,
         )
     right = np.sum([fold.n_right() for fold in searches], axis=0).reshape(shape).T
-    gammas = np.asarray(settings.gammas)
+    Cs, gammas = np.asarray(settings.Cs), np.asarray(settings.gammas)
     ascending = np.argsort(gammas, kind="stable")
     best_c, best_gamma = np.unravel_index(np.argmax(right[:, ascending]), right.shape)
     return GridSearch(
-        C=float(settings.Cs[best_c]),
+        C=float(Cs[best_c]),
         gamma=float(gammas[ascending[best_gamma]]),
         accuracy=right[np.argsort(np.argsort(grid.Cs, kind="stable"))] / codes.size,
         n_solves=n_solves,
