@@ -233,6 +233,11 @@ MUTANTS_OF_RECORDS = (
         "tests/release/test_released.py::test_card_and_command_say_the_risk", says="assert",
     ),
     _bug(
+        "reports take a replaced row for an added one", "privsvm_bench/reporting/claims.py",
+        "trade_off(guarantee.event, guarantee.neighbours, delta", 'trade_off(guarantee.event, "add_remove", delta',
+        "tests/reporting/test_report_page.py::test_a_guess_is_bounded_by_what_the_release_did", says="assert",
+    ),
+    _bug(
         "a card rounds true positives down", "release/risk_targets.py",
         "math.ceil(share / unit * (1.0 - 1e-12))", "math.floor(share / unit)",
         "tests/release/test_released.py::test_card_and_command_say_the_risk", says="assert",

@@ -7,7 +7,6 @@ import dataclasses
 import gzip
 import html.parser
 import json
-import math
 import posixpath
 import re
 from collections.abc import Callable
@@ -29,9 +28,11 @@ from synthetic_results import (
     result_of,
     results_of,
 )
-from tests.guarantees import proved_fields
+from tests.guarantees import proved, proved_fields
 
 from privsvm.errors import PrivSVMError
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Gaussian
 from privsvm.privacy.guarantee import Witness
 from privsvm_bench.palette import Look
 from privsvm_bench.records import (
@@ -46,11 +47,12 @@ from privsvm_bench.records import (
 )
 from privsvm_bench.reporting import ReportRecords, chart_library, page_context, read_results, render_page, report_files
 from privsvm_bench.reporting.audits import audit_bars_of
-from privsvm_bench.reporting.cards import right_guess
+from privsvm_bench.reporting.claims import right_guess
 from privsvm_bench.reporting.figures import plotly_figures
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
 from privsvm_bench.reporting.text import counted, percent, short_number
+from privsvm_bench.reporting.utility import best_proved
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 
@@ -824,6 +826,16 @@ def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:
             assert posixpath.normpath(posixpath.join(posixpath.dirname(name), link)) in files
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "expected"), [(0.0, 0.0, 0.5), (1.0, 0.0, 0.731), (math.inf, 0.0, 1.0)])
-def test_a_guess_is_bounded(epsilon: float, delta: float, expected: float) -> None:
-    assert right_guess(epsilon, delta) == pytest.approx(expected, abs=1e-3)
+def test_a_guess_is_bounded_by_what_the_release_did() -> None:
+    """Gaussian noise reveals less than its epsilon alone."""
+    noise = Gaussian(2.0 * gaussian_noise_multiplier(1.0, 1e-5))
+    seeded = proved(
+        event=noise, status="seeded", randomness="seeded", epsilon_proved=float("inf"), epsilon_with_system_noise=1.0
+    )
+    for guarantee, expected in (
+        (proved(), 0.731), (proved(event=noise), 0.553), (seeded, 0.553),
+        (proved(event=noise).with_broken_assumption("rows are not clipped"), 1.0),
+    ):  # fmt: skip
+        assert right_guess(guarantee) == pytest.approx(expected, abs=1e-3)
+    (best,) = best_proved(results_of(make_result("wine", "recommended", "proved", (1.0,))), 1.0)
+    assert best["best"]["guess"] == 74

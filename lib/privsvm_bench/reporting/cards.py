@@ -10,13 +10,13 @@ from typing import Any
 from privsvm.digests import canonical_json
 from privsvm.privacy.guarantee import Guarantee, Status
 from privsvm_bench.records import CondenseTimings, Result, Timing
-from privsvm_bench.reporting.claims import finite_guarantees
+from privsvm_bench.reporting.claims import finite_guarantees, right_guess
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, grouped
 from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, percent, short_number, unique
 
-__all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "right_guess", "timing_rows"]
+__all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "timing_rows"]
 
 # A method that is claimed on one dataset is shown as claimed.
 WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "seeded", "claimed")
@@ -83,22 +83,9 @@ def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
     return {
         "stated": stated,
         "epsilon": weakest,
-        "guess": percent(max(right_guess(one.epsilon_with_system_noise, one.delta or 0.0) for one in guarantees)),
+        "guess": percent(max(map(right_guess, guarantees))),
         "noise": low if low == high else f"{low} to {high}",
     }
-
-
-def right_guess(epsilon: float, delta: float) -> float:
-    """Bound how often a guess which of two neighbouring data sets was used is right, both being equally likely.
-
-    Returns
-    -------
-    float
-        From 0.5 (guessing blindly) to 1 (Kairouz, Oh and Viswanath 2015, theorem 2.1).
-    """
-    if epsilon > 700:
-        return 1.0
-    return min(1.0, (math.exp(epsilon) + delta) / (1.0 + math.exp(epsilon)))
 
 
 def _scales(members: Iterable[Result], grid: Sequence[float]) -> list[dict[str, Any]]:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from privsvm.privacy.guarantee import Guarantee, Status, theorem_holds
+from privsvm.privacy.risk import trade_off
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, short_number, unique
 
-__all__ = ["Verdict", "broken_claims", "contradictions", "finite_guarantees", "verdict_on"]
+__all__ = ["Verdict", "broken_claims", "contradictions", "finite_guarantees", "right_guess", "verdict_on"]
 
 # Relative slack for comparing printed epsilons: round-off is not a contradiction.
 _SLACK = 1e-6
@@ -151,3 +152,18 @@ def contradictions(results: Iterable[Result]) -> list[dict[str, Any]]:
         for stated, guarantee in finite_guarantees(result)
         if (verdict := verdict_on(guarantee, result.status)).kind == "contradiction"
     ]
+
+
+def right_guess(guarantee: Guarantee) -> float:
+    """Bound how often a guess which of two neighbouring data sets was used is right, both being equally likely.
+
+    Of ``seeded`` noise it holds as if the noise were the system's.
+
+    Returns
+    -------
+    float
+        From 0.5 (guessing blindly) to 1, of what the release did; 1 where nothing is known of that.
+    """
+    if not guarantee.theorem_holds or guarantee.event is None or guarantee.neighbours is None:
+        return 1.0
+    return trade_off(guarantee.event, guarantee.neighbours, delta=guarantee.delta).guess(0.5)

@@ -9,7 +9,7 @@ from typing import Any
 from privsvm.privacy.guarantee import Guarantee, Status, theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
-from privsvm_bench.reporting.claims import verdict_on
+from privsvm_bench.reporting.claims import right_guess, verdict_on
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, grouped
 from privsvm_bench.reporting.tables import nearest_epsilon
@@ -198,6 +198,7 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
         "delta": guarantee.delta,
         "neighbours": guarantee.neighbours,
         "status": result.status,
+        "guess": math.ceil(100.0 * right_guess(guarantee)),
     }
     row["best"]["mean"] = mean
     without = references["svm"].value("accuracy", "mean", 0) if "svm" in references else None
