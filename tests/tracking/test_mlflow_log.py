@@ -83,12 +83,12 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert {run.data.params["curve"] for run in runs} == {
         "no privacy: svm",
         "no privacy: majority",
-        "proved method, seeded: pmsvm_wp",
+        "seeded: pmsvm_wp",
         "CLAIMED: pmsvm_wp_as_published",
     }
     assert published.data.tags["guarantee"] == "claimed"
     # Names say how a method was set; a method has the colour of the report.
-    assert run.info.run_name == "proved method, seeded: pmsvm_wp C=1.0 kernel=linear"
+    assert run.info.run_name == "seeded: pmsvm_wp C=1.0 kernel=linear"
     (look,) = looks_of([content["implementation"]])
     assert run.data.tags["mlflow.runColor"] == look.light
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"

@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
     "svm": "no privacy: svm C=1.0 kernel=linear",
     "majority": "no privacy: majority C=1.0 kernel=linear",
-    "pmsvm_wp": "proved method, seeded: pmsvm_wp C=1.0 kernel=linear",
+    "pmsvm_wp": "seeded: pmsvm_wp C=1.0 kernel=linear",
     "pmsvm_wp_as_published": "CLAIMED: pmsvm_wp_as_published C=1.0 kernel=linear",
 }
 pytestmark = [pytest.mark.browser, needs_browser]

@@ -80,7 +80,7 @@ def _distinct(texts: Iterator[str]) -> str:
 
 def at_stated(epsilon: float) -> str:
     """Name the metric of the bounds for one stated epsilon, so that no chart compares those for two."""
-    return f"audited_at_epsilon_{epsilon:g}"
+    return f"audited_epsilon_where_{epsilon:g}_is_stated"
 
 
 def _points(record: AuditRecord) -> Iterator[MetricPoint]:

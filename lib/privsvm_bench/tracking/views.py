@@ -30,7 +30,7 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 
 **Is epsilon backed by a proof?** The legend says it before each name (parameters `curve` and `status`):
 
-- `seeded` (*proved method, seeded*): a theorem covers the method as it is implemented here, and the noise of \
+- `seeded`: a theorem covers the method as it is implemented here, and the noise of \
 these models can be drawn again from a seed: `epsilon_with_system_noise` is what a release with system noise proves.
 - `proved`: the same, with system noise; `epsilon_proved` holds it.
 - `claimed` (grey): the publication states this epsilon, but the proof does not hold for what is implemented; tag \
@@ -129,8 +129,9 @@ def view_state(stated: Sequence[float] = ()) -> dict[str, Any]:
         charts = _audit_charts(stated)
     return {
         "searchFilter": "tags.current = 'yes'",
-        "orderByKey": "attributes.start_time",
-        "orderByAsc": False,
+        # Claims side by side.
+        "orderByKey": "params.`curve`",
+        "orderByAsc": True,
         "startTime": "ALL",
         "lifecycleFilter": "Active",
         "datasetsFilter": [],
