@@ -218,7 +218,7 @@ def held_out_section(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
         f"{len(names)} constants of the public rule concern linear features. They were chosen again for each set on "
         f"the others (`bench/utility/refit.py`): {steady} of them are the same in all {len(folds)} choices, and "
         f"{chosen['same']} of {chosen['cells']} cells get the same linear recipe either way. This covers neither the "
-        f"{n_trials} constants of trials and of the features that they try nor the form of the rule: both were "
+        f"{n_trials} other constants nor the form of the rule: both were "
         "chosen on the sets of the [leaderboard](leaderboard.md), which include these.",
         "",
         table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constants),

@@ -128,6 +128,30 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(5000, 60, numbers=30) == ("linear", "hats")
     assert tried(5000, 22, c=26) == ("linear", "hats")
     assert tried(5000, 22, c=50) == ("linear",)
+    # Few numbers need no trial.
+    assert tried(500, 3) == tried(500, 1) == ("fourier",)
+    assert tried(500, 12, numbers=3) == ("hats",)
+    assert tried(500, 3, numbers=0) == tried(100, 3) == tried(500, 4) == ("linear",)
+
+
+def test_a_second_moment_of_an_added_row_needs_rows():
+    added = budget("add_remove")
+    assert choose_recipe(800, 240, 2, budget())[0].moment_share > 0
+    wide, narrow = (choose_recipe(800, d, 2, added)[0] for d in (240, 20))
+    assert (wide.moment_share, wide.length) == (0.0, 0.3)
+    assert narrow.moment_share > 0
+    assert choose_recipe(800, 240, 2, added, "hats", n_numbers=10)[0].moment_share > 0
+    assert choose_recipe(800, 240, 26, added)[0].length == 0.6
+
+
+def test_more_classes_prefer_more_features(monkeypatch):
+    """Where the winner is trained again, hats need nearly as many votes as linear features have; or more, of two."""
+    X = rows(3000)
+    noisy = np.array([1000.0, 970.0, 900.0])
+    monkeypatch.setattr(recommended, "noisy_votes", lambda counts, *rest: (noisy[: len(counts)], 1.0))
+    for y, kind in ((np.arange(3000) % 3, "hats"), (np.arange(3000) % 2, "linear")):
+        model = classifier(classes=sorted(set(y)), bounds=(-2.0, 2.0)).fit(X, y)
+        assert f"{kind} features by noisy votes of trials" in model.recipe_
 
 
 @pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}, {"neighbours": "add_remove"}])

@@ -4,7 +4,8 @@ Few rows get linear features by a public rule. It reads declared numbers: rows, 
 the relation. What counts most is how many rows there are for one unit of noise, ``s = n signal``, where the signal is
 what one row adds over the noise of a single release with the whole budget. With more rows a part of the budget buys
 trials of hat functions and of random Fourier features beside them; linear features stay unless another trial has more
-votes, beyond its noise. The constants were chosen on the sets of docs/leaderboard.md.
+votes, beyond its noise, or nearly as many with more than two classes. Tables of few numbers have hat functions or
+random features without a trial. The constants were chosen on the sets of docs/leaderboard.md, which says on which.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ _TRIAL_STEPS = 20
 # A trial must have so many more votes than linear features: in standard deviations of the difference's noise, and in
 # roots of the number of rows, as features that are more fit the rows better, whatever their classes are.
 _EARNED, _EARNED_ROOTS = 1.0, 0.5
+# With more than two classes, features that are more gain the most from the rest of the budget: where the winner is
+# trained again, they need so large a share of the votes of linear ones.
+_ENOUGH_OF_MORE = 0.95
 # Numbers with hat functions at most, the hats of each, and the constant beside columns.
 _WIDEST_HATS, _HATS, _CONSTANT = 40, 8, 1.0
 # Few columns: their random features have larger frequencies, and are always evened out.
@@ -112,9 +116,14 @@ class Rule:
         They are used for so many features at most.
     rich : float
         From so many rows on the random features are more, and evened out, and the steps get smaller toward the end.
+    few_rows_per_class : float
+        Tables of few numbers have hat functions, or random features if there are no other columns, from so many rows
+        for each class on.
     evened_two, evened_more : float
         Features of two classes, or of more, are evened out from so many rows on, over ``d^1.5 / sqrt(.1)``, unless
         they are very many. Zero: always, as a second moment beside steps costs next to nothing where a row is replaced.
+    evened_added : float
+        The same for linear features where a row is added: there a second moment costs its share.
     short : float
         Below so many rows for a class, there are few steps.
     few_two : float
@@ -122,8 +131,8 @@ class Rule:
     length_few, length_two : float
         All steps together, for two classes, but for so many rows that they would be too long.
     length_plain, length_evened, length_many, length_fourier : float
-        The same for more classes: few steps, or features as they are; evened out; evened out with more than twenty
-        classes; and random features that are not evened out.
+        The same for more classes: few steps, or features as they are (and the most for two classes); evened out; more
+        than twenty classes with either; and random features that are not evened out.
     """
 
     constant_rows_per_class: float = 10.0
@@ -134,8 +143,10 @@ class Rule:
     fourier_rows_per_class: float = 60.0
     fourier_widest: int = 40
     rich: float = 1500.0
+    few_rows_per_class: float = 15.0
     evened_two: float = 0.0
     evened_more: float = 0.0
+    evened_added: float = 0.08
     short: float = 25.0
     few_two: float = 300.0
     length_few: float = 0.4
@@ -155,11 +166,14 @@ def candidates(
     """Choose the features to try, from public numbers or released ones; parameters are those of `choose_recipe`."""
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
+    few_columns = n_features <= _FEW_COLUMNS
     if size < rule.trial_rows or per_class < rule.trial_rows_per_class:
+        if 0 < n_numbers <= _FEW_COLUMNS and per_class >= rule.few_rows_per_class:
+            return ("fourier",) if few_columns else ("hats",)
         return ("linear",)
     many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
     enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * _n_frequencies(size, rule)
-    fourier = enough_rows and n_features <= rule.fourier_widest and (many or n_features <= _FEW_COLUMNS)
+    fourier = few_columns or (many and enough_rows and n_features <= rule.fourier_widest)
     hats = 0 < n_numbers <= _WIDEST_HATS and n_rows >= _ROWS_PER_FEATURE * _HATS * n_numbers
     return ("linear", *(["hats"] if hats else []), *(["fourier"] if fourier else []))
 
@@ -220,6 +234,8 @@ def choose_recipe(
         why.append(f"{n_frequencies} random Fourier frequencies")
     else:
         enough = rule.evened_two if n_classes == 2 else rule.evened_more
+        if budget.neighbours == "add_remove" and not hats:
+            enough = max(enough, rule.evened_added)
         evened = size * math.sqrt(0.1) / width**1.5 >= enough and width <= _WIDEST_EVENED
         moment_share = 0.1 if evened else 0.0
         why.append(f"{_HATS} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
@@ -230,7 +246,8 @@ def choose_recipe(
     n_steps = 12 if is_short else 40
     if n_classes == 2:
         length = min(rule.length_few if size < rule.few_two else rule.length_two, _LONGEST_OF_TWO / size)
-    elif moment_share and n_classes > 20:
+        length = length if moment_share or fourier else min(length, rule.length_plain)
+    elif n_classes > 20 and (moment_share or not fourier):
         length = rule.length_many
     elif moment_share and not is_short:
         length = rule.length_evened
@@ -283,7 +300,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     >>> model.fit([[-1.0], [1.0]] * 500, [0, 1] * 500).guarantee_.status
     'proved'
     >>> print(model.recipe_.split(";")[1].strip())
-    features as they are
+    100 random Fourier frequencies
     """
 
     reads_blocks = True
@@ -321,7 +338,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         "auto",
         one_of(*FEATURES),
         "Which features to train on: the columns (linear), hat functions of numbers with bounds beside them, or random "
-        'Fourier features of rows; "auto" takes the columns, and tries the others where rows are many and columns few.',
+        'Fourier features of rows; "auto" takes the columns, and tries the others where rows are many and columns few; '
+        "of three numbers or fewer, it takes one of the others.",
     )
     n_jobs: int | None = N_JOBS
 
@@ -459,9 +477,11 @@ class PrivateLinearClassifier(PrivateClassifier):
             trials.append((model, recipe, why))
             counts.append(count)
         noisy, sigma = noisy_votes(counts, left, _VOTE_SHARE, source.part("votes"))
-        best = int(noisy.argmax())
-        if noisy[best] - noisy[0] <= _EARNED * math.sqrt(2.0) * sigma + _EARNED_ROOTS * math.sqrt(n_rows):
-            best = 0
+        needed = noisy[0] + _EARNED * math.sqrt(2.0) * sigma + _EARNED_ROOTS * math.sqrt(n_rows)
+        if n_classes > 2 and not large:
+            needed = _ENOUGH_OF_MORE * noisy[0]
+        best = 1 + int(noisy[1:].argmax())
+        best = best if noisy[best] > needed else 0
         model, recipe, why = trials[best]
         if not large:
             recipe, why = recipe_of(kinds[best], budget)
