@@ -122,6 +122,8 @@ def _release(options: argparse.Namespace) -> int:
     from privsvm.release.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
 
+    training = "training; the first run on a machine compiles first (`privsvm warm-up` does so in advance)"
+
     def confirm(before: Any, after: Any) -> bool:
         budget = "" if after.budget is None else f"; the budget is {after.budget:g}"
         if before.budget not in (None, after.budget):
@@ -132,22 +134,27 @@ def _release(options: argparse.Namespace) -> int:
             f"{budget}",
             file=sys.stderr,
         )
-        if options.yes or not sys.stdin.isatty():
-            return bool(options.yes)
-        return input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
+        allowed = options.yes
+        if not allowed and sys.stdin.isatty():
+            allowed = input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
+        if allowed:
+            print(training, file=sys.stderr)
+        return bool(allowed)
 
     declared, target = read_schema(options.schema, options.dataset), _risk_target(options)
     if options.epsilon is None and target is None:
         raise PrivSVMError("--epsilon: give it, or the risk to accept as --guess or --true-positives")
     terms = Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back)
     terms = terms if target is None else terms_of_risk(target, declared, terms)
-    print("training; the first run on a machine compiles first (`privsvm warm-up` does so in advance)", file=sys.stderr)
+    ledger = _ledger_of(options)
+    if ledger.total(declared.name) is None:
+        print(training, file=sys.stderr)
     done = release(
         options.data,
         declared,
         options.out,
         terms,
-        _ledger_of(options),
+        ledger,
         Permission(options.budget, confirm, options.without_inspection),
         CardOptions(options.sign, options.accuracy),
     )

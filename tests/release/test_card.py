@@ -72,6 +72,7 @@ def test_a_second_card_says_what_both_cost_together(twice):
     said = (twice / "said.txt").read_text()
     assert f"with this one, 2 releases will cost about epsilon {total.epsilon:.4g} per person" in said
     assert "(so far 1); the budget is 3" in said
+    assert said.startswith("account 'hospital': with this one")
 
 
 @pytest.mark.parametrize(

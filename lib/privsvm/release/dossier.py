@@ -197,7 +197,8 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
 
 def _accuracy(card: dict[str, Any]) -> list[str]:
     bias = "Accuracy for groups of people was not measured. Noise harms rare classes and small groups most."
-    return [_words(card["accuracy"]), "", bias]
+    rates = ["", *_list(card["by_class"])] if card.get("by_class") else []
+    return [_words(card["accuracy"]), *rates, "", bias]
 
 
 def _correctness(record: ModelFile) -> list[str]:
