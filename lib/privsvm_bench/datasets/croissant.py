@@ -1,0 +1,102 @@
+"""Hand on a prepared table: its rows as CSV, described in Croissant 1.0 (JSON-LD)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from privsvm.digests import sha256_of_file
+from privsvm.errors import PrivSVMError
+from privsvm.files import write_json, write_text
+from privsvm.numerics.rows.rows import is_sparse
+from privsvm_bench.datasets.catalogue import load_catalogue
+from privsvm_bench.datasets.prepared import PreparedData, load_prepared
+
+__all__ = ["DESCRIPTION", "describe_table"]
+
+DESCRIPTION = "croissant.json"
+_TABLE, _LABEL = "table.csv", "class"
+_TERMS = (
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet",
+    "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
+    "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
+    "transform",
+)  # fmt: skip
+_CONTEXT = {
+    "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo", **{term: f"cr:{term}" for term in _TERMS},
+    "data": {"@id": "cr:data", "@type": "@json"}, "examples": {"@id": "cr:examples", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+}  # fmt: skip
+
+
+def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.PathLike[str] = "data/prepared") -> Path:
+    """Write ``table.csv`` and ``croissant.json`` for a prepared data set of the catalogue.
+
+    Parameters
+    ----------
+    name : str
+        Of the data set. Your own data are not described: their rows are yours to hand on.
+    out : path-like
+        Folder to write to.
+    folder : path-like, default="data/prepared"
+        Where the prepared data are.
+
+    Returns
+    -------
+    Path
+        The description.
+
+    Raises
+    ------
+    PrivSVMError
+        If the data set is not in the catalogue, not prepared, or sparse.
+    """
+    entry = load_catalogue().get(name)
+    if entry is None:
+        raise PrivSVMError(f"{name}: not in the catalogue; `python -m privsvm_bench datasets` lists what is")
+    prepared = load_prepared(Path(folder) / f"{name}.npz")
+    if is_sparse(prepared.X):
+        raise PrivSVMError(f"{name}: sparse rows have no table; hand on data/raw/{name}")
+    features = [f"x{column}" for column in range(1, prepared.X.shape[1] + 1)]
+    table = Path(out) / _TABLE
+    table.parent.mkdir(parents=True, exist_ok=True)
+    write_text(table, _csv(prepared, features))
+    write_json(
+        Path(out) / DESCRIPTION,
+        {
+            "@context": _CONTEXT, "@type": "sc:Dataset", "name": name, "conformsTo": "http://mlcommons.org/croissant/1.0",
+            "description": f"{entry.note or name} Rows in the units of the source; {entry.source}".strip(),
+            "license": entry.licence_words, "version": "1.0.0",
+            "distribution": [{
+                "@type": "cr:FileObject", "@id": _TABLE, "name": _TABLE, "contentUrl": _TABLE,
+                "encodingFormat": "text/csv", "sha256": sha256_of_file(table),
+            }],
+            "recordSet": [{
+                "@type": "cr:RecordSet", "@id": "rows", "name": "rows", "description": "One record for each row.",
+                "field": [_field(column, "sc:Float") for column in features] + [_field(_LABEL, "sc:Text")],
+            }],
+        },
+    )  # fmt: skip
+    return Path(out) / DESCRIPTION
+
+
+def _csv(prepared: PreparedData, features: list[str]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*features, _LABEL])
+    for row, code in zip(prepared.X.tolist(), prepared.y.tolist(), strict=True):
+        writer.writerow([*row, prepared.classes[code]])
+    return text.getvalue()
+
+
+def _field(column: str, kind: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field", "@id": f"rows/{column}", "name": column, "dataType": kind,
+        "description": "The class." if column == _LABEL else f"Feature {column[1:]}.",
+        "source": {"fileObject": {"@id": _TABLE}, "extract": {"column": column}},
+    }  # fmt: skip
