@@ -250,7 +250,7 @@ def audit(
     if not usable:
         raise ValueError("X: the estimator refuses every pair of neighbours; pass pairs that it takes")
     n_search = max(_SEARCH_LEAST, int(draws * _SEARCH_SHARE))
-    candidates = [_fitted(make, pair, np.vstack([probes, pair.first[0][-1:]])) for pair in usable]
+    candidates = [_fitted(make, pair, _rows_to_answer(probes, pair)) for pair in usable]
     best = best_pair(candidates, n_search, gaussian)
     draw = candidates[best]
     limit = float(stated)
@@ -262,6 +262,12 @@ def audit(
     return Audit(
         epsilon=limit, delta=delta, relation=relation, pair=usable[best], draws=draws, bounds=bounds, refuted=refuted
     )
+
+
+def _rows_to_answer(probes: np.ndarray, pair: Pair) -> np.ndarray:
+    """Add a row of a pair to the probes; those with one feature get as many as it has."""
+    row = pair.first[0][-1:]
+    return np.vstack([np.broadcast_to(probes, (len(probes), row.shape[1])), row])
 
 
 def _can_be_fitted(make: Callable[[], Any], pair: Pair) -> bool:

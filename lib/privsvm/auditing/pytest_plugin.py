@@ -1,0 +1,36 @@
+"""A plug-in of pytest: the fixture `privsvm_audit`, which asserts that an audit does not refute an epsilon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privsvm.auditing.estimators import Audit
+
+__all__ = ["privsvm_audit"]
+
+
+@pytest.fixture
+def privsvm_audit() -> Callable[..., Audit]:
+    """Return a function that audits an estimator and fails the test if its epsilon is refuted.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `privsvm.audit` and returns its `Audit`.
+    """
+
+    def not_refuted(*arguments: Any, **options: Any) -> Audit:
+        __tracebackhide__ = True
+        # Only here: pytest imports plug-ins in every run.
+        from privsvm.auditing.estimators import audit
+
+        found = audit(*arguments, **options)
+        assert not found.refuted, str(found)
+        return found
+
+    return not_refuted
