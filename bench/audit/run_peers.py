@@ -1,18 +1,22 @@
-"""Audit private estimators of other packages, each in its environment: ``python bench/audit/run_peers.py``.
+"""Audit private estimators of other packages, each in an environment of its own: ``make audit-peers``.
 
 `privsvm.audit` needs NumPy and SciPy alone, so that it runs in the environment of the audited package. Writes
-reports/audit_peers.csv and its table in docs/audits.md.
+reports/audit_peers.csv and its table in docs/audits.md. `--only NAME ...` audits some again and keeps the other rows.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import importlib
 import importlib.metadata
 import io
 import json
+import os
 import subprocess
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,67 +27,123 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "audits.md"
 BEGIN, END = "<!-- peers: written by bench/audit/run_peers.py -->", "<!-- end of peers -->"
-PACKAGES = ("diffprivlib", "sacroml")
-FIELDS = ("package", "version", "case", "relation", "epsilon", "draws", "low", "sure", "ceiling", "refuted",
-          "expected", "pair")  # fmt: skip
+# Environments of the files in peers/.
+ENVIRONMENTS = {
+    "autodp": "mechanisms",
+    "datasynthesizer": "mechanisms",
+    "diffprivlib": "diffprivlib",
+    "dp_accounting": "mechanisms",
+    "interpret": "interpret",
+    "jax_privacy": "jax_privacy",
+    "mbi": "mbi",
+    "opacus": "opacus",
+    "opendp": "mechanisms",
+    "pipeline_dp": "mechanisms",
+    "published": "mechanisms",
+    "pure_ldp": "mechanisms",
+    "pure_ldp_earlier": "earlier",
+    "python_dp": "mechanisms",
+    "sacroml": "sacroml",
+    "smartnoise_sql": "smartnoise",
+    "smartnoise_synth": "smartnoise",
+    "smartnoise_synth_earlier": "earlier",
+}
+FIELDS = ("package", "version", "case", "relation", "epsilon", "delta", "draws", "low", "sure", "ceiling", "refuted",
+          "expected", "source", "pair")  # fmt: skip
 
 
 def run_cases(name: str) -> None:
-    """Audit the cases of a package in this process, and print a line of JSON for each."""
+    """Audit the cases of a file in this process, and print a line of JSON for each."""
     sys.path[:0] = [str(ROOT / "lib"), str(HERE / "peers")]
     from privsvm.auditing.estimators import audit
 
-    cases: Any = importlib.import_module(f"on_{name}")
-    with cases.quiet():
-        for case, make, rows, draws, expected in cases.CASES:
-            result = audit(make, *(rows or ()), draws=draws, epsilon=1.0)
-            best = max(result.bounds, key=lambda bound: bound.epsilon)
-            row = {
-                "package": name, "version": importlib.metadata.version(name), "case": case,
-                "relation": result.relation, "epsilon": f"{result.epsilon:g}", "draws": result.draws,
-                "low": f"{best.epsilon:.4g}", "sure": f"{best.sure:.4g}", "ceiling": f"{best.ceiling:.4g}",
-                "refuted": result.refuted, "expected": expected, "pair": result.pair.words,
-            }  # fmt: skip
-            print(json.dumps(row), flush=True)
+    warnings.simplefilter("ignore")
+    module: Any = importlib.import_module(f"on_{name}")
+    for case in module.CASES:
+        result = audit(case.make, **{"epsilon": 1.0, **case.options})
+        best = max(result.bounds, key=lambda bound: bound.epsilon)
+        row = {
+            "package": module.PACKAGE, "version": importlib.metadata.version(module.PACKAGE), "case": case.name,
+            "relation": result.relation, "epsilon": f"{result.epsilon:g}", "delta": f"{result.delta:g}",
+            "draws": result.draws, "low": f"{best.epsilon:.4g}", "sure": f"{best.sure:.4g}",
+            "ceiling": f"{best.ceiling:.4g}", "refuted": result.refuted, "expected": bool(case.source),
+            "source": case.source, "pair": result.pair.words,
+        }  # fmt: skip
+        print(json.dumps(row), flush=True)
 
 
-def main() -> int:
-    """Audit all packages; return 1 if a verdict differs from the expected one."""
-    rows: list[dict[str, Any]] = []
-    started = [
-        (name, subprocess.Popen([peer_python(name), __file__, name], stdout=subprocess.PIPE, text=True))
-        for name in PACKAGES
-    ]
-    for name, process in started:
-        with process:
-            assert process.stdout is not None
-            for line in process.stdout:
+def audited(name: str) -> list[dict[str, Any]]:
+    """Audit the cases of a file in its environment; print verdicts as they come."""
+    rows = []
+    command = [peer_python(ENVIRONMENTS[name]), __file__, "--here", name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            # Some packages print.
+            if line.startswith('{"package"'):
                 rows.append(json.loads(line))
                 print(f"{name}: {rows[-1]['case']}: refuted: {rows[-1]['refuted']}, at least {rows[-1]['low']}")
-        if process.returncode:
-            return 1
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return rows
+
+
+def written(rows: list[dict[str, Any]]) -> None:
+    """Write CSV and table."""
     text = io.StringIO()
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     CSV.write_text(text.getvalue(), encoding="utf-8")
-    lines = [
-        "| package | what | draws | epsilon is at least | ceiling | refuted | the two tables |",
-        "|" + " --- |" * 7,
-    ]
-    lines += [
-        f"| {row['package']} {row['version']} | {row['case']} | {row['draws']:,} | {row['low']} | {row['ceiling']} | "
-        f"{'**yes**' if row['refuted'] else 'no'} | {row['pair']} |"
-        for row in rows
-    ]
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
-    return int(any(row["refuted"] != row["expected"] for row in rows))
+    PAGE.write_text(f"{before}{BEGIN}\n{tables(rows)}\n{END}{after}", encoding="utf-8")
+
+
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Write what was refuted with its source, and below what was not."""
+    lines: list[str] = []
+    for refuted, heads in (
+        ("True", ["package", "what", "epsilon is at least", "why", "the two tables"]),
+        ("False", ["package", "what", "draws", "epsilon is at least", "ceiling"]),
+    ):
+        lines += [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+        for row in rows:
+            if str(row["refuted"]) == refuted:
+                first = [f"{row['package']} {row['version']}", row["case"]]
+                bound = [f"**{row['low']}**", row["source"] or "unexpected", row["pair"]]
+                rest = bound if refuted == "True" else [f"{int(row['draws']):,}", row["low"], row["ceiling"]]
+                lines.append(f"| {' | '.join([*first, *rest])} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def main() -> int:
+    """Audit all packages; return 1 if one cannot be had, or a verdict differs from the expected one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=ENVIRONMENTS, default=list(ENVIRONMENTS), metavar="NAME")
+    parser.add_argument("--here", choices=ENVIRONMENTS, metavar="NAME", help="audit in this environment and print rows")
+    options = parser.parse_args()
+    if options.here:
+        run_cases(options.here)
+        return 0
+    with CSV.open(encoding="utf-8", newline="") as file:
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    failed = False
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = {name: pool.submit(audited, name) for name in options.only}
+        for name, job in jobs.items():
+            try:
+                found = job.result()
+            except subprocess.CalledProcessError as error:
+                print(f"{name}: not audited: {error}", file=sys.stderr)
+                failed = True
+                continue
+            made = {(row["package"], row["version"]) for row in found}
+            rows = [row for row in rows if (row["package"], row["version"]) not in made] + found
+    written(sorted(rows, key=lambda row: (row["package"], row["version"])))
+    return int(failed or any(str(row["refuted"]) != str(row["expected"]) for row in rows))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        run_cases(sys.argv[1])
-    else:
-        sys.exit(main())
+    sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import math
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from privsvm import audit
 from privsvm.auditing.cells import audit_cell
 from privsvm.auditing.neighbours import Pair
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # An audit refutes a sound estimator with a probability below (1e-3 / 3000)^2.
 DRAWS = 1500
@@ -184,3 +187,29 @@ def test_audits_of_other_packages_match_their_page() -> None:
     page = (root / "docs/audits.md").read_text(encoding="utf-8")
     for row in rows:
         assert f"| {row['package']} {row['version']} | {row['case']} | {int(row['draws']):,} | {row['low']} |" in page
+
+
+@pytest.mark.parametrize(
+    ("module", "case", "draws"),
+    [
+        ("on_published", "sparse vector, corrected", 400),
+        ("on_published", "Laplace noise in floating point", 1000),
+        ("on_opendp", "randomised response", 400),
+    ],
+)
+def test_a_sample_of_the_peers_ends_as_listed(
+    module: str, case: str, draws: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make audit-peers` audits all of them with more draws."""
+    monkeypatch.syspath_prepend(ROOT / "bench" / "audit" / "peers")
+    (listed,) = [one for one in importlib.import_module(module).CASES if one.name == case]
+    report = audit(listed.make, **{"epsilon": 1.0, **listed.options, "draws": draws})
+    assert report.refuted == bool(listed.source), str(report)
+
+
+def test_pairs_may_have_more_features_than_made_up_rows() -> None:
+    X, y = rows()
+    other = X.copy()
+    other[0] = 1.0
+    report = audit(NoisyMeans, draws=200, pairs=[Pair("three features", (X, y), (other, y))])
+    assert not report.refuted

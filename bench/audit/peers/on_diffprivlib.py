@@ -1,18 +1,20 @@
-"""diffprivlib's logistic regression at epsilon 1, unchanged and with five planted bugs."""
+"""diffprivlib at epsilon 1: as it is, and logistic regression with five planted bugs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
 import diffprivlib.models.logistic_regression as module
 import numpy as np
+from case import Case, clipped, options, pair, release
+from diffprivlib import tools
 from diffprivlib.mechanisms import Vector
-from diffprivlib.models import LogisticRegression
+from diffprivlib.models import LinearRegression, LogisticRegression, StandardScaler
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 
+PACKAGE = "diffprivlib"
 # One feature of norm 1; a small C keeps the loss almost linear, which maximises the effect of one row.
 _SETTINGS = {"epsilon": 1.0, "data_norm": 1.0, "C": 0.1, "fit_intercept": False}
 
@@ -70,28 +72,60 @@ class ExactIntercept(AsItIs):
         return self
 
 
-@contextmanager
-def quiet() -> Any:
-    """Ignore the package's warnings."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def _rows() -> tuple[np.ndarray, np.ndarray]:
     """Return two classes on a line."""
     labels = np.repeat([0, 1], 100)
     return np.where(labels == 1, 1.0, -1.0)[:, None], labels
 
 
-# Name, estimator, rows to search around (None: synthetic), draws, whether a refutation is expected.
-CASES: list[tuple[str, Callable[[], Any], Any, int, bool]] = [
-    ("logistic regression, as it is", AsItIs, None, 2000, False),
-    ("offset without noise", ExactIntercept, None, 600, True),
-    ("one seed", OneSeed, None, 600, True),
-    ("rows not clipped", NoClipping, None, 1500, True),
-    ("scale read from the rows", ScaleOfTheRows, _rows(), 1500, True),
-    ("an eighth of the noise", AnEighthOfTheNoise, None, 3000, True),
+class Linear(LinearRegression):
+    """Linear regression on features and labels from 0 to 1."""
+
+    def __init__(self) -> None:
+        super().__init__(epsilon=1.0, bounds_X=(0.0, 1.0), bounds_y=(0.0, 1.0), fit_intercept=False)
+
+
+def _scaler(bounds: Any) -> Callable[[], Any]:
+    return release(lambda X, y: StandardScaler(epsilon=1.0, bounds=bounds).fit(X).mean_)
+
+
+def _overflow(X: np.ndarray, y: np.ndarray) -> float:
+    """Sum two whole numbers of up to 2^62, whose sum is none of 64 bits."""
+    return float(tools.sum((clipped(X) * 2.0**62).astype(np.int64), bounds=(0, 2**62), epsilon=1.0))
+
+
+_WARNED = "its PrivacyLeakWarning: bounds come from the rows"
+
+CASES = [
+    Case(name="logistic regression", make=AsItIs, options=options(2000)),
+    Case(name="offset without noise", make=ExactIntercept, source="planted", options=options(600)),
+    Case(name="one seed", make=OneSeed, source="planted", options=options(600)),
+    Case(name="rows not clipped", make=NoClipping, source="planted", options=options(1500)),
+    Case(
+        name="scale read from the rows",
+        make=ScaleOfTheRows,
+        source="planted",
+        options=options(1500, **dict(zip(("X", "y"), _rows(), strict=True))),
+    ),
+    Case(name="an eighth of the noise", make=AnEighthOfTheNoise, source="planted", options=options(3000)),
+    Case(name="mean", make=release(lambda X, y: tools.mean(X, bounds=(-1.0, 1.0))), options=options(2000)),
+    Case(
+        name="histogram",
+        make=release(lambda X, y: tools.histogram(X[:, 0], bins=4, range=(-1.0, 1.0))[0]),
+        options=options(2000),
+    ),
+    Case(name="means of a scaler", make=_scaler((-1.0, 1.0)), options=options(2000)),
+    Case(name="means of a scaler without bounds", make=_scaler(None), source=_WARNED, options=options(1500)),
+    Case(
+        name="linear regression",
+        make=Linear,
+        source="IBM/differential-privacy-library#105",
+        options=options(3000),
+    ),
+    Case(
+        name="sum of large whole numbers",
+        make=release(_overflow),
+        source="Casacuberta et al., Widespread underestimation of sensitivity (2022)",
+        options=options(6000, pairs=pair("2^62 twice, and once", [[1.0], [1.0]], [[1.0], [0.0]])),
+    ),
 ]

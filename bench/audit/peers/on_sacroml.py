@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from case import Case, options
+
+PACKAGE = "sacroml"
 
 
 def _dp_svc() -> Any:
@@ -65,13 +66,6 @@ class Gamma(Published):
         return np.array([self._model.gamma])
 
 
-@contextmanager
-def quiet() -> Any:
-    """Ignore divisions by zero of rows without variance."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        yield
-
-
 def _rows() -> tuple[np.ndarray, np.ndarray]:
     """Return two classes on a line; further rows keep variances apart."""
     labels = np.repeat([0, 1], 5)
@@ -80,9 +74,16 @@ def _rows() -> tuple[np.ndarray, np.ndarray]:
 
 _DPSVC = _dp_svc()
 
-CASES: list[tuple[str, Callable[[], Any], Any, int, bool]] = [
-    ("DPSVC, its noisy weights alone", Published, None, 1000, False),
-    ("DPSVC, its offset", Intercept, None, 600, True),
-    ('DPSVC, its width with gamma="scale"', Gamma, _rows(), 600, True),
-    ("DPSVC, its Platt scaling", Platt, None, 1500, True),
+_NO_NOISE = "its code: computed from the rows, without noise"
+
+CASES = [
+    Case(name="DPSVC, its noisy weights alone", make=Published, options=options(1000)),
+    Case(name="DPSVC, its offset", make=Intercept, source=_NO_NOISE, options=options(600)),
+    Case(
+        name='DPSVC, its width with gamma="scale"',
+        make=Gamma,
+        source=_NO_NOISE,
+        options=options(600, **dict(zip(("X", "y"), _rows(), strict=True))),
+    ),
+    Case(name="DPSVC, its Platt scaling", make=Platt, source=_NO_NOISE, options=options(1500)),
 ]

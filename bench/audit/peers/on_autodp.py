@@ -1,0 +1,21 @@
+"""Noise calibrated by autodp for epsilon 1."""
+
+from __future__ import annotations
+
+import numpy as np
+from autodp.calibrator_zoo import ana_gaussian_calibrator
+from autodp.mechanism_zoo import ExactGaussianMechanism
+from case import Case, clipped, options, release
+
+PACKAGE = "autodp"
+_DELTA = 1e-5
+_RNG = np.random.default_rng()
+_SIGMA = ana_gaussian_calibrator()(ExactGaussianMechanism, 1.0, _DELTA).params["sigma"]
+
+CASES = [
+    Case(
+        name="Gaussian sum",
+        make=release(lambda X, y: clipped(X).sum() + _RNG.normal(0.0, _SIGMA)),
+        options=options(4000, relation="add_remove", delta=_DELTA, gaussian=True),
+    ),
+]

@@ -1,0 +1,62 @@
+"""Gaussian noise calibrated by dp-accounting for epsilon 1, used as assumed and otherwise."""
+
+from __future__ import annotations
+
+import dp_accounting
+import numpy as np
+from case import Case, clipped, options, release
+from dp_accounting.pld import PLDAccountant
+
+PACKAGE = "dp-accounting"
+_DELTA, _STEPS = 1e-5, 16
+_RNG = np.random.default_rng()
+
+
+def _multiplier(event: object) -> float:
+    return float(
+        dp_accounting.calibrate_dp_mechanism(
+            PLDAccountant, event, 1.0, _DELTA, dp_accounting.ExplicitBracketInterval(0.1, 20.0)
+        )
+    )
+
+
+def _sampled(multiplier: float) -> object:
+    step = dp_accounting.PoissonSampledDpEvent(1.0 / _STEPS, dp_accounting.GaussianDpEvent(multiplier))
+    return dp_accounting.SelfComposedDpEvent(step, _STEPS)
+
+
+_ONCE, _SAMPLED = _multiplier(dp_accounting.GaussianDpEvent), _multiplier(_sampled)
+
+
+def _sum(X: np.ndarray, y: np.ndarray) -> float:
+    return float(clipped(X).sum() + _RNG.normal(0.0, _ONCE))
+
+
+def _random_batches(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    taken = _RNG.random((_STEPS, len(y))) < 1.0 / _STEPS
+    return taken @ clipped(X) + _RNG.normal(0.0, _SAMPLED, _STEPS)
+
+
+def _batches_in_turn(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    sums = np.bincount(np.arange(len(y)) % _STEPS, clipped(X), _STEPS)
+    return sums + _RNG.normal(0.0, _SAMPLED, _STEPS)
+
+
+CASES = [
+    Case(
+        name="Gaussian sum",
+        make=release(_sum),
+        options=options(4000, relation="add_remove", delta=_DELTA, gaussian=True),
+    ),
+    Case(
+        name="sums of random batches",
+        make=release(_random_batches),
+        options=options(4000, relation="add_remove", delta=_DELTA),
+    ),
+    Case(
+        name="noise for random batches, batches in turn",
+        make=release(_batches_in_turn),
+        source="Chua et al., How private are DP-SGD implementations? (2024)",
+        options=options(4000, relation="add_remove", delta=_DELTA, gaussian=True),
+    ),
+]

@@ -1,0 +1,44 @@
+"""interpret's DP-EBM at epsilon 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from case import Case, options
+from interpret.privacy import DPExplainableBoostingClassifier
+
+PACKAGE = "interpret-core"
+_DELTA = 1e-5
+
+
+def _rows() -> dict[str, np.ndarray]:
+    labels = np.arange(20) % 2
+    return {"X": np.where(labels == 1, 0.5, -0.5)[:, None], "y": labels}
+
+
+class Boosted(DPExplainableBoostingClassifier):
+    """A few rounds on one feature, whose bounds are given."""
+
+    def __init__(self, privacy_bounds: Any = ((-1.0, 1.0),)) -> None:
+        super().__init__(
+            epsilon=1.0,
+            delta=_DELTA,
+            feature_types=["continuous"],
+            privacy_bounds=privacy_bounds if privacy_bounds is None else np.array(privacy_bounds),
+            max_rounds=4,
+            outer_bags=1,
+            n_jobs=1,
+            random_state=None,
+        )
+
+
+CASES = [
+    Case(name="DP-EBM", make=Boosted, options=options(1000, delta=_DELTA, **_rows())),
+    Case(
+        name="DP-EBM without bounds",
+        make=lambda: Boosted(None),
+        source="its PrivacyWarning: bounds come from the rows",
+        options=options(600, delta=_DELTA, **_rows()),
+    ),
+]

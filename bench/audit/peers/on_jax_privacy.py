@@ -1,0 +1,44 @@
+"""jax_privacy: one noisy sum of clipped gradients at epsilon 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dp_accounting
+import jax
+import jax.numpy as jnp
+import numpy as np
+from case import Case, options, release
+from dp_accounting.pld import PLDAccountant
+from jax_privacy.clipping import clipped_grad
+from jax_privacy.noise_addition import gaussian_privatizer
+
+PACKAGE = "jax-privacy"
+_DELTA = 1e-5
+_MULTIPLIER = float(
+    dp_accounting.calibrate_dp_mechanism(
+        PLDAccountant, dp_accounting.GaussianDpEvent, 1.0, _DELTA, dp_accounting.ExplicitBracketInterval(0.1, 20.0)
+    )
+)
+_RNG = np.random.default_rng()
+_GAUSSIAN = options(2000, relation="add_remove", delta=_DELTA, gaussian=True)
+
+
+def _step(norm: float) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """Publish a noisy gradient clipped at a norm; the noise is that of norm 1."""
+    gradient = clipped_grad(lambda weights, rows: jnp.sum(weights * rows), l2_clip_norm=norm)
+
+    @jax.jit
+    def noisy(key: jax.Array, rows: jax.Array) -> jax.Array:
+        weights = jnp.zeros(1)
+        noise = gaussian_privatizer(stddev=_MULTIPLIER, prng_key=key)
+        return noise.update(gradient(weights, rows), noise.init(weights))[0]
+
+    return lambda X, y: noisy(jax.random.key(int(_RNG.integers(2**31))), jnp.asarray(X, dtype=jnp.float32))
+
+
+CASES = [
+    Case(name="one step", make=release(_step(1.0)), options=_GAUSSIAN),
+    Case(name="one step, noise of another norm", make=release(_step(4.0)), source="planted", options=_GAUSSIAN),
+]

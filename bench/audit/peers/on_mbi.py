@@ -1,0 +1,44 @@
+"""Private-PGM (mbi): a table of four cells estimated from noisy counts at epsilon 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from case import Case, clipped, options, release
+from mbi import Domain, LinearMeasurement
+from mbi.estimation import MirrorDescent
+
+PACKAGE = "mbi"
+_RNG = np.random.default_rng()
+
+
+def _estimated(total: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """Publish the cells that fit noisy counts best and add up to a total."""
+
+    def estimate(X: np.ndarray, y: np.ndarray) -> Any:
+        cells = 2 * (clipped(X) > 0).astype(int) + (y == y.max()).astype(int)
+        counts = np.bincount(cells, minlength=4) + _RNG.laplace(0.0, 1.0, 4)
+        measured = LinearMeasurement(counts, ("cell",), 2.0**0.5)
+        model = MirrorDescent().estimate(
+            Domain.fromdict({"cell": 4}), [measured], known_total=total(y, counts), iters=10
+        )
+        return np.asarray(model.project(("cell",)).datavector())
+
+    return estimate
+
+
+CASES = [
+    Case(
+        name="cells that add up to a noisy total",
+        make=release(_estimated(lambda y, counts: max(1.0, float(counts.sum())))),
+        options=options(400, relation="add_remove"),
+    ),
+    Case(
+        name="cells that add up to the number of rows",
+        make=release(_estimated(lambda y, counts: float(len(y)))),
+        source="planted: the number of rows is private where rows are added",
+        options=options(400, relation="add_remove"),
+    ),
+]

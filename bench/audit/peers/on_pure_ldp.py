@@ -1,0 +1,32 @@
+"""pure-LDP: one user's answer, local privacy at epsilon 1. Neighbours have another answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from case import Case, options, release
+from pure_ldp.frequency_oracles.direct_encoding import DEClient
+from pure_ldp.frequency_oracles.unary_encoding import UEClient
+
+PACKAGE = "pure-ldp"
+ANSWERS = 4
+_DIRECT = DEClient(1.0, ANSWERS)
+
+
+def unary(optimised: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Publish the unary encoding of the last label."""
+    client = UEClient(1.0, ANSWERS, use_oue=optimised)
+    return lambda X, y: client.privatise(int(y[-1]) + 1)
+
+
+CASES = [
+    Case(name="symmetric unary encoding", make=release(unary(False)), options=options(20_000)),
+    Case(name="optimised unary encoding", make=release(unary(True)), options=options(20_000)),
+    Case(
+        name="direct encoding",
+        # The number of an answer has no order.
+        make=release(lambda X, y: np.eye(ANSWERS)[_DIRECT.privatise(int(y[-1]) + 1)]),
+        options=options(20_000),
+    ),
+]

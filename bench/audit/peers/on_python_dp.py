@@ -1,0 +1,24 @@
+"""PyDP, Google's library under Python: counts, sums, means and medians at epsilon 1."""
+
+from __future__ import annotations
+
+from case import Case, options, release
+from pydp.algorithms.laplacian import BoundedMean, BoundedSum, Count, Median
+
+PACKAGE = "python-dp"
+_BOUNDS = {"epsilon": 1.0, "lower_bound": -1.0, "upper_bound": 1.0, "dtype": "float"}
+
+CASES = [
+    Case(
+        name="count",
+        make=release(lambda X, y: Count(epsilon=1.0, dtype="int").quick_result([1] * len(y))),
+        options=options(4000, relation="add_remove"),
+    )
+] + [
+    Case(
+        name=name,
+        make=release(lambda X, y, made=made: made(**_BOUNDS).quick_result(X[:, 0].tolist())),
+        options=options(4000, relation="add_remove"),
+    )
+    for name, made in (("sum", BoundedSum), ("mean", BoundedMean), ("median", Median))
+]

@@ -1,0 +1,32 @@
+"""smartnoise-sql: a count and a sum at epsilon 1 each, on a table of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import snsql
+from case import Case, clipped, options, release
+
+PACKAGE = "smartnoise-sql"
+_COLUMN = {"type": "float", "lower": -1.0, "upper": 1.0, "nullable": False}
+_TABLE = {"row_privacy": True, "censor_dims": False, "rows": 100, "x": _COLUMN}
+
+
+def _asked(query: str) -> Callable[[np.ndarray, np.ndarray], float]:
+    def ask(X: np.ndarray, y: np.ndarray) -> float:
+        reader = snsql.from_df(
+            pd.DataFrame({"x": clipped(X)}), privacy=snsql.Privacy(epsilon=1.0), metadata={"": {"main": {"t": _TABLE}}}
+        )
+        return float(reader.execute(query)[1][0])
+
+    return ask
+
+
+CASES = [
+    Case(
+        name=name, make=release(_asked(f"SELECT {what} AS n FROM main.t")), options=options(400, relation="add_remove")
+    )
+    for name, what in (("count", "COUNT(*)"), ("sum", "SUM(x)"))
+]
