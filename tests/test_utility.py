@@ -158,3 +158,27 @@ def test_the_page_has_the_constants_of_the_library(bench):
         "evened_added",
     }  # fmt: skip
     assert set(chosen["regret"]) <= set(chosen["folds"])
+
+
+def test_calibration_is_measured_by_a_release(monkeypatch):
+    """A sample of `bench/utility/calibration.py`, on made-up rows."""
+    monkeypatch.syspath_prepend(str(REPOSITORY / "bench" / "utility"))
+    names = ("calibration", "run_ours", "sets", "scores", "packaged")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    calibration, sets = importlib.import_module("calibration"), importlib.import_module("sets")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(8000, 2))
+    y = (rng.random(8000) < 1 / (1 + np.exp(-6 * X[:, 0]))).astype(np.int64)
+    limits = (-np.ones(2), np.ones(2), np.zeros(2, dtype=bool), np.arange(2))
+    splits = [(np.arange(4000), np.arange(4000, 8000))]
+    row = calibration.measure_split(sets.UtilitySet("made_up", X, y, *limits, 2, splits), 0)
+    for name in names:
+        sys.modules.pop(name, None)
+    assert row["held_back"] == 400
+    # The noise is seeded: these are far from what chance does to so many rows.
+    assert row["error"] < 0.06
+    assert row["coverage"] > 0.87
+    assert row["stated_coverage_low"] >= 0.9
+    assert abs(row["stated_accuracy"] - row["accuracy"]) < 0.08
+    assert list(row) == list(pd.read_csv(REPOSITORY / "reports" / "utility" / "calibration.csv").columns)

@@ -196,23 +196,29 @@ def _predict(options: argparse.Namespace) -> int:
 
     import numpy as np
 
-    from privsvm.release.model import load
+    from privsvm.release.model import NOT_CALIBRATED, load
     from privsvm.tables.delimited import Tally
 
     model, tally = load(options.model), Tally()
-    names = [*options.keep, "predicted", *(f"probability_{name}" for name in model.classes_.tolist())]
+    classes = model.classes_.tolist()
+    names = [*options.keep, "predicted", *(f"probability_{name}" for name in classes)]
+    names += [] if options.coverage is None else ["set"]
     with contextlib.ExitStack() as stack:
-        blocks = model.predict_table(options.table, tuple(options.keep), tally)
+        blocks = model.predict_table(options.table, tuple(options.keep), tally, options.coverage)
         # The first block before anything is written: a table that cannot be read leaves no file.
         first = list(itertools.islice(blocks, 1))
         writer = csv.writer(_opened(options.out, options.table, options.model, stack), lineterminator="\n")
         writer.writerow(names)
-        for labels, shares, kept in itertools.chain(first, blocks):
+        for labels, shares, kept, sets in itertools.chain(first, blocks):
             columns = [*kept, labels.tolist(), *np.round(shares, 6).T.tolist()]
+            if sets is not None:
+                columns.append(["|".join(map(str, itertools.compress(classes, members))) for members in sets])
             writer.writerows(zip(*columns, strict=True))
     if tally.malformed:
         words = printable(f"{options.table}: {tally}")
         print(f"warning: {words}; they were predicted as rows without any value", file=sys.stderr)
+    if model.calibration_ is None:
+        print(f"note: {NOT_CALIBRATED}", file=sys.stderr)
     return 0
 
 
@@ -494,6 +500,9 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("table")
     predict.add_argument("--out", help="file; by default standard output")
     predict.add_argument("--keep", action="append", default=[], help="column to copy; can be repeated")
+    predict.add_argument(
+        "--coverage", type=_positive, default=None, help="add a column `set` of labels, right for such a share of rows"
+    )
 
     export = command("export", _export, "write a model for ONNX, for databases or for MLflow")
     export.add_argument("model")

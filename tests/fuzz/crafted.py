@@ -210,6 +210,12 @@ def change_measured(rng: random.Random, folder: Folder) -> None:
         "wrong": rng.choice([counts, [3.0, 1.0]]), "confidence": 0.95, "accuracy": [0.5, 0.1, 0.9],
         "balanced_accuracy": [0.5, 0.1, 0.9],
     }  # fmt: skip
+    if rng.random() < 0.5:
+        folder.record["held_back"] = {
+            "hold_back": rng.choice([0.1, None]), "rows_per_unit": 1, "number": rng.choice([None, 3, -1, 10**300]),
+            "scale": rng.choice([2, 2.0, scale]), "edges": rng.choice([[], [0.5], [1e300], [2, 1], "a"]),
+            "counts": [[counts], rng.choice([[counts], [[3.0, 1.0]], [], 5])],
+        }  # fmt: skip
     folder.write()
 
 

@@ -10,6 +10,7 @@ _ACCOUNTANTS = "tests/privacy/test_accountants.py::"
 _GAUSSIAN = "tests/privacy/test_gaussian_delta.py::"
 _CORNERS = "tests/privacy/test_objective_perturbation_delta.py::"
 _BUDGETS = "tests/release/test_budgets.py::"
+_CALIBRATED = "tests/release/test_calibration.py::"
 _FACTS = "tests/jobs/test_facts.py::"
 _GATE = "tests/privacy/test_gate.py::"
 _MEASURED = "tests/release/test_measuring.py::"
@@ -646,6 +647,26 @@ MUTANTS_OF_RECORDS = (
         "rows of one person train and measure", "release/measuring.py",
         "held: np.ndarray = chosen[units]", "held: np.ndarray = np.resize(chosen, units.shape)",
         _MEASURED + "test_who_measures_is_drawn_by_units_alone", says="assert",
+    ),
+    _bug(
+        "rows held back are counted in all bins below theirs, too", "release/measuring.py",
+        "minlength=math.prod(shape)).reshape(shape)", "minlength=math.prod(shape)).reshape(shape).cumsum(axis=1)",
+        _CALIBRATED + "test_a_row_is_in_one_number", says="assert",
+    ),
+    _bug(
+        "the number of bins follows from a private number of rows", "release/measuring.py",
+        "expected = number if declared is None else", "expected = len(codes) if declared is None else",
+        _CALIBRATED + "test_bins_are_public", says="assert",
+    ),
+    _bug(
+        "counts in a model's file need no cover", "base/model_file.py",
+        'self.held_back.get("scale") != scale_of(guarantee)', "False",
+        _CALIBRATED + "test_counts_that_are_not_covered_are_refused", says="DID NOT RAISE",
+    ),
+    _bug(
+        "prediction sets take an estimate for a bound", "release/intervals.py",
+        "for number in set(numbers)) < 0.5 * error", "for number in set(numbers)) < 0.5",
+        _CALIBRATED + "test_what_is_said_of_calibration_holds", says="assert",
     ),
     # --- what is shown as proved, and files of others
     _bug(

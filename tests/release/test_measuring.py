@@ -21,6 +21,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
+from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.class_rates import accuracy_text
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.measuring import Measurement, held_back_rows, scale_of
@@ -37,9 +38,18 @@ def declared(n_classes=3, **more):
     )
 
 
-@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(5, 12), st.booleans())
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(KINDS),
+    st.integers(5, 12),
+    st.booleans(),
+    st.integers(1, 4),
+    st.integers(2, 3),
+)
 @settings(max_examples=15, deadline=None)
-def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by(seed, kind, n, measures):
+def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes_them_by(
+    seed, kind, n, measures, n_bins, n_ranks
+):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(-1, 1, size=(n, 2)), rng.integers(0, 3, size=n)
     row = int(np.random.default_rng(seed + 1).integers(n))
@@ -49,6 +59,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
     recipe = Recipe("softmax_dpsgd", {"epochs": 2})
     records = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privsvm.release.measuring.ranks_and_bins", lambda *_: (n_ranks, n_bins))
         for rows, labels in (first, second):
             removed = kind == "removed" and bool(records)
             away = np.delete(held, row) if removed else held
@@ -71,7 +82,8 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
         assert np.array_equal(calls[1].given, again[1].given)
         assert check_given(calls[:1], again[:1], position, relation) <= 1.0
     assert released_bits(one.estimator._path) == released_bits(other.estimator._path)
-    assert dataclasses.replace(one.measured, number=None) == dataclasses.replace(other.measured, number=None)
+    assert one.held_back.to_json() | {"number": None} == other.held_back.to_json() | {"number": None}
+    assert one.held_back.counts.shape == (n_ranks, n_bins, 3)
     assert one.protection == other.protection
     # The record has what was drawn, either of both.
     guarantee = one.estimator.guarantee_
@@ -239,7 +251,8 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     folder, output = measured_release
     record = verify(folder / "model")
     card = json.loads((folder / "model" / "card.json").read_text())
-    measured = Measurement.from_json(card["measured"])
+    measured = Measurement.from_counts(HeldBackCounts.from_json(record.held_back, 2))
+    assert card["measured"] == json.loads(json.dumps(measured.to_json()))
     assert accuracy_text(measured) == card["accuracy"]
     assert card["accuracy"] in output
     assert "20 % of the persons" in output
@@ -249,28 +262,27 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     # Counts as far from what the model is worth to others as these are would be seen less than once in ten million.
     share = accuracy_on(folder / "model", hospital / "new.csv")
     right, wrong = math.fsum(measured.right), math.fsum(measured.wrong)
-    counts = NoisyCounts(right=right, wrong=wrong, cells=2, scale=measured.scale, answers_per_unit=5)
-    for interval, truth in (
-        (counts, share - 0.03),
-        (dataclasses.replace(counts, right=wrong, wrong=right), 1.0 - share - 0.03),
-    ):
+    counts = NoisyCounts(right=right, wrong=wrong, cells=4, scale=measured.scale, answers_per_unit=5)
+    for interval, truth in ((counts, share - 0.03), (counts.reversed, 1.0 - share - 0.03)):
         assert max(tail_probability(interval, max(truth, 0.0), number) for number in counts.numbers(1e-6)) > 1e-7
     assert 0.9 < record.protection.epsilon <= 1.0 + 1e-9
     assert record.protection.unit == "person"
     assert "95 % interval" in (folder / "model" / "card.html").read_text()
     line = json.loads((folder / "ledger.jsonl").read_text())
     assert [event["kind"] for event in line["guarantee"]["event"]["events"]] == ["composed", "laplace"]
-    assert run("card", folder / "model")[1].replace("\n   ", "").count("95 % interval") == 6
+    assert run("card", folder / "model")[1].replace("\n   ", "").count("95 % interval") == 8
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda card: card["measured"].update(right=[1990.0, 60.0]), "do not follow from its counts"),
-        (lambda card: card["measured"].update(accuracy=[0.99, 0.98, 1.0]), "do not follow from its counts"),
+        (lambda card: card["measured"].update(right=[1990.0, 60.0]), "does not follow from the counts"),
+        (lambda card: card["measured"].update(accuracy=[0.99, 0.98, 1.0]), "does not follow from the counts"),
+        (lambda card: card["measured"].update(calibration_error=[0.0, 0.0, 0.01]), "does not follow from the counts"),
+        (lambda card: card["measured"].pop("coverage"), "does not follow from the counts"),
         (lambda card: card.update(accuracy="0.99"), "accuracy is not what model.json gives"),
         (lambda card: card.pop("measured"), "it was paid for, and is missing"),
-        (lambda card: card["measured"].pop("scale"), "scale"),
+        (lambda card: card["measured"].pop("scale"), "does not follow from the counts"),
     ],
 )
 def test_a_measurement_that_was_edited_is_refused_without_a_key(measured_release, tmp_path, change, reason):

@@ -529,4 +529,5 @@ def test_files_of_version_1_load_for_ever():
     rows = {"age": [95, 3], "ward": ["a", "z"], "day": ["2020-05-01", None], "smoker": ["yes", "no"]}
     assert model.predict(rows).tolist() == ["yes", "no"]
     shares = [[0.0100696617, 0.9899303383], [0.9968943065, 0.0031056935]]
-    np.testing.assert_allclose(model.predict_proba(rows), shares, atol=1e-9)
+    with pytest.warns(UserWarning, match="not calibrated"):
+        np.testing.assert_allclose(model.predict_proba(rows), shares, atol=1e-9)

@@ -24,6 +24,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.models import Model, check_model
 from privsvm.privacy.accountants import group_account
+from privsvm.privacy.events import Laplace, OneOf, leaves
 from privsvm.privacy.gate import agrees, foreign_numbers, refusals, restore
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.risk import Risk
@@ -42,10 +43,11 @@ __all__ = [
     "protection_of",
     "read_model",
     "read_versioned",
+    "scale_of",
     "write_model",
 ]
 
-MODEL_VERSION = 2
+MODEL_VERSION = 3
 ARRAYS, RECORD = "model.npz", "model.json"
 
 _FORMAT = "privsvm model"
@@ -92,6 +94,8 @@ class ModelFile(Model, strict=True):
         Class and parameters.
     table : dict or None
         The public schema by which a table becomes rows.
+    held_back : dict or None
+        Noisy counts of rows that did not train, see `privsvm.release.calibration.HeldBackCounts`; from version 3 on.
     digest : str
         SHA-256 of the canonical JSON of all other keys.
     """
@@ -107,6 +111,7 @@ class ModelFile(Model, strict=True):
     protection: Protection
     recipe: dict[str, Any]
     table: dict[str, Any] | None
+    held_back: dict[str, Any] | None = None
     digest: str
 
     @functools.cached_property
@@ -132,6 +137,8 @@ class ModelFile(Model, strict=True):
                 f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g}, and its event gives "
                 f"{computed.epsilon}; get the model again"
             )
+        if guarantee.status == "proved" and self.held_back and self.held_back.get("scale") != scale_of(guarantee):
+            raise PrivSVMError(f"{RECORD}: its guarantee does not cover its counts of rows; get the model again")
         return guarantee, computed
 
     def risk(self, units: int = 1, *, false_positive_rate: float = 0.01, prior: float = 0.5) -> Risk:
@@ -192,6 +199,18 @@ def protection_of(
     )
 
 
+def scale_of(guarantee: Guarantee) -> float | None:
+    """Return the scale of the noise on counts of held-back rows that a record covers; None where it covers none."""
+    event_counts = leaves(guarantee.event) if guarantee.event is not None else []
+    if (
+        len(event_counts) == 1
+        and isinstance(event_counts[0][0], OneOf)
+        and isinstance(event_counts[0][0].events[-1], Laplace)
+    ):
+        return event_counts[0][0].events[-1].noise_multiplier
+    return None
+
+
 def plain_labels(classes: Sequence[Any]) -> list[Any]:
     """Turn labels into JSON values; raise PrivSVMError for one that JSON does not have."""
     labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
@@ -211,14 +230,15 @@ def content_digest(content: Mapping[str, Any], *without: str) -> str:
 class Description:
     """What a model file says besides the arrays and what is proved.
 
-    `classes` are labels in the order of their codes, `recipe` holds ``method`` and ``parameters``, and `table` is a
-    public schema: see `privsvm.tables.schema.Schema.to_json`.
+    `classes` are labels in the order of their codes, `recipe` holds ``method`` and ``parameters``, `table` is a public
+    schema (see `privsvm.tables.schema.Schema.to_json`), and `held_back` the noisy counts of rows that did not train.
     """
 
     classes: Sequence[Any]
     n_features: int
     recipe: Mapping[str, Any]
     table: Mapping[str, Any] | None = None
+    held_back: Mapping[str, Any] | None = None
 
 
 def write_model(
@@ -252,6 +272,7 @@ def write_model(
         "protection": (protection or protection_of(guarantee, "row", 1)).model_dump(),
         "recipe": dict(described.recipe),
         "table": None if described.table is None else dict(described.table),
+        "held_back": None if described.held_back is None else dict(described.held_back),
     }
     content["digest"] = content_digest(content)
     write_json(folder / RECORD, content)

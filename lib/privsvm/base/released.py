@@ -37,6 +37,7 @@ __all__ = [
     "codes_one_by_one",
     "one_vs_one_scores",
     "rows_digest",
+    "scores_one_by_one",
 ]
 
 # From so many coefficients on, it pays that most of those for pairs of classes are 0.
@@ -589,18 +590,25 @@ class OneVsRestKernelPath(KernelPath):
         return self.pair_values(X, epsilon_index)
 
 
-def codes_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
-    """Predict rows so that no answer depends on the other rows.
+def scores_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
+    """Compute decision values so that no row's depend on the other rows.
 
-    Each row is predicted by itself, from a copy in the same place: a product of many rows at once may round a row's
+    Each row is scored by itself, from a copy in the same place: a product of many rows at once may round a row's
     score in another way where other rows are gone.
     """
-    row, codes = np.empty((1, X.shape[1])), np.empty(X.shape[0], dtype=np.int64)
+    row = np.zeros((1, X.shape[1]))
+    scores = np.empty((X.shape[0], path.scores(row, 0).shape[-1]))
     for start in range(0, X.shape[0], _ALONE):
         block = X[start : start + _ALONE]
         for offset, values in enumerate(block.toarray() if hasattr(block, "indptr") else block):
             row[0] = values
-            codes[start + offset] = path.codes(path.scores(row, 0))[0, 0]
+            scores[start + offset] = path.scores(row, 0)[0, 0]
+    return scores
+
+
+def codes_one_by_one(path: ReleasedPath, X: Any) -> np.ndarray:
+    """Predict class codes (n,) so that no answer depends on the other rows; see `scores_one_by_one`."""
+    codes: np.ndarray = path.codes(scores_one_by_one(path, X)[None])[0]
     return codes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privsvm.release.intervals import NoisyCounts, share_interval
+from privsvm.release.intervals import estimate_share
 from privsvm.release.measuring import Measurement
 
 __all__ = ["accuracy_text", "class_rates", "majority_share"]
@@ -38,7 +38,20 @@ def accuracy_text(measured: Measurement) -> str:
         f"{_of_100(balanced)} of 100 {_interval(balanced_low, balanced_high)}, where guessing is right for "
         f"{_of_100(1.0 / len(measured.right))}. Measured with noise on {100.0 * measured.hold_back:.3g} % of the "
         f"{units}, drawn at random and not used for training. The intervals cover that noise, and new {units} like "
-        "these."
+        f"these.{_calibration_text(measured)}"
+    )
+
+
+def _calibration_text(measured: Measurement) -> str:
+    """Say how far probabilities are off, and what prediction sets hold; nothing for models of earlier versions."""
+    if measured.calibration is None:
+        return ""
+    error, error_low, error_high = measured.calibration.calibration_error
+    covered, low, high = measured.calibration.coverage
+    return (
+        f" Probabilities are calibrated: a probability in percent is off by {_of_100(error)} on average "
+        f"{_interval(error_low, error_high)}. A set of {measured.calibration.set_size:.3g} labels on average holds the "
+        f"right one for {_of_100(covered)} of 100 new rows {_interval(low, high)}."
     )
 
 
@@ -61,11 +74,7 @@ def class_rates(measured: Measurement, label: str, classes: Sequence[str]) -> li
     """
 
     def rate(right: float, wrong: float) -> str:
-        counts = NoisyCounts(
-            right=right, wrong=wrong, cells=1, scale=measured.scale, answers_per_unit=measured.rows_per_unit
-        )
-        low, high = share_interval(counts, _ERROR)
-        share = min(max(right / max(right + wrong, 1.0), low), high)
+        share, low, high = estimate_share(measured.noisy_counts(right, wrong), _ERROR)
         return f"{_of_100(share)} {_interval(low, high)}"
 
     right, wrong = measured.right, measured.wrong

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-__all__ = ["NoisyCounts", "share_interval", "tail_probability"]
+__all__ = ["NoisyCounts", "estimate_share", "share_interval", "share_is_above", "tail_probability"]
 
 # Steps of the grid of the noise in one scale b, and how far it reaches: in scales, and in standard deviations.
 _STEPS, _SCALES, _DEVIATIONS = 16, 40.0, 10.0
@@ -24,8 +24,9 @@ class NoisyCounts:
     ----------
     right, wrong : float
         With noise.
-    cells : int
-        Noisy numbers in each of the two.
+    cells, wrong_cells : int
+        Noisy numbers in the right ones, and in the wrong ones. None is for cards of earlier versions: as many, and
+        both compared in the same way whether or not their sum is public.
     scale : float
         Scale b of the Laplace noise on each of them.
     number : int or None
@@ -39,27 +40,48 @@ class NoisyCounts:
     wrong: float
     cells: int
     scale: float
+    wrong_cells: int | None = None
     number: int | None = None
     answers_per_unit: int = 1
+
+    @property
+    def reversed(self) -> NoisyCounts:
+        """Counts of the same answers with right and wrong exchanged."""
+        cells = {} if self.wrong_cells is None else {"cells": self.wrong_cells, "wrong_cells": self.cells}
+        return dataclasses.replace(self, right=self.wrong, wrong=self.right, **cells)
+
+    def weights(self, share: float) -> tuple[float, float]:
+        """Weights of right and wrong answers in what is compared with a share; they add up to 1.
+
+        Where the sum is public, both tell the same, and the one with less noise counts more. Else it must cancel.
+        """
+        if self.number is None or self.wrong_cells is None:
+            return 1.0 - share, share
+        right = self.wrong_cells / (self.cells + self.wrong_cells)
+        return right, 1.0 - right
+
+    @property
+    def _cells(self) -> tuple[int, int]:
+        return self.cells, self.cells if self.wrong_cells is None else self.wrong_cells
 
     def numbers(self, error: float) -> tuple[float, float]:
         """Range of the number of answers, which is not inside with a share `_FOR_NUMBER` of an error."""
         if self.number is not None:
             return float(self.number), float(self.number)
-        at, weights = _noise(self.scale, 2 * self.cells, 1.0, 0.0)
+        at, weights = _noise(self.scale, (1.0, sum(self._cells)))
         reach = float(at[np.searchsorted(np.cumsum(weights), 1.0 - 0.5 * _FOR_NUMBER * error)])
         total = self.right + self.wrong
         return max(total - reach, 0.0), max(total + reach, 0.0)
 
 
-def _noise(scale: float, cells: int, first: float, second: float) -> tuple[np.ndarray, np.ndarray]:
-    """Distribution of `first` times one sum of Laplace numbers plus `second` times another: places and weights."""
+def _noise(scale: float, *sums: tuple[float, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Distribution of weighted sums of so many Laplace numbers each: places and weights."""
     step = scale / _STEPS
-    half = _SCALES * scale + _DEVIATIONS * scale * math.sqrt(2.0 * cells)
+    half = _SCALES * scale + _DEVIATIONS * scale * math.sqrt(2.0 * max(cells for _, cells in sums))
     size = 2 ** math.ceil(math.log2(2.0 * half / step))
     cosine = np.cos(2.0 * math.pi * np.arange(size // 2 + 1) / size)
     spectrum = np.ones(size // 2 + 1)
-    for weight in (first, second):
+    for weight, cells in sums:
         if weight > 0.0:
             # Laplace numbers on the grid: probabilities go as p^|x|.
             p = math.exp(-step / (weight * scale))
@@ -87,8 +109,12 @@ def tail_probability(counts: NoisyCounts, share: float, number: float) -> float:
     """
     from scipy.special import betainc
 
-    statistic = (1.0 - share) * counts.right - share * counts.wrong
-    at, weights = _noise(counts.scale, counts.cells, 1.0 - share, share)
+    right_weight, wrong_weight = counts.weights(share)
+    statistic = right_weight * counts.right - wrong_weight * counts.wrong
+    if counts.number is not None:
+        statistic += (1.0 - right_weight - share) * counts.number
+    right_cells, wrong_cells = counts._cells
+    at, weights = _noise(counts.scale, (right_weight, right_cells), (wrong_weight, wrong_cells))
     drawn = math.ceil(number / counts.answers_per_unit)
     # At least so many of the drawn must be right for each value of the noise.
     least = np.ceil((statistic - at) / counts.answers_per_unit + share * drawn - 1e-9)
@@ -113,18 +139,34 @@ def share_interval(counts: NoisyCounts, error: float = 0.05) -> tuple[float, flo
     low, high : float
         Where either tail has half the error, of what noise and sampling do together.
     """
-    other = dataclasses.replace(counts, right=counts.wrong, wrong=counts.right)
-    return _lowest(counts, error), 1.0 - _lowest(other, error)
+    return _lowest(counts, error), 1.0 - _lowest(counts.reversed, error)
+
+
+def estimate_share(counts: NoisyCounts, error: float = 0.05) -> tuple[float, float, float]:
+    """Estimate a share, inside its interval, which follows it."""
+    low, high = share_interval(counts, error)
+    if counts.number is None:
+        share = counts.right / max(counts.right + counts.wrong, 1.0)
+    else:
+        # Both counts tell of it where their sum is known, the more the less noise they have.
+        right_cells, wrong_cells = counts._cells
+        weight = wrong_cells / (right_cells + wrong_cells)
+        share = (weight * counts.right + (1.0 - weight) * (counts.number - counts.wrong)) / max(counts.number, 1)
+    return min(max(share, low), high), low, high
+
+
+def share_is_above(counts: NoisyCounts, share: float, error: float = 0.05) -> bool:
+    """Return whether the lower end of `share_interval` lies above a share, without a search for that end."""
+    numbers = counts.numbers(error)
+    if counts.number is None:
+        error *= 1.0 - _FOR_NUMBER
+    return max(tail_probability(counts, share, number) for number in set(numbers)) < 0.5 * error
 
 
 def _lowest(counts: NoisyCounts, error: float) -> float:
     """Smallest share for which counts like these are not too rare."""
-    numbers = counts.numbers(error)
-    if counts.number is None:
-        error *= 1.0 - _FOR_NUMBER
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        rare = max(tail_probability(counts, middle, number) for number in set(numbers)) < 0.5 * error
-        low, high = (middle, high) if rare else (low, middle)
+        low, high = (middle, high) if share_is_above(counts, middle, error) else (low, middle)
     return low

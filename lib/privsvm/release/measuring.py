@@ -7,28 +7,39 @@ dearer of the two costs, and not their sum: `docs/proofs/measured_accuracy.md`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.released import ReleasedPath, codes_one_by_one
+from privsvm.base.model_file import scale_of
+from privsvm.base.released import ReleasedPath, scores_one_by_one
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
-from privsvm.privacy.events import Laplace, Neighbours, OneOf, leaves, relation_factor
+from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.release.intervals import NoisyCounts, share_interval
+from privsvm.release.calibration import (
+    ERROR,
+    Calibration,
+    HeldBackCounts,
+    ranked_labels,
+    sizes_of_ranks,
+)
+from privsvm.release.intervals import NoisyCounts, estimate_share
 
 __all__ = [
     "LARGEST_SHARE",
     "LEAST_SHARE",
     "HeldBack",
     "Measurement",
-    "count_answers",
+    "count_rows",
     "held_back_rows",
     "measure",
+    "public_edges",
+    "ranks_and_bins",
     "scale_of",
     "with_measurement",
 ]
@@ -38,7 +49,10 @@ MEASURED = "measured on rows that were held back"
 
 # Noise is in whole cells of a row, at least so many in its scale.
 _LEAST_SCALE = 64
-_ERROR = 0.05
+# Bins of margins: at most; where the number of rows is private; and rows for each, also by the noise's variance.
+_MOST_BINS, _BINS_OF_UNKNOWN, _ROWS_OF_BIN, _ROWS_OF_NOISE = 8, 2, 250, 32
+# Made-up rows that show how large a model's margins are, numbers in them, and between which sizes bins are made.
+_MADE_UP_ROWS, _MADE_UP_NUMBERS, _LEAST_MARGIN, _LARGEST_MARGIN = 400, 4_000_000, 1e-100, 1e6
 
 
 def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, source: NoiseSource) -> np.ndarray:
@@ -85,7 +99,7 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Noisy numbers of right and wrong answers on rows that were held back, by their class.
+    """Noisy numbers of right and wrong answers on rows that were held back, by their class, and what follows.
 
     Attributes
     ----------
@@ -96,9 +110,13 @@ class Measurement:
     number : int or None
         Rows that were held back, where that is public.
     scale : float
-        Scale b of the discrete Laplace noise on each number, in rows.
+        Scale b of the discrete Laplace noise on each count, in rows.
     right, wrong : tuple of float (c)
         By true class, in the order of the codes.
+    cells : tuple of int or None
+        Counts in each of the right numbers, and in each of the wrong ones; None for models of earlier versions: one.
+    calibration : Calibration or None
+        Of the same counts; None for models of earlier versions, which have no other counts than these.
     """
 
     hold_back: float
@@ -107,42 +125,55 @@ class Measurement:
     scale: float
     right: tuple[float, ...]
     wrong: tuple[float, ...]
+    cells: tuple[int, int] | None = None
+    calibration: Calibration | None = dataclasses.field(default=None, compare=False)
 
-    @property
+    @functools.cached_property
     def accuracy(self) -> tuple[float, float, float]:
         """Estimate, and both ends of an interval that holds the accuracy with 95 %."""
-        total_counts = self._counts(math.fsum(self.right), math.fsum(self.wrong), len(self.right), self.number)
-        return _estimate(total_counts, _ERROR)
+        right, wrong = math.fsum(self.right), math.fsum(self.wrong)
+        return estimate_share(self.noisy_counts(right, wrong, len(self.right), self.number), ERROR)
 
-    @property
+    @functools.cached_property
     def balanced_accuracy(self) -> tuple[float, float, float]:
         """The same for the mean over the classes; the classes share the error."""
-        classes = [self._counts(right, wrong, 1, None) for right, wrong in zip(self.right, self.wrong, strict=True)]
-        estimates = [_estimate(counts, _ERROR / len(classes)) for counts in classes]
+        classes = [self.noisy_counts(right, wrong) for right, wrong in zip(self.right, self.wrong, strict=True)]
+        estimates = [estimate_share(counts, ERROR / len(classes)) for counts in classes]
         estimate, low, high = (math.fsum(bounds) / len(estimates) for bounds in zip(*estimates, strict=True))
         return estimate, low, high
 
-    def _counts(self, right: float, wrong: float, cells: int, number: int | None) -> NoisyCounts:
+    def noisy_counts(self, right: float, wrong: float, classes: int = 1, number: int | None = None) -> NoisyCounts:
+        """Put sums of right and of wrong answers, over so many classes each, together with their noise."""
+        right_cells, wrong_cells = (1, None) if self.cells is None else self.cells
         return NoisyCounts(
-            right=right, wrong=wrong, cells=cells, scale=self.scale, number=number, answers_per_unit=self.rows_per_unit
-        )
+            right=right, wrong=wrong, cells=right_cells * classes,
+            wrong_cells=None if wrong_cells is None else wrong_cells * classes,
+            scale=self.scale, number=number, answers_per_unit=self.rows_per_unit,
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a card holds; `from_json` reads it."""
-        return {
-            **dataclasses.asdict(self),
+        """Return what a card holds."""
+        content = {
+            **{name: getattr(self, name) for name in _FIELDS},
             "right": list(self.right),
             "wrong": list(self.wrong),
-            "confidence": 1.0 - _ERROR,
+            "confidence": 1.0 - ERROR,
             "accuracy": [round(value, 4) for value in self.accuracy],
             "balanced_accuracy": [round(value, 4) for value in self.balanced_accuracy],
+        }
+        if self.calibration is None:
+            return content
+        return content | {
+            "calibration_error": [round(value, 4) for value in self.calibration.calibration_error],
+            "coverage": [round(value, 4) for value in self.calibration.coverage],
+            "set_size": round(self.calibration.set_size, 4),
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Measurement:
-        """Read a measurement; raise ValueError where it does not follow from its own numbers."""
+        """Read a measurement without calibration; raise ValueError where it does not follow from its own numbers."""
         try:
-            fields = {name: content[name] for name in (field.name for field in dataclasses.fields(cls))}
+            fields = {name: content[name] for name in _FIELDS}
             measurement = cls(**{**fields, "right": tuple(fields["right"]), "wrong": tuple(fields["wrong"])})
             same = measurement.to_json() == dict(content)
         except (KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
@@ -151,9 +182,24 @@ class Measurement:
             raise ValueError("its intervals do not follow from its counts")
         return measurement
 
+    @classmethod
+    def from_counts(cls, held_back: HeldBackCounts) -> Measurement:
+        """Compute a measurement from all counts of rows that were held back."""
+        n_ranks, n_bins, _ = held_back.counts.shape
+        return cls(
+            hold_back=held_back.hold_back,
+            rows_per_unit=held_back.rows_per_unit,
+            number=held_back.number,
+            scale=held_back.scale,
+            right=tuple(held_back.consistent[0].sum(axis=0).tolist()),
+            wrong=tuple(held_back.consistent[1:].sum(axis=(0, 1)).tolist()),
+            cells=(n_bins, n_bins * (n_ranks - 1)),
+            calibration=Calibration(held_back),
+        )
+
     @property
     def words(self) -> str:
-        """For people."""
+        """For people, on cards of versions 1 and 2."""
         shares = [
             f"{name} {estimate:.2f} (95 % interval {low:.2f} to {high:.2f})"
             for name, (estimate, low, high) in (
@@ -169,19 +215,13 @@ class Measurement:
         )
 
 
-def _estimate(counts: NoisyCounts, error: float) -> tuple[float, float, float]:
-    """Estimate of a share, inside its interval."""
-    low, high = share_interval(counts, error)
-    if counts.number is None:
-        share = counts.right / max(counts.right + counts.wrong, 1.0)
-    else:
-        # Both counts tell of it where their sum is known.
-        share = 0.5 * (counts.right + counts.number - counts.wrong) / counts.number
-    return min(max(share, low), high), low, high
+_FIELDS = ("hold_back", "rows_per_unit", "number", "scale", "right", "wrong")
 
 
-def count_answers(path: ReleasedPath, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Count right and wrong answers by true class.
+def count_rows(
+    path: ReleasedPath, X: np.ndarray, codes: np.ndarray, edges: Sequence[float], n_ranks: int
+) -> np.ndarray:
+    """Count rows by what the model says of them.
 
     Parameters
     ----------
@@ -189,14 +229,80 @@ def count_answers(path: ReleasedPath, X: np.ndarray, codes: np.ndarray) -> np.nd
         One model.
     X, codes : ndarray (n, d), (n,)
         Rows that did not train it.
+    edges : sequence of float (h - 1)
+        Of the bins of margins.
+    n_ranks : int
+        At least 2; see `sizes_of_ranks`.
 
     Returns
     -------
-    ndarray of int64 (2, c)
-        Right, then wrong. A row is in one of the 2 c numbers, whatever the other rows are.
+    ndarray of int64 (n_ranks, h, c)
+        A row is in one of the numbers, whatever the other rows are.
     """
-    wrong, n_classes = (codes_one_by_one(path, X) != codes).astype(np.int64), path.n_classes
-    return np.bincount(wrong * n_classes + codes, minlength=2 * n_classes).reshape(2, n_classes)
+    labels, margin = ranked_labels(path, scores_one_by_one(path, X))
+    before = np.argmax(labels == codes[:, None], axis=1)
+    rank = np.searchsorted(sizes_of_ranks(path.n_classes, n_ranks), before, side="right")
+    shape = n_ranks, len(edges) + 1, path.n_classes
+    cells = np.ravel_multi_index((rank, np.searchsorted(edges, margin, side="right"), codes), shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+
+def ranks_and_bins(rows: int | None, is_public: bool, scale: float, n_classes: int) -> tuple[int, int]:
+    """Choose how many ranks of the true class, and how many bins of margins, are counted.
+
+    Parameters
+    ----------
+    rows : int or None
+        Public number of rows to expect, None where there is none.
+    is_public : bool
+        Whether the number of rows that are counted is public itself.
+    scale : float
+        Of the noise on each count, in rows.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    n_ranks, n_bins : int
+        So many that the noise on the accuracy stays below what drawing the rows does to it; at least two, and one.
+    """
+    n_ranks = len(sizes_of_ranks(n_classes))
+    if not is_public:
+        # Noise on every wrong answer counts.
+        n_ranks = min(n_ranks, 3)
+    counts = n_classes * (n_ranks - 1) / (n_ranks if is_public else 1)
+    if rows is None:
+        return (2, _BINS_OF_UNKNOWN) if n_classes == 2 else (n_ranks, 1)
+    n_bins = int(min(max(rows // max(_ROWS_OF_BIN, _ROWS_OF_NOISE * counts * scale**2), 1), _MOST_BINS))
+    return n_ranks, n_bins
+
+
+def public_edges(path: ReleasedPath, n_features: int, n_bins: int) -> tuple[float, ...]:
+    """Choose edges between bins of margins from the released model alone.
+
+    Parameters
+    ----------
+    path : ReleasedPath
+        The model.
+    n_features : int
+        Features d, in [-1, 1].
+    n_bins : int
+        Number of bins.
+
+    Returns
+    -------
+    tuple of float
+        Quantiles of a half-normal distribution with the median margin of made-up rows, all over the box of features.
+    """
+    from scipy.special import ndtri
+
+    n_rows = max(1, min(_MADE_UP_ROWS, _MADE_UP_NUMBERS // max(n_features, 1)))
+    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(n_rows, n_features))
+    median = float(np.median(ranked_labels(path, path.scores(rows, 0)[0])[1]))
+    if not _LEAST_MARGIN < median < _LARGEST_MARGIN:
+        return ()
+    quantiles = ndtri(0.5 + 0.5 * np.arange(1, n_bins) / n_bins) / ndtri(0.75)
+    return tuple((median * quantiles).tolist())
 
 
 def _noise(epsilon: float, neighbours: Neighbours) -> tuple[int, int]:
@@ -221,38 +327,46 @@ class HeldBack:
         The relation.
     rows_per_unit : int
         Rows that a unit has at most.
+    declared_rows : int or None
+        Public number of rows of the table, None where there is none.
     """
 
     share: float
     epsilon: float
     neighbours: Neighbours
     rows_per_unit: int
+    declared_rows: int | None = None
 
 
 def measure(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, held_back: HeldBack, source: NoiseSource
-) -> Measurement:
-    """Measure a model on rows that were held back.
+) -> HeldBackCounts:
+    """Count rows that were held back, with noise.
 
     Parameters
     ----------
     path, X, codes
-        See `count_answers`.
+        See `count_rows`.
     held_back : HeldBack
         What the noise follows from.
     source : NoiseSource
         Of the noise.
     """
     cells, scale = _noise(held_back.epsilon, held_back.neighbours)
-    counts = count_answers(path, X, codes) * cells
+    number = len(codes) if held_back.neighbours == "replace_one" else None
+    declared = held_back.declared_rows
+    expected = number if declared is None else round(held_back.share * declared)
+    n_ranks, n_bins = ranks_and_bins(expected, number is not None, scale / cells, path.n_classes)
+    edges = public_edges(path, X.shape[1], n_bins)
+    counts = count_rows(path, X, codes, edges, n_ranks) * cells
     noisy = source.add_discrete_laplace(counts, scale, Stated(float(cells), per_row=True, grid=1.0 / cells)) / cells
-    return Measurement(
+    return HeldBackCounts(
         hold_back=held_back.share,
         rows_per_unit=held_back.rows_per_unit,
-        number=len(codes) if held_back.neighbours == "replace_one" else None,
+        number=number,
         scale=scale / cells,
-        right=tuple(noisy[0].tolist()),
-        wrong=tuple(noisy[1].tolist()),
+        edges=edges,
+        counts=noisy,
     )
 
 
@@ -278,7 +392,7 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
     cells, scale = _noise(epsilon, guarantee.neighbours)
     claim = Claim(
         event=OneOf((guarantee.event, Laplace(scale / cells))),
-        mechanism=f"{guarantee.mechanism}; discrete Laplace noise on numbers of right and wrong answers, {MEASURED}",
+        mechanism=f"{guarantee.mechanism}; discrete Laplace noise on numbers of answers, {MEASURED}",
         reference=f"{guarantee.reference}; docs/proofs/measured_accuracy.md",
         neighbours=guarantee.neighbours,
         epsilon_requested=max(guarantee.epsilon_requested, epsilon),
@@ -291,15 +405,3 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
         ),
     )
     return grant(claim, guarantee.facts, guarantee.randomness)
-
-
-def scale_of(guarantee: Guarantee) -> float | None:
-    """Return the scale of the noise of a measurement that a record covers; None where it covers none."""
-    event_counts = leaves(guarantee.event) if guarantee.event is not None else []
-    if (
-        len(event_counts) == 1
-        and isinstance(event_counts[0][0], OneOf)
-        and isinstance(event_counts[0][0].events[-1], Laplace)
-    ):
-        return event_counts[0][0].events[-1].noise_multiplier
-    return None

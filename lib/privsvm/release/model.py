@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from privsvm.base.model_file import Description, ModelFile, Protection, read_model, write_model
+from privsvm.base.model_file import RECORD, Description, ModelFile, Protection, read_model, write_model
 from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.guarantee import Guarantee
+from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts
 from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import Encoder, named_columns, read_chunks
 
-__all__ = ["ReleasedModel", "load", "probabilities", "save"]
+__all__ = ["NOT_CALIBRATED", "ReleasedModel", "load", "probabilities", "save"]
+
+NOT_CALIBRATED = "probabilities are not calibrated: a release with --hold-back 0.1 calibrates them on rows held back"
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
@@ -32,7 +36,7 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray (n, c)
-        The logistic curve of the decision values, a fixed one: calibrating it on rows would cost privacy.
+        The logistic curve of the decision values, a fixed one, which no rows have calibrated.
     """
     if scores.shape[1] == 1:
         scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
@@ -121,17 +125,67 @@ class ReleasedModel:
         """Predict the labels (n,)."""
         return self._labels(self.scores(X))
 
+    @functools.cached_property
+    def calibration_(self) -> Calibration | None:
+        """What rows that were held back say of probabilities and prediction sets; None where none were."""
+        if self.record.held_back is None:
+            return None
+        try:
+            return Calibration(HeldBackCounts.from_json(self.record.held_back, len(self.record.classes)))
+        except ValueError as error:
+            raise PrivSVMError(f"{RECORD}: {error}; get the model again") from None
+
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Shares (n, c) that add up to 1; not calibrated, see `probabilities`."""
-        return probabilities(self.scores(X))
+        """Compute probabilities (n, c); a warning says where they are not calibrated, see `probabilities`."""
+        if self.calibration_ is None:
+            warnings.warn(NOT_CALIBRATED, UserWarning, stacklevel=2)
+        return self._shares(self.scores(X))
+
+    def predict_set(self, X: Any, coverage: float = COVERAGE) -> np.ndarray:
+        """Compute prediction sets.
+
+        Parameters
+        ----------
+        X : ndarray (n, d), or a table where there is a schema
+            As of `scores`.
+        coverage : float, default=0.9
+            Share of new rows whose set holds their class, at least.
+
+        Returns
+        -------
+        ndarray of bool (n, c)
+            True for the classes of `classes_` in the set of a row. The coverage holds with 97.5 % confidence, over the
+            rows that were held back and the noise on their counts.
+
+        Raises
+        ------
+        PrivSVMError
+            For a model that was released without ``--hold-back``.
+        """
+        return self._sets(self.scores(X), coverage)
+
+    def _shares(self, scores: np.ndarray) -> np.ndarray:
+        calibration = self.calibration_
+        return probabilities(scores) if calibration is None else calibration.probabilities(self._path, scores)
+
+    def _sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
+        if self.calibration_ is None:
+            raise PrivSVMError("no rows were held back for prediction sets: release with --hold-back 0.1")
+        if not 0.0 < coverage < 1.0:
+            raise PrivSVMError(f"coverage={coverage!r}: must lie between 0 and 1")
+        return self.calibration_.sets(self._path, scores, coverage)
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
         return labels
 
     def predict_table(
-        self, path: str | os.PathLike[str], keep: tuple[str, ...] = (), tally: Tally | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[Any]]]:
+        self,
+        path: str | os.PathLike[str],
+        keep: tuple[str, ...] = (),
+        tally: Tally | None = None,
+        coverage: float | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[Any], np.ndarray | None]]:
         """Predict the rows of a file, block by block.
 
         Parameters
@@ -142,24 +196,32 @@ class ReleasedModel:
             Columns to hand back.
         tally : Tally or None
             Counts the records, and the malformed ones: these are predicted as rows without any value.
+        coverage : float or None, default=None
+            Of prediction sets, where they are to be computed.
 
         Yields
         ------
         labels : ndarray (n,)
         shares : ndarray (n, c)
         kept : list of sequence of str (n)
+        sets : ndarray of bool (n, c) or None
         """
         if self._encoder is None:
             raise PrivSVMError("the model has no schema: call predict(X) in Python, or release it with one")
         for columns in read_chunks(path, self._encoder.schema, keep, tally=tally):
             scores = self.scores(self._encoder.features(columns))
-            yield self._labels(scores), probabilities(scores), [columns[name] for name in keep]
+            sets = None if coverage is None else self._sets(scores, coverage)
+            yield self._labels(scores), self._shares(scores), [columns[name] for name in keep], sets
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model once more; see `save`."""
         record = self.record
         described = Description(
-            classes=record.classes, n_features=record.n_features, recipe=record.recipe, table=record.table
+            classes=record.classes,
+            n_features=record.n_features,
+            recipe=record.recipe,
+            table=record.table,
+            held_back=record.held_back,
         )
         write_model(path, self._path, described, self.guarantee_, self.protection_)
 

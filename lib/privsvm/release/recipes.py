@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from privsvm.privacy.gate import LARGEST_EPSILON, restore
 from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
+from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.measuring import (
     LARGEST_SHARE,
     LEAST_SHARE,
@@ -127,8 +129,8 @@ class Terms:
     recipe : Recipe or None, default=None
         None is `recommended`.
     hold_back : float or None, default=None
-        Share of the units that do not train: the model is measured on them instead, with noise, at no further epsilon;
-        at most a half.
+        Share of the units that do not train: the model is measured and calibrated on them instead, with noise, at no
+        further epsilon; at most a half.
     risk : RiskTarget or None, default=None
         What the release may reveal at most: it is refused where it reveals more. See `terms_of_risk`.
     """
@@ -148,12 +150,17 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A fitted estimator, what is proved of it, and of its measurement where there is one."""
+    """A fitted estimator, what is proved of it, and of the noisy counts of held-back rows where there are some."""
 
     estimator: Any
     protection: Protection
     recipe: Mapping[str, Any]
-    measured: Measurement | None = None
+    held_back: HeldBackCounts | None = None
+
+    @functools.cached_property
+    def measured(self) -> Measurement | None:
+        """What follows from the counts."""
+        return None if self.held_back is None else Measurement.from_counts(self.held_back)
 
 
 def default_delta(rows: int | None) -> float:
@@ -330,6 +337,6 @@ def train(
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or share is None or source is None:
         return Trained(estimator, protection, method_settings)
-    held_back = HeldBack(share, terms.epsilon_of_counts / rows, neighbours, rows)
-    measured = measure(estimator._path, *held, held_back, source.part("counts"))
-    return Trained(estimator, protection, method_settings, measured)
+    held_back = HeldBack(share, terms.epsilon_of_counts / rows, neighbours, rows, schema.rows)
+    counts = measure(estimator._path, *held, held_back, source.part("counts"))
+    return Trained(estimator, protection, method_settings, counts)

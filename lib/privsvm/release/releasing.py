@@ -259,6 +259,7 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
             n_features=estimator.n_features_in_,
             recipe=trained.recipe,
             table=schema.to_json(),
+            held_back=None if trained.held_back is None else trained.held_back.to_json(),
         ),
         estimator.guarantee_,
         trained.protection,

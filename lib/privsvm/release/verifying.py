@@ -15,6 +15,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
+from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.card import CARD, PAGE, card_content, card_files, card_pages, read_card, total_on_card
 from privsvm.release.ledger import Ledger
 from privsvm.release.measuring import Measurement, scale_of
@@ -42,14 +43,22 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
     """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
     stated, covered = card.get("measured"), scale_of(record.judged[0])
     if stated is None:
-        if covered is not None:
+        if covered is not None or record.held_back is not None:
             raise ValueError("it was paid for, and is missing")
         return None
+    if record.held_back is not None:
+        counts = HeldBackCounts.from_json(record.held_back, len(record.classes))
+        if counts.scale != covered or counts.rows_per_unit != record.protection.rows:
+            raise ValueError("its scale or noise is not that of the guarantee")
+        measured = Measurement.from_counts(counts)
+        if canonical_json(stated) != canonical_json(measured.to_json()):
+            raise ValueError(f"it does not follow from the counts in {RECORD}")
+        return measured
     # Intervals take time, the more so for absurd numbers: those that are possible come first.
-    counts = [stated.get(name) for name in _COUNTS]
-    if any(not isinstance(class_counts, list) or len(class_counts) != len(record.classes) for class_counts in counts):
+    right, wrong = (stated.get(name) for name in _COUNTS)
+    if any(not isinstance(counts, list) or len(counts) != len(record.classes) for counts in (right, wrong)):
         raise ValueError("it has no counts for each class")
-    numbers = [*counts[0], *counts[1], stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
+    numbers = [*right, *wrong, stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
     possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
     if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
         raise ValueError("its scale or noise is not that of the guarantee, or its counts are impossible")
