@@ -270,7 +270,7 @@ def serve(library: str, threads: int) -> None:
     if library == "PrivSVM":
         from privsvm.warm_up import MODULES, warm_up
 
-        warm_up(*MODULES)
+        warm_up(*(name for name in MODULES if name.startswith("solvers.kernel")))
     print(json.dumps({"ready": True}), flush=True)
     value: Callable[[], float] | None = None
     for line in sys.stdin:
@@ -292,56 +292,86 @@ def ratios(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
     return {key: theirs[key] / ours[key] for key in ("fit", "predict") if key in theirs and key in ours}
 
 
-def run(seed: int, threads: list[int], n_cases: int) -> list[dict[str, Any]]:
-    """Measure all cases; return one record for each case and number of threads."""
+def cases_of(seed: int, n_cases: int) -> list[dict[str, Any]]:
+    """Draw the cases of a seed."""
     rng = np.random.default_rng(seed)
-    cases = [draw_case(rng) for _ in range(n_cases)]
-    installed = [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
-    records: list[dict[str, Any]] = []
+    return [draw_case(rng) for _ in range(n_cases)]
+
+
+def compare(case: dict[str, Any], count: int, workers: dict[str, Worker]) -> dict[str, Any]:
+    """Measure a case with every library that can solve it; return its record."""
+    linear = case["kernel"] == "linear"
+    ours = workers["PrivSVM"].run(case, 6 * LIMIT_SECONDS)
+    # At least our own time: stopping a peer earlier would give no ratio.
+    limit = max(LIMIT_SECONDS, ours.get("fit", 0.0))
+    record: dict[str, Any] = {**case, "threads": count, "ours": ours, "peers": {}, "ratios": {}}
+    for name in workers:
+        alone = name in ONE_THREAD and count > 1
+        solves = name in SAME_PROBLEM or (linear and (name != "skglm" or case["classes"] == 2))
+        if name == "PrivSVM" or alone or not solves:
+            continue
+        if name == "libsvm-official" and "over" in record["peers"].get("LIBSVM", {}):
+            # The same solver would be stopped too.
+            theirs = record["peers"]["LIBSVM"]
+        else:
+            theirs = workers[name].run(case, limit)
+        record["peers"][name] = theirs
+        if "fit" not in ours or not {"fit", "over"} & set(theirs):
+            continue
+        repeated = [ratios(ours, theirs)]
+        if name in SAME_PROBLEM and min(repeated[0].values()) < 1.0:
+            # Repeat, because the machine may have been busy.
+            for _ in range(AGAIN):
+                pair = workers["PrivSVM"].run(case, 2 * limit), workers[name].run(case, 2 * limit)
+                if "fit" in pair[0] and {"fit", "over"} & set(pair[1]):
+                    repeated.append(ratios(*pair))
+        record["ratios"][name] = {
+            key: float(np.median([one[key] for one in repeated if key in one])) for key in repeated[0]
+        }
+        if count == 1 and name in ("LIBSVM", "oneDAL") and "fit" in theirs:
+            if "objective" not in ours:
+                ours["objective"] = workers["PrivSVM"].objective()
+            theirs["objective"] = workers[name].objective()
+    return record
+
+
+def measure_all(
+    seeds: list[int], threads: list[int], n_cases: int = N_CASES, peers: list[str] | None = None
+) -> dict[str, Any]:
+    """Measure what `RESULTS` does not have yet, write it there after each case, and return everything."""
+    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": []}
+    if RESULTS.exists() and (earlier := json.loads(RESULTS.read_text())).get("seeds") == seeds:
+        results["records"] = earlier["records"]
+    done = {(record["seed"], record["threads"]) for record in results["records"]}
+    names = [name for name in peers or PEERS if importlib.util.find_spec(PEERS[name])]
     for count in threads:
-        workers = {name: Worker(name, count) for name in ("PrivSVM", *installed)}
-        for number, case in enumerate(cases):
-            linear = case["kernel"] == "linear"
-            names = [
-                name
-                for name in installed
-                if name in SAME_PROBLEM or (linear and (name != "skglm" or case["classes"] == 2))
-            ]
-            ours = workers["PrivSVM"].run(case, 6 * LIMIT_SECONDS)
-            # At least our own time: stopping a peer earlier would give no ratio.
-            limit = max(LIMIT_SECONDS, ours.get("fit", 0.0))
-            record: dict[str, Any] = {**case, "threads": count, "ours": ours, "peers": {}, "ratios": {}}
-            for name in names:
-                if name in ONE_THREAD and count != threads[0]:
-                    # Measured with the first number of threads.
-                    theirs = records[number]["peers"][name]
-                elif name == "libsvm-official" and "over" in record["peers"].get("LIBSVM", {}):
-                    # The same solver would be stopped too.
-                    theirs = record["peers"]["LIBSVM"]
-                else:
-                    theirs = workers[name].run(case, limit)
-                record["peers"][name] = theirs
-                if "fit" not in ours or not {"fit", "over"} & set(theirs):
-                    continue
-                repeated = [ratios(ours, theirs)]
-                if name in SAME_PROBLEM and min(repeated[0].values()) < 1.0:
-                    # Repeat, because the machine may have been busy.
-                    for _ in range(AGAIN):
-                        pair = workers["PrivSVM"].run(case, 2 * limit), workers[name].run(case, 2 * limit)
-                        if "fit" in pair[0] and {"fit", "over"} & set(pair[1]):
-                            repeated.append(ratios(*pair))
-                record["ratios"][name] = {
-                    key: float(np.median([one[key] for one in repeated if key in one])) for key in repeated[0]
-                }
-                if count == threads[0] and name in ("LIBSVM", "oneDAL") and "fit" in theirs:
-                    if "objective" not in ours:
-                        ours["objective"] = workers["PrivSVM"].objective()
-                    theirs["objective"] = workers[name].objective()
-            print(json.dumps(record), file=sys.stderr, flush=True)
-            records.append(record)
+        workers = {name: Worker(name, count) for name in ("PrivSVM", *names)}
+        for case in (case for seed in seeds for case in cases_of(seed, n_cases)):
+            if (case["seed"], count) not in done:
+                results["records"].append(compare(case, count, workers))
+                write_results(results)
         for worker in workers.values():
             worker.end()
-    return records
+    copy_single_threaded(results["records"])
+    write_results(results)
+    return results
+
+
+def copy_single_threaded(records: list[dict[str, Any]]) -> None:
+    """Compare fits on several threads with the peers that have only one."""
+    single = {record["seed"]: record for record in records if record["threads"] == 1}
+    for record in records:
+        for name in ONE_THREAD:
+            theirs = single.get(record["seed"], record)["peers"].get(name)
+            if record["threads"] > 1 and theirs and "fit" in record["ours"] and {"fit", "over"} & set(theirs):
+                record["peers"][name], record["ratios"][name] = theirs, ratios(record["ours"], theirs)
+
+
+def write_results(results: dict[str, Any]) -> None:
+    """Write results as JSON, one line a record."""
+    lines = ",\n".join(json.dumps(record) for record in results["records"])
+    head = json.dumps({**results, "records": []}).removesuffix("]}")
+    RESULTS.write_text(f"{head}\n{lines}\n]}}\n")
 
 
 def excess(record: dict[str, Any], peer: str) -> float | None:
@@ -385,18 +415,6 @@ def picture(records: list[dict[str, Any]]) -> str:
         axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
         axes.set_xlabel("time of the other library over ours (1: equally fast; line: median)")
         return svg_text(figure, "Time of other SVM libraries over that of SVMClassifier, one dot a fit")
-
-
-def measured(seed: int, threads: list[int], n_cases: int = N_CASES) -> dict[str, Any]:
-    """Measure, and write the records to `RESULTS`."""
-    results = {
-        "date": datetime.date.today().isoformat(),
-        "seed": seed,
-        "threads": threads,
-        "records": run(seed, threads, n_cases),
-    }
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    return results
 
 
 def head(results: dict[str, Any]) -> list[str]:
@@ -467,17 +485,19 @@ def main() -> None:
     """Measure for the parent process, or print the section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker", nargs=2, metavar=("LIBRARY", "THREADS"))
-    parser.add_argument("--seed", type=int, default=date_seed())
+    parser.add_argument("--seeds", nargs="*", type=int, default=[date_seed()])
     parser.add_argument("--cases", type=int, default=N_CASES)
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--pages", action="store_true", help="measure nothing; write the page from bench/drawn.json")
     options = parser.parse_args()
     if options.worker:
         serve(options.worker[0], int(options.worker[1]))
         return
-    results = (
-        json.loads(RESULTS.read_text()) if options.pages else measured(options.seed, options.threads, options.cases)
-    )
+    if options.pages:
+        results = json.loads(RESULTS.read_text())
+    else:
+        results = measure_all(options.seeds, options.threads, options.cases, options.peers)
     PICTURE.write_text(picture(results["records"]), encoding="utf-8")
     PAGE.write_text(with_section(with_head(PAGE.read_text(), results), drawn_section(results)))
     print("\n".join(drawn_section(results)))

@@ -15,7 +15,7 @@ import numpy as np
 import sklearn
 from condense import condense_section
 from crammer_singer import REPETITIONS, crammer_singer_section, seconds
-from drawn import PICTURE, date_seed, drawn_section, head, measured, picture
+from drawn import PICTURE, date_seed, drawn_section, head, measure_all, picture
 from gradient import gradient_section
 from grid_search import grid_search_section
 from one_norm import one_norm_section
@@ -75,7 +75,7 @@ def main() -> None:
     counts = sorted({1, min(2, os.cpu_count() or 1)})
     # Subprocesses first, before this process starts threads or fills caches.
     svm = svm_sections(libraries, counts, list(CASES))
-    results = measured(options.seed, counts)
+    results = measure_all([options.seed], counts)
     drawn = drawn_section(results)
     gradient = gradient_section(with_opacus=options.opacus)
     crammer_singer = crammer_singer_section()
