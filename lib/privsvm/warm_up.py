@@ -21,7 +21,6 @@ MODULES = (
     "solvers.kernel.block_smo",
     "solvers.condensing.condense",
     "solvers.linear.crammer_singer",
-    "solvers.linear.hinge",
     "solvers.gradients.huber_descent",
     "solvers.kernel.interior_point",
     "solvers.kernel.kernel_rows",

@@ -314,9 +314,10 @@ def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np
         tree = cKDTree(points)
 
         def query(start: int) -> None:
-            distances, columns = tree.query(points[start : start + _QUERIED], k=ranks)
-            found = nearest_lists(start, distances, columns, error, has_zeros, others, search)
-            certain[start : start + _QUERIED] = found
+            # Cache: rows in the order of the tree's leaves take a third of the time.
+            block = tree.indices[start : start + _QUERIED]
+            distances, columns = tree.query(points[block], k=ranks)
+            certain[block] = nearest_lists(others[block], distances, columns, error, has_zeros, others, search)
 
         run_jobs((query, start) for start in range(0, unit.size, _QUERIED))
     return unit[~certain]

@@ -397,8 +397,8 @@ def block_lists(products, listed, others, error, rows_of, copies, all_sims, all_
 
 
 @jit()
-def nearest_lists(start, distances, columns, error, has_zeros, others, search):
-    """Make lists of ``others[start]`` and the rows after it, in a `triples.Search`, from their nearest ones.
+def nearest_lists(listed, distances, columns, error, has_zeros, others, search):
+    """Make the lists of the distinct rows `listed`, in a `triples.Search`, from their nearest ones.
 
     `distances` and `columns` (n, k) are ascending; products derived from them are off by `error` at most. Returns which
     lists are certain: those whose last row is more similar than any that is not among the nearest, and than a row of
@@ -411,7 +411,7 @@ def nearest_lists(start, distances, columns, error, has_zeros, others, search):
     last_near = min(n_near, n_nearest - 1)
     certain = np.zeros(n_rows, np.bool_)
     for r in range(n_rows):
-        i, count = others[start + r], 0
+        i, count = listed[r], 0
         left_out = copies.members[copies.head[i]]
         certain[r] = n_nearest == others.shape[0] and not has_zeros
         for k in range(n_nearest):
