@@ -31,10 +31,9 @@ from privsvm.solvers.condensing.similar_rows import (
     Copies,
     Near,
     SparseRows,
-    block_lists,
     candidate_lists,
     meet,
-    nearest_lists,
+    scan_lists,
 )
 from privsvm.solvers.condensing.triples import Lists, Search, form_triples
 
@@ -60,11 +59,10 @@ __all__ = [
 # _ROOM               ratio         of the candidates that a row has room for to those that it needs.
 # _SAMPLED            rows          at most of the sample that gives the initial bounds, each _SURE standard deviations
 #                                   lower than expected.
-# _SAMPLE             rows          whose lists tell whether single precision suffices.
 # _DENSE_SHARE        share         of nonzeros above which products are of dense rows; so are those of all rows with at
 #                                   most _DENSE_NUMBERS numbers.
-# _BLOCK_NUMBERS      numbers       of a block of products.
-# _COMPUTED_SHARE     share         of similarities computed exactly above which products are in double precision.
+# _UNCERTAIN_SHARE    share         of uncertain lists above which products are made again in double precision.
+# _SCANNED_TOGETHER   rows          whose uncertain lists are made by one job.
 # _FULL_SHARE         share         of nonzeros above which rows store their zeros, too.
 _LIST = 12
 _NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
@@ -72,11 +70,9 @@ _SCANNED = 50_000.0
 _FEW_FEATURES, _NEAREST, _QUERIED = 12, 48, 4096
 _TILE, _ROOM = 512, 2
 _SAMPLED, _SURE = 1024, 1.5
-_SAMPLE = 32
 _DENSE_SHARE = 0.02
 _DENSE_NUMBERS = 50_000_000
-_BLOCK_NUMBERS = 4_000_000
-_COMPUTED_SHARE, _FULL_SHARE = 0.1, 0.25
+_UNCERTAIN_SHARE, _SCANNED_TOGETHER, _FULL_SHARE = 0.1, 64, 0.25
 
 
 # --- equal rows -----------------------------------------------------------------------------------------------------
@@ -284,9 +280,13 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
         def renew(remaining: np.ndarray) -> None:
             rows = distinct if remaining.size == m else distinct[remaining]
             near.counts[remaining] = -1
-            products = _Products(run_jobs, rows, remaining, search)
-            uncertain = _lists_by_distance(run_jobs, rows, remaining, search) if by_distance else products.make_lists()
-            products.list_separately(uncertain)
+            if by_distance:
+                uncertain = _lists_by_distance(run_jobs, rows, remaining, search)
+            else:
+                uncertain = _lists_by_products(run_jobs, rows, remaining, search, np.float32)
+                if uncertain.size > _UNCERTAIN_SHARE * remaining.size:
+                    uncertain = _lists_by_products(run_jobs, rows, remaining, search, np.float64)
+            run_jobs((scan_lists, remaining[some], remaining, search) for some in _cut(uncertain, _SCANNED_TOGETHER))
 
         def scan_budget(n_remaining: int) -> float:
             return _SCANNED * n_remaining / (entries + 10.0)
@@ -309,7 +309,8 @@ def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np
     ranks = np.arange(1, min(unit.size, wanted) + 1)
     # Round-off of rows of norm 1 and of their distances, and of rounding products to whole units.
     error = np.finfo(np.float64).eps * (4 * rows.shape[1] + 32) + 1.0 / SCALE
-    certain = np.zeros(unit.size, dtype=np.bool_)
+    apart = _apart(error, np.float64)
+    uncertain = np.zeros(unit.size, dtype=np.bool_)
     if unit.size:
         tree = cKDTree(points)
 
@@ -317,95 +318,83 @@ def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np
             # Cache: rows in the order of the tree's leaves take a third of the time.
             block = tree.indices[start : start + _QUERIED]
             distances, columns = tree.query(points[block], k=ranks)
-            certain[block] = nearest_lists(others[block], distances, columns, error, has_zeros, others, search)
+            products = 1.0 - 0.5 * distances * distances
+            bounds = products[:, -1].copy() if ranks.size < unit.size else np.full(block.size, -np.inf)
+            bounds = np.maximum(bounds, 0.0) if has_zeros else bounds
+            candidates = Candidates(products, columns.astype(np.int32), np.full(block.size, ranks.size), bounds)
+            candidate_lists(others[block], candidates, apart, error, others, search)
+            uncertain[block] = candidates.counts < 0
 
         run_jobs((query, start) for start in range(0, unit.size, _QUERIED))
-    return unit[~certain]
+    return unit[uncertain]
 
 
-class _Products:
-    """Lists of the remaining rows from products with all of them; a product serves both rows."""
+def _apart(error: float, precision: type) -> float:
+    """Bound the difference of two products in wrong order: twice their error, and round-off."""
+    return 2.0 * error + 8.0 * float(np.finfo(precision).eps)
 
-    def __init__(self, run_jobs: Callable[[Any], None], rows: Any, remaining: np.ndarray, search: Search) -> None:
-        self._run_jobs, self._distinct, self._remaining, self._search = run_jobs, rows, remaining, search
-        m, d = rows.shape
-        self._dense = rows.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
-        self._set_precision(np.float32)
 
-    def _set_precision(self, precision: type) -> None:
-        rows = self._distinct.astype(precision)
-        self._rows = rows.toarray() if self._dense else rows
-        # Error of products of rows of norm 1, and of rounding them to whole units.
-        longest = np.diff(self._distinct.indptr).max(initial=0)
-        self._error = float(np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE)
+def _cut(numbers: np.ndarray, size: int) -> list[np.ndarray]:
+    """Cut an array into parts of so many numbers."""
+    return [numbers[start : start + size] for start in range(0, numbers.size, size)]
 
-    def _product(self, first: Any, second: Any) -> np.ndarray:
-        products: np.ndarray = (first @ second.T) if self._dense else (first @ second.T).toarray()
+
+def _lists_by_products(
+    run_jobs: Callable[[Any], None], rows: Any, remaining: np.ndarray, search: Search, precision: type
+) -> np.ndarray:
+    """Make the lists of the remaining rows from all their products; return those that are uncertain.
+
+    A product serves both rows. Uncertain are rows with too many candidates, or too few.
+    """
+    (m, d), lists, near = rows.shape, search.lists, search.near
+    # The row itself may be among the best.
+    wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
+    # Error of products of rows of norm 1, and of rounding them to whole units.
+    longest = np.diff(rows.indptr).max(initial=0)
+    error = float(np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE)
+    apart = _apart(error, precision)
+    dense = rows.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
+    rows = rows.astype(precision).toarray() if dense else rows.astype(precision)
+
+    def product(first: Any, second: Any) -> np.ndarray:
+        products: np.ndarray = (first @ second.T) if dense else (first @ second.T).toarray()
         return products
 
-    def _list_rows(self, positions: np.ndarray) -> int:
-        """Make lists separately; return how many similarities were computed beyond those needed."""
-        search, remaining = self._search, self._remaining
-        products = self._product(self._rows[positions], self._rows)
-        return block_lists(
-            products, remaining[positions], remaining, self._error, search.rows_of, search.copies, *search.lists
-        )
+    starts = range(0, m, _TILE)
+    candidates = Candidates(
+        np.empty((m, _ROOM * wanted), precision),
+        np.empty((m, _ROOM * wanted), np.int32),
+        np.zeros(m, np.int64),
+        np.full(m, -np.inf, precision),
+    )
+    # Initial bounds, which skip most rows: from the largest products with a sample. Too high ones are rare, and the
+    # list is then uncertain.
+    sampled = np.linspace(0, m - 1, min(_SAMPLED, m // 4, 8 * math.isqrt(m))).astype(np.int64)
+    expected = wanted * sampled.size / max(m, 1)
+    rank = max(1, math.ceil(expected + _SURE * (math.sqrt(expected) + 1.0)))
 
-    def list_separately(self, positions: np.ndarray) -> None:
-        """Make the lists of some rows, by blocks."""
-        step = max(1, min(512, max(64, _BLOCK_NUMBERS // max(self._remaining.size, 1))))
-        self._run_jobs((self._list_rows, positions[start : start + step]) for start in range(0, positions.size, step))
+    def guess(start: int) -> None:
+        products = product(rows[start : start + _TILE], rows[sampled])
+        candidates.bounds[start : start + _TILE] = np.partition(products, -rank, axis=1)[:, -rank]
 
-    def make_lists(self) -> np.ndarray:
-        """Make all lists; return the rows that have too many candidates, or too few."""
-        m, lists, near = self._remaining.size, self._search.lists, self._search.near
-        # The row itself may be among the best.
-        wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
-        # Single precision suffices unless it leaves most rows to choose from, as for nearly parallel rows.
-        sample = np.arange(min(_SAMPLE, math.ceil(m / 16)))
-        if self._list_rows(sample) > _COMPUTED_SHARE * sample.size * m:
-            self._set_precision(np.float64)
-        rows, error, product = self._rows, self._error, self._product
-        # Products in wrong order differ by at most twice the error, plus round-off.
-        apart = 2.0 * error + 1e-6
-        starts = range(0, m, _TILE)
-        candidates = Candidates(
-            np.empty((m, _ROOM * wanted), rows.dtype),
-            np.empty((m, _ROOM * wanted), np.int32),
-            np.zeros(m, np.int64),
-            self._guesses(wanted),
-        )
-        # Locks: tiles that are searched at the same time have no rows in common.
-        locks = [threading.Lock() for _ in starts]
+    if rank <= sampled.size // 4:
+        run_jobs((guess, start) for start in starts)
+    # Locks: tiles that are searched at the same time have no rows in common.
+    locks = [threading.Lock() for _ in starts]
 
-        def tile(first: int, second: int) -> None:
-            products = product(rows[first : first + _TILE], rows[second : second + _TILE])
-            with locks[first // _TILE], locks[second // _TILE] if second > first else contextlib.nullcontext():
-                meet(products, first, second, wanted, apart, candidates)
+    def tile(first: int, second: int) -> None:
+        products = product(rows[first : first + _TILE], rows[second : second + _TILE])
+        with locks[first // _TILE], locks[second // _TILE] if second > first else contextlib.nullcontext():
+            meet(products, first, second, wanted, apart, candidates)
 
-        self._run_jobs((tile, first, first + offset) for offset in starts for first in range(0, m - offset, _TILE))
-        arguments = apart, error, candidates, self._remaining, self._search
-        self._run_jobs((candidate_lists, start, min(start + _TILE, m), *arguments) for start in starts)
-        return np.flatnonzero(candidates.counts < 0)
+    run_jobs((tile, first, first + offset) for offset in starts for first in range(0, m - offset, _TILE))
 
-    def _guesses(self, wanted: int) -> np.ndarray:
-        """Guess initial bounds from the largest products with a sample of rows, which skip most rows.
+    def make_lists(start: int) -> None:
+        part = Candidates(*(array[start : start + _TILE] for array in candidates))
+        candidate_lists(remaining[start : start + _TILE], part, apart, error, remaining, search)
 
-        Where a bound is too high, which is rare, the list is made once more.
-        """
-        m, rows = self._remaining.size, self._rows
-        guesses = np.full(m, -np.inf, rows.dtype)
-        sampled = np.linspace(0, m - 1, min(_SAMPLED, m // 4, 8 * math.isqrt(m))).astype(np.int64)
-        expected = wanted * sampled.size / max(m, 1)
-        rank = max(1, math.ceil(expected + _SURE * (math.sqrt(expected) + 1.0)))
-
-        def guess(start: int) -> None:
-            products = self._product(rows[start : start + _TILE], rows[sampled])
-            guesses[start : start + _TILE] = np.partition(products, -rank, axis=1)[:, -rank]
-
-        if rank <= sampled.size // 4:
-            self._run_jobs((guess, start) for start in range(0, m, _TILE))
-        return guesses
+    run_jobs((make_lists, start) for start in starts)
+    return np.flatnonzero(candidates.counts < 0)
 
 
 def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.ndarray]:

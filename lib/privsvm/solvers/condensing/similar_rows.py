@@ -22,11 +22,10 @@ __all__ = [
     "Copies",
     "Near",
     "SparseRows",
-    "block_lists",
     "candidate_lists",
     "meet",
-    "nearest_lists",
     "scan_list",
+    "scan_lists",
     "scan_third",
     "similarity",
     "similarity_from",
@@ -35,9 +34,6 @@ __all__ = [
 SCALE = 2.0**46
 # Less than any similarity, in units of ``1 / SCALE``.
 UNKNOWN = -(2**62)
-
-# Products that are compared with a bound together.
-_STRIDE = 32
 
 
 class Copies(NamedTuple):
@@ -131,21 +127,6 @@ def _insert_copies(sims, rows, count, value, copies, distinct, left_out):
 
 
 @jit_step()
-def _is_full(rows_of):
-    """Whether no row has a zero."""
-    return rows_of.data.shape[0] == rows_of.n_features * (rows_of.indptr.shape[0] - 1)
-
-
-@jit_step()
-def _reach_any(values, bound):
-    """Whether one of some numbers is at least `bound`."""
-    reached = False
-    for j in range(values.shape[0]):
-        reached |= values[j] >= bound
-    return reached
-
-
-@jit_step()
 def _add(rows_of, i, dense):
     """Add a row to a dense one."""
     for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
@@ -157,57 +138,6 @@ def _clear(rows_of, i, dense):
     """Set a dense row to zero where a row may have numbers."""
     for position in range(rows_of.indptr[i], rows_of.indptr[i + 1]):
         dense[rows_of.indices[position]] = 0.0
-
-
-@jit_step()
-def _similarity_with(rows_of, dense, j):
-    """Return `similarity` of a dense row with another.
-
-    Products with zeros change no sum.
-    """
-    total = 0.0
-    for position in range(rows_of.indptr[j], rows_of.indptr[j + 1]):
-        total += dense[rows_of.indices[position]] * rows_of.data[position]
-    return np.int64(np.rint(total * SCALE))
-
-
-@jit_step()
-def _four_similarities(rows_of, one, columns, others, out):
-    """Set `similarity` of a dense row with four rows without zeros, side by side."""
-    n_features, indptr, _, data = rows_of
-    a, b, c, d = others[columns[0]], others[columns[1]], others[columns[2]], others[columns[3]]
-    first, second = data[indptr[a] : indptr[a] + n_features], data[indptr[b] : indptr[b] + n_features]
-    third, fourth = data[indptr[c] : indptr[c] + n_features], data[indptr[d] : indptr[d] + n_features]
-    total_a, total_b, total_c, total_d = 0.0, 0.0, 0.0, 0.0
-    for k in range(n_features):
-        total_a += one[k] * first[k]
-        total_b += one[k] * second[k]
-        total_c += one[k] * third[k]
-        total_d += one[k] * fourth[k]
-    out[0], out[1] = np.int64(np.rint(total_a * SCALE)), np.int64(np.rint(total_b * SCALE))
-    out[2], out[3] = np.int64(np.rint(total_c * SCALE)), np.int64(np.rint(total_d * SCALE))
-
-
-@jit_step()
-def _list_candidates(rows_of, copies, full, i, dense, columns, others, sims, rows):
-    """Make a row's list of candidates; return its length.
-
-    `dense` are zeros, and are so again.
-    """
-    left_out = copies.members[copies.head[i]]
-    count, four = 0, np.empty(4, np.int64)
-    _add(rows_of, i, dense)
-    for first in range(0, columns.shape[0], 4):
-        n_some = min(4, columns.shape[0] - first)
-        if full and n_some == 4:
-            _four_similarities(rows_of, dense, columns[first:], others, four)
-        else:
-            for k in range(n_some):
-                four[k] = _similarity_with(rows_of, dense, others[columns[first + k]])
-        for k in range(n_some):
-            count = _insert_copies(sims, rows, count, four[k], copies, others[columns[first + k]], left_out)
-    _clear(rows_of, i, dense)
-    return count
 
 
 @jit_step()
@@ -244,9 +174,10 @@ def _compress(products, columns, count, wanted, error):
 
     Return their number, and the bound for others.
     """
+    kind = products.dtype.type
     if count <= wanted:
-        return count, np.float32(-np.inf)
-    bound = np.float32(_number_at(products[:count].copy(), count - wanted) - error)
+        return count, kind(-np.inf)
+    bound = kind(_number_at(products[:count].copy(), count - wanted) - error)
     kept = 0
     for k in range(count):
         if products[k] >= bound:
@@ -277,7 +208,8 @@ def _keep(candidates, i, value, j, wanted, apart):
 def meet(products, first, second, wanted, apart, candidates):
     """Add the largest products of two blocks of rows to the candidates of both.
 
-    Where `first` is `second`, these are products of rows with themselves. For `wanted` and `apart` see `block_lists`.
+    Where `first` is `second`, these are products of rows with themselves. Each row keeps the `wanted` best ones, and
+    those that are less than `apart` below them.
     """
     n_others = products.shape[1]
     bounds = candidates.bounds[second : second + n_others]
@@ -313,122 +245,32 @@ def _set_near(products, columns, count, bound, error, others, near, i):
 
 
 @jit()
-def candidate_lists(start, stop, apart, error, candidates, others, search):
-    """Make the lists of rows ``start..stop`` of a `triples.Search` from candidates.
+def candidate_lists(listed, candidates, apart, error, others, search):
+    """Make the lists of the distinct rows `listed`, of a `triples.Search`, from their candidates.
 
-    `others` are the distinct rows by position.
-
-    The count becomes -1 where fewer rows than a list needs reached the bound for candidates.
+    Products are off by `error` at most, and those of rows in wrong order differ by less than `apart`. `others` are the
+    distinct rows by column. The count becomes -1 where the bound for candidates left out rows that the list may need.
     """
     rows_of, copies, near = search.rows_of, search.copies, search.near
     sims, rows, counts = search.lists.sims, search.lists.rows, search.lists.counts
-    full, dense, wanted = _is_full(rows_of), np.zeros(rows_of.n_features), rows.shape[1] + 1
-    for position in range(start, stop):
-        i, count = others[position], candidates.counts[position]
+    # The row itself is among the candidates.
+    wanted = rows.shape[1] + 1
+    for r in range(listed.shape[0]):
+        i, count, least = listed[r], candidates.counts[r], candidates.bounds[r]
+        products, columns = candidates.products[r], candidates.columns[r]
         if count < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
             continue
-        products, columns, least = (
-            candidates.products[position],
-            candidates.columns[position],
-            candidates.bounds[position],
-        )
         if near.rows.shape[1]:
             _set_near(products, columns, count, least, error, others, near, i)
         kept, bound = _compress(products, columns, count, wanted, apart)
         if bound < least:
-            candidates.counts[position] = -1
+            candidates.counts[r] = -1
             continue
-        counts[i] = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims[i], rows[i])
-
-
-@jit()
-def block_lists(products, listed, others, error, rows_of, copies, all_sims, all_rows, counts):
-    """Make the lists of the distinct rows `listed` from approximate products.
-
-    A product is off by `error` at most. Only rows whose product comes near to those of the list's last are candidates,
-    for which the similarity is computed. Returns the number of candidates beyond those that any list needs.
-    """
-    length, n_others, surplus = all_rows.shape[1], products.shape[1], 0
-    # The row itself may be among the best. Products in wrong order differ by at most twice the error, plus round-off.
-    wanted, apart = length + 1, 2.0 * error + 1e-6
-    # Fallback: where more rows than this are candidates, all rows are compared one by one.
-    room = 4 * wanted
-    best, columns = np.empty(room, products.dtype), np.empty(room, np.int64)
-    full, dense = _is_full(rows_of), np.zeros(rows_of.n_features)
-    for r in range(products.shape[0]):
-        i = listed[r]
-        if rows_of.indptr[i + 1] == rows_of.indptr[i]:
-            continue
-        row, kept, bound, near = products[r], 0, np.float32(-np.inf), True
-        for start in range(0, n_others, _STRIDE):
-            stop = min(start + _STRIDE, n_others)
-            if not _reach_any(row[start:stop], bound):
-                continue
-            for j in range(start, stop):
-                if row[j] >= bound:
-                    if kept == room:
-                        kept, bound = _compress(best, columns, kept, wanted, apart)
-                        if kept == room:
-                            near = False
-                            break
-                    if row[j] >= bound:
-                        best[kept], columns[kept] = row[j], j
-                        kept += 1
-            if not near:
-                break
-        sims, rows, count = all_sims[i], all_rows[i], 0
-        if near:
-            kept, bound = _compress(best, columns, kept, wanted, apart)
-            count = _list_candidates(rows_of, copies, full, i, dense, columns[:kept], others, sims, rows)
-            surplus += max(0, kept - 2 * wanted)
-        else:
-            least, left_out = -np.inf, copies.members[copies.head[i]]
-            _add(rows_of, i, dense)
-            for k in range(n_others):
-                if row[k] >= least:
-                    surplus += 1
-                    j = others[k]
-                    count = _insert_copies(sims, rows, count, _similarity_with(rows_of, dense, j), copies, j, left_out)
-                    if count == length:
-                        least = sims[count - 1] / SCALE - error
-            _clear(rows_of, i, dense)
-        counts[i] = count
-    return surplus
-
-
-@jit()
-def nearest_lists(listed, distances, columns, error, has_zeros, others, search):
-    """Make the lists of the distinct rows `listed`, in a `triples.Search`, from their nearest ones.
-
-    `distances` and `columns` (n, k) are ascending; products derived from them are off by `error` at most. Returns which
-    lists are certain: those whose last row is more similar than any that is not among the nearest, and than a row of
-    zeros where there is one.
-    """
-    rows_of, copies, near = search.rows_of, search.copies, search.near
-    sims, rows, counts = search.lists.sims, search.lists.rows, search.lists.counts
-    n_rows, n_nearest = distances.shape
-    length, n_near = rows.shape[1], near.rows.shape[1]
-    last_near = min(n_near, n_nearest - 1)
-    certain = np.zeros(n_rows, np.bool_)
-    for r in range(n_rows):
-        i, count = listed[r], 0
-        left_out = copies.members[copies.head[i]]
-        certain[r] = n_nearest == others.shape[0] and not has_zeros
-        for k in range(n_nearest):
-            most = np.int64(math.ceil((1.0 - 0.5 * distances[r, k] * distances[r, k] + error) * SCALE))
-            j = others[columns[r, k]]
-            if k < n_near:
-                near.most[i, k], near.rows[i, k] = most, j
-            if n_near and k == last_near:
-                near.counts[i], near.bounds[i] = min(n_near, n_nearest), max(most, 0)
-            if count == length and most < sims[i, count - 1]:
-                certain[r] = not has_zeros or sims[i, count - 1] > 0
-                if k >= last_near:
-                    break
-                continue
-            count = _insert_copies(sims[i], rows[i], count, similarity(rows_of, i, j), copies, j, left_out)
-        counts[i] = count
-    return certain
+        left_out, length = copies.members[copies.head[i]], 0
+        for k in range(kept):
+            j = others[columns[k]]
+            length = _insert_copies(sims[i], rows[i], length, similarity(rows_of, i, j), copies, j, left_out)
+        counts[i] = length
 
 
 @jit_step(fastmath=FAST_MATH)
@@ -479,6 +321,18 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
                 least = _least_product(rows_of, sims[count - 1])
     _clear(rows_of, i, dense)
     return count
+
+
+@jit()
+def scan_lists(listed, remaining, search):
+    """Make the lists of the distinct rows `listed`, of a `triples.Search`, by scans of the remaining ones."""
+    rows_of, copies, lists = search.rows_of, search.copies, search.lists
+    dense = np.zeros(rows_of.n_features)
+    for i in listed:
+        if rows_of.indptr[i + 1] > rows_of.indptr[i]:
+            lists.counts[i] = scan_list(
+                rows_of, copies, remaining, remaining.shape[0], i, dense, lists.sims[i], lists.rows[i]
+            )
 
 
 @jit_step()

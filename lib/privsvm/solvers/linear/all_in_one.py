@@ -149,21 +149,24 @@ class AllInOneProblem:
         slopes[np.arange(self.y.size), self.y] = -slopes.sum(axis=1)
         return np.ascontiguousarray(np.asarray(self.X.T @ slopes).T)
 
+    def evaluate(self, V: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+        """Objective and gradient (c, p) at V, and leads and curvatures (n, c) there."""
+        leads, regulariser = self.leads(V), self.regulariser_gradient(V)
+        loss, slope, curvature = self.loss_parts(leads)
+        value = 0.5 * float(np.vdot(V, regulariser)) + self.C * loss
+        return value, regulariser + self.C * self.pull_back(slope), leads, curvature
+
     def objective(self, V: np.ndarray) -> float:
         """Objective at V."""
-        loss, _, _ = self.loss_parts(self.leads(V))
-        return 0.5 * float(np.vdot(V, self.regulariser_gradient(V))) + self.C * loss
+        return self.evaluate(V)[0]
 
     def gradient(self, V: np.ndarray) -> np.ndarray:
         """Gradient (c, p) at V."""
-        _, slope, _ = self.loss_parts(self.leads(V))
-        return self.regulariser_gradient(V) + self.C * self.pull_back(slope)
+        return self.evaluate(V)[1]
 
-    def hessian_product(self, V: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Multiplication of a direction (c, p) with the Hessian at V."""
-        return self._product(self.loss_parts(self.leads(V))[2])
+    def hessian_product(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Multiplication of a direction (c, p) with the Hessian where losses have these curvatures."""
 
-    def _product(self, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         def product(direction: np.ndarray) -> np.ndarray:
             return self.regulariser_gradient(direction) + self.C * self.pull_back(curvature * self.leads(direction))
 
@@ -364,11 +367,7 @@ def solve_all_in_one(problem: AllInOneProblem, tol: float, max_steps: int | None
         last = smoothing == problem.smoothing
         target, first = tol, 0.0
         while True:
-            leads = stage.leads(V)
-            loss, slope, curvature = stage.loss_parts(leads)
-            regulariser = stage.regulariser_gradient(V)
-            gradient = regulariser + stage.C * stage.pull_back(slope)
-            value = 0.5 * float(np.vdot(V, regulariser)) + stage.C * loss
+            value, gradient, leads, curvature = stage.evaluate(V)
             norm = float(np.linalg.norm(gradient))
             if first == 0.0:
                 first = norm
@@ -380,7 +379,7 @@ def solve_all_in_one(problem: AllInOneProblem, tol: float, max_steps: int | None
             diagonal = stage._hessian_diagonal(squares, curvature)
             # Zero curvature: such a weight stays as it is.
             diagonal[diagonal <= 0.0] = 1.0
-            step = _newton_step(stage._product(curvature), diagonal, gradient, share)
+            step = _newton_step(stage.hessian_product(curvature), diagonal, gradient, share)
             size = _step_size(stage, V, step, leads, value)
             if size == 0.0:
                 break
@@ -392,7 +391,8 @@ def solve_all_in_one(problem: AllInOneProblem, tol: float, max_steps: int | None
         smoothing = max(problem.smoothing, _SMOOTHING_FACTOR * smoothing)
     if not last:
         # Step limit during continuation: report the objective and gradient of the original problem.
-        value, norm = problem.objective(V), float(np.linalg.norm(problem.gradient(V)))
+        value, gradient, *_ = problem.evaluate(V)
+        norm = float(np.linalg.norm(gradient))
     n_features = V.shape[1] - problem.fit_intercept
     return AllInOneSolution(
         coef=np.ascontiguousarray(V[:, :n_features]),
