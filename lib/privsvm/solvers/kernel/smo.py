@@ -31,11 +31,11 @@ from privsvm.solvers.kernel.smo_steps import (
     Progress,
     Rows,
     Rule,
-    Runs,
-    Start,
     State,
     Work,
-    run_all,
+    count_distinct,
+    reset,
+    run,
     squares_and_diagonal,
 )
 
@@ -215,9 +215,7 @@ def solve_smo_runs(
     selection: PairSelection,
     streams: UniformStreams,
 ) -> list[CSVCSolution]:
-    """Solve one problem several times.
-
-    The runs share kernel rows and the cost of a call.
+    """Solve one problem several times; the runs share kernel rows.
 
     Parameters
     ----------
@@ -287,38 +285,34 @@ def solve_smo_runs(
     )
     buffers = Buffers(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.float32), np.empty(n))
     pairs = np.empty((1024 if draws else 0, 4), dtype=np.int64)
-    runs = Runs(
-        sharpness=np.full(n_runs, selection.sharpness, dtype=np.float64),
-        stream=streams.of_run,
-        alpha=np.empty((n_runs, n)),
-        F=np.empty((n_runs, n)),
-        n_iter=np.empty(n_runs, dtype=np.int64),
-        ended=np.empty(n_runs, dtype=np.int64),
-        n_selected=np.empty(n_runs, dtype=np.int64),
-    )
-    start = Start(y, upper, rows.squares.copy(), diagonal)
-    work = Work(state, rows, cache, memory, buffers)
-    run, progress = 0, Progress(-1, 0, 0, False, False, 0.0, 0.0)
-    while True:
-        run, progress, pairs = run_all(run, progress, start, runs, work, rule, pairs, streams.numbers)
-        if run == n_runs:
-            break
-        streams.refill(int(streams.of_run[run]))
-    gradients = -y * runs.F
-    return [
-        CSVCSolution(
-            alpha=alpha,
-            rho=rho_from_gradient(alpha, gradient, y, upper),
-            gradient=gradient,
-            objective=dual_objective(alpha, gradient),
-            n_iter=int(n_iter),
-            converged=bool(ended == End.OPTIMAL),
-            n_selected=int(n_selected) if draws else None,
+    squares, work = rows.squares.copy(), Work(state, rows, cache, memory, buffers)
+    solutions = []
+    for stream, sharpness in zip(streams.of_run.tolist(), np.broadcast_to(selection.sharpness, n_runs), strict=True):
+        reset(y, upper, squares, diagonal, work)
+        progress, own_rule = (
+            Progress(n, 0, min(n, 1000) + 1, False, False, 0.0, 0.0),
+            rule._replace(sharpness=float(sharpness)),
         )
-        for alpha, gradient, n_iter, ended, n_selected in zip(
-            runs.alpha, gradients, runs.n_iter, runs.ended, runs.n_selected, strict=True
+        while True:
+            progress, ended, pairs = run(progress, work, own_rule, pairs, streams.numbers, stream)
+            if ended != End.NO_NUMBERS:
+                break
+            streams.refill(stream)
+        alpha, F = np.empty(n), np.empty(n)
+        alpha[rows.order], F[rows.order] = state.alpha, state.F
+        gradient = -y * F
+        solutions.append(
+            CSVCSolution(
+                alpha=alpha,
+                rho=rho_from_gradient(alpha, gradient, y, upper),
+                gradient=gradient,
+                objective=dual_objective(alpha, gradient),
+                n_iter=int(progress.iteration),
+                converged=bool(ended == End.OPTIMAL),
+                n_selected=int(count_distinct(progress.iteration, memory, pairs)) if draws else None,
+            )
         )
-    ]
+    return solutions
 
 
 def warm_up() -> None:

@@ -26,12 +26,12 @@ __all__ = [
     "Progress",
     "Rows",
     "Rule",
-    "Runs",
-    "Start",
     "State",
     "Work",
+    "count_distinct",
     "draw",
-    "run_all",
+    "reset",
+    "run",
     "squares_and_diagonal",
 ]
 
@@ -149,33 +149,10 @@ class Numbers(NamedTuple):
     used: np.ndarray
 
 
-class Runs(NamedTuple):
-    """Parameters that differ between runs, and results by run."""
-
-    sharpness: np.ndarray
-    # Row of `Numbers`.
-    stream: np.ndarray
-    alpha: np.ndarray
-    F: np.ndarray
-    n_iter: np.ndarray
-    # Members of `End`.
-    ended: np.ndarray
-    n_selected: np.ndarray
-
-
-class Start(NamedTuple):
-    """The problem before a run, in the rows' order."""
-
-    y: np.ndarray
-    upper: np.ndarray
-    squares: np.ndarray
-    diagonal: np.ndarray
-
-
 class Progress(NamedTuple):
     """State of a run between two calls."""
 
-    # Active variables; -1 before the first step.
+    # Active variables.
     active: int
     iteration: int
     # Steps until the next shrinking.
@@ -717,8 +694,8 @@ def _take_step(i, j, active, shrinking, state, rows, cache):
     return extremes
 
 
-@jit_step()
-def _run(progress, work, rule, pairs, numbers, stream):
+@jit()
+def run(progress, work, rule, pairs, numbers, stream):
     """Iterate; return the run's `Progress`, its `End`, and the pairs so far.
 
     A run that is out of random numbers can be continued with more of them.
@@ -797,22 +774,24 @@ def _restore_order(rows, cache, buffers):
         _copy(buffers.double, column, n)
 
 
-@jit_step()
-def _reset(start, state, rows, memory):
-    """Set all variables to 0, in the rows' order."""
-    for k in range(start.y.shape[0]):
+@jit()
+def reset(y, upper, squares, diagonal, work):
+    """Set all variables to 0, in the rows' order; kernel rows are kept."""
+    state, rows, cache, memory, buffers = work
+    _restore_order(rows, cache, buffers)
+    for k in range(y.shape[0]):
         rows.order[k] = k
-        rows.squares[k] = start.squares[k]
-        state.y[k], state.upper[k] = start.y[k], start.upper[k]
-        state.diagonal[k] = start.diagonal[k]
-        state.alpha[k], state.F[k], state.F_bounded[k] = 0.0, start.y[k], 0.0
+        rows.squares[k] = squares[k]
+        state.y[k], state.upper[k] = y[k], upper[k]
+        state.diagonal[k] = diagonal[k]
+        state.alpha[k], state.F[k], state.F_bounded[k] = 0.0, y[k], 0.0
         _refresh_sides(k, state)
     for k in range(memory.head.shape[0]):
         memory.head[k] = -1
 
 
-@jit_step()
-def _count_distinct(n_iter, memory, pairs):
+@jit()
+def count_distinct(n_iter, memory, pairs):
     """Count the distinct pairs of rows among the first `n_iter` ones.
 
     Overwrites how pairs are linked.
@@ -833,33 +812,6 @@ def _count_distinct(n_iter, memory, pairs):
                 distinct += 1
             pair = pairs[pair, 0]
     return distinct
-
-
-@jit()
-def run_all(first, progress, start, runs, work, rule, pairs, numbers):
-    """Run all runs from `first` on, which is at `progress`.
-
-    Returns the run that is out of random numbers (the number of runs where none is), its `Progress`, and the pairs so
-    far. Kernel rows are kept from one run to the next.
-    """
-    state, rows, cache, memory, buffers = work
-    n, n_runs = start.y.shape[0], runs.n_iter.shape[0]
-    for run in range(first, n_runs):
-        if progress.active < 0:
-            _restore_order(rows, cache, buffers)
-            _reset(start, state, rows, memory)
-            progress = Progress(n, 0, min(n, 1000) + 1, False, False, 0.0, 0.0)
-        run_rule = Rule(rule.selection, rule.tol, rule.sigma, runs.sharpness[run], rule.shrinking, rule.max_iter)
-        progress, ended, pairs = _run(progress, work, run_rule, pairs, numbers, runs.stream[run])
-        if ended == End.NO_NUMBERS:
-            return run, progress, pairs
-        for p in range(n):
-            runs.alpha[run, rows.order[p]] = state.alpha[p]
-            runs.F[run, rows.order[p]] = state.F[p]
-        runs.n_iter[run], runs.ended[run] = progress.iteration, ended
-        runs.n_selected[run] = _count_distinct(progress.iteration, memory, pairs) if memory.head.shape[0] else 0
-        progress = Progress(-1, 0, 0, False, False, 0.0, 0.0)
-    return n_runs, progress, pairs
 
 
 @jit()
