@@ -59,9 +59,7 @@ __all__ = [
     "CrammerSingerSolution",
     "crammer_singer_objective",
     "round_off_allowance",
-    "shuffle",
     "solve_crammer_singer",
-    "stored_rows",
 ]
 
 # Passes between two face steps, for the first rounds and for all others. Face steps begin with round _FIRST_FACE.
@@ -198,12 +196,9 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
 
 @jit()
 def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, counts, due):
-    """Turn scores into margins; list what may change before the next check.
+    """Turn scores into margins, as `_margins`; list what may change before the next check. Return the gap and the loss.
 
-    Return the gap and the loss.
-
-    The margin of a rival is how far it is ahead, with its margin of 1; that of the row's own class is 0. Listed are,
-    for every row, its own class and the rivals that may change; none: skip the row.
+    Listed are, for every row, its own class and the rivals that may change; none: skip the row.
     """
     n_rows, n_classes = scores.shape
     gap, loss = 0.0, 0.0
@@ -249,22 +244,13 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
 
 @jit()
 def _bound_shares(scores, alpha, y, norms, C, error, round_off):
-    """Bound the rows' shares of the gap, and the pull of round-off on the weights.
+    """Bound the rows' shares of the gap, and the pull of round-off: the sum of the dual variables' and rows' norms.
 
     A share is ``sum_m beta^m (max G - G^m)``, with ``beta^m = -alpha^m`` for the rivals and what is left of C for the
     row's own class; no term is negative, and each is bounded from above by itself: where one class holds all of C and
     is clearly ahead, round-off makes no difference. The own class of a row whose rivals hold all of C but for
-    round-off has nothing: the rivals are thought to be scaled by no more than `round_off`, a relative error.
-
-    Parameters
-    ----------
-    scores : ndarray (n, c)
-        Products of rows and weights, each off by no more than `error` times the row's norm in `norms`.
-
-    Returns
-    -------
-    shares, pull : float
-        The second is the sum over rows of the norm of their dual variables times the row's norm.
+    round-off has nothing: the rivals are thought to be scaled by no more than `round_off`, a relative error. Scores are
+    off by no more than `error` times the row's norm in `norms`.
     """
     n_rows, n_classes = scores.shape
     shares, pull = 0.0, 0.0
@@ -298,19 +284,13 @@ def _bound_shares(scores, alpha, y, norms, C, error, round_off):
 
 @jit_step()
 def _next_random(state):
-    """One step of a 64-bit linear congruential generator.
-
-    The row order need not be better than that.
-    """
+    """One step of a 64-bit linear congruential generator, which is good enough for an order of rows."""
     return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
 
 
 @jit_step()
-def shuffle(order, state):
-    """Put `order` into the next pseudo-random order, in place.
-
-    Return the next state (uint64).
-    """
+def _shuffle(order, state):
+    """Put `order` into the next pseudo-random order, in place; return the next state (uint64)."""
     for k in range(order.shape[0] - 1, 0, -1):
         state = _next_random(state)
         j = np.int64((state >> np.uint64(33)) % np.uint64(k + 1))
@@ -341,10 +321,7 @@ def _due_rows(counts, due, epoch, order):
 
 @jit_step()
 def _plan_visit(changed, due, pause, i, epoch):
-    """Visit a row in the next pass if its block changed.
-
-    Else wait for twice as many passes as last time.
-    """
+    """Visit a row in the next pass if its block changed, else wait for twice as many passes as last time."""
     pause[i] = 1 if changed else min(2 * pause[i], _LONGEST_PAUSE)
     due[i] = epoch + pause[i]
 
@@ -359,7 +336,7 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, visits, state, start, n_e
     spent = 0.0
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
-        state = shuffle(order[:n_due], state)
+        state = _shuffle(order[:n_due], state)
         for position in range(n_due):
             i = order[position]
             count = counts[i]
@@ -387,10 +364,7 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, visits, state, start, n_e
 
 @jit()
 def _epochs_sparse(rows, squared_norms, C, alpha, weights, visits, state, start, n_epochs):
-    """Make passes over CSR rows, as `_epochs_dense` does.
-
-    Here the classes of one feature lie together.
-    """
+    """Make passes over CSR rows, as `_epochs_dense` does; here the classes of one feature lie together."""
     data, indices, indptr = rows
     active, counts, due, pause, order = visits
     n_classes, padded = alpha.shape[1], weights.shape[1]
@@ -401,7 +375,7 @@ def _epochs_sparse(rows, squared_norms, C, alpha, weights, visits, state, start,
     spent = 0.0
     for epoch in range(start, start + n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
-        state = shuffle(order[:n_due], state)
+        state = _shuffle(order[:n_due], state)
         for position in range(n_due):
             i = order[position]
             count = counts[i]
@@ -447,10 +421,7 @@ def _score_dense(X, weights, scores):
 
 
 def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """How far each rival is ahead, with its margin of 1: (n, c).
-
-    0 in the row's own class.
-    """
+    """How far each rival is ahead, with its margin of 1: (n, c); 0 in the row's own class."""
     scores = np.asarray(X @ coef.T)
     rows = np.arange(scores.shape[0])
     margins = scores - scores[rows, y][:, None] + 1.0
@@ -502,31 +473,6 @@ def round_off_allowance(n_rows: int, n_features: int, n_classes: int, C: float, 
     return float(4.0 * (n_features + n_classes + 4) * np.finfo(np.float64).eps * n_rows * largest_term)
 
 
-def stored_rows(X) -> tuple[Any, np.ndarray | CsrArrays, np.ndarray]:
-    """Lay rows out for the kernels.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix (n, d)
-        Rows.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix (n, d) of float64
-    storage : ndarray or CsrArrays
-        What a kernel reads.
-    squared_norms : ndarray (n,)
-        Of the rows.
-    """
-    if scipy.sparse.issparse(X):
-        X = canonical_rows(X)
-        indptr = X.indptr.astype(np.int64)
-        storage = CsrArrays(X.data, X.indices.astype(np.int32, copy=False), indptr)
-        return X, storage, square_rows(X.data, indptr)
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    return X, X, np.einsum("ij,ij->i", X, X)
-
-
 def _has_few_numbers(X: np.ndarray) -> bool:
     """Whether to store dense rows as CSR, because that is faster."""
     if X.shape[1] < _SPARSE_FEATURES:
@@ -541,7 +487,8 @@ class _DenseRows:
     epochs: Any = staticmethod(_epochs_dense)
 
     def __init__(self, X, n_classes: int) -> None:
-        self.X, self.storage, self.squared_norms = stored_rows(X)
+        self.X = self.storage = np.ascontiguousarray(X, dtype=np.float64)
+        self.squared_norms = np.einsum("ij,ij->i", self.X, self.X)
         self.row_work = float(self.X.shape[1])
         self.weights = np.zeros((n_classes, self.X.shape[1]))
         self.by_feature = self.weights.T
@@ -568,12 +515,13 @@ class _SparseRows:
 
     def __init__(self, X, n_classes: int) -> None:
         self.n_classes, self.shape = n_classes, X.shape
-        self.storage: Any
         if scipy.sparse.issparse(X):
-            _, self.storage, self.squared_norms = stored_rows(X)
+            X = canonical_rows(X)
+            indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
+            self.storage = CsrArrays(X.data, indices, indptr)
         else:
             self.storage = CsrArrays(*compact(X))
-            self.squared_norms = square_rows(self.storage.data, self.storage.indptr)
+        self.squared_norms = square_rows(self.storage.data, self.storage.indptr)
         self.row_work = _SPARSE_WORK * self.storage.data.size / max(X.shape[0], 1)
         self.weights = padded_weights(X.shape[1], n_classes)
         self.by_feature = self.weights[:, :n_classes]
@@ -604,10 +552,7 @@ class _SparseRows:
 
 
 def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, reserve: float) -> bool:
-    """Tell whether rebuilt weights are certainly within ``sqrt(gap)``.
-
-    See `privsvm.solvers.linear.certificate`.
-    """
+    """Tell whether rebuilt weights are certainly within ``sqrt(gap)``; see `privsvm.solvers.linear.certificate`."""
     n_rows, n_classes = alpha.shape
     length = math.sqrt(float(np.vdot(rows.by_feature, rows.by_feature)))
     # The dual variable of a row's class is the rounded sum of the others.
@@ -695,10 +640,7 @@ class _Stopping:
 
 
 def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _Stopping) -> CrammerSingerSolution:
-    """Solve the problem from a warm start, whose weights `rows` has.
-
-    See `solve_crammer_singer`.
-    """
+    """Solve the problem from a warm start, whose weights `rows` has; see `solve_crammer_singer`."""
     gap, max_epochs, reserve = stopping.gap, stopping.max_epochs, stopping.reserve
     n_rows, n_classes = alpha.shape
     face = Face(rows, y, C, n_classes)
