@@ -121,10 +121,7 @@ class _Optimiser:
         return rows.gram(self._buffer)
 
     def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
-        """Choose free variables, then those that violate optimality most on either side.
-
-        Return them, and the gap.
-        """
+        """Choose free variables, then those that violate optimality most; return them, and the gap."""
         m, M = problem.extremes()
         values = problem.values
         if values.size <= self.small:
@@ -159,10 +156,7 @@ class _Optimiser:
             n_pairs += n_iter
 
     def _improve(self, problem: _Problem, chosen: np.ndarray, tol: float) -> int:
-        """Solve one working set and update the values of all active rows.
-
-        Return the number of pairs.
-        """
+        """Solve one working set and update the values of all rows; return the number of pairs."""
         work = problem.take(chosen)
         values = work.values.astype(self.dtype)
         before = work.beta.copy()

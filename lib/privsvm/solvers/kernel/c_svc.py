@@ -79,10 +79,7 @@ def _sides(alpha: np.ndarray, y: np.ndarray, upper: np.ndarray) -> tuple[np.ndar
 
 
 def optimality_gap(alpha: np.ndarray, gradient: np.ndarray, y: np.ndarray, upper: np.ndarray) -> float:
-    """Return the largest violation of optimality ``m - M``.
-
-    Minus infinity where no pair can move.
-    """
+    """Return the largest violation of optimality ``m - M``, minus infinity where no pair can move."""
     up, low = _sides(alpha, y, upper)
     values = -y * gradient
     return float(np.max(values[up], initial=-np.inf) - np.min(values[low], initial=np.inf))

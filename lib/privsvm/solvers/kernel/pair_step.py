@@ -49,10 +49,7 @@ class Masks(NamedTuple):
 
 @jit()
 def extremes(values, beta, lower, upper):
-    """Return the largest value that may go up, and the smallest that may go down.
-
-    All are arrays (n,).
-    """
+    """Return the largest value that may go up, and the smallest that may go down; all are arrays (n,)."""
     m, M = -np.inf, np.inf
     for t in range(beta.shape[0]):
         if beta[t] < upper[t] and values[t] > m:
@@ -72,10 +69,7 @@ def _set_sides(masks, beta, lower, upper, t):
 
 @jit_step()
 def _move_pair(beta, lower, upper, i, j, step):
-    """Move variable i up and variable j down by `step`, or to the first bound.
-
-    Return the length of the move.
-    """
+    """Move variable i up and variable j down by `step`, or to the first bound; return the length of the move."""
     room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
     # Round-off: a variable that reaches its bound is set to it exactly.
     if room_i <= step and room_i <= room_j:
@@ -94,10 +88,7 @@ def _move_pair(beta, lower, upper, i, j, step):
 
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _move(values, row_i, row_j, step, up, low):
-    """Move the values along a pair's step.
-
-    Return the largest that may go up and minus the smallest to go down.
-    """
+    """Move the values along a step; return the largest that may go up and minus the smallest to go down."""
     highest, lowest = values.dtype.type(_OUT), values.dtype.type(_OUT)
     kind = values.dtype.type
     for t in range(values.shape[0]):
@@ -110,10 +101,7 @@ def _move(values, row_i, row_j, step, up, low):
 
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _first_sum(values, offsets, target):
-    """Return the first position where the sum of two arrays is `target`.
-
-    Branch-free, so that it is vectorised.
-    """
+    """Return the first position where the sum of two arrays is `target`; branch-free, hence vectorised."""
     where = np.int32(values.shape[0])
     for t in range(values.shape[0]):
         position = np.int32(t) if values[t] + offsets[t] == target else np.int32(_CHUNK)

@@ -78,10 +78,7 @@ class PairSelection:
 
 
 def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
-    """Lay the rows out for the compiled loops.
-
-    Return them with the diagonal of the kernel matrix.
-    """
+    """Lay the rows out for the compiled loops; return them with the diagonal of the kernel matrix."""
     n, d = X.shape
     sparse = bool(scipy.sparse.issparse(X)) and X.nnz < _DENSE_SHARE * n * d
     if sparse:

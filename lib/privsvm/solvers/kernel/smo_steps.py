@@ -595,10 +595,7 @@ def _reorder_rows(before, rows, cache, buffers):
 
 @jit_step()
 def _shrink(active, largest, smallest, state, rows, cache, buffers):
-    """Set variables aside that look settled, as LIBSVM does.
-
-    Return how many stay active.
-    """
+    """Set variables aside that look settled, as LIBSVM does; return how many stay active."""
     before = active
     for p in range(before):
         buffers.source[p] = p
@@ -749,10 +746,7 @@ def run(progress, work, rule, pairs, numbers, stream):
 
 @jit_step()
 def _restore_order(rows, cache, buffers):
-    """Bring dense rows and kernel rows back into the rows' order.
-
-    Drop incomplete kernel rows.
-    """
+    """Bring dense rows and kernel rows back into the rows' order; drop incomplete kernel rows."""
     n, order = rows.order.shape[0], rows.order
     in_order = True
     for p in range(n):
@@ -792,10 +786,7 @@ def reset(y, upper, squares, diagonal, work):
 
 @jit()
 def count_distinct(n_iter, memory, pairs):
-    """Count the distinct pairs of rows among the first `n_iter` ones.
-
-    Overwrites how pairs are linked.
-    """
+    """Count the distinct pairs of rows among the first `n_iter` ones; overwrites how pairs are linked."""
     head = memory.head
     for k in range(head.shape[0]):
         head[k] = -1

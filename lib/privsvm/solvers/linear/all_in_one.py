@@ -309,10 +309,7 @@ def _newton_step(product, diagonal: np.ndarray, gradient: np.ndarray, share: flo
 
 
 def _step_size(problem: AllInOneProblem, V, step, leads, value: float) -> float:
-    """How far to go along a step: to where the slope is nearly zero.
-
-    0 where round-off hides the way down.
-    """
+    """How far to go along a step: to where the slope is nearly zero; 0 where round-off hides the way down."""
     moves = problem.leads(step)
     pull = problem.regulariser_gradient(step)
     start, bend = float(np.vdot(V, pull)), float(np.vdot(step, pull))

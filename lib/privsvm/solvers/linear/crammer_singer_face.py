@@ -162,14 +162,9 @@ def _upper_bound(path, C, f):
 
 @jit_step(fastmath=_FAST)
 def _advance(path, C, n_live):
-    """Go as far as the bounds allow.
+    """Go as far as the bounds allow; return the share of the step that was taken, and what met its bound.
 
-    Returns
-    -------
-    t : float
-        Share of the step that was taken.
-    blocking, blocked_row : int
-        The variable that met its bound, or the row whose reference class did; -1 for none.
+    That is a variable, or the row of a reference class; -1 for none.
     """
     alpha, row_positions, classes, references = path.alpha, path.row_positions, path.classes, path.references
     step, leading = path.step, path.leading
@@ -212,10 +207,7 @@ def _takes_part(path, u, blocking, blocked_row):
 
 @jit_step(fastmath=_FAST)
 def _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds):
-    """Set the vector ``Q a`` of the bound just met.
-
-    Return one variable that takes part, and the vector's size.
-    """
+    """Set the vector ``Q a`` of the bound just met; return one variable that takes part, and the vector's size."""
     vector, vectors, original, right = path.vectors[n_bounds], path.vectors, path.original, path.right
     drop, size = blocking, 0.0
     for v in range(n_live):
@@ -355,20 +347,9 @@ class Face:
         self.n_last = 0
 
     def step(self, alpha: np.ndarray, allowed: float) -> float:
-        """Improve `alpha` and the weights if that is cheap enough.
-
-        Return the work done, 0 for no step.
-        """
-        n_face, n = _list_face(
-            alpha,
-            self.y,
-            self.stored.squared_norms,
-            self.C,
-            self.rows,
-            self.references,
-            self.row_positions,
-            self.classes,
-        )
+        """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
+        lists = self.rows, self.references, self.row_positions, self.classes
+        n_face, n = _list_face(alpha, self.y, self.stored.squared_norms, self.C, *lists)
         settled = abs(n - self.n_last) <= _SETTLED_FACE * n
         self.n_last = n
         work = (_FACTOR_WORK if settled else _INVERSE_WORK) * n**3 + n_face**2 * self.stored.row_work * _INVERSE_WORK

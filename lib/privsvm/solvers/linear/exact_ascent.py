@@ -28,10 +28,7 @@ _FULL_SHARE = 1.0 - 2.0**-40
 
 
 def _whole_rows(X: Any) -> tuple[list[tuple[list[int], list[int]]], int]:
-    """Turn rows into features and whole numbers.
-
-    Returns them and the binary exponent of their unit.
-    """
+    """Turn rows into features and whole numbers; return them and the binary exponent of their unit."""
     X = scipy.sparse.csr_array(X)
     mantissas, exponents = np.frexp(X.data)
     integers = np.ldexp(mantissas, 53).astype(np.int64)
@@ -173,10 +170,7 @@ def ascend_exactly(X: Any, y: np.ndarray, n_classes: int, C: float, gap: float, 
 
 
 def _whole_numbers(values: np.ndarray) -> tuple[list[int], int]:
-    """Turn numbers into whole ones.
-
-    Returns them and the binary exponent of their unit.
-    """
+    """Turn numbers into whole ones; return them and the binary exponent of their unit."""
     ((features, row_integers),), unit = _whole_rows(values[None, :])
     integers = [0] * values.size
     for j, value in zip(features, row_integers, strict=True):

@@ -60,9 +60,7 @@ class SmoothedHingeSolution:
 
 
 def _gradient_error(margins, slopes, lengths, coef, linear, C: float, smoothing: float) -> float:
-    """Bound the error of a computed gradient.
-
-    See `privsvm.solvers.linear.certificate`.
+    """Bound the error of a computed gradient; see `privsvm.solvers.linear.certificate`.
 
     A slope is off only where its row is in the quadratic part of the loss, or too near to tell.
     """
@@ -95,15 +93,7 @@ def _newton_step(rows, weight: float, gradient: np.ndarray) -> np.ndarray:
     return step
 
 
-def _step_size(
-    start: float,
-    curvature: float,
-    margins: np.ndarray,
-    slopes: np.ndarray,
-    moves: np.ndarray,
-    C: float,
-    smoothing: float,
-):
+def _step_size(start: float, curvature: float, margins, slopes, moves, C: float, smoothing: float):
     """Return the step length at which the slope is nearly zero, from below.
 
     `start` and `curvature` are the slope of the quadratic term and the linear term at 0, and how fast it grows;
