@@ -88,7 +88,7 @@ def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
         data, indices, indptr = stored.data, stored.indices.astype(np.int32), stored.indptr.astype(np.int64)
     else:
         dense = X.toarray() if scipy.sparse.issparse(X) else X
-        # Always a copy, since shrinking reorders it.
+        # Specialisation: one layout, and never read-only.
         columns = np.array(np.asarray(dense, dtype=np.float64).T, order="C", copy=True)
         data, indices, indptr = np.empty(0), np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
     rows = Rows(
@@ -99,6 +99,7 @@ def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
         indptr=indptr,
         squares=np.empty(n),
         order=np.arange(n),
+        moved=np.zeros(1, dtype=np.bool_),
         one_row=np.zeros(d),
         features=np.empty(d, dtype=np.int64),
         products=np.empty(n),
@@ -249,7 +250,6 @@ def solve_smo_runs(
     cache = Cache(
         rows=np.empty((n_slots, n), dtype=np.float32),
         owner=np.full(n_slots, -1, dtype=np.int64),
-        length=np.zeros(n_slots, dtype=np.int64),
         last_use=np.zeros(n_slots, dtype=np.int64),
         slot=np.full(n, -1, dtype=np.int64),
         clock=np.zeros(1, dtype=np.int64),
@@ -280,12 +280,12 @@ def solve_smo_runs(
         candidates=np.empty(n_remembered, dtype=np.int64),
         weights=np.empty(n_remembered),
     )
-    buffers = Buffers(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.float32), np.empty(n))
+    buffers = Buffers(np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32))
     pairs = np.empty((1024 if draws else 0, 4), dtype=np.int64)
-    squares, work = rows.squares.copy(), Work(state, rows, cache, memory, buffers)
+    work = Work(state, rows, cache, memory, buffers)
     solutions = []
     for stream, sharpness in zip(streams.of_run.tolist(), np.broadcast_to(selection.sharpness, n_runs), strict=True):
-        reset(y, upper, squares, diagonal, work)
+        reset(y, upper, diagonal, work)
         progress, own_rule = (
             Progress(n, 0, min(n, 1000) + 1, False, False, 0.0, 0.0),
             rule._replace(sharpness=float(sharpness)),

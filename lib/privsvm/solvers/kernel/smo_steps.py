@@ -66,7 +66,7 @@ class Choice(enum.IntEnum):
 
 
 class Rows(NamedTuple):
-    """Rows in the variables' order (dense), or in their own by `order` (CSR)."""
+    """Rows, dense by feature or CSR."""
 
     sparse: bool
     columns: np.ndarray
@@ -74,8 +74,9 @@ class Rows(NamedTuple):
     indices: np.ndarray
     indptr: np.ndarray
     squares: np.ndarray
-    # Row of each variable.
+    # Row of each variable, and whether variables have left the order of the rows.
     order: np.ndarray
+    moved: np.ndarray
     # Work space: one row (dense: its nonzero values, and their features), and its products.
     one_row: np.ndarray
     features: np.ndarray
@@ -87,15 +88,11 @@ class Rows(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Kernel rows in the order of the variables, each up to some length.
-
-    The least recently used one is evicted.
-    """
+    """Kernel rows in the order of the rows; the least recently used one is evicted."""
 
     rows: np.ndarray
     # Training row in each slot, and the slot of each training row; -1 for none.
     owner: np.ndarray
-    length: np.ndarray
     last_use: np.ndarray
     slot: np.ndarray
     clock: np.ndarray
@@ -165,11 +162,10 @@ class Progress(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Work space of shrinking: former positions, and a row in either precision."""
+    """Kernel rows of a pair in the order of the variables."""
 
-    source: np.ndarray
-    single: np.ndarray
-    double: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
 
 
 class Work(NamedTuple):
@@ -205,16 +201,15 @@ def _kernel_value(product, squares, kernel, gamma, degree, coef0):
 
 
 @jit_step()
-def _sparse_products(i, start, stop, rows):
-    """Set products of variable `i` with ``start..stop-1``, for CSR rows."""
-    x, products, order = rows.one_row, rows.products, rows.order
-    first, last = rows.indptr[order[i]], rows.indptr[order[i] + 1]
+def _sparse_products(i, rows):
+    """Set products of CSR row `i` with all rows."""
+    x, products = rows.one_row, rows.products
+    first, last = rows.indptr[i], rows.indptr[i + 1]
     for k in range(first, last):
         x[rows.indices[k]] = rows.data[k]
-    for p in range(start, stop):
-        row = order[p]
+    for p in range(products.shape[0]):
         total = 0.0
-        for k in range(rows.indptr[row], rows.indptr[row + 1]):
+        for k in range(rows.indptr[p], rows.indptr[p + 1]):
             total += x[rows.indices[k]] * rows.data[k]
         products[p] = total
     for k in range(first, last):
@@ -222,8 +217,8 @@ def _sparse_products(i, start, stop, rows):
 
 
 @jit_step()
-def _dense_products(i, start, stop, rows):
-    """Set products of variable `i` with ``start..stop-1``, for dense rows."""
+def _dense_products(i, rows):
+    """Set products of dense row `i` with all rows."""
     x, features, products, columns = rows.one_row, rows.features, rows.products, rows.columns
     count = 0
     for k in range(columns.shape[0]):
@@ -231,8 +226,8 @@ def _dense_products(i, start, stop, rows):
             x[count], features[count] = columns[k, i], k
             count += 1
     single = count - count % 4
-    for begin in range(start, stop, BLOCK):
-        end = min(begin + BLOCK, stop)
+    for begin in range(0, products.shape[0], BLOCK):
+        end = min(begin + BLOCK, products.shape[0])
         for p in range(begin, end):
             products[p] = 0.0
         # Memory traffic: four features at a time, still added in order, read and write each product once.
@@ -249,30 +244,24 @@ def _dense_products(i, start, stop, rows):
 
 
 @jit_step()
-def _fill_row(target, i, start, stop, rows):
-    """Write the kernel values of variable `i` with the variables ``start..stop-1``.
+def _fill_row(target, i, rows):
+    """Write the kernel values of row `i` with all rows.
 
     Products are summed in the order of the features, so that dense and sparse rows give the same bits.
     """
     if rows.sparse:
-        _sparse_products(i, start, stop, rows)
+        _sparse_products(i, rows)
     else:
-        _dense_products(i, start, stop, rows)
-    products, kernel = rows.products, rows.kernel
-    if kernel == _LINEAR:
-        for p in range(start, stop):
-            target[p] = products[p]
-    else:
-        square, squares = rows.squares[i], rows.squares
-        gamma, degree, coef0 = rows.gamma, rows.degree, rows.coef0
-        for p in range(start, stop):
-            target[p] = _kernel_value(products[p], square + squares[p], kernel, gamma, degree, coef0)
+        _dense_products(i, rows)
+    products, kernel, square, squares = rows.products, rows.kernel, rows.squares[i], rows.squares
+    gamma, degree, coef0 = rows.gamma, rows.degree, rows.coef0
+    for p in range(products.shape[0]):
+        target[p] = _kernel_value(products[p], square + squares[p], kernel, gamma, degree, coef0)
 
 
 @jit_step()
-def _fetch(i, stop, rows, cache):
-    """Return the slot of variable `i`'s kernel row, computed up to ``stop - 1``."""
-    index = rows.order[i]
+def _fetch(index, rows, cache):
+    """Return the kernel row of a row, in the order of the rows."""
     slot = cache.slot[index]
     if slot < 0:
         slot = 0
@@ -282,14 +271,22 @@ def _fetch(i, stop, rows, cache):
         if cache.owner[slot] >= 0:
             cache.slot[cache.owner[slot]] = -1
         cache.owner[slot] = index
-        cache.length[slot] = 0
         cache.slot[index] = slot
+        _fill_row(cache.rows[slot], index, rows)
     cache.clock[0] += 1
     cache.last_use[slot] = cache.clock[0]
-    if cache.length[slot] < stop:
-        _fill_row(cache.rows[slot], i, cache.length[slot], stop, rows)
-        cache.length[slot] = stop
-    return slot
+    return cache.rows[slot]
+
+
+@jit_step()
+def _row_of(i, active, rows, cache, buffer):
+    """Return the kernel row of variable `i` in the order of the variables, up to the active ones."""
+    row = _fetch(rows.order[i], rows, cache)
+    if rows.moved[0]:
+        for p in range(active):
+            buffer[p] = row[rows.order[p]]
+        row = buffer
+    return row
 
 
 @jit_step()
@@ -495,16 +492,16 @@ def _move_pair(i, j, curvature, state):
 
 
 @jit_step()
-def _keep_bounded(i, was_bounded, n, state, rows, cache):
+def _keep_bounded(i, was_bounded, state, rows, cache):
     """Update the share of F from bounded variables after `i` has moved."""
     is_bounded = state.alpha[i] >= state.upper[i]
     if is_bounded != was_bounded:
-        row = cache.rows[_fetch(i, n, rows, cache)]
+        row = _fetch(rows.order[i], rows, cache)
         weight = state.y[i] * state.upper[i]
         if was_bounded:
             weight = -weight
-        for k in range(n):
-            state.F_bounded[k] -= weight * row[k]
+        for k in range(rows.order.shape[0]):
+            state.F_bounded[k] -= weight * row[rows.order[k]]
 
 
 @jit_step()
@@ -512,7 +509,7 @@ def _reconstruct(active, n, state, rows, cache):
     """Compute F of the variables that had been set aside."""
     if active == n:
         return
-    F, alpha, y = state.F, state.alpha, state.y
+    F, alpha, y, order = state.F, state.alpha, state.y, rows.order
     n_free = 0
     for i in range(active):
         if 0.0 < alpha[i] < state.upper[i]:
@@ -521,17 +518,17 @@ def _reconstruct(active, n, state, rows, cache):
         F[k] = state.F_bounded[k] + y[k]
     if n_free * n > 2 * active * (n - active):
         for k in range(active, n):
-            row = cache.rows[_fetch(k, active, rows, cache)]
+            row = _fetch(order[k], rows, cache)
             for i in range(active):
                 if 0.0 < alpha[i] < state.upper[i]:
-                    F[k] -= alpha[i] * y[i] * row[i]
+                    F[k] -= alpha[i] * y[i] * row[order[i]]
     else:
         for i in range(active):
             if 0.0 < alpha[i] < state.upper[i]:
-                row = cache.rows[_fetch(i, n, rows, cache)]
+                row = _fetch(order[i], rows, cache)
                 weight = alpha[i] * y[i]
                 for k in range(active, n):
-                    F[k] -= weight * row[k]
+                    F[k] -= weight * row[order[k]]
 
 
 @jit_step()
@@ -547,15 +544,8 @@ def _swap(values, i, j):
     values[i], values[j] = values[j], values[i]
 
 
-# Compile time: slice assignment would add a second for broadcasting rules.
 @jit_step()
-def _copy(source, target, count):
-    for p in range(count):
-        target[p] = source[p]
-
-
-@jit_step()
-def _swap_variables(i, k, state, rows, source):
+def _swap_variables(i, k, state, rows):
     """Swap the positions of two variables."""
     _swap(state.y, i, k)
     _swap(state.alpha, i, k)
@@ -565,54 +555,23 @@ def _swap_variables(i, k, state, rows, source):
     _swap(state.diagonal, i, k)
     _swap(state.up, i, k)
     _swap(state.low, i, k)
-    _swap(rows.squares, i, k)
     _swap(rows.order, i, k)
-    _swap(source, i, k)
+    rows.moved[0] = True
 
 
 @jit_step()
-def _reorder_rows(before, rows, cache, buffers):
-    """Bring cached kernel rows, and dense rows, into the new order of the variables."""
-    source = buffers.source
-    for slot in range(cache.owner.shape[0]):
-        if cache.owner[slot] < 0:
-            continue
-        row, length = cache.rows[slot], cache.length[slot]
-        n_valid = 0
-        while n_valid < min(before, length) and source[n_valid] < length:
-            buffers.single[n_valid] = row[source[n_valid]]
-            n_valid += 1
-        _copy(buffers.single, row, n_valid)
-        if n_valid < before:
-            cache.length[slot] = n_valid
-    if not rows.sparse:
-        for k in range(rows.columns.shape[0]):
-            column = rows.columns[k]
-            for p in range(before):
-                buffers.double[p] = column[source[p]]
-            _copy(buffers.double, column, before)
-
-
-@jit_step()
-def _shrink(active, largest, smallest, state, rows, cache, buffers):
+def _shrink(active, largest, smallest, state, rows):
     """Set variables aside that look settled, as LIBSVM does; return how many stay active."""
-    before = active
-    for p in range(before):
-        buffers.source[p] = p
-    moved = False
     i = 0
     while i < active:
         if _may_leave(i, largest, smallest, state):
             active -= 1
             while active > i:
                 if not _may_leave(active, largest, smallest, state):
-                    _swap_variables(i, active, state, rows, buffers.source)
-                    moved = True
+                    _swap_variables(i, active, state, rows)
                     break
                 active -= 1
         i += 1
-    if moved:
-        _reorder_rows(before, rows, cache, buffers)
     return active
 
 
@@ -627,8 +586,9 @@ def _stamp_used(i, pairs, memory):
 
 
 @jit_step()
-def _choose_pair(extremes, rule, active, state, rows, cache, memory, pairs, numbers, stream):
+def _choose_pair(extremes, rule, active, work, pairs, numbers, stream):
     """Choose two variables by the rule; return a `Choice`, and both variables."""
+    state, rows, cache, memory, buffers = work
     largest, smallest = extremes
     gap = largest - smallest
     if rule.selection == _DPWSS:
@@ -638,14 +598,14 @@ def _choose_pair(extremes, rule, active, state, rows, cache, memory, pairs, numb
         return choice, i, j
     if rule.selection == _WSS3:
         j = _last_equal(state.F, state.low, state.block_min, smallest, active)
-        row = cache.rows[_fetch(j, active, rows, cache)]
+        row = _row_of(j, active, rows, cache, buffers.first)
         i = _second_order(row, j, smallest, -1.0, rule.sigma * gap, state.up, active, state)
     else:
         i = _last_equal(state.F, state.up, state.block_max, largest, active)
         if rule.selection == _WSS1:
             j = _last_equal(state.F, state.low, state.block_min, smallest, active)
         else:
-            row = cache.rows[_fetch(i, active, rows, cache)]
+            row = _row_of(i, active, rows, cache, buffers.first)
             least = rule.sigma * gap if rule.selection == _WSS4 else 0.0
             j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
     return Choice.CHOSEN if i >= 0 and j >= 0 else Choice.NO_PAIR, i, j
@@ -661,7 +621,8 @@ def _remember(iteration, i, j, rows, memory, pairs):
     if iteration > pairs.shape[0]:
         longer = np.empty((2 * pairs.shape[0], 4), dtype=np.int64)
         for k in range(pairs.shape[0]):
-            _copy(pairs[k], longer[k], 4)
+            for m in range(4):
+                longer[k, m] = pairs[k, m]
         pairs = longer
     pairs[iteration - 1, 0] = memory.head[i]
     pairs[iteration - 1, 1] = j
@@ -672,11 +633,11 @@ def _remember(iteration, i, j, rows, memory, pairs):
 
 
 @jit_step()
-def _take_step(i, j, active, shrinking, state, rows, cache):
+def _take_step(i, j, active, shrinking, work):
     """Move a pair and bring F up to date; return its extremes."""
-    n = state.y.shape[0]
-    row_i = cache.rows[_fetch(i, active, rows, cache)]
-    row_j = cache.rows[_fetch(j, active, rows, cache)]
+    state, rows, cache, _, buffers = work
+    row_i = _row_of(i, active, rows, cache, buffers.first)
+    row_j = _row_of(j, active, rows, cache, buffers.second)
     old_i, old_j = state.alpha[i], state.alpha[j]
     bounded_i, bounded_j = old_i >= state.upper[i], old_j >= state.upper[j]
     _move_pair(i, j, state.diagonal[i] + state.diagonal[j] - 2.0 * row_i[j], state)
@@ -686,8 +647,8 @@ def _take_step(i, j, active, shrinking, state, rows, cache):
     step_j = state.y[j] * (state.alpha[j] - old_j)
     extremes = _update_and_scan(row_i, row_j, step_i, step_j, active, state)
     if shrinking:
-        _keep_bounded(i, bounded_i, n, state, rows, cache)
-        _keep_bounded(j, bounded_j, n, state, rows, cache)
+        _keep_bounded(i, bounded_i, state, rows, cache)
+        _keep_bounded(j, bounded_j, state, rows, cache)
     return extremes
 
 
@@ -697,7 +658,7 @@ def run(progress, work, rule, pairs, numbers, stream):
 
     A run that is out of random numbers can be continued with more of them.
     """
-    state, rows, cache, memory, buffers = work
+    state, rows, cache, memory, _ = work
     n = state.y.shape[0]
     active, iteration, counter, unshrunk, scanned, largest, smallest = progress
     ended = End.MAX_ITER
@@ -714,7 +675,7 @@ def run(progress, work, rule, pairs, numbers, stream):
                     unshrunk = True
                     _reconstruct(active, n, state, rows, cache)
                     active = n
-                active = _shrink(active, largest, smallest, state, rows, cache, buffers)
+                active = _shrink(active, largest, smallest, state, rows)
                 scanned = False
         while True:
             choice, i, j = Choice.NO_PAIR, -1, -1
@@ -723,7 +684,7 @@ def run(progress, work, rule, pairs, numbers, stream):
                 scanned = True
             if largest - smallest >= rule.tol:
                 extremes = largest, smallest
-                choice, i, j = _choose_pair(extremes, rule, active, state, rows, cache, memory, pairs, numbers, stream)
+                choice, i, j = _choose_pair(extremes, rule, active, work, pairs, numbers, stream)
             if choice != Choice.NO_PAIR or active == n:
                 break
             # Unshrink: no active pair violates optimality, so look at all variables.
@@ -739,43 +700,18 @@ def run(progress, work, rule, pairs, numbers, stream):
         iteration += 1
         if rule.selection == _DPWSS:
             pairs = _remember(iteration, i, j, rows, memory, pairs)
-        largest, smallest = _take_step(i, j, active, rule.shrinking, state, rows, cache)
+        largest, smallest = _take_step(i, j, active, rule.shrinking, work)
     _reconstruct(active, n, state, rows, cache)
     return Progress(active, iteration, counter, unshrunk, scanned, largest, smallest), ended, pairs
 
 
-@jit_step()
-def _restore_order(rows, cache, buffers):
-    """Bring dense rows and kernel rows back into the rows' order; drop incomplete kernel rows."""
-    n, order = rows.order.shape[0], rows.order
-    in_order = True
-    for p in range(n):
-        in_order = in_order and order[p] == p
-    if in_order:
-        return
-    for slot in range(cache.owner.shape[0]):
-        if cache.owner[slot] >= 0 and cache.length[slot] == n:
-            row = cache.rows[slot]
-            for p in range(n):
-                buffers.single[order[p]] = row[p]
-            _copy(buffers.single, row, n)
-        else:
-            cache.length[slot] = 0
-    for k in range(rows.columns.shape[0]):
-        column = rows.columns[k]
-        for p in range(n):
-            buffers.double[order[p]] = column[p]
-        _copy(buffers.double, column, n)
-
-
 @jit()
-def reset(y, upper, squares, diagonal, work):
+def reset(y, upper, diagonal, work):
     """Set all variables to 0, in the rows' order; kernel rows are kept."""
-    state, rows, cache, memory, buffers = work
-    _restore_order(rows, cache, buffers)
+    state, rows, _, memory, _ = work
+    rows.moved[0] = False
     for k in range(y.shape[0]):
         rows.order[k] = k
-        rows.squares[k] = squares[k]
         state.y[k], state.upper[k] = y[k], upper[k]
         state.diagonal[k] = diagonal[k]
         state.alpha[k], state.F[k], state.F_bounded[k] = 0.0, y[k], 0.0
