@@ -32,7 +32,6 @@ __all__ = ["single_is_enough", "solve_block_smo", "solve_prepared"]
 # _CROWDED_SET       variables  most where the free ones do not fit: many free variables mean a kernel matrix of high
 #                               rank, for which several small sets serve as well as a large one.
 # _INNER_SHARE       share      of the gap of all variables to which a set is solved.
-# _STEP              ratio      of a step to the optimal one: over-relaxation saves iterations on hard problems.
 # _IMBALANCE         share      of the sum of the bounds that y'a may start from zero: round-off.
 # Precision
 # _SINGLE_TOLERANCE  tolerance  below which working sets are solved in float64, too.
@@ -47,7 +46,6 @@ _FREE_SHARE = 0.8
 _ROOM = 1.3
 _CROWDED_SET = 1024
 _INNER_SHARE = 0.05
-_STEP = 1.1
 _IMBALANCE = 1e-9
 _SINGLE_TOLERANCE = 1e-4
 _SINGLE_SHARE = 3.0
@@ -163,9 +161,7 @@ class _Optimiser:
         diagonal = work.rows.diagonal().astype(self.dtype)
         limit = int(min(100 * chosen.size + 100_000, self.most_pairs - self.n_iter))
         gram = self.gram(work.rows)
-        n_iter = solve_by_pairs(
-            values, work.beta, work.lower, work.upper, gram, diagonal, self.dtype.type(tol), limit, _STEP
-        )
+        n_iter = solve_by_pairs(values, work.beta, work.lower, work.upper, gram, diagonal, self.dtype.type(tol), limit)
         self.n_iter += n_iter
         change = work.beta - before
         moved = np.flatnonzero(change)

@@ -96,13 +96,14 @@ class PrecomputedRows(KernelRows):
         values = np.diagonal(self._matrix(np.float64))
         return values.copy() if self._index is None else values[self._index]
 
-    def gram(self, buffer: np.ndarray) -> np.ndarray:
+    def gram(self, buffer: np.ndarray, width: int | None = None) -> np.ndarray:
         """Return the kernel matrix of the rows in the precision of `buffer`: a view of it, or the stored one."""
         matrix = self._matrix(buffer.dtype)
-        if self._index is None:
+        if self._index is None and width is None:
             return matrix
-        out = buffer[: self.n_rows**2].reshape(self.n_rows, self.n_rows)
-        np.take(matrix[self._index], self._index, axis=1, out=out)
+        width = width or self.n_rows
+        out = buffer[: self.n_rows * width].reshape(self.n_rows, width)
+        out[:, : self.n_rows] = matrix if self._index is None else matrix[np.ix_(self._index, self._index)]
         return out
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:

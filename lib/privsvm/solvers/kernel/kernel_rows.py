@@ -525,20 +525,23 @@ class KernelRows:
             return np.tanh(self.gamma * squared + self.coef0)
         return squared
 
-    def gram(self, buffer: np.ndarray) -> np.ndarray:
+    def gram(self, buffer: np.ndarray, width: int | None = None) -> np.ndarray:
         """Compute the kernel matrix of the rows with themselves.
 
         Parameters
         ----------
-        buffer : ndarray (at least n * n,)
+        buffer : ndarray (at least n * width,)
             Memory for the result, float32 or float64.
+        width : int or None, default=None
+            Number of columns, n at least; those after the n-th are left as they are. None: n.
 
         Returns
         -------
-        ndarray (n, n)
+        ndarray (n, width)
             A view of `buffer`.
         """
-        out = buffer[: self.n_rows**2].reshape(self.n_rows, self.n_rows)
+        width = width or self.n_rows
+        out = buffer[: self.n_rows * width].reshape(self.n_rows, width)
         if self._csr is None:
             _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, self._formula)
             return out

@@ -27,12 +27,12 @@ __all__ = ["ClassSolutions", "classes_of_pairs", "scatter_pairs", "solve_class_p
 # Constant               unit     value and reason
 # _STEPS, _LEAST_STEPS   steps    for each variable of a pair, and in addition for every pair, before a hard one is left
 #                                 to the solver by working sets.
-# _TOGETHER              share    of the memory for kernel values that the matrix of all rows may take.
+# _TOGETHER              bytes    that the matrix of all rows may take: of a larger one, each pair has its own.
 # _PAIR_SECONDS          s        for a pair besides its kernel values; measured.
 # _PADDED                entries  of which the length of a pair is a multiple: whole vectors and unrolled loops.
 # _APART                 entries  added to each kernel row: cache lines a power of two apart would evict each other.
 _STEPS, _LEAST_STEPS = 10, 2000
-_TOGETHER, _PAIR_SECONDS = 1.5, 5e-6
+_TOGETHER, _PAIR_SECONDS = 50e6, 5e-6
 _PADDED, _APART = 64, 16
 
 
@@ -95,13 +95,14 @@ def _store(pairs, p, values, beta, lower, upper, n_iter):
 
 @jit()
 def _solve_some(numbers, pairs, matrix, tol, max_iter):
-    """Solve the pairs of these numbers; `matrix` (n, n) are the kernel values of all rows."""
-    starts, longest = pairs.starts, 0
+    """Solve the pairs of these numbers; `matrix` are the kernel values of all rows, padded for two classes."""
+    starts, longest, alone = pairs.starts, 0, pairs.starts.shape[0] == 3
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         longest = max(longest, starts[a + 1] - starts[a] + starts[b + 1] - starts[b])
     padded = _padded(longest)
-    kernel, diagonal = np.empty((longest, padded + _APART), matrix.dtype), np.zeros(padded, matrix.dtype)
+    kernel = matrix if alone else np.empty((longest, padded + _APART), matrix.dtype)
+    diagonal = np.zeros(padded, matrix.dtype)
     masks = Masks(np.empty(padded), np.empty(padded), np.zeros(padded, np.float32))
     memory, filled = np.empty((4, padded)), np.zeros(longest, np.bool_)
     for p in numbers:
@@ -116,12 +117,12 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
             lower[t] = 0.0 if t < n_a else -pairs.upper[row]
             upper[t] = pairs.upper[row] if t < n_a else 0.0
             diagonal[t] = pairs.diagonal[row]
-        diagonal[size:whole], filled[:size] = 0, False
+        diagonal[size:whole], filled[:size] = 0, alone
         gram = Gram(kernel, diagonal[:whole], filled, matrix, n_a, starts[a], starts[b])
         limit = min(pairs.limits[p], max_iter) if max_iter >= 0 else pairs.limits[p]
         # Work space of this length: `take_pair_steps` passes over all of it.
         some = Masks(masks.up[:whole], masks.low[:whole], masks.gains[:whole])
-        n_iter = take_pair_steps(values, beta, lower, upper, gram, some, tol, limit, 1.0)
+        n_iter = take_pair_steps(values, beta, lower, upper, gram, some, tol, limit)
         gap = _store(pairs, p, values, beta, lower, upper, n_iter)
         pairs.ended[p] = End.SOLVED if gap <= tol else (End.MAX_ITER if n_iter == max_iter else End.HANDED_OVER)
 
@@ -227,7 +228,7 @@ def solve_class_pairs(
     numbers : ndarray of int
         Numbers of the pairs to solve.
     options : SolverOptions
-        Of the memory for kernel values, those of all rows may take 1.5 times as much, those of a pair half.
+        Kernel values of a pair may take half of the memory for kernel values.
 
     Returns
     -------
@@ -238,7 +239,7 @@ def solve_class_pairs(
     starts = solutions.starts
     first, second = classes_of_pairs(starts.size - 1)
     sizes = np.diff(starts)[first] + np.diff(starts)[second]
-    if itemsize * float(rows.n_rows) ** 2 <= _TOGETHER * memory:
+    if itemsize * float(rows.n_rows) ** 2 <= min(_TOGETHER, memory):
         ended = _solve_together(rows, upper, solutions, numbers, options)
     else:
         # The choice of pairs must not depend on the number of threads.
@@ -268,7 +269,12 @@ def _solve_together(
     """Solve pairs with the kernel matrix of all rows in memory; return how every pair ended."""
     first, second = classes_of_pairs(solutions.starts.size - 1)
     sizes = np.diff(solutions.starts)[first] + np.diff(solutions.starts)[second]
-    matrix = rows.gram(np.empty(rows.n_rows**2, rows.dtype))
+    n_rows, width = rows.n_rows, None
+    if first.size == 1:
+        # The pair reads whole vectors.
+        width = -(-n_rows // _PADDED) * _PADDED + _APART
+    matrix = rows.gram(np.empty(n_rows * (width or n_rows), rows.dtype), width)
+    matrix[:, n_rows:] = 0
     pairs = _Pairs(
         starts=solutions.starts,
         first=first,

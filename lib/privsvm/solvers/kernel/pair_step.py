@@ -17,9 +17,11 @@ __all__ = ["TAU", "Gram", "Masks", "extremes", "solve_by_pairs", "take_pair_step
 
 # Constant  unit       value and reason
 # TAU       curvature  the least of a pair, LIBSVM's constant.
+# _STEP     ratio      of a step to the optimal one: over-relaxation saves a tenth of the steps on hard problems.
 # _OUT      value      that takes another one out of a maximum when it is added.
 # _CHUNK    entries    that are searched together for a maximum.
 TAU = 1e-12
+_STEP = 1.1
 _OUT = -1e30
 _CHUNK = 512
 
@@ -193,11 +195,10 @@ def _need_row(gram, i, size):
 
 
 @jit_step()
-def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit, relaxation):
+def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
     """Solve a problem by steps of two variables, from `beta` and `values`, which are changed; return their number.
 
-    The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors. Steps are
-    `relaxation` times as long as the best ones.
+    The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors.
     """
     kind, kernel, diagonal, size = values.dtype.type, gram.rows, gram.diagonal, beta.shape[0]
     for t in range(beta.shape[0]):
@@ -217,7 +218,7 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit, relaxat
         _need_row(gram, j, size)
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
-        length = relaxation * np.float64(values[i] - values[j]) / max(curvature, TAU)
+        length = _STEP * np.float64(values[i] - values[j]) / max(curvature, TAU)
         step = kind(_move_pair(beta, lower, upper, i, j, length))
         _set_sides(masks, beta, lower, upper, i)
         _set_sides(masks, beta, lower, upper, j)
@@ -225,9 +226,9 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit, relaxat
 
 
 @jit()
-def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit, relaxation):
+def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit):
     """Do `take_pair_steps` with masks of its own."""
     size = values.shape[0]
     masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype), np.zeros(size, np.float32))
     gram = Gram(kernel, diagonal, np.ones(size, np.bool_), kernel, size, 0, 0)
-    return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit, relaxation)
+    return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit)
