@@ -298,8 +298,10 @@ def cases_of(seed: int, n_cases: int) -> list[dict[str, Any]]:
     return [draw_case(rng) for _ in range(n_cases)]
 
 
-def compare(case: dict[str, Any], count: int, workers: dict[str, Worker]) -> dict[str, Any]:
-    """Measure a case with every library that can solve it; return its record."""
+def compare(
+    case: dict[str, Any], count: int, workers: dict[str, Worker], peers: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Measure a case with every library that can solve it, but for `peers` that were; return its record."""
     linear = case["kernel"] == "linear"
     ours = workers["PrivSVM"].run(case, 6 * LIMIT_SECONDS)
     # At least our own time: stopping a peer earlier would give no ratio.
@@ -314,7 +316,7 @@ def compare(case: dict[str, Any], count: int, workers: dict[str, Worker]) -> dic
             # The same solver would be stopped too.
             theirs = record["peers"]["LIBSVM"]
         else:
-            theirs = workers[name].run(case, limit)
+            theirs = peers.get(name) or workers[name].run(case, limit)
         record["peers"][name] = theirs
         if "fit" not in ours or not {"fit", "over"} & set(theirs):
             continue
@@ -331,24 +333,29 @@ def compare(case: dict[str, Any], count: int, workers: dict[str, Worker]) -> dic
         if count == 1 and name in ("LIBSVM", "oneDAL") and "fit" in theirs:
             if "objective" not in ours:
                 ours["objective"] = workers["PrivSVM"].objective()
-            theirs["objective"] = workers[name].objective()
+            theirs.setdefault("objective", None if name in peers else workers[name].objective())
     return record
 
 
 def measure_all(
-    seeds: list[int], threads: list[int], n_cases: int = N_CASES, peers: list[str] | None = None
+    seeds: list[int], threads: list[int], n_cases: int = N_CASES, peers: list[str] | None = None, again: bool = False
 ) -> dict[str, Any]:
-    """Measure what `RESULTS` does not have yet, write it there after each case, and return everything."""
-    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": []}
-    if RESULTS.exists() and (earlier := json.loads(RESULTS.read_text())).get("seeds") == seeds:
-        results["records"] = earlier["records"]
-    done = {(record["seed"], record["threads"]) for record in results["records"]}
+    """Measure what `RESULTS` does not have yet, write it there after each case, and return everything.
+
+    With `again` PrivSVM alone is measured where peers have been.
+    """
+    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    records = earlier.get("records", []) if earlier.get("seeds") == seeds else []
+    by_case = {(record["seed"], record["threads"]): record for record in records}
+    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": records}
     names = [name for name in peers or PEERS if importlib.util.find_spec(PEERS[name])]
     for count in threads:
         workers = {name: Worker(name, count) for name in ("PrivSVM", *names)}
         for case in (case for seed in seeds for case in cases_of(seed, n_cases)):
-            if (case["seed"], count) not in done:
-                results["records"].append(compare(case, count, workers))
+            known = by_case.get((case["seed"], count))
+            if again or known is None:
+                by_case[case["seed"], count] = compare(case, count, workers, known["peers"] if known else {})
+                results["records"] = list(by_case.values())
                 write_results(results)
         for worker in workers.values():
             worker.end()
@@ -488,6 +495,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[date_seed()])
     parser.add_argument("--cases", type=int, default=N_CASES)
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    parser.add_argument("--again", action="store_true", help="measure PrivSVM again, beside the peers' former times")
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--pages", action="store_true", help="measure nothing; write the page from bench/drawn.json")
     options = parser.parse_args()
@@ -497,7 +505,7 @@ def main() -> None:
     if options.pages:
         results = json.loads(RESULTS.read_text())
     else:
-        results = measure_all(options.seeds, options.threads, options.cases, options.peers)
+        results = measure_all(options.seeds, options.threads, options.cases, options.peers, options.again)
     PICTURE.write_text(picture(results["records"]), encoding="utf-8")
     PAGE.write_text(with_section(with_head(PAGE.read_text(), results), drawn_section(results)))
     print("\n".join(drawn_section(results)))

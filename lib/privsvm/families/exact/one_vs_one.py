@@ -38,12 +38,12 @@ __all__ = [
 # _SMALL_ROWS     rows        of two classes up to which they are solved by steps of two variables, as many classes are.
 # _EXACT_ROWS     rows        up to which kernel values are computed in double precision and rounded once: dense, sparse
 #                             and precomputed kernels lead to the same bits. _WIDTH features count as one row.
-# _FIRST_STEPS    steps/row   of two variables that the interior-point method may cost to go before them, and
-#                             _REACH_STEPS those to go after them: few rows of one class are solved by few steps.
+# _FIRST_STEPS    steps/row   of two variables that the interior-point method may cost to go before them, _REACH_STEPS
+#                             before working sets, and _LATER_STEPS after steps that did not solve a pair.
 # _STEP_SECONDS, _STEP_ROW_SECONDS  s  of a step, and in addition for each row.
 _SMALL_ROWS = 1000
 _EXACT_ROWS, _WIDTH = 256, 16
-_FIRST_STEPS, _REACH_STEPS = 3.0, 25.0
+_FIRST_STEPS, _REACH_STEPS, _LATER_STEPS = 3.0, 25.0, 250.0
 _STEP_SECONDS, _STEP_ROW_SECONDS = 4e-8, 6e-10
 
 _WORDS_OF_GAMMA = one_of("scale", "auto")
@@ -144,9 +144,8 @@ def plan_solvers(n_rows: np.ndarray, interior_seconds: np.ndarray | None) -> Sol
         return SolverPlan(never, steps, never)
     # A step of two variables passes over all rows twice.
     steps_per_row = interior_seconds / (n_rows * (_STEP_SECONDS + _STEP_ROW_SECONDS * n_rows))
-    reach = steps_per_row <= _REACH_STEPS
-    first = steps_per_row <= _FIRST_STEPS if steps else reach
-    return SolverPlan(first, steps, reach & ~first)
+    first = steps_per_row <= (_FIRST_STEPS if steps else _REACH_STEPS)
+    return SolverPlan(first, steps, (steps_per_row <= _LATER_STEPS) & ~first & steps)
 
 
 def solve_pairs(
