@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
 from tests.adversarial import KINDS, neighbours
+from tests.clipped_sums import clipped_gradient_sum
 
 from privsvm import (
     GRPUAClassifier,
@@ -21,7 +22,7 @@ from privsvm import (
 from privsvm.families.gradients.noisy_training import training_plan
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import SampledGaussianSteps
-from privsvm.solvers.gradients.noisy_gradient import LOSSES, GradientSteps, clipped_gradient_sum
+from privsvm.solvers.gradients.noisy_gradient import LOSSES, GradientSteps
 
 FAST = {"batch_size": 64, "epochs": 2}
 

@@ -10,13 +10,13 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.objectives import crammer_singer_objective
 
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.methods.crammer_singer import CrammerSingerClassifier
 from privsvm.methods.m3_svm import M3SVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier
 from privsvm.solvers.linear.all_in_one import m3_problem, weston_watkins_problem
-from privsvm.solvers.linear.crammer_singer import crammer_singer_objective
 
 ESTIMATORS = [CrammerSingerClassifier(), WestonWatkinsClassifier(), M3SVMClassifier()]
 

@@ -7,11 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
+from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.solvers.kernel import block_smo
-from privsvm.solvers.kernel.block_smo import solve_block_smo
+from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions, dual_objective, optimality_gap
+from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
+
+
+def solve_block_smo(X, y, upper, kernel=Kernel(), options=SolverOptions()):
+    """Solve the dual of plain rows."""
+    with one_blas_thread(), thread_pool(options.n_threads) as pool:
+        return solve_prepared(KernelRows(X, kernel, pool=pool, n_threads=options.n_threads), y, upper, options)
 
 
 def noisy_problem(n, d, seed, noise=0.5):

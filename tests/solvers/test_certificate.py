@@ -11,6 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
+from tests.objectives import crammer_singer_objective
 
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.solvers.linear import certificate, crammer_singer, exact_ascent, hinge
@@ -256,4 +257,4 @@ def test_a_billionth_of_a_row_is_decided_by_its_share_of_the_weights():
     second = solve_crammer_singer(X[:3], y[:3], 3, C, 1e-10 * C**2)
     assert np.linalg.norm(first.coef - second.coef) <= 2e-5 * C + math.sqrt(2) * C * 1e-15
     assert hinge.solve_hinge(X, np.where(y == 1, 1.0, -1.0), C, 1e-10 * C**2).converged
-    assert crammer_singer.crammer_singer_objective(X, y, first.coef, C) == pytest.approx(first.primal)
+    assert crammer_singer_objective(X, y, first.coef, C) == pytest.approx(first.primal)

@@ -101,8 +101,9 @@ def find_in_all_ways(X):
                 # A hundred tiles or so, and guesses of the least product that are too high for half of the rows.
                 with mock.patch.multiple(condense, _TILE=max(32, X.shape[0] // 15), _SURE=0.0):
                     yield greedy_triples(unit_rows, 3)
-    for share in (0.0, 1.0):
-        with mock.patch.multiple(condense, _COMPUTED_SHARE=share, _FEW_FEATURES=0):
+    # Products always in double precision, or never.
+    for share in (-1.0, 1.0):
+        with mock.patch.multiple(condense, _UNCERTAIN_SHARE=share, _FEW_FEATURES=0):
             yield greedy_triples(unit_rows, 3)
 
 

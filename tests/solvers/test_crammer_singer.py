@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
 from sklearn.svm import LinearSVC
+from tests.objectives import crammer_singer_objective
 
 from privsvm.solvers.linear import crammer_singer, crammer_singer_face
-from privsvm.solvers.linear.crammer_singer import crammer_singer_objective, round_off_allowance, solve_crammer_singer
+from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_crammer_singer
 
 
 def unit_rows(load):

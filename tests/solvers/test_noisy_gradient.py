@@ -10,6 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
+from tests.clipped_sums import clipped_gradient_sum
 from tests.repeated_steps import repeated_noisy_gradient_steps
 
 from privsvm.solvers.gradients.noisy_gradient import (
@@ -18,7 +19,6 @@ from privsvm.solvers.gradients.noisy_gradient import (
     REGULARISERS,
     SCHEDULES,
     GradientSteps,
-    clipped_gradient_sum,
     learning_rates,
     noisy_gradient_steps,
     prepare_rows,

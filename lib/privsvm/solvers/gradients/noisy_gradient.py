@@ -57,8 +57,6 @@ __all__ = [
     "GradientStepsResult",
     "PreparedRows",
     "StepNoise",
-    "clipped_cells",
-    "clipped_gradient_sum",
     "learning_rates",
     "noisy_gradient_steps",
     "objective_of",
@@ -374,47 +372,6 @@ def _check(X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps) -> N
         raise ValueError(f"codes of shape {codes.shape} for {X.shape[0]} rows")
     if codes.size and not 0 <= codes.min() <= codes.max() < max(n_classes, 2):
         raise ValueError(f"codes must lie between 0 and {max(n_classes, 2) - 1}")
-
-
-def clipped_gradient_sum(
-    X: Any, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sum the clipped gradients of all rows, before rounding and noise.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or PreparedRows (n, d)
-        Rows; finite.
-    codes : ndarray of int (n,)
-        Class codes.
-    coef : ndarray (c, d)
-        Weight vectors.
-    intercept : ndarray (c,)
-        Intercepts b: scores are ``coef x + intercept_scale b``.
-    steps : GradientSteps
-        Settings.
-
-    Returns
-    -------
-    coef_part : ndarray (c, d)
-    intercept_part : ndarray (c,)
-        By b; zeros without intercepts. Both are whole multiples of ``max_grad_norm 2^-38``, rounded to float64.
-    """
-    cells = clipped_cells(X, codes, coef, intercept, steps) * math.ldexp(float(steps.max_grad_norm), -PRODUCT_BITS)
-    return _model(cells, coef.shape[0], steps, 1.0)
-
-
-def clipped_cells(
-    X: Any, codes: np.ndarray, coef: np.ndarray, intercept: np.ndarray, steps: GradientSteps
-) -> np.ndarray:
-    """Whole numbers of `clipped_gradient_sum`, flat int64: of weights, then of intercepts if there are any."""
-    coef = np.asarray(coef, dtype=np.float64)
-    X = prepare_rows(X, steps)
-    _check(X, codes, coef.shape[0], steps)
-    objective = objective_of(steps, *coef.shape)
-    weights = np.concatenate([coef.ravel(), intercept]) if steps.fit_intercept else coef.ravel()
-    point = rounded_point(weights, coef.shape[0], objective)
-    return with_regulariser(*clipped_sum(X, _own_codes(codes), None, point, objective), point)
 
 
 def _own_codes(codes: np.ndarray) -> np.ndarray:

@@ -14,13 +14,12 @@ import dataclasses
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit
-from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions, rho_from_gradient
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.pair_step import extremes, solve_by_pairs
 
-__all__ = ["single_is_enough", "solve_block_smo", "solve_prepared"]
+__all__ = ["single_is_enough", "solve_prepared"]
 
 # Constant           unit       value and reason; those of speed were measured on data sets of 1,000 to 100,000 rows.
 # Working sets
@@ -190,37 +189,6 @@ def _furthest(
     return np.concatenate([_top(upwards, values[upwards], n_up), _top(downwards, -values[downwards], size - n_up)])
 
 
-def solve_block_smo(
-    X,
-    y: np.ndarray,
-    upper: np.ndarray,
-    kernel: Kernel = Kernel(),
-    options: SolverOptions = SolverOptions(),
-) -> CSVCSolution:
-    """Solve the C-SVC dual.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        Rows; finite.
-    y : ndarray (n,) of float64
-        Labels +1 and -1, both present.
-    upper : ndarray (n,)
-        Upper bound C of each variable; positive.
-    kernel : Kernel
-        The kernel function.
-    options : SolverOptions
-        With a limit on pairs the solver starts from zero, not from samples.
-
-    Returns
-    -------
-    CSVCSolution
-    """
-    with one_blas_thread(), thread_pool(options.n_threads) as pool:
-        rows = KernelRows(X, kernel, pool=pool, n_threads=options.n_threads)
-        return solve_prepared(rows, y, upper, options)
-
-
 def solve_prepared(
     rows: KernelRows,
     y: np.ndarray,
@@ -228,9 +196,20 @@ def solve_prepared(
     options: SolverOptions,
     start: np.ndarray | None = None,
 ) -> CSVCSolution:
-    """Solve the C-SVC dual for prepared float32 rows; see `solve_block_smo`.
+    """Solve the C-SVC dual for prepared float32 rows.
 
-    Variables `start` (n,), within their bounds and with ``y'start = 0``, are the warm start instead of samples.
+    Parameters
+    ----------
+    rows : KernelRows (n)
+        Rows; their pool has the threads.
+    y : ndarray (n,) of float64
+        Labels +1 and -1, both present.
+    upper : ndarray (n,)
+        Upper bound C of each variable; positive.
+    options : SolverOptions
+        When to stop, and the memory for kernel values.
+    start : ndarray (n,) or None, default=None
+        Warm start, within the bounds and with ``y'start = 0``; None: zeros.
     """
     n, tol, max_iter = y.size, options.tol, options.max_iter
     largest = float(np.max(upper))
@@ -305,6 +284,6 @@ def warm_up() -> None:
     """Compile both precisions of the inner level, and the choice of sets."""
     for tol in (1e-3, 0.1 * _SINGLE_TOLERANCE):
         X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
-        solve_block_smo(X, y, np.ones(2), Kernel("linear"), SolverOptions(tol=tol))
+        solve_prepared(KernelRows(X, Kernel("linear")), y, np.ones(2), SolverOptions(tol=tol))
     zeros, ones = np.zeros(2), np.ones(2)
     _candidates(zeros, zeros, zeros, ones, 0.0, 0.0)

@@ -57,7 +57,6 @@ from privsvm.solvers.linear.exact_ascent import ascend_exactly
 
 __all__ = [
     "CrammerSingerSolution",
-    "crammer_singer_objective",
     "round_off_allowance",
     "solve_crammer_singer",
 ]
@@ -427,27 +426,6 @@ def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
     margins = scores - scores[rows, y][:, None] + 1.0
     margins[rows, y] = 0.0
     return margins
-
-
-def crammer_singer_objective(X, y: np.ndarray, coef: np.ndarray, C: float) -> float:
-    """Primal objective ``1/2 ||W||^2 + C sum_i loss_i``.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    y : ndarray of int (n,)
-        Class codes.
-    coef : ndarray (c, d)
-        Weight vectors.
-    C : float
-        Weight of one row's loss.
-
-    Returns
-    -------
-    float
-    """
-    return 0.5 * float(np.vdot(coef, coef)) + C * float(_margins(X, y, coef).max(axis=1).sum())
 
 
 def round_off_allowance(n_rows: int, n_features: int, n_classes: int, C: float, data_norm: float) -> float:
