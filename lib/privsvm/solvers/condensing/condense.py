@@ -5,8 +5,9 @@ Implemented literally, that is a search through a matrix of n^2 numbers for each
 short list of the rows most similar to it, and, where scans are long, the numbers of more rows near it;
 `privsvm.solvers.condensing.triples` describes how they are used.
 
-Candidates for the lists are the nearest rows, by SciPy's k-d tree, where there are few features, and else come from
-blocks of matrix products; see `privsvm.solvers.condensing.similar_rows`. The triples are those of the printed steps.
+Candidates for the lists come from blocks of matrix products. Where there are few features, they are rows of near boxes,
+in the order of SciPy's k-d tree, and scans skip far boxes; see `privsvm.solvers.condensing.similar_rows`. The triples
+are those of the printed steps.
 
 Equal rows are searched for, and stored in the heap, as one. The one with the smallest number is removed first.
 """
@@ -26,14 +27,18 @@ from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
 from privsvm.numerics.rows.rows import squared_norms
 from privsvm.solvers.condensing.similar_rows import (
+    BOX_ROWS,
     SCALE,
+    Boxes,
     Candidates,
     Copies,
     Near,
     SparseRows,
+    box_candidates,
     candidate_lists,
     meet,
     scan_lists,
+    set_boxes,
 )
 from privsvm.solvers.condensing.triples import Lists, Search, form_triples
 
@@ -52,8 +57,8 @@ __all__ = [
 #                                   without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
 # _SCANNED            numbers       that scans may read for each remaining row before lists are made again; measured:
 #                                   that takes about as long as the lists.
-# Candidates from distances
-# _FEW_FEATURES       features      up to which nearest rows are candidates: _NEAREST of each, _QUERIED rows at once.
+# Candidates from boxes
+# _FEW_FEATURES       features      up to which rows of near boxes are candidates, of _BOXED rows at once.
 # Candidates from products
 # _TILE               rows          and columns of a tile of products.
 # _ROOM               ratio         of the candidates that a row has room for to those that it needs.
@@ -67,7 +72,7 @@ __all__ = [
 _LIST = 12
 _NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
 _SCANNED = 50_000.0
-_FEW_FEATURES, _NEAREST, _QUERIED = 12, 48, 4096
+_FEW_FEATURES, _BOXED = 12, 4096
 _TILE, _ROOM = 512, 2
 _SAMPLED, _SURE = 1024, 1.5
 _DENSE_SHARE = 0.02
@@ -103,13 +108,13 @@ def _tell_apart(indptr, indices, bits, first):
             first[i] = i
 
 
-def _find_copies(unit_rows) -> tuple[np.ndarray, np.ndarray, Copies]:
-    """Find equal rows.
+def _find_copies(unit_rows, near_together: bool) -> tuple[np.ndarray, np.ndarray, Copies]:
+    """Find equal rows; if asked for, number distinct rows so that near ones are near each other.
 
     Returns
     -------
     first : ndarray of int (m,)
-        Smallest row number of each distinct row, ascending.
+        Smallest row number of each distinct row.
     distinct_of : ndarray of int (n,)
         Distinct row of every row.
     copies : Copies
@@ -124,6 +129,12 @@ def _find_copies(unit_rows) -> tuple[np.ndarray, np.ndarray, Copies]:
     first_copy = first_of_hash[inverse]
     _tell_apart(indptr, indices, bits, first_copy)
     first, distinct_of = np.unique(first_copy, return_inverse=True)
+    if near_together and first.size:
+        # Imported late: slow, and not needed for many features.
+        from scipy.spatial import cKDTree
+
+        order = cKDTree(unit_rows[first].toarray(), leafsize=BOX_ROWS).indices
+        first, distinct_of = first[order], np.argsort(order)[distinct_of]
     members = np.argsort(distinct_of, kind="stable")
     ends = np.cumsum(np.bincount(distinct_of, minlength=first.size))
     return first, distinct_of, Copies(members, np.concatenate([[0], ends[:-1]])[: first.size], ends)
@@ -248,8 +259,9 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
     CI-SVM (2018), section 3.2, steps 1 to 4.
     """
     n, d = unit_rows.shape
-    first, distinct_of, copies = _find_copies(unit_rows)
-    distinct = unit_rows if first.size == n else unit_rows[first]
+    by_boxes = d <= _FEW_FEATURES
+    first, distinct_of, copies = _find_copies(unit_rows, by_boxes)
+    distinct = unit_rows[first]
     rows_of = SparseRows(
         d,
         distinct.indptr.astype(np.int64),
@@ -264,12 +276,12 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
     length = min(_LIST, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
     entries = rows_of.data.size / max(m, 1)
-    by_distance = d <= _FEW_FEATURES
-    most = _NEAREST if by_distance else _NEAR
-    n_near = int(min(m * (entries + 10.0) / _NEAR_READ, most, _NEAR_NUMBERS / max(m, 1)))
-    shape = m, n_near if n_near > 2 * length else 0
+    n_near = int(min(m * (entries + 10.0) / _NEAR_READ, _NEAR, _NEAR_NUMBERS / max(m, 1)))
+    shape = m, n_near if n_near > 2 * length and not by_boxes else 0
     near = Near(np.zeros(shape, np.int64), np.zeros(shape, np.int32), np.full(m, -1), np.zeros(m, np.int64))
-    search = Search(rows_of, copies, distinct_of, lists, near)
+    n_boxes = -(-m // BOX_ROWS) if by_boxes else 0
+    boxes = Boxes(np.empty((n_boxes, d)), np.empty((n_boxes, d)))
+    search = Search(rows_of, copies, distinct_of, lists, near, boxes)
     with one_blas_thread(), thread_pool(n_threads) as pool:
         map_jobs: Any = pool.map if pool else map
 
@@ -280,53 +292,53 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
         def renew(remaining: np.ndarray) -> None:
             rows = distinct if remaining.size == m else distinct[remaining]
             near.counts[remaining] = -1
-            if by_distance:
-                uncertain = _lists_by_distance(run_jobs, rows, remaining, search)
+            if by_boxes:
+                set_boxes(rows_of, remaining, remaining.size, boxes)
+                uncertain = _lists_by_boxes(run_jobs, rows, remaining, search)
             else:
                 uncertain = _lists_by_products(run_jobs, rows, remaining, search, np.float32)
                 if uncertain.size > _UNCERTAIN_SHARE * remaining.size:
                     uncertain = _lists_by_products(run_jobs, rows, remaining, search, np.float64)
-            run_jobs((scan_lists, remaining[some], remaining, search) for some in _cut(uncertain, _SCANNED_TOGETHER))
+            jobs = _cut(uncertain, _SCANNED_TOGETHER)
+            run_jobs((scan_lists, remaining[some], remaining, boxes, search) for some in jobs)
 
         def scan_budget(n_remaining: int) -> float:
-            return _SCANNED * n_remaining / (entries + 10.0)
+            return np.inf if by_boxes else _SCANNED * n_remaining / (entries + 10.0)
 
         renew(np.arange(m))
         return form_triples(search, renew, scan_budget)
 
 
-def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np.ndarray, search: Search) -> np.ndarray:
-    """Make the lists of the remaining rows from the nearest ones; return those that are uncertain."""
-    # Imported late: slow, and not needed for many features.
-    from scipy.spatial import cKDTree
-
-    # Distances to a row of zeros, of which there is one at most, say nothing about similarities.
-    unit = np.flatnonzero(np.diff(rows.indptr))
-    has_zeros = unit.size < remaining.size
-    points = rows.toarray()[unit]
-    others = remaining[unit]
-    wanted = max(search.lists.rows.shape[1] + 4, search.near.rows.shape[1] + 1)
-    ranks = np.arange(1, min(unit.size, wanted) + 1)
-    # Round-off of rows of norm 1 and of their distances, and of rounding products to whole units.
-    error = np.finfo(np.float64).eps * (4 * rows.shape[1] + 32) + 1.0 / SCALE
+def _lists_by_boxes(run_jobs: Callable[[Any], None], rows: Any, remaining: np.ndarray, search: Search) -> np.ndarray:
+    """Make the lists of the remaining rows, in the order of a tree, from near boxes; return the uncertain ones."""
+    points = rows.toarray()
+    columns = np.ascontiguousarray(points.T)
+    wanted = search.lists.rows.shape[1] + 1
+    error = _error(rows, np.float64)
     apart = _apart(error, np.float64)
-    uncertain = np.zeros(unit.size, dtype=np.bool_)
-    if unit.size:
-        tree = cKDTree(points)
+    uncertain = np.zeros(remaining.size, dtype=np.bool_)
 
-        def query(start: int) -> None:
-            # Cache: rows in the order of the tree's leaves take a third of the time.
-            block = tree.indices[start : start + _QUERIED]
-            distances, columns = tree.query(points[block], k=ranks)
-            products = 1.0 - 0.5 * distances * distances
-            bounds = products[:, -1].copy() if ranks.size < unit.size else np.full(block.size, -np.inf)
-            bounds = np.maximum(bounds, 0.0) if has_zeros else bounds
-            candidates = Candidates(products, columns.astype(np.int32), np.full(block.size, ranks.size), bounds)
-            candidate_lists(others[block], candidates, apart, error, others, search)
-            uncertain[block] = candidates.counts < 0
+    def make_lists(start: int) -> None:
+        stop = min(start + _BOXED, remaining.size)
+        candidates = Candidates(
+            np.empty((stop - start, _ROOM * wanted)),
+            np.empty((stop - start, _ROOM * wanted), np.int32),
+            np.zeros(stop - start, np.int64),
+            np.full(stop - start, -np.inf),
+        )
+        boxes = Boxes(*(array[: -(-remaining.size // BOX_ROWS)] for array in search.boxes))
+        box_candidates(start, stop, points, columns, boxes, wanted, apart, candidates)
+        candidate_lists(remaining[start:stop], candidates, apart, error, remaining, search)
+        uncertain[start:stop] = candidates.counts < 0
 
-        run_jobs((query, start) for start in range(0, unit.size, _QUERIED))
-    return unit[uncertain]
+    run_jobs((make_lists, start) for start in range(0, remaining.size, _BOXED))
+    return np.flatnonzero(uncertain)
+
+
+def _error(rows: Any, precision: type) -> float:
+    """Bound the error of products of rows of norm 1, and of rounding them to whole units."""
+    longest = np.diff(rows.indptr).max(initial=0)
+    return float(np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE)
 
 
 def _apart(error: float, precision: type) -> float:
@@ -349,9 +361,7 @@ def _lists_by_products(
     (m, d), lists, near = rows.shape, search.lists, search.near
     # The row itself may be among the best.
     wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
-    # Error of products of rows of norm 1, and of rounding them to whole units.
-    longest = np.diff(rows.indptr).max(initial=0)
-    error = float(np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE)
+    error = _error(rows, precision)
     apart = _apart(error, precision)
     dense = rows.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
     rows = rows.astype(precision).toarray() if dense else rows.astype(precision)

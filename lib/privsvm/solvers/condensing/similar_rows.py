@@ -16,17 +16,21 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import FAST_MATH
 
 __all__ = [
+    "BOX_ROWS",
     "SCALE",
     "UNKNOWN",
+    "Boxes",
     "Candidates",
     "Copies",
     "Near",
     "SparseRows",
+    "box_candidates",
     "candidate_lists",
     "meet",
     "scan_list",
     "scan_lists",
     "scan_third",
+    "set_boxes",
     "similarity",
     "similarity_from",
 ]
@@ -34,6 +38,9 @@ __all__ = [
 SCALE = 2.0**46
 # Less than any similarity, in units of ``1 / SCALE``.
 UNKNOWN = -(2**62)
+
+# Rows of a box, and what round-off may add to a bound that it gives.
+BOX_ROWS, _SLACK = 64, 1e-12
 
 
 class Copies(NamedTuple):
@@ -64,6 +71,13 @@ class Candidates(NamedTuple):
     # -1 where candidates exceed the room, or are too few.
     counts: np.ndarray
     bounds: np.ndarray
+
+
+class Boxes(NamedTuple):
+    """Least and largest number of each feature among every 64 rows that remain, (b, d); no boxes for many features."""
+
+    low: np.ndarray
+    high: np.ndarray
 
 
 class Near(NamedTuple):
@@ -229,6 +243,83 @@ def meet(products, first, second, wanted, apart, candidates):
                 _keep(candidates, second + j, row[j], i, wanted, apart)
 
 
+@jit()
+def set_boxes(rows_of, remaining, n_remaining, boxes):
+    """Set the boxes of the rows that remain."""
+    dense = np.zeros(rows_of.n_features)
+    for b in range(min(boxes.low.shape[0], -(-n_remaining // BOX_ROWS))):
+        low, high = boxes.low[b], boxes.high[b]
+        low[:], high[:] = np.inf, -np.inf
+        for position in range(b * BOX_ROWS, min((b + 1) * BOX_ROWS, n_remaining)):
+            _add(rows_of, remaining[position], dense)
+            for k in range(dense.shape[0]):
+                low[k], high[k] = min(low[k], dense[k]), max(high[k], dense[k])
+            _clear(rows_of, remaining[position], dense)
+
+
+@jit_step()
+def _box_product(boxes, b, row, length):
+    """Bound the product of a row of norm `length`, and times it, with the rows of a box.
+
+    ``x.z = 1 - |x - z|^2 / 2`` for rows of norm 1. A row of zeros is in no box that is far from the origin.
+    """
+    square = 0.0
+    for k in range(row.shape[0]):
+        value = row[k] / length
+        gap = max(boxes.low[b, k] - value, value - boxes.high[b, k], 0.0)
+        square += gap * gap
+    return length * (1.0 - 0.5 * square + _SLACK)
+
+
+@jit_step(fastmath=FAST_MATH)
+def _set_products(row, columns, start, products):
+    """Set the products of a row with rows from `start` on, stored by feature; return the largest."""
+    for j in range(products.shape[0]):
+        products[j] = 0.0
+    for k in range(row.shape[0]):
+        column, value = columns[k, start : start + products.shape[0]], row[k]
+        for j in range(products.shape[0]):
+            products[j] += value * column[j]
+    largest = products[0]
+    for j in range(products.shape[0]):
+        largest = max(largest, products[j])
+    return largest
+
+
+@jit()
+def box_candidates(start, stop, points, columns, boxes, wanted, apart, candidates):
+    """Add the largest products of the rows ``start..stop`` with all rows to their candidates, the nearest boxes first.
+
+    `points` (n, d) are all rows, and `columns` (d, n) the same by feature.
+    """
+    n, n_boxes = points.shape[0], boxes.low.shape[0]
+    gaps, memory = np.empty(n_boxes), np.empty(BOX_ROWS)
+    for first in range(start, stop, BOX_ROWS):
+        mine, last = first // BOX_ROWS, min(first + BOX_ROWS, stop)
+        for b in range(n_boxes):
+            gaps[b] = 0.0
+            for k in range(points.shape[1]):
+                gap = max(boxes.low[b, k] - boxes.high[mine, k], boxes.low[mine, k] - boxes.high[b, k], 0.0)
+                gaps[b] += gap * gap
+        for b in np.argsort(gaps):
+            reached = False
+            for i in range(first, last):
+                bound = candidates.bounds[i - start]
+                if 1.0 - 0.5 * gaps[b] + _SLACK < bound:
+                    continue
+                reached = True
+                if _box_product(boxes, b, points[i], 1.0) < bound:
+                    continue
+                products = memory[: min(BOX_ROWS, n - b * BOX_ROWS)]
+                if _set_products(points[i], columns, b * BOX_ROWS, products) < bound:
+                    continue
+                for j in range(products.shape[0]):
+                    if products[j] >= candidates.bounds[i - start]:
+                        _keep(candidates, i - start, products[j], b * BOX_ROWS + j, wanted, apart)
+            if not reached:
+                break
+
+
 @jit_step()
 def _set_near(products, columns, count, bound, error, others, near, i):
     """Set the rows near a row: as many of its candidates as fit."""
@@ -308,12 +399,22 @@ def similarity_from(rows_of, a, b, least):
 
 
 @jit_step()
-def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
+def _is_far(boxes, position, dense, length, least):
+    """Tell whether the box that begins here, if any, has no row whose product with a row reaches `least`."""
+    return boxes.low.shape[0] > 0 and _box_product(boxes, position // BOX_ROWS, dense, length) < least
+
+
+@jit_step()
+def scan_list(rows_of, copies, remaining, n_remaining, boxes, i, dense, sims, rows):
     """List the remaining rows most similar to the first copy of i; return their number."""
     left_out = copies.members[copies.head[i]]
     _add(rows_of, i, dense)
-    count, least = 0, _least_product(rows_of, UNKNOWN)
-    for position in range(n_remaining):
+    count, least, position = 0, _least_product(rows_of, UNKNOWN), -1
+    while position + 1 < n_remaining:
+        position += 1
+        if position % BOX_ROWS == 0 and _is_far(boxes, position, dense, 1.0, least):
+            position += BOX_ROWS - 1
+            continue
         j = remaining[position]
         if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
             count = _insert_copies(sims, rows, count, similarity(rows_of, i, j), copies, j, left_out)
@@ -324,24 +425,32 @@ def scan_list(rows_of, copies, remaining, n_remaining, i, dense, sims, rows):
 
 
 @jit()
-def scan_lists(listed, remaining, search):
+def scan_lists(listed, remaining, boxes, search):
     """Make the lists of the distinct rows `listed`, of a `triples.Search`, by scans of the remaining ones."""
     rows_of, copies, lists = search.rows_of, search.copies, search.lists
     dense = np.zeros(rows_of.n_features)
     for i in listed:
         if rows_of.indptr[i + 1] > rows_of.indptr[i]:
             lists.counts[i] = scan_list(
-                rows_of, copies, remaining, remaining.shape[0], i, dense, lists.sims[i], lists.rows[i]
+                rows_of, copies, remaining, remaining.shape[0], boxes, i, dense, lists.sims[i], lists.rows[i]
             )
 
 
 @jit_step()
-def scan_third(rows_of, copies, remaining, n_remaining, a, b, dense, best, third):
-    """Find the remaining row most similar to both a and b, or return `third`."""
+def scan_third(rows_of, copies, state, n_remaining, a, b, best, third):
+    """Find the remaining row of a `triples._State` that is most similar to both a and b, or return `third`."""
+    remaining, dense, boxes = state.remaining, state.dense, state.boxes
     _add(rows_of, a, dense)
     _add(rows_of, b, dense)
-    least = _least_product(rows_of, best)
-    for position in range(n_remaining):
+    square = 0.0
+    for k in range(dense.shape[0] if boxes.low.shape[0] > 0 else 0):
+        square += dense[k] * dense[k]
+    length, least, position = math.sqrt(square), _least_product(rows_of, best), -1
+    while position + 1 < n_remaining:
+        position += 1
+        if position % BOX_ROWS == 0 and length > 0.0 and _is_far(boxes, position, dense, length, least):
+            position += BOX_ROWS - 1
+            continue
         j = remaining[position]
         if copies.head[j] < copies.tail[j] and _product(rows_of, j, dense) >= least:
             both, row = similarity(rows_of, a, j) + similarity(rows_of, b, j), copies.members[copies.head[j]]

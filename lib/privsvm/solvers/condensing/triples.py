@@ -16,11 +16,13 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.solvers.condensing.similar_rows import (
     UNKNOWN,
+    Boxes,
     Copies,
     Near,
     SparseRows,
     scan_list,
     scan_third,
+    set_boxes,
     similarity_from,
 )
 
@@ -50,6 +52,8 @@ class Search(NamedTuple):
         Of every distinct row except those of zeros.
     near : Near
         Of every distinct row.
+    boxes : Boxes
+        Of the distinct rows that remain.
     """
 
     rows_of: SparseRows
@@ -57,6 +61,7 @@ class Search(NamedTuple):
     distinct_of: np.ndarray
     lists: Lists
     near: Near
+    boxes: Boxes
 
 
 class _State(NamedTuple):
@@ -74,8 +79,9 @@ class _State(NamedTuple):
     fronts: np.ndarray
     # Heap of distinct rows, the most similar pair first.
     heap: np.ndarray
-    # Distinct rows that the scans read.
+    # Distinct rows that the scans read, and their boxes.
     remaining: np.ndarray
+    boxes: Boxes
     # Indexed by the constants below.
     counters: np.ndarray
     # Work space of the searches.
@@ -156,7 +162,7 @@ def _renew_list(rows_of, copies, lists, near, state, i):
     n_remaining = state.counters[_N_REMAINING]
     state.counters[_N_SCANNED] += n_remaining
     lists.counts[i] = scan_list(
-        rows_of, copies, state.remaining, n_remaining, i, state.dense, lists.sims[i], lists.rows[i]
+        rows_of, copies, state.remaining, n_remaining, state.boxes, i, state.dense, lists.sims[i], lists.rows[i]
     )
     near.counts[i] = -1
     state.pointers[i] = 0
@@ -252,11 +258,11 @@ def _find_third(rows_of, copies, distinct_of, lists, near, state, a, b):
             return third
     n_remaining = state.counters[_N_REMAINING]
     state.counters[_N_SCANNED] += n_remaining
-    return scan_third(rows_of, copies, state.remaining, n_remaining, a, b, state.dense, best, third)
+    return scan_third(rows_of, copies, state, n_remaining, a, b, best, third)
 
 
 @jit_step()
-def _drop_exhausted(copies, state):
+def _drop_exhausted(rows_of, copies, state):
     """Close the gaps among the rows that the scans read."""
     kept = 0
     for position in range(state.counters[_N_REMAINING]):
@@ -264,6 +270,7 @@ def _drop_exhausted(copies, state):
             state.remaining[kept] = state.remaining[position]
             kept += 1
     state.counters[_N_REMAINING] = kept
+    set_boxes(rows_of, state.remaining, kept, state.boxes)
 
 
 @jit_step()
@@ -274,8 +281,9 @@ def _leave(copies, state, distinct):
 
 
 @jit()
-def _run(rows_of, copies, distinct_of, lists, near, state, groups, most):
+def _run(search, state, groups, most):
     """Form groups until scans have read `most` rows; return whether all are formed."""
+    rows_of, copies, distinct_of, lists, near, _ = search
     head, tail, heap = copies.head, copies.tail, state.heap
     made, n_alive = state.counters[_MADE], state.counters[_N_LEFT]
     while n_alive >= 3:
@@ -310,7 +318,7 @@ def _run(rows_of, copies, distinct_of, lists, near, state, groups, most):
             int(head[a] == tail[a]) + int(b != a and head[b] == tail[b]) + int(c != a and c != b and head[c] == tail[c])
         )
         if 2 * state.counters[_N_DISTINCT] < state.counters[_N_REMAINING]:
-            _drop_exhausted(copies, state)
+            _drop_exhausted(rows_of, copies, state)
     state.counters[_MADE], state.counters[_N_LEFT] = made, n_alive
     return n_alive < 3
 
@@ -351,7 +359,7 @@ def form_triples(
     ndarray of int (M, 3)
         Groups; -1 for missing members of the last one.
     """
-    rows_of, copies, distinct_of, lists, _ = search
+    rows_of, copies, distinct_of, lists, _, boxes = search
     n, m = distinct_of.size, lists.counts.size
     state = _State(
         visited=np.zeros(n, dtype=np.bool_),
@@ -362,13 +370,14 @@ def form_triples(
         fronts=np.empty(m, dtype=np.int64),
         heap=np.arange(m),
         remaining=np.arange(m),
+        boxes=boxes,
         counters=np.array([m, m, m, 0, 0, n, 0]),
         dense=np.zeros(rows_of.n_features),
     )
     groups = np.full(((n + 2) // 3, 3), -1)
     _fill_heap(copies, lists, state)
     budget = scan_budget(m)
-    while not _run(*search, state, groups, budget):
+    while not _run(search, state, groups, budget):
         _renew_all(copies, lists, state, renew)
         budget = scan_budget(int(state.counters[_N_DISTINCT]))
     made = int(state.counters[_MADE])
