@@ -87,13 +87,13 @@ def find(X):
 
 
 def find_in_all_ways(X):
-    """Groups by boxes and by products, in single and double precision, with renewed lists, on several threads."""
+    """Groups by distances and by products, in single and double precision, with renewed lists, on several threads."""
     unit_rows = weighted_unit_rows(X, feature_weights(X))
     # The search for nearest rows is slow where many rows have many features.
     for few_features in (0, 1000) if X.size < 20_000 else (0,):
         with mock.patch.object(condense, "_FEW_FEATURES", few_features):
             yield greedy_triples(unit_rows)
-            with mock.patch.object(condense, "_BOXED", 64):
+            with mock.patch.object(condense, "_QUERIED", 50):
                 yield greedy_triples(unit_rows, 3)
             # Few rows that are near, and short lists, which run out and are all made anew after some scans.
             with mock.patch.multiple(condense, _LIST=2, _NEAR=5, _NEAR_READ=0.1, _SCANNED=50.0):

@@ -24,7 +24,6 @@ __all__ = [
     "Copies",
     "Near",
     "SparseRows",
-    "box_candidates",
     "candidate_lists",
     "meet",
     "scan_list",
@@ -265,59 +264,9 @@ def _box_product(boxes, b, row, length):
     """
     square = 0.0
     for k in range(row.shape[0]):
-        value = row[k] / length
-        gap = max(boxes.low[b, k] - value, value - boxes.high[b, k], 0.0)
+        gap = max(length * boxes.low[b, k] - row[k], row[k] - length * boxes.high[b, k], 0.0)
         square += gap * gap
-    return length * (1.0 - 0.5 * square + _SLACK)
-
-
-@jit_step(fastmath=FAST_MATH)
-def _set_products(row, columns, start, products):
-    """Set the products of a row with rows from `start` on, stored by feature; return the largest."""
-    for j in range(products.shape[0]):
-        products[j] = 0.0
-    for k in range(row.shape[0]):
-        column, value = columns[k, start : start + products.shape[0]], row[k]
-        for j in range(products.shape[0]):
-            products[j] += value * column[j]
-    largest = products[0]
-    for j in range(products.shape[0]):
-        largest = max(largest, products[j])
-    return largest
-
-
-@jit()
-def box_candidates(start, stop, points, columns, boxes, wanted, apart, candidates):
-    """Add the largest products of the rows ``start..stop`` with all rows to their candidates, the nearest boxes first.
-
-    `points` (n, d) are all rows, and `columns` (d, n) the same by feature.
-    """
-    n, n_boxes = points.shape[0], boxes.low.shape[0]
-    gaps, memory = np.empty(n_boxes), np.empty(BOX_ROWS)
-    for first in range(start, stop, BOX_ROWS):
-        mine, last = first // BOX_ROWS, min(first + BOX_ROWS, stop)
-        for b in range(n_boxes):
-            gaps[b] = 0.0
-            for k in range(points.shape[1]):
-                gap = max(boxes.low[b, k] - boxes.high[mine, k], boxes.low[mine, k] - boxes.high[b, k], 0.0)
-                gaps[b] += gap * gap
-        for b in np.argsort(gaps):
-            reached = False
-            for i in range(first, last):
-                bound = candidates.bounds[i - start]
-                if 1.0 - 0.5 * gaps[b] + _SLACK < bound:
-                    continue
-                reached = True
-                if _box_product(boxes, b, points[i], 1.0) < bound:
-                    continue
-                products = memory[: min(BOX_ROWS, n - b * BOX_ROWS)]
-                if _set_products(points[i], columns, b * BOX_ROWS, products) < bound:
-                    continue
-                for j in range(products.shape[0]):
-                    if products[j] >= candidates.bounds[i - start]:
-                        _keep(candidates, i - start, products[j], b * BOX_ROWS + j, wanted, apart)
-            if not reached:
-                break
+    return length * (1.0 + _SLACK) - 0.5 * square / length
 
 
 @jit_step()

@@ -17,11 +17,12 @@ __all__ = ["TAU", "Gram", "Masks", "extremes", "solve_by_pairs", "take_pair_step
 
 # Constant  unit       value and reason
 # TAU       curvature  the least of a pair, LIBSVM's constant.
-# _STEP     ratio      of a step to the optimal one: over-relaxation saves a tenth of the steps on hard problems.
+# _STEP     ratio      of a step to the optimal one: over-relaxation saves a tenth of the steps on hard problems. Of at
+#                      most _FEW variables, a single best step may end in the exact solution.
 # _OUT      value      that takes another one out of a maximum when it is added.
 # _CHUNK    entries    that are searched together for a maximum.
 TAU = 1e-12
-_STEP = 1.1
+_STEP, _FEW = 1.1, 100
 _OUT = -1e30
 _CHUNK = 512
 
@@ -205,7 +206,7 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
         _set_sides(masks, beta, lower, upper, t)
     for t in range(beta.shape[0], values.shape[0]):
         values[t], masks.up[t], masks.low[t] = kind(0), kind(_OUT), kind(_OUT)
-    n_iter, i, j, step = 0, 0, 0, kind(0)
+    n_iter, i, j, step, ratio = 0, 0, 0, kind(0), _STEP if size > _FEW else 1.0
     _need_row(gram, 0, size)
     while True:
         # The first step has length zero, so that its variables do not matter.
@@ -218,7 +219,7 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
         _need_row(gram, j, size)
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
-        length = _STEP * np.float64(values[i] - values[j]) / max(curvature, TAU)
+        length = ratio * np.float64(values[i] - values[j]) / max(curvature, TAU)
         step = kind(_move_pair(beta, lower, upper, i, j, length))
         _set_sides(masks, beta, lower, upper, i)
         _set_sides(masks, beta, lower, upper, j)
