@@ -140,6 +140,14 @@ def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
     assert single < done.total.guess() < 1.0
 
 
+def test_an_impossible_budget_is_one_line_after_the_first_release_too(small, tmp_path):
+    once(small, tmp_path, "first")
+    for options in ({"epsilon": 1e-9}, {"delta": 2.0}):
+        with pytest.raises(PrivSVMError, match="must"):
+            once(small, tmp_path, "second", recipe=None, **options)
+    assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+
+
 def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
     once(small, tmp_path, "first")
     with pytest.raises(PrivSVMError, match="which have no total"):

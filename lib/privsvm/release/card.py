@@ -50,6 +50,7 @@ _NOT_COVERED = (
     "who knows how long training took.",
     "Whether the data are right, and whether the model is fair or suits its purpose.",
 )
+_NOT_CALIBRATED = "Probabilities. They are not calibrated: 0.2 does not mean that 20 of 100 such rows are of the class."
 _TWO_IDENTIFIERS = (
     "People who are in the table under two identifiers. Each of them counts as two, and is protected less."
 )
@@ -226,7 +227,11 @@ def card_content(
             "method and parameters",
         ],
         "assumptions": list(guarantee.assumptions),
-        "not_covered": [*_NOT_COVERED, *([_TWO_IDENTIFIERS] if unit == "person" else [])],
+        "not_covered": [
+            *_NOT_COVERED,
+            *([_TWO_IDENTIFIERS] if unit == "person" else []),
+            *([_NOT_CALIBRATED] if measured is None else []),
+        ],
         "recipe": record.recipe,
         "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured)),
         "by_class": [] if measured is None else class_rates(measured, label, classes),

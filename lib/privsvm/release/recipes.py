@@ -190,7 +190,10 @@ def planned_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
     if terms.recipe not in (None, recommended()):
         return None, rows
     delta, factor = default_delta(schema.rows) if terms.delta is None else terms.delta, relation_factor(neighbours)
-    event: Event = Gaussian(factor * rows * gaussian_noise_multiplier(terms.epsilon, delta))
+    try:
+        event: Event = Gaussian(factor * rows * gaussian_noise_multiplier(terms.epsilon, delta))
+    except ValueError as error:
+        raise PrivSVMError(f"{error}") from None
     if terms.hold_back is not None:
         event = OneOf((event, Laplace(factor * rows / terms.epsilon_of_counts)))
     return event, rows
