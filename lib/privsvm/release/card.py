@@ -37,8 +37,7 @@ CARD, PAGE = "card.json", "card.html"
 
 _FALSE_POSITIVES = 0.01
 _NOT_MEASURED = (
-    "Not measured. `privsvm release --hold-back 0.1` keeps a tenth of the table from training, and measures the model "
-    "on it."
+    "Not measured. The option --hold-back 0.1 keeps a tenth of the table from training, and measures the model on it."
 )
 _NOT_COVERED = (
     "Anything else that was computed from the table: statistics, plots, other models, the choice of this model among "

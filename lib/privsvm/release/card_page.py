@@ -15,7 +15,7 @@ __all__ = ["page", "risk_picture", "table_cell", "text", "text_lines"]
 _WIDTH = 100
 _REVIEWER = {
     "epsilon": "Epsilon", "delta": "Delta", "status": "Status", "relation": "Neighbouring tables",
-    "mechanism": "Mechanism", "reference": "Theorem", "accountant": "Accountant", "randomness": "Noise",
+    "mechanism": "Mechanism", "reference": "Theorem, in the sources of PrivSVM", "accountant": "Accountant", "randomness": "Noise",
     "public": "What is public", "assumptions": "What the proof assumes", "measured": "Noisy counts",
     "recipe": "Recipe", "how_to_load": "How to load it", "date": "Date", "privsvm": "Version of PrivSVM",
     "model_digest": "Digest of the model", "ledger": "Ledger",
@@ -38,7 +38,7 @@ figcaption span{display:block}
 details{border-top:1px solid #d9dce2;padding-top:.8rem}
 summary{cursor:pointer;font-weight:600}
 table{border-collapse:collapse}
-th{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;white-space:nowrap}
+th{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;max-width:12rem}
 td{padding:.3rem 0;overflow-wrap:anywhere}
 footer{font-size:.85rem;color:#525a68;overflow-wrap:anywhere;margin-top:1rem}
 .before{fill:#8a93a3}.more{fill:#a4161a}.wrong{fill:#fff;stroke:#8a93a3}
@@ -139,7 +139,7 @@ def _footer(content: Mapping[str, Any]) -> list[str]:
     return [
         f"Digest of this card: {content.get('digest')}",
         "Not signed." if signature is None else f"Signature (Ed25519): {signature}",
-        "`privsvm verify` checks them, and computes epsilon and risk again.",
+        "The command privsvm verify checks them, and computes epsilon and risk again.",
     ]
 
 
