@@ -201,7 +201,9 @@ def test_a_disk_that_is_full(undisturbed, tmp_path: Path, name: str) -> None:
             outcome = in_fork(lambda folder=folder: work.do(folder), limit)
             stopped += outcome.code == 1
             assert outcome.code in (0, 1), outcome.message
-            assert not [path for path in contents(folder) if ".part" in path]
+            # What the ledger holds is kept, to be finished where there is room.
+            entered = len(Ledger(folder / "ledger.jsonl").entries()) if name == "release" else 0
+            assert entered or not [path for path in contents(folder) if ".part" in path]
             for file in work.files if work.same else ():
                 assert (folder / file).read_bytes() in (OLD, expected[file])
             assert (folder / "model").exists() == (outcome.code == 0) or name != "release"
