@@ -2,10 +2,13 @@
 
 import copy
 import dataclasses
+import importlib
 import json
 import math
 import shutil
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ from privsvm.base.model_file import content_digest, read_model
 from privsvm.base.released import LinearPath
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts, isotonic, ranked_labels, sizes_of_ranks
 from privsvm.release.intervals import share_is_above
 from privsvm.release.measuring import HeldBack, Measurement, count_rows, measure, public_edges, ranks_and_bins
@@ -295,3 +298,19 @@ def test_measurements_of_version_2_are_read(calibrated):
     assert _measurement_of({"measured": measured.to_json()}, older) == measured
     with pytest.raises(ValueError, match="do not follow from its counts"):
         _measurement_of({"measured": measured.to_json() | {"accuracy": [0.99, 0.98, 1.0]}}, older)
+
+
+@pytest.fixture
+def audited(monkeypatch):
+    """`bench/audit/release.py`, which is no package."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench" / "audit"))
+    monkeypatch.delitem(sys.modules, "release", raising=False)
+    yield importlib.import_module("release")
+    sys.modules.pop("release", None)
+
+
+def test_an_audit_of_whole_releases_refutes_counts_without_noise(audited, monkeypatch):
+    """A sample of the audit: more draws show more, and never more than is stated."""
+    assert all(bound.sure <= 1.0 for bound in audited.audit_release(1.0, "replace_one", 80, True))
+    monkeypatch.setattr(NoiseSource, "add_discrete_laplace", lambda self, numbers, *_: numbers)
+    assert audited.audit_release(1.0, "replace_one", 160, True)[0].sure > 1.0
