@@ -1,5 +1,6 @@
 """Generated pages are current, and lists on pages are complete."""
 
+import csv
 import importlib.util
 import re
 from pathlib import Path
@@ -114,3 +115,21 @@ def test_code_and_tests_that_a_proof_names_exist(page):
     for file, name in named:
         text = (REPOSITORY / file).read_text()
         assert re.search(rf"^\s*(def|class) {name}\b", text, re.MULTILINE), f"{page.name}: {file}::{name}"
+
+
+def test_the_sample_report_shows_the_recorded_numbers():
+    """The best proved accuracy in the sentence at each epsilon is that of reports/curves.csv."""
+    page = (REPOSITORY / "docs/sample-report.html").read_text(encoding="utf-8")
+    assert len(page.encode()) < 300_000
+    with (REPOSITORY / "reports/curves.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["status"] in ("proved", "seeded")]
+    sentences = re.findall(r"At ε\xa0=\xa0([\d.]+), .*?([\d.]+)\xa0% accuracy on (\w+)", page.partition("</h1>")[0])
+    shown = {(dataset, float(epsilon)): accuracy for epsilon, accuracy, dataset in sentences}
+    best = {
+        place: max(float(row["accuracy"]) for row in rows if (row["dataset"], float(row["epsilon"])) == place)
+        for place in shown
+    }
+    assert len(shown) == len({row["epsilon"] for row in rows})
+    assert shown == {place: f"{100 * accuracy:.1f}" for place, accuracy in best.items()}, (
+        "run make run and python docs/write_sample_report.py"
+    )

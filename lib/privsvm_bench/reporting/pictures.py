@@ -107,7 +107,7 @@ def curve_svg(
     looks : sequence of Look
         In the same order.
     key : sequence of int
-        Methods, by their number, that are drawn. The first is thick and has a band between the percentiles.
+        Methods, by their number, that are drawn. The first proved one is thick, with a band between percentiles.
     narrow : bool
         For a phone, without names beside the curves.
     chosen : int or None
@@ -122,7 +122,8 @@ def curve_svg(
         if any(value is not None for value in curve["values"].get("accuracy", [[]])[0])
         and (curve["method"] in key or (chosen is not None and curve["status"] != "none"))
     ]
-    grid, first = figure["grid"], key[0] if key else None
+    grid, proved = figure["grid"], {curve["method"] for curve in curves if theorem_holds(curve["status"])}
+    first = next((method for method in key if method in proved), None)
     labels = {
         curve["method"]: _shortened(names[curve["method"]]) + (", claimed" if curve["status"] == "claimed" else "")
         for curve in curves
