@@ -141,7 +141,8 @@ def main() -> int:
                 continue
             made = {(row["package"], row["version"]) for row in found}
             rows = [row for row in rows if (row["package"], row["version"]) not in made] + found
-    written(sorted(rows, key=lambda row: (row["package"], row["version"])))
+            rows.sort(key=lambda row: (row["package"], row["version"]))
+            written(rows)
     return int(failed or any(str(row["refuted"]) != str(row["expected"]) for row in rows))
 
 

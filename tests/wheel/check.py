@@ -53,6 +53,18 @@ assert private.guarantee_.status == "proved", private.guarantee_
 assert str(privsvm.load("model").predict({{"age": [90], "ward": ["a"]}})[0]) in ("no", "yes")
 print(f"scikit-learn {{sklearn.__version__}}, NumPy {{np.__version__}}")
 """
+AUDITED = """
+import numpy as np
+class Count:
+    epsilon = 1.0
+    def fit(self, X, y):
+        self.count_ = y.sum() + np.random.default_rng().laplace()
+        return self
+    def predict(self, X):
+        return np.zeros(len(X))
+def test_epsilon(privsvm_audit):
+    privsvm_audit(Count(), draws=100)
+"""
 COMMANDS = (
     ("schema", "wards.csv", "--label", "died"),
     ("inspect", "wards.csv", "--schema", "schema.yaml"),
@@ -128,6 +140,9 @@ def use(python: str | Path, folder: Path, environment: Mapping[str, str]) -> str
     write_inputs(folder)
     for arguments in COMMANDS:
         call([python, "-I", "-m", "privsvm", *arguments], folder, environment)
+    # The wheel brings the fixture.
+    (folder / "test_audited.py").write_text(AUDITED)
+    call([python, "-I", "-m", "pytest", "-q", "test_audited.py"], folder, environment)
     return call([python, "-I", "-c", PROGRAM], folder, environment).strip()
 
 
@@ -144,7 +159,8 @@ def check(python: str, versions: str, wheel: Path) -> str:
         folder = Path(name)
         interpreter = folder / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python"
         call(["uv", "venv", "--quiet", "--python", python, "environment"], folder)
-        install = ["uv", "pip", "install", "--quiet", "--python", interpreter, f"privsvm[sign] @ {wheel.as_uri()}"]
+        requirements = [f"privsvm[sign] @ {wheel.as_uri()}", "pytest"]
+        install = ["uv", "pip", "install", "--quiet", "--python", interpreter, *requirements]
         call([*install, *(oldest_versions() if versions == "oldest" else [])], folder)
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("PRIVSVM", "PYTHON"))}
         environment = {

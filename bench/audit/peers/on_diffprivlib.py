@@ -90,7 +90,7 @@ def _scaler(bounds: Any) -> Callable[[], Any]:
 
 
 def _overflow(X: np.ndarray, y: np.ndarray) -> float:
-    """Sum two whole numbers of up to 2^62, whose sum is none of 64 bits."""
+    """Sum two whole numbers of up to 2^62, whose sum has more than 64 bits (Casacuberta et al. 2022)."""
     return float(tools.sum((clipped(X) * 2.0**62).astype(np.int64), bounds=(0, 2**62), epsilon=1.0))
 
 
@@ -125,7 +125,6 @@ CASES = [
     Case(
         name="sum of large whole numbers",
         make=release(_overflow),
-        source="Casacuberta et al., Widespread underestimation of sensitivity (2022)",
         options=options(6000, pairs=pair("2^62 twice, and once", [[1.0], [1.0]], [[1.0], [0.0]])),
     ),
 ]
