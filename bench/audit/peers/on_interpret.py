@@ -38,7 +38,7 @@ CASES = [
     Case(
         name="DP-EBM without bounds",
         make=lambda: Boosted(None),
-        source="its PrivacyWarning: bounds come from the rows",
+        source="its warning: bounds come from the rows",
         options=options(600, delta=_DELTA, **_rows()),
     ),
 ]
