@@ -142,7 +142,7 @@ def test_on_the_command_line(folder, hospital):
     assert not (folder / "ledger.jsonl").exists()
     assert released(folder)[0] == 0
     code, _, err = released(folder, out="again")
-    assert (code, "run with --yes to spend more" in err) == (3, True)
+    assert (code, "Run with --yes to spend more" in err) == (3, True)
 
 
 def test_wrong_width_and_newer_models(folder, hospital):

@@ -26,10 +26,10 @@ def test_one_release(fresh, tmp_path):
     output = release("dataset=patients", "out=private/model", "hold_back=0.25", "without_inspection=true")
     assert fresh.code == 0, output
     assert "private/model: released, epsilon 1 per row" in output
-    assert "rows that were held back, 25 % of the rows" in output
+    assert "25 % of the rows, drawn at random" in output
     assert privsvm.load(fresh.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
-        (["dataset=patients", "out=again", "without_inspection=true"], "run with --yes to spend more"),
+        (["dataset=patients", "out=again", "without_inspection=true"], "Run with --yes to spend more"),
         (["dataset=wine", "out=again"], "is not a data set of your own"),
         (["dataset=patients"], "--config lacks out"),
     ):
