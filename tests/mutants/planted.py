@@ -343,7 +343,7 @@ MUTANTS = (
     _bug(
         "the noise of the last class is missing from all but the first repeat", _PERTURBATION,
         "        coef=coef.reshape(*coef.shape[:2], *weights.shape),",
-        "        coef=np.where((np.arange(repeats) > 0)[:, None, None] & (np.arange(len(weights)) > 0)[:, None],"
+        "        coef=np.where((np.arange(release.repeats) > 0)[:, None, None] & (np.arange(len(weights)) > 0)[:, None],"
         " weights, coef.reshape(*coef.shape[:2], *weights.shape)),",
         f"{_WEIGHTS}[PrivateSVMClassifier-replace_one]", says="np.array_equal(cells",
     ),
