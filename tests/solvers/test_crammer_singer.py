@@ -89,10 +89,10 @@ def test_distance_to_the_optimum_of_awkward_problems(case):
     assert_within_the_target(X, layout(X), y, n_classes, C)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 60), st.integers(1, 8), st.floats(-3, 2), st.booleans())
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 60), st.integers(1, 8), st.floats(-3, 2))
 @settings(max_examples=100, deadline=None)
-def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, log_C, factored):
-    """From any feasible point, with few or many free variables, singular system or not, by either way to solve it."""
+def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, log_C):
+    """From any feasible point, with few or many free variables, singular system or not."""
     rng = np.random.default_rng(seed)
     X, y, C = rng.normal(size=(n, d)), rng.integers(0, n_classes, size=n), 10.0**log_C
     rows = np.arange(n)
@@ -110,9 +110,7 @@ def test_a_face_step_stays_feasible_and_raises_the_dual(seed, n_classes, n, d, l
 
     before = dual(alpha)
     face = crammer_singer_face.Face(stored, y, C, n_classes)
-    with unittest.mock.patch.object(crammer_singer_face, "_SETTLED_FACE", 1.0 if factored else -1.0):
-        work = face.step(alpha, np.inf)
-    assert (work > 0) == (face.n_last > 0)
+    face.step(alpha, np.inf)
     assert np.all(alpha[~own_class] <= 0)
     assert np.all(alpha[own_class] <= C)
     assert np.all(alpha[own_class] >= 0)

@@ -17,9 +17,6 @@ __all__ = ["EqualRows"]
 # Least number of rows for which merging pays, and the largest share of them that may stay distinct.
 _LEAST_ROWS, _DISTINCT_SHARE = 600, 0.7
 
-# Problems of fewer rows than this are solved quickly: a sample of so many rows tells whether merging pays.
-_SAMPLED_BELOW, _SAMPLE_ROWS = 4000, 256
-
 # Share of a sum of bounds that its rounding may be off by.
 _ROUNDING = 1e-12
 
@@ -50,17 +47,12 @@ class EqualRows:
             return None
         # Hashing: a weighted sum of each row. Collisions are unlikely, and are checked below.
         weights = np.sin(1.0 + np.arange(X.shape[1]))
-        sample = slice(None, None, -(-n_rows // _SAMPLE_ROWS))
-        if n_rows < _SAMPLED_BELOW:
-            n_distinct = _count_distinct(X[sample] @ weights, codes[sample])
-            if n_distinct > _DISTINCT_SHARE * codes[sample].size:
-                return None
         sums = X @ weights
-        if _count_distinct(sums, codes) > _DISTINCT_SHARE * n_rows:
-            return None
         order = np.lexsort((sums, codes))
         begins = np.ones(n_rows, dtype=bool)
         begins[1:] = (np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)
+        if np.count_nonzero(begins) > _DISTINCT_SHARE * n_rows:
+            return None
         # The sort is stable, so that each group begins with its first row.
         first, group = order[begins], np.empty(n_rows, dtype=np.int64)
         group[order] = np.cumsum(begins) - 1
@@ -101,9 +93,3 @@ class EqualRows:
         filled[filled <= rounding] = 0.0
         filled = np.where(filled >= upper - rounding, upper, filled)
         return np.sign(values) * filled
-
-
-def _count_distinct(sums: np.ndarray, codes: np.ndarray) -> int:
-    """Count the distinct pairs of a sum and a class."""
-    order = np.lexsort((sums, codes))
-    return 1 + int(np.count_nonzero((np.diff(sums[order]) != 0) | (np.diff(codes[order]) != 0)))

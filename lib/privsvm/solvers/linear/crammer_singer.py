@@ -64,10 +64,6 @@ __all__ = [
 # Passes between two face steps, for the first rounds and for all others. Face steps begin with round _FIRST_FACE.
 _PASSES = (1, 1, 2, 2, 4)
 _FIRST_FACE = 2
-# Without a face step, up to this many times as many passes precede the next check of the gap, until they make up this
-# share of the work: a check reads all rows.
-_PASSES_PER_CHECK = 3
-_CHECK_SHARE = 0.15
 # Back-off: a row whose block does not change is visited after twice as many passes as before, up to this many.
 _LONGEST_PAUSE = 8
 # Round-off: W is rebuilt from the dual variables after so many checks, before errors build up.
@@ -326,14 +322,14 @@ def _plan_visit(changed, due, pause, i, epoch):
 
 
 @jit(fastmath={"reassoc", "contract"})
-def _epochs_dense(X, squared_norms, C, alpha, weights, visits, state, start, n_epochs):
+def _epochs_dense(X, squared_norms, C, alpha, weights, visits, state, n_epochs):
     """Make passes over dense rows; return the random state and the work done."""
     active, counts, due, pause, order = visits
     n_classes, n_features = weights.shape
     scores, block = np.empty(n_classes), np.empty(n_classes)
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
     spent = 0.0
-    for epoch in range(start, start + n_epochs):
+    for epoch in range(n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
         state = _shuffle(order[:n_due], state)
         for position in range(n_due):
@@ -362,7 +358,7 @@ def _epochs_dense(X, squared_norms, C, alpha, weights, visits, state, start, n_e
 
 
 @jit()
-def _epochs_sparse(rows, squared_norms, C, alpha, weights, visits, state, start, n_epochs):
+def _epochs_sparse(rows, squared_norms, C, alpha, weights, visits, state, n_epochs):
     """Make passes over CSR rows, as `_epochs_dense` does; here the classes of one feature lie together."""
     data, indices, indptr = rows
     active, counts, due, pause, order = visits
@@ -372,7 +368,7 @@ def _epochs_sparse(rows, squared_norms, C, alpha, weights, visits, state, start,
     work, order_buffer = np.empty(n_classes), np.empty(n_classes)
     needed = np.empty(padded // WIDTH, dtype=np.bool_)
     spent = 0.0
-    for epoch in range(start, start + n_epochs):
+    for epoch in range(n_epochs):
         n_due = _due_rows(counts, due, epoch, order)
         state = _shuffle(order[:n_due], state)
         for position in range(n_due):
@@ -648,20 +644,14 @@ def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _
             scores = rows.scores()
             continue
         previous = scores
-        start, work_before = n_epochs, work
-        for _ in range(_PASSES_PER_CHECK):
-            n_passes = _PASSES[min(n_checks, len(_PASSES)) - 1]
-            n_passes = n_passes if max_epochs is None else min(n_passes, max_epochs - n_epochs)
-            problem = (rows.storage, rows.squared_norms, C, alpha, rows.weights)
-            state, spent = rows.epochs(*problem, visits, np.uint64(state), n_epochs - start, n_passes)
-            n_epochs += n_passes
-            work += spent
-            if n_checks <= _FIRST_FACE:
-                break
-            spent = face.step(alpha, _FACE_SHARE * work)
-            work += spent
-            if spent > 0.0 or n_epochs == max_epochs or work - work_before >= _CHECK_SHARE * work:
-                break
+        n_passes = _PASSES[min(n_checks, len(_PASSES)) - 1]
+        n_passes = n_passes if max_epochs is None else min(n_passes, max_epochs - n_epochs)
+        problem = (rows.storage, rows.squared_norms, C, alpha, rows.weights)
+        state, spent = rows.epochs(*problem, visits, np.uint64(state), n_passes)
+        n_epochs += n_passes
+        work += spent
+        if n_checks > _FIRST_FACE:
+            work += face.step(alpha, _FACE_SHARE * work)
         scores = rows.scores()
     coef = np.ascontiguousarray(rows.by_feature.T)
     if exact:

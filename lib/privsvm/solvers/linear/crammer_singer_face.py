@@ -18,10 +18,8 @@ __all__ = ["Face"]
 
 # Most variables of a face step.
 _MAX_VARIABLES = 3000
-# Cost ratio: a linear system or an inverse costs less per multiplication than a pass.
-_FACTOR_WORK, _INVERSE_WORK = 1.0 / 24.0, 1.0 / 8.0
-# A face that has shrunk by no more than this share since the last pass will meet few bounds: no inverse is computed.
-_SETTLED_FACE = 0.02
+# Cost ratio: an inverse costs less per multiplication than a pass.
+_INVERSE_WORK = 1.0 / 8.0
 # Ridge on the diagonal of the system, relative to it, since it may be singular.
 _RIDGE = 1e-9
 # Underflow: rows with a smaller squared norm are left to the passes.
@@ -50,8 +48,6 @@ class _Path(NamedTuple):
     vectors: np.ndarray
     scales: np.ndarray
     products: np.ndarray
-    # Work space of one solve.
-    right: np.ndarray
 
 
 @jit()
@@ -118,39 +114,17 @@ def _face_system(gram, scores, labels, references, row_positions, classes):
 
 
 @jit_step(fastmath=_FAST)
-def _solve_factored(factor, right):
-    """Solve ``L L' x = right`` in place."""
-    n = right.shape[0]
-    for v in range(n):
-        total = right[v]
-        for u in range(v):
-            total -= factor[v, u] * right[u]
-        right[v] = total / factor[v, v]
-    for v in range(n - 1, -1, -1):
-        value = right[v] / factor[v, v]
-        right[v] = value
-        for u in range(v):
-            right[u] -= factor[v, u] * value
-
-
-@jit_step(fastmath=_FAST)
-def _set_direction(factor, inverted, slopes, path):
-    """Set the Newton step, and count the variables of each row."""
-    step, n_all = path.step, slopes.shape[0]
-    if inverted:
-        for v in range(n_all):
-            for u in range(v):
-                factor[u, v] = factor[v, u]
-        for v in range(n_all):
-            total = 0.0
-            for u in range(n_all):
-                total += factor[v, u] * slopes[u]
-            step[v] = total
-    else:
-        for v in range(n_all):
-            step[v] = slopes[v]
-        _solve_factored(factor, step)
+def _set_direction(inverse, slopes, path):
+    """Set the Newton step, count the variables of each row, and fill in the inverse's upper triangle."""
+    n_all = slopes.shape[0]
     for v in range(n_all):
+        for u in range(v):
+            inverse[u, v] = inverse[v, u]
+    for v in range(n_all):
+        total = 0.0
+        for u in range(n_all):
+            total += inverse[v, u] * slopes[u]
+        path.step[v] = total
         path.n_of_row[path.row_positions[v]] += 1
 
 
@@ -206,28 +180,19 @@ def _takes_part(path, u, blocking, blocked_row):
 
 
 @jit_step(fastmath=_FAST)
-def _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds):
+def _set_vector(inverse, path, blocking, blocked_row, n_live, n_bounds):
     """Set the vector ``Q a`` of the bound just met; return one variable that takes part, and the vector's size."""
-    vector, vectors, original, right = path.vectors[n_bounds], path.vectors, path.original, path.right
+    vector, vectors, original = path.vectors[n_bounds], path.vectors, path.original
     drop, size = blocking, 0.0
     for v in range(n_live):
         vector[v] = 0.0
-    for v in range(right.shape[0]):
-        right[v] = 0.0
     for u in range(n_live):
         if _takes_part(path, u, blocking, blocked_row):
             drop = u
-            if inverted:
-                for v in range(n_live):
-                    vector[v] += factor[original[u], original[v]]
-            else:
-                right[original[u]] = 1.0
+            for v in range(n_live):
+                vector[v] += inverse[original[u], original[v]]
             for b in range(n_bounds):
                 path.products[b] += vectors[b, u]
-    if not inverted:
-        _solve_factored(factor, right)
-        for v in range(n_live):
-            vector[v] = right[original[v]]
     for u in range(n_live):
         if _takes_part(path, u, blocking, blocked_row):
             size += vector[u]
@@ -287,23 +252,23 @@ def _restore_sums(path, C):
 
 
 @jit(fastmath=_FAST)
-def _follow_step(factor, inverted, slopes, path, C):
+def _follow_step(inverse, slopes, path, C):
     """Go along the Newton step of a face.
 
     What meets a bound stays there, and the step bends along the rest.
 
-    `factor` holds, in its lower triangle, the Cholesky factor of the system's matrix, or its inverse if `inverted`.
-    Each bound is a linear condition ``a . step = 0``, which takes ``q q' / (a . q)`` off the inverse Q, with
-    ``q = Q a``: those vectors are kept instead of a new inverse. Returns the number of bounds met.
+    `inverse` holds that of the system's matrix in its lower triangle. Each bound is a linear condition
+    ``a . step = 0``, which takes ``q q' / (a . q)`` off the inverse Q, with ``q = Q a``: those vectors are kept instead
+    of a new inverse. Returns the number of bounds met.
     """
     n_live, n_bounds = slopes.shape[0], 0
-    _set_direction(factor, inverted, slopes, path)
+    _set_direction(inverse, slopes, path)
     while n_live > 0:
         t, blocking, blocked_row = _advance(path, C, n_live)
         if (blocking < 0 and blocked_row < 0) or n_bounds == path.vectors.shape[0]:
             break
         _settle(path, C, blocking, blocked_row)
-        drop, size = _set_vector(factor, inverted, path, blocking, blocked_row, n_live, n_bounds)
+        drop, size = _set_vector(inverse, path, blocking, blocked_row, n_live, n_bounds)
         _bend(path, t, size, blocking, blocked_row, n_live, n_bounds)
         n_bounds += 1
         if blocked_row < 0 or path.n_of_row[blocked_row] == 1:
@@ -344,15 +309,12 @@ class Face:
         self.stored, self.y, self.C = rows, y, C
         self.rows, self.references = np.empty((2, y.size), dtype=np.int64)
         self.row_positions, self.classes = np.empty((2, _MAX_VARIABLES + n_classes), dtype=np.int64)
-        self.n_last = 0
 
     def step(self, alpha: np.ndarray, allowed: float) -> float:
         """Improve `alpha` and the weights if that is cheap enough; return the work done, 0 for no step."""
         lists = self.rows, self.references, self.row_positions, self.classes
         n_face, n = _list_face(alpha, self.y, self.stored.squared_norms, self.C, *lists)
-        settled = abs(n - self.n_last) <= _SETTLED_FACE * n
-        self.n_last = n
-        work = (_FACTOR_WORK if settled else _INVERSE_WORK) * n**3 + n_face**2 * self.stored.row_work * _INVERSE_WORK
+        work = (n**3 + n_face**2 * self.stored.row_work) * _INVERSE_WORK
         if n == 0 or work > allowed:
             return 0.0
         rows, references = self.rows[:n_face], self.references[:n_face]
@@ -363,7 +325,7 @@ class Face:
         matrix, slopes = _face_system(gram, scores, labels, references, row_positions, classes)
         # LAPACK is column-major: the transposed matrix is the same memory.
         factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        if not failed and not settled:
+        if not failed:
             factor, failed = lapack.dpotri(factor, lower=0, overwrite_c=1)
         if failed:
             return work
@@ -383,10 +345,8 @@ class Face:
             vectors=np.empty((n, n)),
             scales=np.zeros(n),
             products=np.zeros(n),
-            right=np.empty(n),
         )
-        n_bounds = _follow_step(factor.T, not settled, slopes, path, self.C)
-        work += 0.5 * n_bounds**2 * n + (n_bounds * n**2 if settled else 0.0)
+        work += 0.5 * _follow_step(factor.T, slopes, path, self.C) ** 2 * n
         change = after - before
         of_weights = X.T @ change
         if _slope(change, scores, labels, references) > 0.5 * np.vdot(of_weights, of_weights):
