@@ -1,5 +1,3 @@
-import unittest.mock
-
 import numpy as np
 import pytest
 import scipy.sparse

@@ -2,7 +2,7 @@
 
 The paper's procedure repeatedly takes the most similar pair of the remaining rows, then the row most similar to both.
 Implemented literally, that is a search through a matrix of n^2 numbers for each of n / 3 triples. Here every row has a
-short list of the rows most similar to it, and, where scans are long, the numbers of more rows near it;
+short list of the rows most similar to it;
 `privsvm.solvers.condensing.triples` describes how they are used.
 
 Candidates for the lists come from blocks of matrix products. Where there are few features, they are the nearest rows,
@@ -32,7 +32,6 @@ from privsvm.solvers.condensing.similar_rows import (
     Boxes,
     Candidates,
     Copies,
-    Near,
     SparseRows,
     candidate_lists,
     meet,
@@ -51,9 +50,7 @@ __all__ = [
 
 # Constant            unit          value and reason
 # Lists
-# _LIST               rows          of a list.
-# _NEAR_READ          numbers       that a scan reads for each row kept as near: most third rows are then certain
-#                                   without a scan. At most _NEAR rows each, and _NEAR_NUMBERS for all.
+# _LIST               rows          of a list; _LONG_LIST where scans skip nothing: most third rows are then in lists.
 # _SCANNED            numbers       that scans may read for each remaining row before lists are made again; measured:
 #                                   that takes about as long as the lists.
 # Candidates from distances
@@ -68,8 +65,7 @@ __all__ = [
 # _UNCERTAIN_SHARE    share         of uncertain lists above which products are made again in double precision.
 # _SCANNED_TOGETHER   rows          whose uncertain lists are made by one job.
 # _FULL_SHARE         share         of nonzeros above which rows store their zeros, too.
-_LIST = 12
-_NEAR_READ, _NEAR, _NEAR_NUMBERS = 3000.0, 160, 16_000_000
+_LIST, _LONG_LIST = 12, 40
 _SCANNED = 50_000.0
 _FEW_FEATURES, _QUERIED = 12, 4096
 _TILE, _ROOM = 512, 2
@@ -272,15 +268,12 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
         # Vectorisation: rows that store their zeros have the same sums, by vector instructions.
         indices = np.tile(np.arange(d, dtype=np.int32), m)
         rows_of = SparseRows(d, d * np.arange(m + 1), indices, distinct.toarray().ravel())
-    length = min(_LIST, max(n - 1, 1))
+    length = min(_LIST if by_boxes else _LONG_LIST, max(n - 1, 1))
     lists = Lists(np.zeros((m, length), np.int64), np.zeros((m, length), np.int32), np.zeros(m, np.int64))
     entries = rows_of.data.size / max(m, 1)
-    n_near = int(min(m * (entries + 10.0) / _NEAR_READ, _NEAR, _NEAR_NUMBERS / max(m, 1)))
-    shape = m, n_near if n_near > 2 * length and not by_boxes else 0
-    near = Near(np.zeros(shape, np.int64), np.zeros(shape, np.int32), np.full(m, -1), np.zeros(m, np.int64))
     n_boxes = -(-m // BOX_ROWS) if by_boxes else 0
     boxes = Boxes(np.empty((n_boxes, d)), np.empty((n_boxes, d)))
-    search = Search(rows_of, copies, distinct_of, lists, near, boxes)
+    search = Search(rows_of, copies, distinct_of, lists, boxes)
     with one_blas_thread(), thread_pool(n_threads) as pool:
         map_jobs: Any = pool.map if pool else map
 
@@ -290,7 +283,6 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
 
         def renew(remaining: np.ndarray) -> None:
             rows = distinct if remaining.size == m else distinct[remaining]
-            near.counts[remaining] = -1
             if by_boxes:
                 set_boxes(rows_of, remaining, remaining.size, boxes)
                 uncertain = _lists_by_distance(run_jobs, rows, remaining, search)
@@ -334,7 +326,7 @@ def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np
             bounds = products[:, -1].copy() if ranks.size < unit.size else np.full(len(products), -np.inf)
             bounds = np.maximum(bounds, 0.0) if has_zeros else bounds
             candidates = Candidates(products, columns.astype(np.int32), np.full(len(products), ranks.size), bounds)
-            candidate_lists(others[block], candidates, apart, error, others, search)
+            candidate_lists(others[block], candidates, apart, others, search)
             uncertain[block] = candidates.counts < 0
 
         run_jobs((query, start) for start in range(0, unit.size, _QUERIED))
@@ -364,9 +356,9 @@ def _lists_by_products(
 
     A product serves both rows. Uncertain are rows with too many candidates, or too few.
     """
-    (m, d), lists, near = rows.shape, search.lists, search.near
+    m, d = rows.shape
     # The row itself may be among the best.
-    wanted = max(lists.rows.shape[1] + 1, near.rows.shape[1])
+    wanted = search.lists.rows.shape[1] + 1
     error = _error(rows, precision)
     apart = _apart(error, precision)
     dense = rows.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
@@ -407,7 +399,7 @@ def _lists_by_products(
 
     def make_lists(start: int) -> None:
         part = Candidates(*(array[start : start + _TILE] for array in candidates))
-        candidate_lists(remaining[start : start + _TILE], part, apart, error, remaining, search)
+        candidate_lists(remaining[start : start + _TILE], part, apart, remaining, search)
 
     run_jobs((make_lists, start) for start in starts)
     return np.flatnonzero(candidates.counts < 0)

@@ -22,7 +22,6 @@ __all__ = [
     "Boxes",
     "Candidates",
     "Copies",
-    "Near",
     "SparseRows",
     "candidate_lists",
     "meet",
@@ -77,19 +76,6 @@ class Boxes(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-
-
-class Near(NamedTuple):
-    """Rows near each distinct row, with bounds on their and others' similarity.
-
-    There are enough of them to identify a third row. Exact similarities are computed for rows in the list only.
-    """
-
-    most: np.ndarray
-    rows: np.ndarray
-    # -1 where there is only the list.
-    counts: np.ndarray
-    bounds: np.ndarray
 
 
 @jit_step(forceinline=True)
@@ -269,29 +255,14 @@ def _box_product(boxes, b, row, length):
     return length * (1.0 + _SLACK) - 0.5 * square / length
 
 
-@jit_step()
-def _set_near(products, columns, count, bound, error, others, near, i):
-    """Set the rows near a row: as many of its candidates as fit."""
-    room, kept = near.rows.shape[1], 0
-    if count > room:
-        bound = max(bound, _number_at(products[:count].copy(), count - room - 1))
-    for k in range(count):
-        if products[k] > bound:
-            near.most[i, kept] = np.int64(math.ceil((np.float64(products[k]) + error) * SCALE))
-            near.rows[i, kept] = others[columns[k]]
-            kept += 1
-    near.counts[i] = kept
-    near.bounds[i] = np.int64(math.ceil((np.float64(bound) + error) * SCALE)) if bound > -np.inf else UNKNOWN
-
-
 @jit()
-def candidate_lists(listed, candidates, apart, error, others, search):
+def candidate_lists(listed, candidates, apart, others, search):
     """Make the lists of the distinct rows `listed`, of a `triples.Search`, from their candidates.
 
-    Products are off by `error` at most, and those of rows in wrong order differ by less than `apart`. `others` are the
-    distinct rows by column. The count becomes -1 where the bound for candidates left out rows that the list may need.
+    Products of rows in wrong order differ by less than `apart`. `others` are the distinct rows by column. The count
+    becomes -1 where the bound for candidates left out rows that the list may need.
     """
-    rows_of, copies, near = search.rows_of, search.copies, search.near
+    rows_of, copies = search.rows_of, search.copies
     sims, rows, counts = search.lists.sims, search.lists.rows, search.lists.counts
     # The row itself is among the candidates.
     wanted = rows.shape[1] + 1
@@ -300,8 +271,6 @@ def candidate_lists(listed, candidates, apart, error, others, search):
         products, columns = candidates.products[r], candidates.columns[r]
         if count < 0 or rows_of.indptr[i + 1] == rows_of.indptr[i]:
             continue
-        if near.rows.shape[1]:
-            _set_near(products, columns, count, least, error, others, near, i)
         kept, bound = _compress(products, columns, count, wanted, apart)
         if bound < least:
             candidates.counts[r] = -1

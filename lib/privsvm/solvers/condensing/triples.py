@@ -2,8 +2,7 @@
 
 Every row has a list of the rows most similar to it, and a heap holds the best pair of each row. Rows are only ever
 removed. So the first remaining row of a list is the most similar one, until the list is exhausted and made again. The
-third row is in the lists of a pair, or near one of its rows, unless the bounds allow a better one: then all remaining
-rows are searched.
+third row is in the lists of a pair, unless the bounds allow a better one: then all remaining rows are searched.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from privsvm.solvers.condensing.similar_rows import (
     UNKNOWN,
     Boxes,
     Copies,
-    Near,
     SparseRows,
     scan_list,
     scan_third,
@@ -50,8 +48,6 @@ class Search(NamedTuple):
         Distinct row of every row.
     lists : Lists
         Of every distinct row except those of zeros.
-    near : Near
-        Of every distinct row.
     boxes : Boxes
         Of the distinct rows that remain.
     """
@@ -60,7 +56,6 @@ class Search(NamedTuple):
     copies: Copies
     distinct_of: np.ndarray
     lists: Lists
-    near: Near
     boxes: Boxes
 
 
@@ -69,10 +64,8 @@ class _State(NamedTuple):
 
     # By row number: whether the row has left.
     visited: np.ndarray
-    # By distinct row: work space for its position among those near another, -1 in between; position in its list; bound
-    # on the similarity of rows outside the list; bound on the pairs of its first copy, and that copy's number, when
-    # last examined.
-    place_of: np.ndarray
+    # By distinct row: position in its list; bound on the similarity of rows outside the list; bound on the pairs of its
+    # first copy, and that copy's number, when last examined.
     pointers: np.ndarray
     bounds: np.ndarray
     keys: np.ndarray
@@ -157,20 +150,19 @@ def _smallest_row(state):
 
 
 @jit_step()
-def _renew_list(rows_of, copies, lists, near, state, i):
+def _renew_list(rows_of, copies, lists, state, i):
     """Make the list of a row again from the remaining rows."""
     n_remaining = state.counters[_N_REMAINING]
     state.counters[_N_SCANNED] += n_remaining
     lists.counts[i] = scan_list(
         rows_of, copies, state.remaining, n_remaining, state.boxes, i, state.dense, lists.sims[i], lists.rows[i]
     )
-    near.counts[i] = -1
     state.pointers[i] = 0
     state.bounds[i] = _bound(lists, i)
 
 
 @jit_step()
-def _best_partner(rows_of, copies, lists, near, state, i):
+def _best_partner(rows_of, copies, lists, state, i):
     """Return the row most similar to the first copy of i, and the similarity.
 
     Where a list is exhausted but another pair may be better, the row is -1, and the similarity is the list's bound.
@@ -190,7 +182,7 @@ def _best_partner(rows_of, copies, lists, near, state, i):
     if position == lists.counts[i]:
         if state.keys[i] > state.bounds[i]:
             return np.int64(-1), state.bounds[i]
-        _renew_list(rows_of, copies, lists, near, state, i)
+        _renew_list(rows_of, copies, lists, state, i)
         position = state.pointers[i]
     return np.int64(lists.rows[i, position]), lists.sims[i, position]
 
@@ -211,40 +203,7 @@ def _listed_third(rows_of, distinct_of, lists, state, a, b):
 
 
 @jit_step()
-def _bound_beyond(near, state, i):
-    """Bound the similarity of rows that are neither in a row's list nor near it."""
-    return near.bounds[i] if near.counts[i] >= 0 else state.bounds[i]
-
-
-@jit_step()
-def _near_third(rows_of, copies, near, state, a, b, third, best):
-    """Return the best third row among `third` and those near a or b, and its sum."""
-    place_of = state.place_of
-    for position in range(near.counts[b]):
-        place_of[near.rows[b, position]] = position
-    for turn in range(2):
-        one, mate = (a, b) if turn == 0 else (b, a)
-        beyond = _bound_beyond(near, state, mate)
-        for position in range(near.counts[one]):
-            j, most = near.rows[one, position], beyond
-            if turn == 0 and place_of[j] >= 0:
-                most = near.most[b, place_of[j]]
-            if near.most[one, position] + most >= best and copies.head[j] < copies.tail[j]:
-                similarity, row = similarity_from(rows_of, one, j, best - most), copies.members[copies.head[j]]
-                both = (
-                    similarity + similarity_from(rows_of, mate, j, best - similarity)
-                    if similarity != UNKNOWN
-                    else similarity
-                )
-                if both > best or (both == best and row < third):
-                    best, third = both, row
-    for position in range(near.counts[b]):
-        place_of[near.rows[b, position]] = -1
-    return third, best
-
-
-@jit_step()
-def _find_third(rows_of, copies, distinct_of, lists, near, state, a, b):
+def _find_third(rows_of, copies, distinct_of, lists, state, a, b):
     """Return the row most similar to a pair that was just removed."""
     third, best = np.int64(-1), np.int64(UNKNOWN)
     empty_a, empty_b = _is_empty(rows_of, a), _is_empty(rows_of, b)
@@ -252,8 +211,7 @@ def _find_third(rows_of, copies, distinct_of, lists, near, state, a, b):
         return _smallest_row(state)
     if not empty_a and not empty_b:
         third, best = _listed_third(rows_of, distinct_of, lists, state, a, b)
-        third, best = _near_third(rows_of, copies, near, state, a, b, third, best)
-        bound_a, bound_b = _bound_beyond(near, state, a), _bound_beyond(near, state, b)
+        bound_a, bound_b = state.bounds[a], state.bounds[b]
         if bound_a == UNKNOWN or bound_b == UNKNOWN or best > bound_a + bound_b:
             return third
     n_remaining = state.counters[_N_REMAINING]
@@ -283,7 +241,7 @@ def _leave(copies, state, distinct):
 @jit()
 def _run(search, state, groups, most):
     """Form groups until scans have read `most` rows; return whether all are formed."""
-    rows_of, copies, distinct_of, lists, near, _ = search
+    rows_of, copies, distinct_of, lists, _ = search
     head, tail, heap = copies.head, copies.tail, state.heap
     made, n_alive = state.counters[_MADE], state.counters[_N_LEFT]
     while n_alive >= 3:
@@ -299,7 +257,7 @@ def _run(search, state, groups, most):
             state.fronts[i] = copies.members[head[i]]
             _sift_down(state, 0)
             continue
-        partner, similarity = _best_partner(rows_of, copies, lists, near, state, i)
+        partner, similarity = _best_partner(rows_of, copies, lists, state, i)
         if similarity < state.keys[i]:
             state.keys[i] = similarity
             _sift_down(state, 0)
@@ -308,7 +266,7 @@ def _run(search, state, groups, most):
         a, b = distinct_of[groups[made, 0]], distinct_of[groups[made, 1]]
         _leave(copies, state, a)
         _leave(copies, state, b)
-        groups[made, 2] = _find_third(rows_of, copies, distinct_of, lists, near, state, a, b)
+        groups[made, 2] = _find_third(rows_of, copies, distinct_of, lists, state, a, b)
         c = distinct_of[groups[made, 2]]
         _leave(copies, state, c)
         made += 1
@@ -359,11 +317,10 @@ def form_triples(
     ndarray of int (M, 3)
         Groups; -1 for missing members of the last one.
     """
-    rows_of, copies, distinct_of, lists, _, boxes = search
+    rows_of, copies, distinct_of, lists, boxes = search
     n, m = distinct_of.size, lists.counts.size
     state = _State(
         visited=np.zeros(n, dtype=np.bool_),
-        place_of=np.full(m, -1, dtype=np.int32),
         pointers=np.zeros(m, dtype=np.int64),
         bounds=np.empty(m, dtype=np.int64),
         keys=np.empty(m, dtype=np.int64),
