@@ -453,14 +453,16 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
     """Write the section: the distribution of the ratios."""
     threads, records = results["threads"], results["records"]
     n_cases = len(records) // len(threads)
+    several = len(threads) > 1
     lines = [
         "## Shapes drawn at random",
         "",
-        f"{n_cases} problems with random size, classes, C, gamma, noise and density, on one and on two threads. The "
-        "ratio is the time of the other library over ours: processor time on one thread, wall time on two. A "
-        f"library is stopped after {LIMIT_SECONDS:g} s, or after our own time if that is longer, and its ratio is "
-        f"then a lower bound. {', '.join(ONE_THREAD)} always use one thread. The last two columns compare dual "
-        "objectives (smaller is better), as shares of ours. `bench/drawn.json` has every case.",
+        f"{n_cases} problems with random size, classes, C, gamma, noise and density, on one "
+        f"{'and on two threads' if several else 'thread'}. The ratio is the time of the other library over ours: "
+        f"processor time{' on one thread, wall time on two' if several else ''}. A library is stopped after "
+        f"{LIMIT_SECONDS:g} s, or after our own time if that is longer, and its ratio is then a lower bound. "
+        f"{', '.join(ONE_THREAD)} always use one thread. The last two columns compare dual objectives (smaller is "
+        "better), as shares of ours. `bench/drawn.json` has every case.",
         "",
         "| peer | threads | cases | least | median | below 1 | predictions: least | median | ours above theirs, most | "
         "theirs above ours, most |",

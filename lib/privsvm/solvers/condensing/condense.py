@@ -2,8 +2,7 @@
 
 The paper's procedure repeatedly takes the most similar pair of the remaining rows, then the row most similar to both.
 Implemented literally, that is a search through a matrix of n^2 numbers for each of n / 3 triples. Here every row has a
-short list of the rows most similar to it;
-`privsvm.solvers.condensing.triples` describes how they are used.
+short list of the rows most similar to it; `privsvm.solvers.condensing.triples` describes how they are used.
 
 Candidates for the lists come from blocks of matrix products. Where there are few features, they are the nearest rows,
 by SciPy's k-d tree, and scans skip far boxes of rows; see `privsvm.solvers.condensing.similar_rows`. The triples are
