@@ -96,7 +96,8 @@ def find_in_all_ways(X):
             with mock.patch.object(condense, "_QUERIED", 50):
                 yield greedy_triples(unit_rows, 3)
             # Short lists, which run out and are all made anew after some scans.
-            with mock.patch.multiple(condense, _LIST=2, _LONG_LIST=2, _SCANNED=50.0):
+            scanned = 50.0 if X.shape[0] < 1000 else 2000.0
+            with mock.patch.multiple(condense, _LIST=2, _LONG_LIST=2, _SCANNED=scanned):
                 yield greedy_triples(unit_rows)
                 # A hundred tiles or so, and guesses of the least product that are too high for half of the rows.
                 with mock.patch.multiple(condense, _TILE=max(32, X.shape[0] // 15), _SURE=0.0):
