@@ -24,9 +24,8 @@ def _asked(query: str) -> Callable[[np.ndarray, np.ndarray], float]:
     return ask
 
 
+_COUNT, _SUM = "SELECT COUNT(*) AS n FROM main.t", "SELECT SUM(x) AS n FROM main.t"
 CASES = [
-    Case(
-        name=name, make=release(_asked(f"SELECT {what} AS n FROM main.t")), options=options(400, relation="add_remove")
-    )
-    for name, what in (("count", "COUNT(*)"), ("sum", "SUM(x)"))
+    Case(name=name, make=release(_asked(query)), options=options(400, relation="add_remove"))
+    for name, query in (("count", _COUNT), ("sum", _SUM))
 ]
