@@ -144,14 +144,20 @@ def test_a_second_moment_of_an_added_row_needs_rows():
     assert choose_recipe(800, 240, 26, added)[0].length == 0.6
 
 
-def test_more_classes_prefer_more_features(monkeypatch):
-    """Where the winner is trained again, hats need nearly as many votes as linear features have; or more, of two."""
-    X = rows(3000)
-    noisy = np.array([1000.0, 970.0, 900.0])
+def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
+    """Hats need nearly as many votes as linear features have; or more, of two classes."""
+    X, noisy, trained = rows(3000), np.array([1000.0, 970.0, 900.0]), []
     monkeypatch.setattr(recommended, "noisy_votes", lambda counts, *rest: (noisy[: len(counts)], 1.0))
-    for y, kind in ((np.arange(3000) % 3, "hats"), (np.arange(3000) % 2, "linear")):
-        model = classifier(classes=sorted(set(y)), bounds=(-2.0, 2.0)).fit(X, y)
-        assert f"{kind} features by noisy votes of trials" in model.recipe_
+    monkeypatch.setattr(
+        recommended, "train", lambda *rest, **named: trained.append(1) or scaled_descent.train(*rest, **named)
+    )
+    for epsilon, again in ((1.0, True), (16.0, False)):
+        for n_classes, kind in ((3, "hats"), (2, "linear")):
+            trained.clear()
+            model = classifier(classes=list(range(n_classes)), bounds=(-2.0, 2.0), epsilon=epsilon)
+            model.fit(X, np.arange(3000) % n_classes)
+            assert f"{kind} features by noisy votes of trials" in model.recipe_
+            assert bool(trained) == (again or n_classes > 2)
 
 
 @pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}, {"neighbours": "add_remove"}])

@@ -60,8 +60,8 @@ _TRIAL_STEPS = 20
 # A trial must have so many more votes than linear features: in standard deviations of the difference's noise, and in
 # roots of the number of rows, as features that are more fit the rows better, whatever their classes are.
 _EARNED, _EARNED_ROOTS = 1.0, 0.5
-# With more than two classes, features that are more gain the most from the rest of the budget: where the winner is
-# trained again, they need so large a share of the votes of linear ones.
+# With more than two classes the winner is trained again, and features that are more gain the most from the rest of the
+# budget: they need so large a share of the votes of linear ones.
 _ENOUGH_OF_MORE = 0.95
 # Numbers with hat functions at most, the hats of each, and the constant beside columns.
 _WIDEST_HATS, _HATS, _CONSTANT = 40, 8, 1.0
@@ -108,8 +108,8 @@ class Rule:
     trial_rows, trial_rows_per_class : float
         Hat functions are tried from so many rows on, and so many for each class.
     large : float
-        From so many rows on trials get all of the budget, and the winner is released as it is: what a model needs of
-        features depends on its budget, and so much of it is enough for a part of it.
+        From so many rows on trials for two classes get all of the budget, and the winner is released as it is: what a
+        model needs of features depends on its budget, and so much of it is enough for a part of it.
     fourier_rows, fourier_rows_per_class : float
         Random features likewise, unless columns are few.
     fourier_widest : int
@@ -463,7 +463,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             recipe, why = recipe_of(kinds[0], budget)
             return train_on(recipe, left), _Choice(recipe, why + self._requested)
         trials, counts = [], []
-        large = n_rows * budget.signal >= self._rule.large
+        large = n_classes == 2 and n_rows * budget.signal >= self._rule.large
         shares = _trial_shares(len(kinds), large)
         for kind, trial_share in zip(kinds, shares, strict=True):
             part = dataclasses.replace(budget, part=left.share * trial_share)
@@ -478,7 +478,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             counts.append(count)
         noisy, sigma = noisy_votes(counts, left, _VOTE_SHARE, source.part("votes"))
         needed = noisy[0] + _EARNED * math.sqrt(2.0) * sigma + _EARNED_ROOTS * math.sqrt(n_rows)
-        if n_classes > 2 and not large:
+        if n_classes > 2:
             needed = _ENOUGH_OF_MORE * noisy[0]
         best = 1 + int(noisy[1:].argmax())
         best = best if noisy[best] > needed else 0
