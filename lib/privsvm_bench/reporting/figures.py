@@ -132,7 +132,7 @@ def _finished(
     figure.update_layout(layout)
     below = {
         "height": narrow_height + room, "legend.x": 0, "legend.y": -62 / (narrow_height - _AXES_ROOM),
-        "legend.font.size": 11.5, "legend.maxheight": 1, "font.size": 12,
+        "legend.font.size": 10.5, "legend.maxheight": 1, "font.size": 12,
         "margin": {"l": 52, "r": 14, "t": 26, "b": 62 + room},
     }  # fmt: skip
     return {**figure.to_plotly_json(), "narrow": below}
