@@ -345,13 +345,14 @@ def measure_all(
     With `again` PrivSVM alone is measured where peers have been.
     """
     earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    records = earlier.get("records", []) if earlier.get("seeds") == seeds else []
-    by_case = {(record["seed"], record["threads"]): record for record in records}
-    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": records}
+    cases = [case for seed in seeds for case in cases_of(seed, n_cases)]
+    wanted = {(case["seed"], count) for case in cases for count in threads}
+    by_case = {key: one for one in earlier.get("records", []) if (key := (one["seed"], one["threads"])) in wanted}
+    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": list(by_case.values())}
     names = [name for name in peers or PEERS if importlib.util.find_spec(PEERS[name])]
     for count in threads:
         workers = {name: Worker(name, count) for name in ("PrivSVM", *names)}
-        for case in (case for seed in seeds for case in cases_of(seed, n_cases)):
+        for case in cases:
             known = by_case.get((case["seed"], count))
             if again or known is None:
                 by_case[case["seed"], count] = compare(case, count, workers, known["peers"] if known else {})
