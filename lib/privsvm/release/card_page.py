@@ -15,7 +15,8 @@ __all__ = ["page", "risk_picture", "table_cell", "text", "text_lines"]
 _WIDTH = 100
 _REVIEWER = {
     "epsilon": "Epsilon", "delta": "Delta", "status": "Status", "relation": "Neighbouring tables",
-    "mechanism": "Mechanism", "reference": "Theorem, in the sources of PrivSVM", "accountant": "Accountant", "randomness": "Noise",
+    "mechanism": "Mechanism", "reference": "Theorem, in the sources of PrivSVM",
+    "accountant": "Accountant", "randomness": "Noise",
     "public": "What is public", "assumptions": "What the proof assumes", "measured": "Noisy counts",
     "recipe": "Recipe", "how_to_load": "How to load it", "date": "Date", "privsvm": "Version of PrivSVM",
     "model_digest": "Digest of the model", "ledger": "Ledger",
