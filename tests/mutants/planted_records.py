@@ -73,7 +73,7 @@ MUTANTS_OF_RECORDS = (
     _bug(
         "several objectives cost as much as one", "privacy/renyi.py",
         "return event.n_objectives * minima + orders", "return minima + orders",
-        f"{_ACCOUNTANTS}test_the_second_opinion_agrees", says="assert",
+        f"{_ACCOUNTANTS}test_each_accountant_against_other_code", says="assert",
     ),
     _bug(
         "rows of a group have one corner together", "privacy/accountants.py",
