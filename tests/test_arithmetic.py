@@ -34,7 +34,7 @@ def train(tmp_path_factory):
     description = {
         "dataset": "rows", "n_rows": 150, "n_features": 13, "n_splits": 1, "sparse": False, "classes": ["a", "b"],
         "classes_origin": "declared", "declared_training_rows": None, "n_features_origin": "declared", "missing": {},
-        "prescaled": None, "protocol": {"kind": "holdout"}, "scaling": {"origin": "declared"},
+        "prescaled": None, "protocol": {"kind": "holdout"}, "scaling": {"kind": "none", "origin": "declared"},
     }  # fmt: skip
     write_prepared(folder / "rows.npz", folder / "rows.json", arrays, description)
     write_npz(folder / "condensed.npz", {"condense": np.array("none")})

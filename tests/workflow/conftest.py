@@ -176,8 +176,9 @@ def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = 
     )  # fmt: skip
     for name in filter(None, listing.stdout.split("\0")):
         source = REPOSITORY / name
-        # Skip outputs of runs; docs/generate.py reads the table of measurements.
-        made = name == "dvc.lock" or (name.startswith("reports/") and not name.startswith("reports/utility/"))
+        # Skip outputs of runs; docs/generate.py reads tables of measurements.
+        measured = name.startswith("reports/utility/") or name == "reports/audits.csv"
+        made = name == "dvc.lock" or (name.startswith("reports/") and not measured)
         if source.is_file() and not made and not name.startswith(left_out):
             target = workspace.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
