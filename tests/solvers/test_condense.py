@@ -132,7 +132,7 @@ def check_as_printed(X, n_classes=4):
     kind=st.sampled_from(["positive", "negative", "sparse", "clusters"]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_without_ties_it_takes_the_printed_steps_in_plain_numbers(n, d, kind, seed):
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))

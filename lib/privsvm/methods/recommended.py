@@ -65,6 +65,8 @@ _EARNED, _EARNED_ROOTS = 1.0, 0.5
 _ENOUGH_OF_MORE = 0.95
 # Numbers with hat functions at most, the hats of each, and the constant beside columns.
 _WIDEST_HATS, _HATS, _CONSTANT = 40, 8, 1.0
+# Bound of columns without one: audits square and add up what is released.
+_UNBOUNDED = 2.0**500
 # Few columns: their random features have larger frequencies, and are always evened out.
 _FEW_COLUMNS, _GAMMA_OF_ONE = 3, 3.0
 # A centre is bought where its noise is no longer than this many unit rows: a noisier one moves all rows one way.
@@ -346,7 +348,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Bounds of every feature, and which are indicators; without bounds all stay as they are."""
         if self.bounds is None:
-            largest = np.full(n_features, np.finfo(np.float64).max)
+            largest = np.full(n_features, _UNBOUNDED)
             return -largest, largest, np.ones(n_features, dtype=bool)
         low, high = check_bounds(self.bounds, n_features)
         indicators = np.zeros(n_features, dtype=bool)
