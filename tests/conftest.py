@@ -30,3 +30,8 @@ def pytest_sessionstart(session):
     """Compile once before the workers start."""
     if xdist.is_xdist_controller(session):
         subprocess.run([sys.executable, "-m", "privsvm.warm_up"], check=True)
+
+
+def pytest_xdist_auto_num_workers(config):
+    """One worker more than processors: tests of the workflow wait for locks and servers."""
+    return len(os.sched_getaffinity(0)) + 1

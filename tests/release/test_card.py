@@ -131,7 +131,8 @@ def test_rates_of_two_classes_follow_from_the_counts():
     assert majority_share(COUNTS) == 0.96
     shown = class_rates(COUNTS, "died", ["no", "yes"])
     shares = [
-        re.search(r"(?:finds|are) ([\d.]+) \(95 % interval ([\d.]+) to ([\d.]+)\)", text).groups() for text in shown
+        re.search(r"(?:finds|yes,|no,) ([\d.]+) \(95 % interval ([\d.]+) to ([\d.]+)\)", words).groups()
+        for words in shown
     ]
     values = [tuple(map(float, share)) for share in shares]
     exact = [30 / 40, 900 / 960, 30 / 90, 900 / 910]

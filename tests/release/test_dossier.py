@@ -32,7 +32,7 @@ def test_dossier_has_what_the_record_has(hospital):
     # The audits of the method under the relation of persons.
     assert "| on all rows | 1,000,000 | 1 | 0.9865 |" in text
     assert "card is signed" in text
-    assert "it was number 1 of this data set, and all cost epsilon 1 and" in dossier(hospital / "model")
+    assert "it was release 1 of this data set, and all releases cost epsilon 1 and" in dossier(hospital / "model")
 
 
 def test_dossier_says_who_answers_for_the_model(hospital, monkeypatch):

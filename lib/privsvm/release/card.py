@@ -268,12 +268,12 @@ def _in_words(unit: str, risk: Mapping[str, Any] | None) -> list[str]:
     if unit == "row":
         whose, which = "rows that", "a certain row was"
     return [
-        f"The model shows what is common to many {whose.split()[0]}. What it can give away about any one is limited.",
+        f"The model shows what is common to many {whose.split()[0]}. What it can reveal about any one is limited.",
         f"Someone who knows everything else in the table guesses whether {which} used. Without the model, the guess is "
         f"right 50 times in 100. With the model, it is right at most {risk['guess']} times in 100.",
-        f"If a test wrongly names {risk['false_positives']:g} of 100 {whose} were not used, it rightly names at most "
+        f"Someone who wrongly names {risk['false_positives']:g} of 100 {whose} were not used rightly names at most "
         f"{risk['true_positives']:g} of 100 {whose} were used.",
-        "This holds for every way of guessing, and whatever else is known.",
+        "These limits hold for every method of guessing, whatever else is known.",
     ]
 
 

@@ -17,7 +17,7 @@ _REVIEWER = {
     "epsilon": "Epsilon", "delta": "Delta", "status": "Status", "relation": "Neighbouring tables",
     "mechanism": "Mechanism", "reference": "Theorem, in the sources of PrivSVM",
     "accountant": "Accountant", "randomness": "Noise",
-    "public": "What is public", "assumptions": "What the proof assumes", "measured": "Noisy counts",
+    "public": "What is public", "assumptions": "What the proof assumes", "measured": "Measured with noise",
     "recipe": "Recipe", "how_to_load": "How to load it", "date": "Date", "privsvm": "Version of PrivSVM",
     "model_digest": "Digest of the model", "ledger": "Ledger",
 }  # fmt: skip
@@ -59,7 +59,7 @@ def risk_picture(guess: int) -> str:
         f'<span><svg width="14" height="14" aria-hidden="true"><circle class="{kind}" cx="7" cy="7" r="6"/></svg> '
         f"{words}</span>"
         for kind, words in (
-            ("before", "50 right without the model, by a coin"),
+            ("before", "50 right without the model, as with a coin"),
             ("more", f"at most {guess - 50} more right with the model"),
             ("wrong", f"{100 - guess} or more still wrong"),
         )
@@ -90,7 +90,7 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
         spent += f" The limit for all releases is {total['budget']:.4g}."
     stated = "" if measured or content["accuracy"].startswith("Not measured") else "Stated by the issuer: "
     return {
-        "What it is for": f"{about.get('purpose', 'No purpose is stated.')} {content['predicts']}",
+        "What it is for": f"{about.get('purpose', 'No purpose is stated').rstrip('.')}. {content['predicts']}",
         "Who is protected": content["protected"],
         "What it may reveal": list(content["in_words"]),
         "How accurate it is": [stated + content["accuracy"], *rates] if rates else stated + content["accuracy"],

@@ -34,10 +34,10 @@ def accuracy_text(measured: Measurement) -> str:
     units = "rows" if measured.rows_per_unit == 1 else "persons"
     return (
         f"Right for {_of_100(accuracy)} of 100 new rows {_interval(low, high)}. Always naming the commonest class "
-        f"would be right for about {_of_100(majority_share(measured))}. With every class counted alike, right for "
+        f"would be right for about {_of_100(majority_share(measured))}. With every class weighted equally, right for "
         f"{_of_100(balanced)} of 100 {_interval(balanced_low, balanced_high)}, where guessing is right for "
         f"{_of_100(1.0 / len(measured.right))}. Measured with noise on {100.0 * measured.hold_back:.3g} % of the "
-        f"{units}, drawn at random and not used for training. The intervals cover that noise, and new {units} like "
+        f"{units}, drawn at random and not used for training. The intervals allow for that noise, and new {units} like "
         f"these.{_calibration_text(measured)}"
     )
 
@@ -49,9 +49,9 @@ def _calibration_text(measured: Measurement) -> str:
     error, error_low, error_high = measured.calibration.calibration_error
     covered, low, high = measured.calibration.coverage
     return (
-        f" Probabilities are calibrated: a probability in percent is off by {_of_100(error)} on average "
-        f"{_interval(error_low, error_high)}. A set of {measured.calibration.set_size:.3g} labels on average holds the "
-        f"right one for {_of_100(covered)} of 100 new rows {_interval(low, high)}."
+        f" Probabilities are calibrated: they are off by {_of_100(error)} percentage points on average "
+        f"{_interval(error_low, error_high)}. A set has {measured.calibration.set_size:.3g} labels on average, and "
+        f"holds the right one for {_of_100(covered)} of 100 new rows {_interval(low, high)}."
     )
 
 
@@ -89,6 +89,6 @@ def class_rates(measured: Measurement, label: str, classes: Sequence[str]) -> li
         f"Sensitivity: {found[1]}",
         f"Specificity: {found[0]}",
         # Wrong answers on rows of one class are predictions of the other.
-        f"Positive predictive value: of 100 rows that it calls {positive}, right are {rate(right[1], wrong[0])}.",
-        f"Negative predictive value: of 100 rows that it calls {negative}, right are {rate(right[0], wrong[1])}.",
+        f"Positive predictive value: of 100 rows that it calls {positive}, {rate(right[1], wrong[0])} are right.",
+        f"Negative predictive value: of 100 rows that it calls {negative}, {rate(right[0], wrong[1])} are right.",
     ]

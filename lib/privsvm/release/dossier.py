@@ -115,7 +115,7 @@ def _risk(record: ModelFile) -> list[str]:
     unit, rows = record.protection.unit, []
     for prior in (0.5, 0.1, 0.01):
         right, alone = per_cent(record.risk(prior=prior).guess), 100 * max(prior, 1 - prior)
-        question = f"{100 * prior:g} in 100 of the guessed were used: right guesses"
+        question = f"{100 * prior:g} in 100 candidates were used: right guesses"
         rows.append((question, f"at most {right} in 100 (without the model {alone:g})"))
     for rate in (0.01, 0.001):
         named = per_cent(record.risk(false_positive_rate=rate).true_positive_rate)
@@ -144,12 +144,16 @@ def _unit(record: ModelFile, card: dict[str, Any]) -> list[str]:
 
 
 def _event_words(event: Event) -> str:
-    given = ", ".join(
-        f"{field.name} {value:.6g}" if isinstance(value, (int, float)) else f"{field.name} ({value})"
-        for field in dataclasses.fields(event)
-        if field.name != "kind" and (value := getattr(event, field.name)) is not None
-    )
-    return f"{type(event).__name__}: {given}"
+    def words(value: Any) -> str:
+        if isinstance(value, (int, float)):
+            return f"{value:.6g}"
+        if dataclasses.is_dataclass(value):
+            return _event_words(value)
+        return "; ".join(map(words, value)) if isinstance(value, tuple) else str(value)
+
+    names = [field.name for field in dataclasses.fields(event) if field.name != "kind"]
+    given = [f"{name} {words(getattr(event, name))}" for name in names if getattr(event, name) is not None]
+    return f"{type(event).__name__}: {', '.join(given)}"
 
 
 def _mechanism(record: ModelFile, card: dict[str, Any]) -> list[str]:
@@ -189,7 +193,7 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
     if spent:
         lines += [
             "",
-            f"When it was released, it was number {spent['releases']} of this data set, and all cost epsilon "
+            f"When it was released, it was release {spent['releases']} of this data set, and all releases cost epsilon "
             f"{spent['epsilon']:.4g} and delta {spent['delta']:.3g} together.",
         ]
     return [*lines, "", "What later releases of the data set cost is not known here: give `--ledger`."]
@@ -244,5 +248,5 @@ def _exposure(record: ModelFile, card: dict[str, Any]) -> list[str]:
         return lines
     schema = parse_schema(record.table, "the model's schema", released=True)
     rows = [(name, column.kind) for name, column in schema.features.items()]
-    words = "The model reads these columns; the table may hold others, which trained nothing:"
+    words = "The model reads these columns; the table may hold others, which were not used:"
     return [*lines, "", words, "", *_table(("column", "kind"), rows)]

@@ -401,7 +401,7 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
         noise_scale=guarantee.noise_scale,
         assumptions=(
             *guarantee.assumptions,
-            "who measures is drawn without looking at any row, and nobody both trains and measures",
+            "those held back are drawn without looking at any row, and nobody both trains and measures",
         ),
     )
     return grant(claim, guarantee.facts, guarantee.randomness)
