@@ -147,7 +147,7 @@ def _event_words(event: Event) -> str:
     def words(value: Any) -> str:
         if isinstance(value, (int, float)):
             return f"{value:.6g}"
-        if dataclasses.is_dataclass(value):
+        if isinstance(value, Event):
             return _event_words(value)
         return "; ".join(map(words, value)) if isinstance(value, tuple) else str(value)
 
