@@ -93,7 +93,8 @@ class _Query:
         names = [f"x{index}" for index in range(len(expressions))]
         columns = zip([*self._kept, *expressions], [*kept, *names], strict=True)
         selected = ",\n    ".join(f"{expression} AS {name}" for expression, name in columns)
-        self._steps.append(f"step{number} AS MATERIALIZED (\n  SELECT\n    {selected}\n  FROM {self._last}\n)")
+        step = f"step{number} AS MATERIALIZED (\n  SELECT\n    {selected}\n  FROM {self._last}\n)"  # nosec B608
+        self._steps.append(step)
         self._kept, self._last = kept, f"step{number}"
         return names
 
@@ -101,7 +102,7 @@ class _Query:
         """Finish the query."""
         columns = zip([*self._kept, *expressions], names, strict=True)
         selected = ",\n  ".join(f"{expression} AS {_name(name)}" for expression, name in columns)
-        return "WITH " + ",\n".join(self._steps) + f"\nSELECT\n  {selected}\nFROM {self._last}"
+        return "WITH " + ",\n".join(self._steps) + f"\nSELECT\n  {selected}\nFROM {self._last}"  # nosec B608
 
     def read(self, readers: Sequence[_Steps]) -> list[str]:
         """Run the steps of all columns side by side; return the names of the features."""
