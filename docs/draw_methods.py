@@ -439,6 +439,7 @@ FIGURES = {
     "private_svm_rbf": _FOURIER, "private_svm_rbf_laplace": _FOURIER,
     "landmark_dual": _LANDMARKS, "landmark_dual_given": _LANDMARKS,
     "dp_least_squares": _MOMENTS, "dp_feature_covariance": _MOMENTS, "dp_newton": _MOMENTS,
+    "adassp": _MOMENTS, "dp_lda": _MOMENTS,
     "dp_naive_bayes": _HISTOGRAMS, "dp_tr_newton": _HISTOGRAMS,
     "grpua": _GRADIENTS, "pmsvm_gp": _GRADIENTS, "pmsvm_agp": _GRADIENTS, "softmax_dpsgd": _GRADIENTS,
     "softmax_dpadam": _GRADIENTS, "crammer_singer": _CLASSES, "weston_watkins": _CLASSES, "m3_svm": _CLASSES,

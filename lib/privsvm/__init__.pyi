@@ -4,11 +4,13 @@ from privsvm.base.budget import Budget as Budget
 from privsvm.base.budget import BudgetExceededError as BudgetExceededError
 from privsvm.errors import PrivSVMError as PrivSVMError
 from privsvm.families.exact.svm_classifier import SVMClassifier as SVMClassifier
+from privsvm.methods.adassp import AdaSSPClassifier as AdaSSPClassifier
 from privsvm.methods.ci_svm import CISVMClassifier as CISVMClassifier
 from privsvm.methods.ci_svm import CondensedInformation as CondensedInformation
 from privsvm.methods.crammer_singer import CrammerSingerClassifier as CrammerSingerClassifier
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier as DPFeatureCovarianceClassifier
 from privsvm.methods.dp_frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
+from privsvm.methods.dp_lda import DPLDAClassifier as DPLDAClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier as DPLeastSquaresClassifier
 from privsvm.methods.dp_naive_bayes import DPNaiveBayesClassifier as DPNaiveBayesClassifier
 from privsvm.methods.dp_newton import DPNewtonClassifier as DPNewtonClassifier

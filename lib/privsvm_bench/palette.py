@@ -62,6 +62,8 @@ ORDER = (
     "dp_newton",
     "dp_naive_bayes",
     "dp_tr_newton",
+    "dp_lda",
+    "adassp",
 )
 
 

@@ -144,8 +144,8 @@ def test_no_byte_is_of_the_rows_or_of_the_weights_before_noise(method, neighbour
 
 
 SEARCHED = {
-    "DPFeatureCovarianceClassifier", "DPFrankWolfeClassifier", "DPLeastSquaresClassifier", "DPNaiveBayesClassifier",
-    "DPNewtonClassifier", "DPTRNewtonClassifier",
+    "AdaSSPClassifier", "DPFeatureCovarianceClassifier", "DPFrankWolfeClassifier", "DPLDAClassifier",
+    "DPLeastSquaresClassifier", "DPNaiveBayesClassifier", "DPNewtonClassifier", "DPTRNewtonClassifier",
     "GRPUAClassifier",
     "GivenLandmarkDualClassifier", "LandmarkDualClassifier", "OPERAClassifier", "ObjectivePerturbationClassifier",
     "OvRJointGaussianClassifier", "PMSVMAGPClassifier", "PMSVMGPClassifier", "PMSVMWPClassifier",

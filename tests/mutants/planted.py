@@ -39,6 +39,7 @@ _MOMENTS = "families/moments/second_moments.py"
 _OBJECTIVE = "methods/objective_perturbation.py"
 _FRANK_WOLFE = "methods/dp_frank_wolfe.py"
 _NEWTON = "methods/dp_newton.py"
+_JOINT = "families/moments/joint_moments.py"
 _GRADIENT = "solvers/gradients/noisy_gradient.py"
 
 MUTANTS = (
@@ -515,6 +516,17 @@ MUTANTS = (
         "return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP",
         "return 0.5 * self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP",
         f"{_RECORD}[DPLeastSquaresClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "a joint release is recorded with twice its noise", _JOINT,
+        "(Gaussian(moments.multiplier),)", "(Gaussian(2.0 * moments.multiplier),)",
+        f"{_RECORD}[AdaSSPClassifier-replace_one]", says=_ANOTHER,
+    ),
+    _bug(
+        "a joint release shares the noise of the centre", _JOINT,
+        'source.part("moments")', 'source.part("centre")',
+        _RELEASES + "test_draws_of_a_recipe_have_the_noise_of_the_record[DPLDAClassifier-replace_one]",
+        says="numbers that have to do with each other",
     ),
     _bug(
         "one of several Newton steps is accounted for", _NEWTON,

@@ -90,7 +90,7 @@ def family(case):
         return "moments"
     if case.method.__name__ in (
         "PrivateLinearClassifier", "DPFeatureCovarianceClassifier", "DPNewtonClassifier", "DPNaiveBayesClassifier",
-        "DPTRNewtonClassifier",
+        "DPTRNewtonClassifier", "AdaSSPClassifier", "DPLDAClassifier",
     ):  # fmt: skip
         return "recipe"
     if "max_grad_norm" in case.method.declared:

@@ -1,11 +1,13 @@
 """The classes of the methods and the files that hold them: what `privsvm.methods` offers by name."""
 
 MODULES = {
+    "AdaSSPClassifier": "adassp",
     "CISVMClassifier": "ci_svm",
     "CondensedInformation": "ci_svm",
     "CrammerSingerClassifier": "crammer_singer",
     "DPFeatureCovarianceClassifier": "dp_feature_covariance",
     "DPFrankWolfeClassifier": "dp_frank_wolfe",
+    "DPLDAClassifier": "dp_lda",
     "DPLeastSquaresClassifier": "dp_least_squares",
     "DPNaiveBayesClassifier": "dp_naive_bayes",
     "DPNewtonClassifier": "dp_newton",

@@ -1,0 +1,71 @@
+"""Classifiers that are solved from one joint release of second moments.
+
+The Gram matrix of centred unit rows with a constant feature and their products with the codes of their classes are one
+Gaussian release (`privsvm.families.moments.second_moments`): the codes' sensitivity covers the Gram matrix too. Codes
+are those of a simplex, of two classes -1 and 1. What a method makes of the moments reads no row.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
+from privsvm.families.moments.second_moments import Moments, MomentsMechanism, code_cells, simplex_codes
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import Table, is_by_block
+from privsvm.privacy.events import Gaussian
+
+__all__ = ["JointMomentsClassifier", "scores_of_codes"]
+
+
+def scores_of_codes(weights: np.ndarray, n_classes: int) -> np.ndarray:
+    """Make the weights of scores (k, d) from those of predicted codes (d, c - 1).
+
+    A class's score is the product of the predicted code and its own; of two classes, the code of the second.
+    """
+    scores: np.ndarray = weights.T if n_classes == 2 else simplex_codes(n_classes) @ weights.T
+    return scores
+
+
+class JointMomentsClassifier(CentredRowsClassifier):
+    """Training from one joint release of second moments; a base."""
+
+    # What is made of the moments, in words, and after which paper.
+    solution: ClassVar[str]
+    reference: ClassVar[str]
+
+    @abc.abstractmethod
+    def _solve(self, moments: Moments, spread: float, n_rows: int) -> np.ndarray:
+        """Compute weights (k, d + 1) from released moments.
+
+        `spread` is the standard deviation of the noise on cross moments and off the diagonal of the Gram matrix;
+        `n_rows` is public.
+        """
+
+    def _training(self, multiplier: Callable[[float], float], n_features: int) -> CentredTraining:
+        moments = MomentsMechanism(
+            n_features=n_features,
+            n_codes=len(self.classes_) - 1,
+            neighbours=self.neighbours,
+            multiplier=multiplier(1.0),
+        )
+        return CentredTraining(moments, (Gaussian(moments.multiplier),), moments.sensitivity, moments.noise_scale)
+
+    def _weights(
+        self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
+    ) -> np.ndarray:
+        table = code_cells(len(self.classes_))
+        row_codes = Table(table, codes) if is_by_block(cells) else table[codes]
+        moments = plan.moments.release(cells, row_codes, source.part("moments"))
+        return self._solve(moments, plan.moments.spread, n_rows)
+
+    def _words(self) -> tuple[str, str]:
+        return (
+            "the Gram matrix of centred unit rows and their products with the codes of their classes, all at once: "
+            f"{self.solution}",
+            f"{self.reference}; sensitivity proved in privsvm.families.moments.second_moments",
+        )

@@ -1,0 +1,73 @@
+"""Private linear discriminant analysis from noisy moments (after Tong, Xi, Kantarcioglu and Inan 2017).
+
+Their Gaussian mixture models for classification and hypothesis tests under differential privacy take means and
+covariances with noise, and repair the covariance. Here all are read off one release of second moments
+(`privsvm.families.moments.joint_moments`): a class's sum of rows S and its count n are a share of the sum of all rows,
+which are products with the constant feature, and of the products with codes. The scatter within classes is
+``W = A - sum S S' / n``; its inverse is repaired as that of `dp_least_squares` is. A class with mean m has the score
+``N m' W^-1 x - N m' W^-1 m / 2 + log(n / N)`` of N rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsvm.families.moments.joint_moments import JointMomentsClassifier
+from privsvm.families.moments.second_moments import Moments, filtered_weights, simplex_codes
+
+__all__ = ["CONSTANT", "ESTIMATOR", "DPLDAClassifier", "class_sums", "discriminants"]
+
+# The last number of every row (`constant_feature`).
+CONSTANT = 0.2
+
+
+def _shrunk(numbers: np.ndarray, noise: float) -> np.ndarray:
+    """Shrink noisy numbers toward zero by their noise, of a known standard deviation (James and Stein)."""
+    square = float(numbers @ numbers)
+    return numbers * (max(0.0, 1.0 - numbers.size * noise**2 / square) if square > 0.0 else 0.0)
+
+
+def class_sums(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
+    """Read the sums (c, d + 1) of the rows of every class off noisy moments; the last are counts.
+
+    The sum of all rows is shrunk by its noise, and counts toward equal ones. No count is below its noise.
+    """
+    n_classes, noise = moments.cross.shape[1] + 1, spread / CONSTANT
+    total = np.append(_shrunk(moments.gram[-1, :-1] / CONSTANT, noise), n_rows)
+    cross = np.vstack([moments.cross[:-1], _shrunk(moments.cross[-1] / CONSTANT, noise)])
+    sums: np.ndarray = (1.0 - 1.0 / n_classes) * simplex_codes(n_classes) @ cross.T + total / n_classes
+    sums[:, -1] = np.maximum(sums[:, -1], noise)
+    return sums
+
+
+def discriminants(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
+    """Compute weights (c, d + 1) of the classes' scores; the last are of the constant feature."""
+    sums = class_sums(moments, spread, n_rows)
+    counts = sums[:, -1]
+    means = sums[:, :-1] / counts[:, np.newaxis]
+    within = moments.gram[:-1, :-1] - (means.T * counts) @ means
+    weights = n_rows * filtered_weights(Moments(within, means.T), spread).T
+    offsets = np.log(counts / counts.sum()) - 0.5 * (weights * means).sum(axis=1)
+    return np.column_stack([weights, offsets / CONSTANT])
+
+
+class DPLDAClassifier(JointMomentsClassifier):
+    """Private linear discriminant analysis: class means and a common covariance, from noisy second moments.
+
+    Examples
+    --------
+    >>> from privsvm import DPLDAClassifier
+    >>> model = DPLDAClassifier(epsilon=4.0, classes=[0, 1])
+    >>> model.fit([[-1.0, 0.0], [1.0, 0.0]] * 50, [0, 1] * 50).guarantee_.status
+    'proved'
+    """
+
+    solution = "linear discriminant analysis"
+    reference = "after Tong, Xi, Kantarcioglu, Inan (2017), Gaussian mixture models under differential privacy"
+
+    def _solve(self, moments: Moments, spread: float, n_rows: int) -> np.ndarray:
+        scores = discriminants(moments, spread, n_rows)
+        return scores[1:] - scores[:1] if len(scores) == 2 else scores
+
+
+ESTIMATOR = DPLDAClassifier
