@@ -350,9 +350,11 @@ def test_a_model_keeps_no_times(estimator_class):
 @pytest.mark.parametrize("method", PRIVATE)
 def test_noise_is_fresh_and_the_record_says_where_it_came_from(method):
     made = {"classes": ["no", "yes"], "allow_unsound": True}
-    first, second = (method(**made).fit(X, Y) for _ in range(2))
+    first = method(**made).fit(X, Y)
     assert first.guarantee_.randomness == "system"
-    assert not np.array_equal(first.decision_function(X), second.decision_function(X))
+    # Two models of DPWSS are equal with probability .13; all of these are with less than .36^18, or 1e-8.
+    others = (method(**made).fit(X, Y) for _ in range(18))
+    assert any(not np.array_equal(first.decision_function(X), other.decision_function(X)) for other in others)
     assert method(**made, random_state=1).fit(X, Y).guarantee_.randomness == "seeded"
 
 

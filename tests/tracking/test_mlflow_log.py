@@ -280,8 +280,8 @@ def killed_at(moment: int, waits: bool, context: Any, arguments: tuple[Any, ...]
     return bool(process.exitcode == -signal.SIGKILL), n_statements
 
 
-# A sample; `PRIVSVM_KILLS=50 pytest tests/tracking/test_mlflow_log.py` has more.
-KILLS = int(os.environ.get("PRIVSVM_KILLS", "6"))
+# A sample; `.ci/run` has 20, and `PRIVSVM_KILLS=50 pytest tests/tracking/test_mlflow_log.py` more.
+KILLS = int(os.environ.get("PRIVSVM_KILLS", "4"))
 
 # With what MLflow imports once it opens a database, which takes as long as all else.
 MLFLOW = [

@@ -54,6 +54,7 @@ def test_commands_on_changes(finished):
     assert "up to date" in printed["dvc repro"]
     assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.1
     assert "pmsvm_wp.accuracy" in printed["dvc metrics diff"]
+    assert ".svm." not in printed["dvc metrics diff"]
     assert "index.html" in printed["dvc plots diff"]
     assert (finished.folder / "dvc_plots/index.html").exists()
     assert printed["make ui"] == b"OK"

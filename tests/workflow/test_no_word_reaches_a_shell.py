@@ -1,5 +1,6 @@
 """No text of params.yaml reaches a shell, and unchecked names remove nothing."""
 
+import itertools
 import re
 
 import pytest
@@ -18,11 +19,14 @@ COMMANDS = [
 PATHS = ["../../docs", "../docs", "/docs", "..", "."]
 
 
-@pytest.mark.parametrize("section", ["methods", "datasets"])
-def test_names_are_refused_before_anything_runs(finished, section):
-    entry = {"implementation": "majority"} if section == "methods" else {"path": "patients.csv", "label": "label"}
+ENTRIES = {"methods": {"implementation": "majority"}, "datasets": {"path": "patients.csv", "label": "label"}}
+
+
+def test_names_are_refused_before_anything_runs(finished):
     params, before = finished.params(), finished.hashes("data", "docs", "lib", "stages")
-    for command in (["dvc", "repro"], ["snakemake", "--cores", "1"]):
+    for command, (section, entry) in itertools.product(
+        (["dvc", "repro"], ["snakemake", "--cores", "1"]), ENTRIES.items()
+    ):
         finished.write_params({**params, section: {**params[section], **dict.fromkeys([*COMMANDS, *PATHS], entry)}})
         output = finished.call(*command, check=False)
         assert finished.code != 0

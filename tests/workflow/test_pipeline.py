@@ -123,22 +123,6 @@ def test_condensed_rows_before_every_method(finished):
     assert not (finished.folder / "data/condensed/none").exists()
 
 
-def test_experiments_metrics_and_plots(finished):
-    finished.commit("first results")
-    # YAML 1.1 parses 1e-06 as text.
-    changes = ("--set-param", "methods.pmsvm_wp.C=0.5", "--set-param", "privacy.delta=1e-06")
-    finished.call("dvc", "exp", "run", *changes)
-    assert finished.params()["methods"]["pmsvm_wp"]["C"] == 0.5
-    assert read_json(finished.folder / "data/results/pmsvm_wp/wine.json")["delta"] == 1e-6
-    difference = json.loads(finished.call("dvc", "metrics", "diff", "--json"))
-    changed = difference["reports/metrics.json"]
-    assert any("pmsvm_wp.accuracy" in key for key in changed)
-    assert not any(".svm." in key for key in changed)
-    finished.call("dvc", "plots", "show")
-    assert "pmsvm_wp" in (finished.folder / "dvc_plots/index.html").read_text()
-    finished.call("dvc", "params", "diff")
-
-
 def test_clone_pull_sync(finished, tmp_path):
     finished.call("dvc", "remote", "add", "--default", "shelf", str(tmp_path / "shelf"))
     finished.commit("results")
