@@ -103,7 +103,7 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
     padded = _padded(longest)
     kernel = matrix if alone else np.empty((longest, padded + _APART), matrix.dtype)
     diagonal = np.zeros(padded, matrix.dtype)
-    masks = Masks(np.empty(padded), np.empty(padded), np.zeros(padded, np.float32))
+    masks = Masks(np.empty(padded), np.empty(padded))
     memory, filled = np.empty((4, padded)), np.zeros(longest, np.bool_)
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
@@ -121,7 +121,7 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
         gram = Gram(kernel, diagonal[:whole], filled, matrix, n_a, starts[a], starts[b])
         limit = min(pairs.limits[p], max_iter) if max_iter >= 0 else pairs.limits[p]
         # Work space of this length: `take_pair_steps` passes over all of it.
-        some = Masks(masks.up[:whole], masks.low[:whole], masks.gains[:whole])
+        some = Masks(masks.up[:whole], masks.low[:whole])
         n_iter = take_pair_steps(values, beta, lower, upper, gram, some, tol, limit)
         gap = _store(pairs, p, values, beta, lower, upper, n_iter)
         pairs.ended[p] = End.SOLVED if gap <= tol else (End.MAX_ITER if n_iter == max_iter else End.HANDED_OVER)

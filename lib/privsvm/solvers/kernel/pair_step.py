@@ -20,7 +20,7 @@ __all__ = ["TAU", "Gram", "Masks", "extremes", "solve_by_pairs", "take_pair_step
 # _STEP     ratio      of a step to the optimal one: over-relaxation saves a tenth of the steps on hard problems. Of at
 #                      most _FEW variables, a single best step may end in the exact solution.
 # _OUT      value      that takes another one out of a maximum when it is added.
-# _CHUNK    entries    that are searched together for a maximum.
+# _CHUNK    entries    that are searched together for a maximum; a power of two.
 TAU = 1e-12
 _STEP, _FEW = 1.1, 100
 _OUT = -1e30
@@ -47,7 +47,6 @@ class Masks(NamedTuple):
     # Zero where a variable may go up, or down, and else very negative.
     up: np.ndarray
     low: np.ndarray
-    gains: np.ndarray
 
 
 @jit()
@@ -113,33 +112,22 @@ def _first_sum(values, offsets, target):
 
 
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
-def _first(values, target):
-    """Return the first position where an array is `target`."""
-    where = np.int32(values.shape[0])
-    for t in range(values.shape[0]):
-        position = np.int32(t) if values[t] == target else np.int32(_CHUNK)
-        where = min(where, position)
-    return where
+def _largest_gain(values, row, diagonal, diagonal_i, low, value_i):
+    """Return the largest second order gain of pairs with i, as bits that end in its position.
 
-
-@jit_step(fastmath=SAME_ROUNDING, forceinline=True)
-def _set_gains(gains, values, row, diagonal, diagonal_i, low, value_i):
-    """Set second order gains of pairs with i; return the largest.
-
-    The gain is ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``.
+    The gain is ``(v_i - v_t)^2 / (K_ii + K_tt - 2 K_it)``. Bits of numbers that are not negative have their order.
     """
-    zero, largest, tau, two = values.dtype.type(0), np.float32(-1), np.float32(TAU), row.dtype.type(2)
-    for t in range(gains.shape[0]):
+    zero, largest, tau, two = values.dtype.type(0), np.int32(-1), np.float32(TAU), row.dtype.type(2)
+    for t in range(values.shape[0]):
         violation = np.float32(maximum(value_i - values[t] + low[t], zero))
         gain = violation * violation / maximum(np.float32(diagonal_i + diagonal[t] - two * row[t]), tau)
-        gains[t] = gain
-        largest = maximum(largest, gain)
+        largest = max(largest, (np.float32(gain).view(np.int32) & np.int32(-_CHUNK)) | np.int32(t))
     return largest
 
 
 # Reference counting: Numba counts references to array views except in small functions that make them; counting takes
-# longer than a pass over a small pair.
-@jit_step()
+# longer than a pass over a small pair, and so does a call with that many arguments.
+@jit_step(forceinline=True)
 def _move_all(values, kernel, i, j, step, masks):
     """Move all values; return the largest, its position, and minus the smallest."""
     size, up, low = values.shape[0], masks.up, masks.low
@@ -157,24 +145,23 @@ def _move_all(values, kernel, i, j, step, masks):
     return highest, where + _first_sum(values[where:stop], up[where:stop], highest), lowest
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _best_partner(values, kernel, i, diagonal, masks):
-    """Return the variable of the largest second order gain with i."""
-    size, gains, low = values.shape[0], masks.gains, masks.low
+    """Return the variable of the largest second order gain with i, to four digits."""
+    size, low = values.shape[0], masks.low
     row, diagonal_i, value_i = kernel[i], diagonal[i], values[i]
-    largest, where = np.float32(-1), 0
+    largest, where = np.int32(-1), 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
-        gain = _set_gains(
-            gains[start:stop], values[start:stop], row[start:stop], diagonal[start:stop], diagonal_i, low[start:stop],
-            value_i,
-        )  # fmt: skip
+        gain = _largest_gain(
+            values[start:stop], row[start:stop], diagonal[start:stop], diagonal_i, low[start:stop], value_i
+        )
         if gain > largest:
             largest, where = gain, start
-    return where + _first(gains[where : min(where + _CHUNK, size)], largest)
+    return where + (largest & np.int32(_CHUNK - 1))
 
 
-@jit_step()
+@jit_step(forceinline=True)
 def _copy_values(out, begin, matrix, row, start, count):
     source, target = matrix[row, start : start + count], out[begin : begin + count]
     for t in range(count):
@@ -182,10 +169,8 @@ def _copy_values(out, begin, matrix, row, start, count):
 
 
 @jit_step()
-def _need_row(gram, i, size):
-    """Copy the kernel row of variable i, unless it is there; its padding becomes zero."""
-    if gram.filled[i]:
-        return
+def _copy_row(gram, i, size):
+    """Copy the kernel row of variable i; its padding becomes zero."""
     row = gram.first + i if i < gram.n_first else gram.second + i - gram.n_first
     out = gram.rows[i]
     _copy_values(out, 0, gram.matrix, row, gram.first, gram.n_first)
@@ -207,16 +192,19 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
     for t in range(beta.shape[0], values.shape[0]):
         values[t], masks.up[t], masks.low[t] = kind(0), kind(_OUT), kind(_OUT)
     n_iter, i, j, step, ratio = 0, 0, 0, kind(0), _STEP if size > _FEW else 1.0
-    _need_row(gram, 0, size)
+    if not gram.filled[0]:
+        _copy_row(gram, 0, size)
     while True:
         # The first step has length zero, so that its variables do not matter.
         highest, i_next, lowest = _move_all(values, kernel, i, j, step, masks)
         if highest + lowest <= tol or n_iter >= limit:
             return n_iter
         i = i_next
-        _need_row(gram, i, size)
+        if not gram.filled[i]:
+            _copy_row(gram, i, size)
         j = _best_partner(values, kernel, i, diagonal, masks)
-        _need_row(gram, j, size)
+        if not gram.filled[j]:
+            _copy_row(gram, j, size)
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
         length = ratio * np.float64(values[i] - values[j]) / max(curvature, TAU)
@@ -230,6 +218,6 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
 def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit):
     """Do `take_pair_steps` with masks of its own."""
     size = values.shape[0]
-    masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype), np.zeros(size, np.float32))
+    masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype))
     gram = Gram(kernel, diagonal, np.ones(size, np.bool_), kernel, size, 0, 0)
     return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit)
