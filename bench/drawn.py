@@ -447,7 +447,7 @@ def with_section(page: str, lines: list[str]) -> str:
     """Replace a section of the page, or append it."""
     before, heading, rest = page.partition(f"{lines[0]}\n")
     following = rest.find("\n## ") if heading else -1
-    return before.rstrip() + "\n\n" + "\n".join(lines) + (rest[following + 1 :] if following >= 0 else "")
+    return before.rstrip() + "\n\n" + "\n".join(lines) + (rest[following:] if following >= 0 else "")
 
 
 def drawn_section(results: dict[str, Any]) -> list[str]:
@@ -481,7 +481,7 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
                 f"| {name} | {count} | {len(fits)} | {min(fits):.2f} | **{np.median(fits):.1f}** | "
                 f"{sum(value < 1 for value in fits)} | "
                 + (f"{min(predictions):.2f} | {np.median(predictions):.1f} | " if predictions else "– | – | ")
-                + (f"{max(-min(above), 0.0):.0e} | {max(*above, 0.0):.0e} |" if above else "– | – |")
+                + (f"{max(0.0, -min(above)):.0e} | {max(*above, 0.0):.0e} |" if above else "– | – |")
             )
     return [*lines, ""]
 
