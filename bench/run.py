@@ -21,7 +21,7 @@ from grid_search import grid_search_section
 from one_norm import one_norm_section
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
-from svm import CASES, installed_libraries, svm_sections
+from svm import CASES, installed_libraries, svm_section
 from threadpoolctl import threadpool_limits
 
 from privsvm.files import write_text
@@ -72,10 +72,9 @@ def main() -> None:
     parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in a separate environment")
     options = parser.parse_args()
     libraries = installed_libraries()
-    counts = sorted({1, min(2, os.cpu_count() or 1)})
     # Subprocesses first, before this process starts threads or fills caches.
-    svm = svm_sections(libraries, counts, list(CASES))
-    results = measure_all([options.seed], counts)
+    svm = svm_section(libraries, list(CASES))
+    results = measure_all([options.seed], sorted({1, min(2, os.cpu_count() or 1)}))
     drawn = drawn_section(results)
     gradient = gradient_section(with_opacus=options.opacus)
     crammer_singer = crammer_singer_section()

@@ -95,25 +95,25 @@ def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
     return X, y
 
 
-def classifier(library: str, threads: int, **parameters):
+def classifier(library: str, **parameters):
     """Build an untrained classifier of one library."""
     common = {"tol": TOLERANCE, "cache_size": CACHE_MB, **parameters}
     if library == "PrivSVM":
         from privsvm import SVMClassifier
 
-        return SVMClassifier(**common, n_jobs=threads)
+        return SVMClassifier(**common)
     if library == "oneDAL":
         import daal4py
         from sklearnex import svm as one_dal
 
-        daal4py.daalinit(threads)
+        daal4py.daalinit(1)
         return one_dal.SVC(**common)
     from sklearn.svm import SVC
 
     return SVC(**common)
 
 
-def measure(library: str, threads: int, case: str) -> dict[str, Any]:
+def measure(library: str, case: str) -> dict[str, Any]:
     """Fit one case with one library in this process."""
     dataset, scaling, kernel, C, gamma = CASES[case]
     X, y = load_rows(dataset, scaling)
@@ -124,9 +124,9 @@ def measure(library: str, threads: int, case: str) -> dict[str, Any]:
 
         warm_up(*MODULES)
     for classes in (2, 3):
-        classifier(library, threads, **parameters).fit(X[:50], np.arange(50) % classes).predict(X[:50])
+        classifier(library, **parameters).fit(X[:50], np.arange(50) % classes).predict(X[:50])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    model, seconds = timed(lambda: classifier(library, threads, **parameters).fit(X, y), threads)
+    model, seconds = timed(lambda: classifier(library, **parameters).fit(X, y), 1)
     result = {
         "fit_seconds": seconds,
         "fit_megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
@@ -140,27 +140,27 @@ def measure(library: str, threads: int, case: str) -> dict[str, Any]:
     ):
         if count:
             rows = X[np.random.default_rng(0).integers(0, X.shape[0], count)]
-            result[name] = timed(lambda rows=rows: model.predict(rows), threads)[1]  # type: ignore[misc]
+            result[name] = timed(lambda rows=rows: model.predict(rows), 1)[1]  # type: ignore[misc]
     return result
 
 
-def run_once(library: str, threads: int, case: str) -> dict[str, Any]:
+def run_once(library: str, case: str) -> dict[str, Any]:
     """Measure in a new process."""
-    command = [sys.executable, __file__, "--measure", library, str(threads), case]
+    command = [sys.executable, __file__, "--measure", library, case]
     done = subprocess.run(command, env=worker_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def compare(case: str, threads: int, libraries: list[str]) -> dict[str, dict[str, Any]]:
+def compare(case: str, libraries: list[str]) -> dict[str, dict[str, Any]]:
     """Return medians of alternating runs of each library on one case."""
     runs: dict[str, list[dict[str, Any]]] = {library: [] for library in libraries}
     for repetition in range(REPETITIONS):
         for library in libraries:
             if repetition and (runs[library][0].get("fit_seconds", 1e9) > LONG_SECONDS):
                 continue
-            runs[library].append(run_once(library, threads, case))
+            runs[library].append(run_once(library, case))
     summary = {}
     for library, measured in runs.items():
         summary[library] = dict(measured[0])
@@ -170,12 +170,12 @@ def compare(case: str, threads: int, libraries: list[str]) -> dict[str, dict[str
     return summary
 
 
-def table_row(case: str, threads: int, figures: dict[str, dict[str, Any]]) -> str:
+def table_row(case: str, figures: dict[str, dict[str, Any]]) -> str:
     """Write one line of the table: seconds, ratios, and the spread of the objectives."""
     ours = figures["PrivSVM"]
     if "error" in ours:
-        return f"| {case} | {threads} | no data | | | | | | | |"
-    cells, predictions = [case, str(threads), f"{ours['fit_seconds']:.3g}"], []
+        return f"| {case} | no data | | | | | | | |"
+    cells, predictions = [case, f"{ours['fit_seconds']:.3g}"], []
     for peer in ("LIBSVM", "oneDAL"):
         theirs = figures.get(peer, {"error": "not installed"})
         if "error" in theirs:
@@ -191,35 +191,25 @@ def table_row(case: str, threads: int, figures: dict[str, dict[str, Any]]) -> st
     return f"| {' | '.join(cells)} |"
 
 
-def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> list[str]:
+def svm_section(libraries: list[str], cases: list[str]) -> list[str]:
     """Write the section: fits, prediction, memory."""
-    figures: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
-    for case in cases:
-        for count in threads:
-            # LIBSVM has no threads: measure it once.
-            timed = [library for library in libraries if library != "LIBSVM" or count == threads[0]]
-            figures[case, count] = compare(case, count, timed)
-            if "LIBSVM" not in timed:
-                figures[case, count]["LIBSVM"] = figures[case, threads[0]]["LIBSVM"]
+    figures = {case: compare(case, libraries) for case in cases}
     lines = [
         "## Kernel SVM against LIBSVM and oneDAL",
         "",
-        "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM, always on one thread) and `sklearnex.svm.SVC` (oneDAL), "
-        f"all with tol {TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new, warmed-up process. Times are "
-        f"medians of {REPETITIONS} alternating runs: processor time on one thread, wall time on two. Fits over "
-        f"{LONG_SECONDS:g} s run once. a9a, w8a and phishing are sparse, the others dense. Predictions are for "
-        f"{N_PREDICTED:,} rows. The last column is the largest relative difference between the dual objectives.",
+        "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM) and `sklearnex.svm.SVC` (oneDAL), all with tol "
+        f"{TOLERANCE:g} and {CACHE_MB} MB of cache. Each fit runs in a new, warmed-up process on one thread. Times are "
+        f"of the processor, medians of {REPETITIONS} alternating runs. Fits over {LONG_SECONDS:g} s run once. a9a, w8a "
+        f"and phishing are sparse, the others dense. Predictions are for {N_PREDICTED:,} rows. The last column is the "
+        "largest relative difference between the dual objectives.",
         "",
-        "| case | threads | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL "
-        "| objectives |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        *(table_row(case, count, figures[case, count]) for case in cases for count in threads),
+        "| case | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL | objectives |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *(table_row(case, figures[case]) for case in cases),
         "",
     ]
-    for count in threads:
-        one = figures.get((MANY_PREDICTED, count), {})
-        if "predict_many_seconds" not in one.get("PrivSVM", {}):
-            continue
+    one = figures.get(MANY_PREDICTED, {})
+    if "predict_many_seconds" in one.get("PrivSVM", {}):
         ours = one["PrivSVM"]
         peers = [
             f"{peer} {one[peer]['predict_many_seconds']:.2f} s (ratio "
@@ -228,13 +218,11 @@ def svm_sections(libraries: list[str], threads: list[int], cases: list[str]) -> 
             if "predict_many_seconds" in one.get(peer, {})
         ]
         lines.append(
-            f"- Prediction of {N_MANY:,} rows ({MANY_PREDICTED}, {ours['n_support']:,} support vectors), {count} "
-            f"thread(s): PrivSVM {ours['predict_many_seconds']:.2f} s, {', '.join(peers)}."
+            f"- Prediction of {N_MANY:,} rows ({MANY_PREDICTED}, {ours['n_support']:,} support vectors): PrivSVM "
+            f"{ours['predict_many_seconds']:.2f} s, {', '.join(peers)}."
         )
     memory = [
-        f"{library} {one['fit_megabytes']:.0f} MB"
-        for library, one in figures.get((MANY_PREDICTED, threads[0]), {}).items()
-        if "fit_megabytes" in one
+        f"{library} {figure['fit_megabytes']:.0f} MB" for library, figure in one.items() if "fit_megabytes" in figure
     ]
     if memory:
         lines.append(f"- Memory that the fit of {MANY_PREDICTED} added at its peak: {', '.join(memory)}.")
@@ -251,15 +239,13 @@ def installed_libraries() -> list[str]:
 def main() -> None:
     """Measure one fit for the parent process, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--measure", nargs=3, metavar=("LIBRARY", "THREADS", "CASE"))
+    parser.add_argument("--measure", nargs=2, metavar=("LIBRARY", "CASE"))
     parser.add_argument("--cases", nargs="*", default=list(CASES))
-    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     options = parser.parse_args()
     if options.measure:
-        library, threads, case = options.measure
-        print(json.dumps(measure(library, int(threads), case)))
+        print(json.dumps(measure(*options.measure)))
         return
-    print("\n".join(svm_sections(installed_libraries(), options.threads, options.cases)))
+    print("\n".join(svm_section(installed_libraries(), options.cases)))
 
 
 if __name__ == "__main__":
