@@ -462,8 +462,8 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
         f"{'and on two threads' if several else 'thread'}. The ratio is the time of the other library over ours: "
         f"processor time{' on one thread, wall time on two' if several else ''}. A library is stopped after "
         f"{LIMIT_SECONDS:g} s, or after our own time if that is longer, and its ratio is then a lower bound. "
-        f"{', '.join(ONE_THREAD)} always use one thread. The last two columns compare dual objectives (smaller is "
-        "better), as shares of ours. `bench/drawn.json` has every case.",
+        f"{', '.join(ONE_THREAD)} always use one thread. A fit that ended with an error is not compared. The last "
+        "two columns compare dual objectives (smaller is better), as shares of ours. `bench/drawn.json` has all cases.",
         "",
         "| peer | threads | cases | least | median | below 1 | predictions: least | median | ours above theirs, most | "
         "theirs above ours, most |",
@@ -471,14 +471,15 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
     ]
     for count in threads:
         for name in PEERS:
-            compared = [one for one in records if one["threads"] == count and name in one["ratios"]]
+            tried = [one for one in records if one["threads"] == count and name in one["peers"]]
+            compared = [one for one in tried if name in one["ratios"]]
             if not compared:
                 continue
             fits = [one["ratios"][name]["fit"] for one in compared]
             predictions = [one["ratios"][name]["predict"] for one in compared if "predict" in one["ratios"][name]]
             above = [value for one in compared if (value := excess(one, name)) is not None]
             lines.append(
-                f"| {name} | {count} | {len(fits)} | {min(fits):.2f} | **{np.median(fits):.1f}** | "
+                f"| {name} | {count} | {len(fits)} of {len(tried)} | {min(fits):.2f} | **{np.median(fits):.1f}** | "
                 f"{sum(value < 1 for value in fits)} | "
                 + (f"{min(predictions):.2f} | {np.median(predictions):.1f} | " if predictions else "– | – | ")
                 + (f"{max(0.0, -min(above)):.0e} | {max(*above, 0.0):.0e} |" if above else "– | – |")

@@ -48,7 +48,7 @@ def test_answer_and_section_replace_the_former_ones(drawn, results):
     stopped = {**results["records"][0], "ours": {"over": 120.0}, "ratios": {}}
     assert drawn.sentence([*results["records"], stopped]) == f"{sentence} 1 further fits were stopped."
     lines = drawn.drawn_section(results)
-    row = next(line for line in lines if line.startswith("| LIBSVM | 1 | 3 | 0.50 | **4.0** | 1 |"))
+    row = next(line for line in lines if line.startswith("| LIBSVM | 1 | 3 of 3 | 0.50 | **4.0** | 1 |"))
     assert row.endswith("| 2e-06 | 3e-01 |")
     page = drawn.PAGE.read_text()
     first = drawn.with_section(drawn.with_head(page, results), lines)
