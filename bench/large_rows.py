@@ -1,13 +1,16 @@
 """Measure processor time and peak memory of every private linear method on many rows, each fit in a subprocess.
 
 The rows are synthetic: a dense table, and a sparse one that would not fit into memory as a dense table. Memory is
-anonymous memory with the rows (RssAnon), sampled every few milliseconds.
+anonymous memory with the rows (RssAnon), sampled every few milliseconds. ``--limits`` measures the recommended method
+alone, with two classes and with ten, on the numbers of rows that it has limits for; memory is then the peak of all
+resident memory (getrusage).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import threading
@@ -18,9 +21,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-# Rows, features, density.
-SETS: dict[str, tuple[int, int, float]] = {"dense": (1_000_000, 20, 1.0), "sparse": (200_000, 2_000, 0.01)}
 N_CLASSES = 5
+# Rows, features, density, classes.
+SETS: dict[str, tuple[int, int, float, int]] = {
+    "dense": (1_000_000, 20, 1.0, N_CLASSES),
+    "sparse": (200_000, 2_000, 0.01, N_CLASSES),
+}
+# The same for the limits of the recommended method, which are in seconds and gigabytes.
+LIMITS = {
+    f"{n:,} x 20, {c} classes": ((n, 20, 1.0, c), seconds, 4)
+    for n, seconds in ((50_000, 3), (1_000_000, 60))
+    for c in (2, 10)
+}
 # Divisor of the number of rows with --small.
 SMALL = 20
 # Limits for every fit.
@@ -57,20 +69,20 @@ DENSE_ONLY = ("pmsvm_gp, whitened",)
 
 def made_up_rows(kind: str, small: bool) -> tuple[Any, np.ndarray]:
     """Draw rows in [-1, 1] around the centres of the classes, and class codes."""
-    n, d, density = SETS[kind]
+    n, d, density, n_classes = SETS[kind] if kind in SETS else LIMITS[kind][0]
     n = n // SMALL if small else n
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, N_CLASSES, n)
+    codes = rng.integers(0, n_classes, n)
     if density == 1.0:
         X = rng.standard_normal((n, d))
         X *= 0.2
-        X += rng.uniform(-0.3, 0.3, (N_CLASSES, d))[codes]
+        X += rng.uniform(-0.3, 0.3, (n_classes, d))[codes]
         np.clip(X, -1.0, 1.0, out=X)
         return X, codes
     per_row = round(d * density)
     # Half of a row's features are those of its class.
     columns = rng.integers(0, d, (n, per_row))
-    class_width = d // N_CLASSES
+    class_width = d // n_classes
     columns[:, : per_row // 2] = columns[:, : per_row // 2] % class_width + class_width * codes[:, None]
     values = rng.uniform(0.1, 1.0, columns.size)
     X = scipy.sparse.csr_array((values, columns.ravel(), np.arange(n + 1) * per_row), shape=(n, d))
@@ -112,25 +124,34 @@ def measure(kind: str, case: str, small: bool) -> dict[str, float]:
 
     implementation, parameters = CASES[case]
     method = estimator_class(implementation)
-    common = {"epsilon": 1.0, "classes": list(range(N_CLASSES)), "random_state": 0, **parameters}
+    X, codes = made_up_rows(kind, small)
+    labels = list(range(codes.max() + 1))
+    common = {"epsilon": 1.0, "classes": labels, "random_state": 0, **parameters}
     declared = method.declared
     common |= {"n_jobs": 2} if "n_jobs" in declared else {}
-    X, codes = made_up_rows(kind, small)
+    common |= {"bounds": (-1, 1)} if kind in LIMITS else {}
     # The fewest rows that a fit accepts, of every class.
-    warm_up_rows = np.concatenate([np.flatnonzero(codes == k)[:40] for k in range(N_CLASSES)])
+    warm_up_rows = np.concatenate([np.flatnonzero(codes == k)[:40] for k in labels])
     method(**common).fit(X[warm_up_rows], codes[warm_up_rows])
     with Peak() as peak:
         started, processor = time.perf_counter(), time.process_time()
         model = method(**common).fit(X, codes)
         seconds, processor = time.perf_counter() - started, time.process_time() - processor
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     score = float(np.mean(model.predict(X[:5000]) == codes[:5000]))
-    return {"seconds": seconds, "processor": processor, "megabytes": peak.megabytes, "accuracy": score}
+    figures = {"seconds": seconds, "processor": processor, "megabytes": peak.megabytes, "accuracy": score}
+    return figures | {"resident": resident}
+
+
+def measured(kind: str, case: str, small: bool) -> subprocess.CompletedProcess[str]:
+    """Measure a case in a subprocess, which prints figures last."""
+    arguments = [sys.executable, __file__, "--set", kind, "--case", case, *(["--small"] if small else [])]
+    return subprocess.run(arguments, capture_output=True, text=True, check=False)
 
 
 def line(kind: str, case: str, small: bool) -> str:
-    """Measure a case in a subprocess; return a line of the table."""
-    arguments = [sys.executable, __file__, "--set", kind, "--case", case, *(["--small"] if small else [])]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    """Return a line of the table."""
+    done = measured(kind, case, small)
     if done.returncode:
         message = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         return f"| {case} | {kind} | {message[0][:150]} | | | |"
@@ -153,6 +174,32 @@ measured on a busy machine; an idle one needs no more than the processor time.
 """
 
 
+LIMITS_TITLE = (
+    "| rows | seconds | processor time, s | resident memory, GB | accuracy |\n| --- | --- | --- | --- | --- |"
+)
+LIMITS_BEGIN, LIMITS_END = "<!-- limits: written by bench/large_rows.py -->", "<!-- end of limits -->"
+LIMITS_TEXT = """A fit of `PrivateLinearClassifier` at epsilon 1, on two threads, in its own process and once compiled.
+Memory is the peak of all resident memory, with Python and the rows. `python bench/large_rows.py --limits
+docs/large-tables.md` measures it again.
+"""
+
+
+def limits(page: Path, small: bool) -> None:
+    """Measure the recommended method where it has limits, and write the table into the page."""
+    lines = []
+    for kind, (_, most_seconds, most_gigabytes) in LIMITS.items():
+        figures = json.loads(measured(kind, "recommended", small).stdout.splitlines()[-1])
+        over = figures["processor"] > most_seconds or figures["resident"] > most_gigabytes
+        lines.append(
+            f"| {kind} | {figures['seconds']:.1f} | {figures['processor']:.1f} | {figures['resident']:.2f}"
+            f"{' **over**' if over else ''} | {figures['accuracy']:.3f} |"
+        )
+        print(lines[-1], flush=True)
+    before, rest = page.read_text(encoding="utf-8").split(LIMITS_BEGIN)
+    text = "\n".join([LIMITS_BEGIN, LIMITS_TEXT, LIMITS_TITLE, *lines, LIMITS_END])
+    page.write_text(before + text + rest.split(LIMITS_END)[1], encoding="utf-8")
+
+
 def write_page(page: Path, lines: list[str]) -> None:
     """Write the table into the page, and keep its lines of other methods."""
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
@@ -170,15 +217,21 @@ def write_page(page: Path, lines: list[str]) -> None:
 def main() -> None:
     """Measure one case, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", choices=list(SETS), action="append", dest="sets", help="which rows; all by default")
+    parser.add_argument(
+        "--set", choices=[*SETS, *LIMITS], action="append", dest="sets", help="which rows; all by default"
+    )
     parser.add_argument("--case", choices=list(CASES), help="measure this one in this process, and print JSON")
     parser.add_argument("--methods", nargs="*", default=list(CASES), help="cases of the table")
     parser.add_argument("--page", type=Path, help="write the table there too")
+    parser.add_argument("--limits", type=Path, help="measure the recommended method's limits, and write them there")
     parser.add_argument("--small", action="store_true", help=f"one row in {SMALL}, for a quick look")
     options = parser.parse_args()
     sets = options.sets or list(SETS)
     if options.case:
         print(json.dumps(measure(sets[0], options.case, options.small)))
+        return
+    if options.limits:
+        limits(options.limits, options.small)
         return
     print(TITLE)
     for kind in sets:

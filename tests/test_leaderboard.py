@@ -60,6 +60,38 @@ def test_the_claim_names_the_first_and_where_it_is_behind(board):
     assert "is not first by mean rank: dp_newton is" in "\n".join(board.section(cells(ahead), 1.0, names))
 
 
+def standing(board, values):
+    """Write what holds of accuracies by entry and set, under both relations and without privacy."""
+    private = cells(values)
+    both = [private.assign(neighbours=relation) for relation in board.RELATIONS]
+    reference = cells({(entry, name): 0.85 for entry in board.REFERENCES for name in ("banana", "ring")})
+    return board.standing(pd.concat([*both, reference.assign(epsilon=np.inf, neighbours="none")]), ["banana", "ring"])
+
+
+def test_what_holds_is_computed_for_every_relation_and_epsilon(board):
+    text = standing(
+        board,
+        {("recommended", "banana"): 0.9, ("recommended", "ring"): 0.83}
+        | {("dp_newton", "banana"): 0.905, ("dp_newton", "ring"): 0.845},
+    )
+    for line in (
+        "| epsilon | add_remove, 0.5 | add_remove, 1 | add_remove, 4 | replace_one, 1 |",
+        "| mean rank (place among the entries)" + 4 * " | 2.00 (2 of 2)" + " |",
+        "| sets at most 1 point behind the best" + 4 * " | 1 of 2 (50 %)" + " |",
+        "| most points behind" + 4 * " | 1.5 (ring)" + " |",
+        "| sets more than 1 point below the majority class" + 4 * " | 1 (ring)" + " |",
+        "| median points below gradient boosting without privacy" + 4 * " | -1.5" + " |",
+    ):
+        assert line in text
+
+
+def test_a_peer_with_replaced_rows_alone_is_under_both_relations(board):
+    rows = [("a", "add_remove"), ("a", "replace_one"), ("b", "add_remove"), ("c", "replace_one")]
+    table = pd.DataFrame(rows, columns=["entry", "neighbours"])
+    assert board.under(table, "add_remove").entry.tolist() == ["a", "b", "c"]
+    assert board.under(table, "replace_one").entry.tolist() == ["a", "c"]
+
+
 def test_an_entry_without_an_answer_is_last(board):
     values = pd.DataFrame({"a": [0.5, 0.6], "b": [0.4, np.nan], "c": [np.nan, np.nan]})
     assert list(board.complete(values).columns) == ["a", "b"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from run_ours import DELTA, TABLES, scaled
-from sets import NEWER, SETS, UtilitySet, load
+from sets import OLDER, UtilitySet, load
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
@@ -101,9 +101,7 @@ def write_rows(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Measure all sets."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--sets", nargs="*", default=list(LARGEST), choices=[name for name in SETS if name not in NEWER]
-    )
+    parser.add_argument("--sets", nargs="*", default=list(LARGEST), choices=list(OLDER))
     parser.add_argument("--splits", type=int, default=SPLITS)
     arguments = parser.parse_args()
     rows = []

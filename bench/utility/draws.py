@@ -14,7 +14,7 @@ import time
 import numpy as np
 from resumed import append, keep
 from run_ours import EPSILONS, METHODS, TABLES, columns
-from sets import SETS, SPLITS, UtilitySet, load
+from sets import OLDER, SPLITS, UtilitySet, load
 from verdicts import MOST_FEATURES, MOST_ROWS
 
 TABLE = TABLES / "draws.csv"
@@ -24,7 +24,7 @@ _FURTHER = 4
 
 def small_sets() -> list[str]:
     """Name the sets on which training is fast."""
-    return [name for name in SETS if len(load(name).y) <= MOST_ROWS and load(name).X.shape[1] <= MOST_FEATURES]
+    return [name for name in OLDER if len(load(name).y) <= MOST_ROWS and load(name).X.shape[1] <= MOST_FEATURES]
 
 
 def accuracy(method: str, data: UtilitySet, epsilon: float, draw: int) -> float:
@@ -44,7 +44,7 @@ def accuracy(method: str, data: UtilitySet, epsilon: float, draw: int) -> float:
 def main() -> None:
     """Run missing cells."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", nargs="*", choices=list(SETS))
+    parser.add_argument("--sets", nargs="*", choices=list(OLDER))
     arguments = parser.parse_args()
     # Skip variants of the recommended estimator, which are not compared with it.
     present = {name: method.sources for name, method in METHODS.items() if not name.startswith("recommended_")}

@@ -1,8 +1,9 @@
 """The leaderboard: ``python bench/utility/leaderboard.py`` runs missing cells and writes docs/leaderboard.md.
 
-A cell is an entry, a set, an epsilon and a split, under add_remove. Rows of library methods are in
-``reports/utility/leaderboard.csv``, with the digest of the sources; those of other libraries in ``peers.csv``. A
-submission is one file with a class that has ``fit`` and ``decision_function``, importable as ``package.module:Class``:
+A cell is an entry, a set, an epsilon and a split. Rows of library methods, and of references without privacy, are in
+``reports/utility/leaderboard.csv``, those under replace_one in ``replace_one.csv``, with the digest of the sources;
+those of other libraries in ``peers.csv``. A submission is one file with a class that has ``fit`` and
+``decision_function``, importable as ``package.module:Class``:
 ``python bench/utility/leaderboard.py --entries package.module:Class``. Its constructor may take ``epsilon``, ``delta``,
 ``classes``, ``bounds``, ``categories``, ``indicators``, ``neighbours``, ``n_rows`` and ``random_state``.
 """
@@ -10,7 +11,6 @@ submission is one file with a class that has ``fit`` and ``decision_function``, 
 from __future__ import annotations
 
 import argparse
-import csv
 import inspect
 import itertools
 import math
@@ -20,20 +20,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from page import table
-from run_ours import DELTA, scaled
-from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
+from page import number, table
+from resumed import append, keep
+from run_ours import DELTA, columns, reference_row, scaled
+from scipy.stats import friedmanchisquare, wilcoxon
 from scores import SCORES, score_row
-from sets import NEWER, SETS, UtilitySet, load
-from verdicts import PEER_EPSILONS, ROOT, TABLES, TITLES
+from sets import CHOSE, NEWER, OLDER, SETS, UNSEEN, UtilitySet, load
+from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, complete, critical_difference, places, short_title
 
 from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations, is_foreign, module_name
 from privsvm_bench.workflow.sources import closure_digest
 
-CELLS, PAGE = TABLES / "leaderboard.csv", ROOT / "docs" / "leaderboard.md"
-SPLITS, RELATION = 3, "add_remove"
-RECOMMENDED = "recommended"
+PAGE = ROOT / "docs" / "leaderboard.md"
+# Cells and epsilons of each relation of neighbours.
+RELATIONS = {
+    "add_remove": (TABLES / "leaderboard.csv", PEER_EPSILONS),
+    "replace_one": (TABLES / "replace_one.csv", (1.0,)),
+}
+COLUMNS = [(relation, epsilon) for relation, (_, epsilons) in RELATIONS.items() for epsilon in epsilons]
+SPLITS = 3
 # Entries of the library, with settings that are the same for all sets.
 ENTRIES: dict[str, dict[str, Any]] = {
     RECOMMENDED: {},
@@ -45,6 +51,8 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "pmsvm_gp": {"scaling": "centre"},
     "objective_perturbation": {"C": 0.05},
 }
+# Without privacy; their epsilon is infinite.
+REFERENCES = ("majority", "svm", "boosting")
 _KEYS = ("entry", "set", "epsilon", "split")
 _FIELDS = (*_KEYS, *SCORES, "seconds", "sources")
 # Last significance level, of all paired tests of a page together.
@@ -52,17 +60,25 @@ _ALARM = 0.05
 
 
 def _sources(entry: str) -> str:
-    return entry if is_foreign(entry) else closure_digest(module_name(entry))[:12]
+    return entry if is_foreign(entry) or entry in REFERENCES else closure_digest(module_name(entry))[:12]
 
 
-def run(entry: str, data: UtilitySet, epsilon: float, split: int) -> dict[str, Any]:
+def _epsilons(entry: str, relation: str) -> tuple[float, ...]:
+    """Return the epsilons at which an entry is measured under a relation."""
+    if entry in REFERENCES:
+        return (math.inf,) if relation == "add_remove" else ()
+    known = inspect.signature(estimator_class(entry)).parameters
+    return RELATIONS[relation][1] if relation == "add_remove" or "neighbours" in known else ()
+
+
+def run(entry: str, data: UtilitySet, epsilon: float, split: int, relation: str = "add_remove") -> dict[str, Any]:
     """Fit one cell; return its scores and processor seconds."""
     train, test = data.splits[split]
     method = estimator_class(entry)
     known = inspect.signature(method).parameters
     coded, X = data.coded(), scaled(data)
     offered = {
-        "epsilon": epsilon, "delta": DELTA, "classes": list(range(data.n_classes)), "neighbours": RELATION,
+        "epsilon": epsilon, "delta": DELTA, "classes": list(range(data.n_classes)), "neighbours": relation,
         "n_rows": None if entry == RECOMMENDED else len(train), "random_state": split,
     }  # fmt: skip
     if "categories" in known:
@@ -76,71 +92,58 @@ def run(entry: str, data: UtilitySet, epsilon: float, split: int) -> dict[str, A
     start = time.process_time()
     model.fit(X[train], data.y[train])
     seconds = time.process_time() - start
-    scores = model.decision_function(X[test])
-    columns = scores if scores.ndim == 2 else np.column_stack([-scores, scores])
-    return {**score_row(data.y[test], columns), "seconds": round(seconds, 3)}
+    scores = columns(model.decision_function(X[test]))
+    return {**score_row(data.y[test], scores), "seconds": round(seconds, 3)}
 
 
-def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int]) -> None:
+def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int], relation: str) -> None:
     """Run the cells that the present sources lack."""
-    present = {entry: _sources(entry) for entry in entries}
-    rows = pd.read_csv(CELLS).to_dict("records") if CELLS.exists() else []
-    kept = [row for row in rows if row["sources"] == present.get(row["entry"], row["sources"])]
+    path, present = RELATIONS[relation][0], {entry: _sources(entry) for entry in entries}
+    kept = keep(path, _FIELDS, lambda row: row["sources"] == present.get(row["entry"], row["sources"]))
     done = {tuple(row[key] for key in _KEYS) for row in kept}
-    with CELLS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, _FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(sorted(kept, key=lambda row: tuple(str(row[key]) for key in _KEYS)))
-        for name, split in itertools.product(names, splits):
-            for entry, epsilon in itertools.product(entries, PEER_EPSILONS):
-                if (entry, name, epsilon, split) not in done:
-                    cell = run(entry, load(name), epsilon, split)
-                    writer.writerow({"entry": entry, "set": name, "epsilon": epsilon, "split": split}
-                                    | {"sources": present[entry]} | cell)  # fmt: skip
-                    file.flush()
+    for name, split, entry in itertools.product(names, splits, entries):
+        for epsilon in _epsilons(entry, relation):
+            key = (entry, name, str(epsilon), str(split))
+            if key not in done:
+                data = load(name)
+                reference = entry in REFERENCES
+                cell = reference_row(entry, data, split) if reference else run(entry, data, epsilon, split, relation)
+                append(path, [*key, *(cell[score] for score in (*SCORES, "seconds")), present[entry]])
+    # In order.
+    keep(path, _FIELDS, lambda row: True)
 
 
 def read() -> pd.DataFrame:
-    """Read the cells of all entries on common splits."""
-    own = pd.read_csv(CELLS)
+    """Read the cells of all entries on common splits, with their relation of neighbours."""
+    own = [pd.read_csv(table).assign(neighbours=relation) for relation, (table, _) in RELATIONS.items()]
     peers = pd.read_csv(TABLES / "peers.csv").rename(columns={"peer": "entry"})
     peers = peers[(peers.status == "ok") & (peers.split < SPLITS)]
-    return pd.concat([own, peers], ignore_index=True)[[*_KEYS, *SCORES, "seconds"]]
+    return pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES, "seconds"]]
 
 
-def complete(values: pd.DataFrame) -> pd.DataFrame:
-    """Keep entries with answers on half of the sets at least."""
-    return values[values.columns[values.notna().mean() >= 0.5]]
+def under(cells: pd.DataFrame, relation: str) -> pd.DataFrame:
+    """Select what is compared under a relation; a peer that has replaced rows alone is compared under both."""
+    if relation == "replace_one":
+        return cells[cells.neighbours == relation]
+    replaced = (cells.neighbours == "replace_one").groupby(cells.entry).transform("all")
+    return cells[(cells.neighbours == relation) | replaced]
 
 
-def places(values: pd.DataFrame) -> pd.DataFrame:
-    """Rank entries on every set; one without an answer is last."""
-    ranks = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
-    return pd.DataFrame(ranks, index=values.index, columns=values.columns)
-
-
-def critical_difference(n_entries: int, n_sets: int) -> float:
-    """Return by how much mean ranks must differ (Nemenyi, 5 %)."""
-    quantile = float(studentized_range.ppf(0.95, n_entries, 1e6)) / math.sqrt(2.0)
-    return quantile * math.sqrt(n_entries * (n_entries + 1) / (6.0 * n_sets))
-
-
-def title(entry: str) -> str:
-    """Name an entry for readers."""
-    return TITLES.get(entry, entry).strip("*")
-
-
-def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> list[str]:
-    """Write ranks, paired tests and accuracy at one epsilon on some sets."""
+def accuracies(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> pd.DataFrame:
+    """Average over splits, by set and entry, without entries that lack answers."""
     here = cells[(cells.epsilon == epsilon) & cells["set"].isin(names)]
-    values = here.groupby(["set", "entry"]).accuracy.mean().unstack().reindex(list(names)).dropna(how="all")
-    values = complete(values)
+    return complete(here.groupby(["set", "entry"]).accuracy.mean().unstack().reindex(list(names)).dropna(how="all"))
+
+
+def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str], heading: str = "") -> list[str]:
+    """Write ranks, paired tests and sets where it is behind, at one epsilon on some sets."""
+    values = accuracies(cells, epsilon, names)
     ranks = places(values).mean().sort_values()
-    seconds = here.groupby("entry").seconds.median()
+    seconds = cells[(cells.epsilon == epsilon) & cells["set"].isin(names)].groupby("entry").seconds.median()
     first, rows = ranks.index[0], []
     tests = [entry for entry in ranks.index if entry != RECOMMENDED]
     for entry, rank in ranks.items():
-        row = [title(str(entry)), f"{rank:.2f}", f"{seconds[entry]:.2f}"]
+        row = [short_title(str(entry)), f"{rank:.2f}", f"{seconds[entry]:.2f}"]
         if entry == RECOMMENDED:
             rows.append([f"**{row[0]}**", *row[1:], "", "", "", ""])
             continue
@@ -150,18 +153,17 @@ def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> list[s
         sure = "yes" if chance * len(tests) < _ALARM else "no"
         rows.append([*row, str((gaps > 0).sum()), str((gaps < 0).sum()), f"{gaps.mean():+.1f}", sure])
     friedman = friedmanchisquare(*values.fillna(-1.0).to_numpy().T).pvalue
-    best = values.drop(columns=RECOMMENDED).max(axis=1)
-    behind = (100.0 * (best - values[RECOMMENDED])).sort_values(ascending=False)
-    behind = behind[behind > 0.0]
-    who = values.drop(columns=RECOMMENDED).idxmax(axis=1)
-    short = [f"{name} ({gap:.1f} points behind {title(who[name])})" for name, gap in behind.items()]
+    others = values.drop(columns=RECOMMENDED)
+    behind = (100.0 * (others.max(axis=1) - values[RECOMMENDED])).sort_values(ascending=False)
+    behind, who = behind[behind > 0.0], others.idxmax(axis=1)
+    short = [f"{name} ({gap:.1f} points behind {short_title(who[name])})" for name, gap in behind.items()]
     claim = (
         f"`recommended` is first among the {len(ranks)} entries listed by mean rank"
         if first == RECOMMENDED
-        else f"`recommended` is not first by mean rank: {title(str(first))} is"
+        else f"`recommended` is not first by mean rank: {short_title(str(first))} is"
     )
     return [
-        f"### Epsilon {epsilon:g}", "",
+        f"### {heading}", "",
         f"{claim} ({ranks[RECOMMENDED]:.2f} on {len(values)} sets). It has the highest accuracy on "
         f"{len(values) - len(behind)} of them. Mean ranks that differ by less than "
         f"{critical_difference(len(ranks), len(values)):.2f} may be chance (Nemenyi, 5 %; Friedman p {friedman:.1g}).",
@@ -171,80 +173,167 @@ def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> list[s
     ]  # fmt: skip
 
 
-def accuracy(cells: pd.DataFrame, epsilon: float) -> str:
-    """Write accuracy by set and entry."""
-    values = cells[cells.epsilon == epsilon].groupby(["set", "entry"]).accuracy.mean().unstack()
-    entries = [entry for entry in (*ENTRIES, *values.columns) if entry in complete(values)]
-    entries = list(dict.fromkeys(entries))
+def _worst(gaps: pd.Series) -> str:
+    return f"{gaps.max():.1f} ({gaps.idxmax()})"
+
+
+def standing(cells: pd.DataFrame, names: Sequence[str]) -> str:
+    """Write what holds of `recommended` on some sets, by relation and epsilon."""
+    references = accuracies(cells, math.inf, names)
+    columns: dict[str, list[str]] = {}
+    for relation, epsilon in COLUMNS:
+        values = accuracies(under(cells, relation), epsilon, names)
+        ranks, ours = places(values).mean().sort_values(), values[RECOMMENDED]
+        behind = 100.0 * (values.drop(columns=RECOMMENDED).max(axis=1) - ours)
+        below = references.rsub(ours, axis=0).mul(-100.0)
+        poor = below.index[below.majority > 1.0]
+        columns[f"{relation}, {epsilon:g}"] = [
+            f"{ranks[RECOMMENDED]:.2f} ({list(ranks.index).index(RECOMMENDED) + 1} of {len(ranks)})",
+            f"{(behind <= 0).sum()} of {len(values)}",
+            f"{(behind <= 1).sum()} of {len(values)} ({100 * (behind <= 1).mean():.0f} %)",
+            _worst(behind),
+            f"{len(poor)} ({', '.join(poor)})" if len(poor) else "none",
+            # Without the sign of a rounded zero.
+            *(f"{round(below[one].median(), 1) + 0.0:.1f}" for one in ("svm", "boosting")),
+        ]
+    statements = [
+        "mean rank (place among the entries)", "sets with the highest accuracy", "sets at most 1 point behind the best",
+        "most points behind", "sets more than 1 point below the majority class",
+        "median points below the SVM without privacy", "median points below gradient boosting without privacy",
+    ]  # fmt: skip
+    rows = [list(row) for row in zip(statements, *columns.values(), strict=True)]
+    return table(["epsilon", *columns], rows)
+
+
+def distances(cells: pd.DataFrame, names: Sequence[str]) -> str:
+    """Write the distance to training without privacy at epsilon 1, set by set."""
+    references = accuracies(cells, math.inf, names).reindex(names)[list(REFERENCES)]
+    ours = {one: accuracies(under(cells, one), 1.0, names)[RECOMMENDED] for one in RELATIONS}
     rows = []
-    for name in (name for name in SETS if name in values.index):
-        row = values.loc[name, entries]
-        shown = ["" if math.isnan(v) else f"{v:.3f}".lstrip("0") for v in row]
-        marked = [f"**{text}**" if v >= row.max() - 5e-4 else text for text, v in zip(shown, row, strict=True)]
-        rows.append([name, *marked])
-    return table(["set", *map(title, entries)], rows)
+    for name, known in references.iterrows():
+        below = [100.0 * (known[one] - ours[relation][name]) for relation in ours for one in ("svm", "boosting")]
+        rows.append([str(name), *map(number, known), *("" if math.isnan(gap) else f"{gap:.1f}" for gap in below)])
+    header = [f"below {one}, {relation}" for relation in ours for one in ("SVM", "boosting")]
+    return table(["set", "majority", "SVM", "boosting", *header], rows)
+
+
+def costs(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Write what replaced rows cost, and what half of epsilon does."""
+    added, replaced = under(cells, "add_remove"), under(cells, "replace_one")
+    half, whole, other = accuracies(added, 0.5, names), accuracies(added, 1.0, names), accuracies(replaced, 1.0, names)
+    rows = [
+        [short_title(entry), *(f"{100 * (whole[entry] - less[entry]).mean():.1f}" for less in (other, half))]
+        for entry in ENTRIES
+        if entry in other
+    ]
+    loss, halved = (100.0 * (whole[RECOMMENDED] - less[RECOMMENDED]) for less in (other, half))
+    most = loss.sort_values(ascending=False).index[:5]
+    return [
+        f"At epsilon 1, `recommended` loses {loss.mean():.1f} points on average (median {loss.median():.1f}) where a "
+        "row is replaced instead of added. Replacing a row takes one away and adds another, so the noise is twice as "
+        f"large; halving epsilon under `add_remove` doubles it too, and costs {halved.mean():.1f} points "
+        f"(correlation over sets {loss.corr(halved):.2f}).",
+        "",
+        table(["entry", "points by replace_one", "points by half of epsilon"], rows),
+        table(
+            ["`recommended` on", "points by replace_one", "points by half of epsilon"],
+            [[name, f"{loss[name]:.1f}", f"{halved[name]:.1f}"] for name in most],
+        ),
+    ]
+
+
+def accuracy(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> str:
+    """Write accuracy by set and entry."""
+    values = accuracies(cells, epsilon, names)
+    entries = [entry for entry in dict.fromkeys((*ENTRIES, *values.columns)) if entry in values]
+    rows = []
+    for name, row in values[entries].iterrows():
+        marked = [f"**{number(v)}**" if v >= row.max() - 5e-4 else number(v) for v in row]
+        rows.append([str(name), *marked])
+    return table(["set", *map(short_title, entries)], rows)
 
 
 _HEAD = """# Leaderboard
 
 <!-- written by bench/utility/leaderboard.py from reports/utility -->
 
-Mean accuracy over {splits} label-blind splits, at delta 1e-5 under `add_remove`. diffprivlib's logistic regression has
-`replace_one`, and diffprivlib delta 0. Everybody gets the same rows, classes, bounds and categories, and has one
-setting for all sets. "First" means: among the entries listed here, on the sets listed here.
+Mean accuracy of private classifiers over {splits} label-blind splits of {sets} real tables, at delta 1e-5. Everybody
+gets the same rows, classes, bounds and categories, and has one setting for all sets. "First" means: among the entries
+listed here, on the sets listed here.
 
-No set of this page is unseen: results on all of them were looked at while the rules of `recommended` were written, and
-on a few of them while those of `dp_naive_bayes` and `dp_tr_newton` were. That favours these three. The constants for
-linear features are older and were chosen on {older} sets. Newer are {names}.
+## Which sets chose, and which judge
 
-Three rules of `recommended` came last: no second moment of wide tables where a row is added, features of tables of few
-numbers, and what trials with more than two classes need and cost. The older sets chose their constants, with eight
-that are not on this page (cleveland_uci, dermatology_uci, fourclass_scale, glass.scale, heart_scale,
-ionosphere_scale, sonar_scale, vehicle.scale) and made-up tables of one to four columns. The newer sets judge them;
-only, the first rule applies to fewer tables than those sets ask for, as libras and leaf lost by it.
+These chose the constants of `recommended`, on {older} of them those of linear features, on all those of its last three
+rules: {chose}.
 
-An entry without an answer on a set is last there; one with answers on fewer than half of the sets is left out of the
-table. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test over
-sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells are of the
-sources whose digest `reports/utility/leaderboard.csv` states.
+These chose no constant, but results on them were looked at while the rules of `recommended`, `dp_naive_bayes` and
+`dp_tr_newton` were written, which favours these three: {newer}.
 
-Opacus and MST have no cells on the newer sets. OpenDP 0.16 has no logistic regression to run here.
+Nobody looked at these while rules were written: {unseen}.
+
+The last three rules of `recommended` are: no second moment of wide tables where a row is added, features of tables of
+few numbers, and what trials with more than two classes need and cost. The first of them applies to fewer tables than
+the newer sets ask for, as libras and leaf lost by it. Made-up tables of one to four columns chose constants too.
+
+## How to read the tables
+
+An entry without an answer on a set is last there; one with answers on fewer than half of the sets of a table is left
+out of it. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test
+over sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells are of
+the sources whose digest `reports/utility` states. diffprivlib has delta 0, and its logistic regression `replace_one`
+in all tables. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
+
+Opacus and MST have no cells on the sets that judge. OpenDP 0.16 has no logistic regression to run here.
 """
 _SUBMIT = """## Submit a method
 
 Write one file with a scikit-learn class whose constructor takes `epsilon`, and any of `delta`, `classes`, `bounds`,
 `categories`, `indicators`, `neighbours`, `n_rows` and `random_state`. With `categories` it gets categories as codes,
-otherwise as indicators. One command runs it on all sets and writes this page:
+otherwise as indicators. One that takes `neighbours` is also measured under `replace_one`. One command runs it on all
+sets and writes this page:
 
 ```text
 PYTHONPATH=. python bench/utility/leaderboard.py --entries my_package.my_module:MyClassifier
 ```
 
-`--sets` and `--splits` rerun single cells. Cells of other sources run again. Delete a row of
-`reports/utility/leaderboard.csv` to have it made again. Entries of other libraries run in their own environments
-(`python bench/utility/run_peers.py`). Nothing here judges whether an epsilon holds: this library's methods have
-[proofs](proofs/README.md), and `privsvm.audit` tests any class ([auditing](auditing.md)).
+`--sets`, `--splits` and `--relations` rerun single cells. Cells of other sources run again. Delete a row of
+`reports/utility/leaderboard.csv` or `replace_one.csv` to have it made again. Entries of other libraries run in their
+own environments (`python bench/utility/run_peers.py`). Nothing here judges whether an epsilon holds: this library's
+methods have [proofs](proofs/README.md), and `privsvm.audit` tests any class ([auditing](auditing.md)).
 """
 
 
 def page_text(cells: pd.DataFrame) -> str:
     """Write the page."""
     measured = set(cells[cells.entry == RECOMMENDED]["set"])
-    older = [name for name in SETS if name not in NEWER and name in measured]
-    newer = [name for name in NEWER if name in measured]
-    head = _HEAD.format(splits=SPLITS, older=len(older), names=", ".join(newer))
-    lines = [*head.splitlines(), ""]
-    for heading, names in (("Newer sets", newer), ("Older sets", older)):
-        if names:
-            lines += [f"## {heading}", ""]
-            for epsilon in PEER_EPSILONS:
-                lines += section(cells, epsilon, names)
+    chose, newer, unseen = ([name for name in names if name in measured] for names in ((*OLDER, *CHOSE), NEWER, UNSEEN))
+    names = [*chose, *newer, *unseen]
+    words = {"chose": ", ".join(chose), "newer": ", ".join(newer), "unseen": ", ".join(unseen)}
+    lines = [*_HEAD.format(splits=SPLITS, sets=len(names), older=len(OLDER), **words).splitlines(), ""]
+    judges = [*newer, *unseen]
+    lines += ["## What holds", ""]
+    elder = [name for name in names if name in (*OLDER, *NEWER)]
+    groups = {
+        "All sets": names,
+        f"All but {', '.join(name for name in names if name not in elder)}": elder,
+        "Sets that judge": judges,
+        "Sets that nobody looked at": unseen,
+    }
+    for heading, group in groups.items():
+        lines += [f"{heading} ({len(group)}), by relation and epsilon:", "", standing(cells, group)]
+    for heading, group in (("Sets that judge", judges), ("Sets that chose", chose)):
+        lines += [f"## {heading}", ""]
+        for relation, epsilon in COLUMNS:
+            words_of = f"Epsilon {epsilon:g}, {relation}"
+            lines += section(under(cells, relation), epsilon, group, words_of)
+    lines += ["## What replace_one costs", "", *costs(cells, names)]
+    lines += ["## Against training without privacy", "", "Points at epsilon 1.", "", distances(cells, names)]
     lines += ["## Every set", ""]
-    for epsilon in PEER_EPSILONS:
+    for relation, epsilon in COLUMNS:
         lines += [
-            f"Accuracy at epsilon {epsilon:g}; bold is the best.",
+            f"Accuracy at epsilon {epsilon:g} under {relation}; bold is the best.",
             "",
-            accuracy(cells[cells["set"].isin(measured)], epsilon),
+            accuracy(under(cells, relation), epsilon, names),
         ]
     return "\n".join([*lines, _SUBMIT])
 
@@ -252,16 +341,18 @@ def page_text(cells: pd.DataFrame) -> str:
 def main() -> None:
     """Run missing cells, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--entries", nargs="*", default=list(ENTRIES))
+    parser.add_argument("--entries", nargs="*", default=[*ENTRIES, *REFERENCES])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     parser.add_argument("--splits", nargs="*", type=int, default=list(range(SPLITS)))
+    parser.add_argument("--relations", nargs="*", default=list(RELATIONS), choices=list(RELATIONS))
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     for entry in arguments.entries:
-        if not is_foreign(entry) and entry not in implementations():
+        if not is_foreign(entry) and entry not in (*REFERENCES, *implementations()):
             parser.error(f"{entry}: no method of the library; give package.module:Class")
     if not arguments.page_only:
-        measure(arguments.entries, arguments.sets, arguments.splits)
+        for relation in arguments.relations:
+            measure(arguments.entries, arguments.sets, arguments.splits, relation)
     write_text(PAGE, page_text(read()))
 
 

@@ -47,7 +47,8 @@ def read_choices() -> tuple[dict[str, Any], pd.DataFrame]:
     return json.loads((TABLES / "held_out.json").read_text()), pd.read_csv(TABLES / "search.csv")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Write a share with three digits; nothing for a missing one."""
     return "" if value is None or math.isnan(value) else f"{value:.3f}".lstrip("0")
 
 
@@ -66,8 +67,8 @@ def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) 
     rows = []
     for name in values.index:
         private = values.loc[name, methods]
-        marked = [f"**{_number(v)}**" if v >= private.max() - 5e-4 else _number(v) for v in private]
-        rows.append([name, *(_number(references.loc[name, m]) for m in ("majority", "svm")), *marked])
+        marked = [f"**{number(v)}**" if v >= private.max() - 5e-4 else number(v) for v in private]
+        rows.append([name, *(number(references.loc[name, m]) for m in ("majority", "svm")), *marked])
     return table(["set", "majority", "SVM without privacy", *(TITLES[m] for m in methods)], rows)
 
 
@@ -110,7 +111,7 @@ def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
         for name in names:
             if name in theirs and data in theirs.index and not math.isnan(theirs.loc[data, name]):
                 a, b = theirs.loc[data, name], recommended.loc[data, name]
-                row.append(f"{_number(a)} (**{_number(b)}**)" if b >= a else f"**{_number(a)}** ({_number(b)})")
+                row.append(f"{number(a)} (**{number(b)}**)" if b >= a else f"**{number(a)}** ({number(b)})")
             else:
                 row.append(status.get((data, name), "not run").replace("ok", "not compared"))
         rows.append(row)
@@ -127,11 +128,11 @@ def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> st
         if not len(cells):
             continue
         theirs = medians(peers[peers["set"] == name], ["peer"], "balanced_accuracy")
-        best = f"{_number(theirs.max())} ({TITLES[theirs.idxmax()]})" if len(theirs) else "not run"
+        best = f"{number(theirs.max())} ({TITLES[theirs.idxmax()]})" if len(theirs) else "not run"
         row = [name]
         for method in ("recommended", "recommended_balanced"):
             variant = cells[cells.method == method]
-            row += [_number(variant.balanced_accuracy.median()), _number(variant.auc.median())]
+            row += [number(variant.balanced_accuracy.median()), number(variant.auc.median())]
         rows.append([*row, best])
     header = [
         "set",
@@ -233,14 +234,14 @@ def search_section(rows: pd.DataFrame) -> list[str]:
     for epsilon, cells in fixed.groupby("run_epsilon", sort=False):
         best = [cells[cells["set"] == name].sort_values("accuracy").iloc[-1] for name in names]
         label = f"best of {cells.C.nunique()} public C in hindsight, epsilon {epsilon:g}"
-        table_rows.append([label, "", "", *(f"{_number(row.accuracy)} (C {row.C:g})" for row in best)])
+        table_rows.append([label, "", "", *(f"{number(row.accuracy)} (C {row.C:g})" for row in best)])
     for (runs, shape, share), cells in searches.groupby(["mean_runs", "shape", "score_share"], sort=False):
         by_set = cells.set_index("set")
         law = "Poisson" if math.isinf(shape) else f"shape {shape:g}"
         label = f"search, {runs:g} runs ({law}), share {share:g}"
         noise = f"{100 * by_set.score_noise.min():.1f} to {100 * by_set.score_noise.max():.1f} %"
         table_rows.append(
-            [label, f"{by_set.run_epsilon.iloc[0]:.2f}", noise, *(_number(by_set.accuracy[name]) for name in names)]
+            [label, f"{by_set.run_epsilon.iloc[0]:.2f}", noise, *(number(by_set.accuracy[name]) for name in names)]
         )
     gaps = []
     for name in names:
@@ -283,21 +284,6 @@ def with_summary(readme: str, sentence: str) -> str:
     return f"{before}{_START}\n{textwrap.fill(sentence, 128)}\n{_END}{after}"
 
 
-def variants_section(ours: pd.DataFrame) -> list[str]:
-    """Write the gains of other recipes on small sets."""
-    cells = read_of("variants.csv", ours)
-    if cells is None:
-        return []
-    average = cells.groupby("variant").gain.mean()
-    best = average.idxmax()
-    return [
-        f"Other settings hardly do better. Of {len(average)} others tried on {cells['set'].nunique()} small sets, "
-        f"the best on average ({best}) gains {average[best]:.2f} points, and loses "
-        f"{-cells[cells.variant == best].gain.min():.1f} in its worst cell.",
-        "",
-    ]
-
-
 def calibration_section() -> list[str]:
     """Write the section on calibrated probabilities and prediction sets."""
     cells = pd.read_csv(TABLES / "calibration.csv")
@@ -310,7 +296,7 @@ def calibration_section() -> list[str]:
             name,
             str(group.classes.iloc[0]),
             f"{group.held_back.iloc[0]:,}",
-            *(_number(group[column].mean()) for column in ("uncalibrated_error", "error", "stated_error", "coverage")),
+            *(number(group[column].mean()) for column in ("uncalibrated_error", "error", "stated_error", "coverage")),
             f"{group.set_size.mean():.2f}",
         ]
         for name, group in cells.groupby("set", sort=False)
@@ -325,7 +311,7 @@ def calibration_section() -> list[str]:
         "",
         table(header, rows),
         f"The stated interval of 95 % holds the error on the test rows in {inside['error']} of {len(cells)} releases, "
-        f"and the coverage in {inside['coverage']}; none covers less than {_number(cells.coverage.min())}. "
+        f"and the coverage in {inside['coverage']}; none covers less than {number(cells.coverage.min())}. "
         "`python bench/utility/calibration.py` measures them again.",
         "",
     ]
@@ -397,7 +383,6 @@ def page_text(
             verdicts(ours, peers, reference, draws=read_of("draws.csv", ours)),
             verdicts(ours, peers, reference, HELD_OUT) if HELD_OUT in set(ours.method) else (),
         ),
-        *variants_section(ours),
         "## Every set",
         "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",

@@ -6,8 +6,17 @@ import math
 
 import matplotlib as mpl
 import pandas as pd
-from scipy.stats import studentized_range
-from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TITLES, medians, ranks, ranks_picture, short_title
+from verdicts import (
+    PEER_EPSILONS,
+    RECOMMENDED,
+    ROOT,
+    TITLES,
+    critical_difference,
+    medians,
+    ranks,
+    ranks_picture,
+    short_title,
+)
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -25,13 +34,13 @@ def draw(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> No
     small_multiples(ours, peers, reference)
     gap_picture(ours, peers, reference)
     for epsilon in PEER_EPSILONS:
-        critical_difference(*ranks(ours, peers, epsilon), epsilon)
+        ranks_figure(*ranks(ours, peers, epsilon), epsilon)
 
 
-def critical_difference(ranking: pd.Series, n_sets: int, epsilon: float) -> None:
+def ranks_figure(ranking: pd.Series, n_sets: int, epsilon: float) -> None:
     """Draw mean ranks and the critical difference of the Nemenyi test at 5 %."""
     k = len(ranking)
-    least = studentized_range.ppf(0.95, k, 1e6) / math.sqrt(2.0) * math.sqrt(k * (k + 1) / (6.0 * n_sets))
+    least = critical_difference(k, n_sets)
     figure, axes = plt.subplots(figsize=(7, 0.32 * k + 1.0))
     for height, (name, rank) in enumerate(ranking.items()):
         strong = name == RECOMMENDED

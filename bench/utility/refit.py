@@ -16,21 +16,20 @@ import functools
 import itertools
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from run_ours import CHOSEN, DELTA, METHODS, SLOW, columns
 from scores import score_row
-from sets import NEWER, SETS, SPLITS, UtilitySet, load
+from sets import OLDER, SPLITS, UtilitySet, load
+from verdicts import TABLES
 
 from privsvm.families.moments.scaled_descent import Budget, Recipe
 from privsvm.files import write_text
 from privsvm.methods.recommended import RULE, Rule, choose_recipe
 from privsvm_bench.workflow.sources import closure_digest
 
-TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
 TABLE = TABLES / "recipes.csv"
 EPSILONS = (0.5, 1.0, 4.0)
 _FIELDS = ("set", "epsilon", "recipe", "split", "accuracy", "sources")
@@ -220,7 +219,7 @@ def chosen(regrets: Regrets, without: str | None) -> Rule:
 def choose() -> dict[str, Any]:
     """Choose constants on all sets, and without each; see ``held_out.json``."""
     values = measured()
-    cells = [Cell.of(load(name), epsilon) for name in SETS if name not in NEWER for epsilon in EPSILONS]
+    cells = [Cell.of(load(name), epsilon) for name in OLDER for epsilon in EPSILONS]
     # Sets with missing recipes choose nothing, and are judged by the choice of the others.
     missing = {
         cell.name
@@ -229,7 +228,7 @@ def choose() -> dict[str, Any]:
     }
     regrets = Regrets(values, [cell for cell in cells if cell.name not in missing])
     everywhere = chosen(regrets, None)
-    folds = {name: everywhere if name in missing else chosen(regrets, name) for name in SETS if name not in NEWER}
+    folds = {name: everywhere if name in missing else chosen(regrets, name) for name in OLDER}
     return {
         "shipped": _constants(RULE),
         "all": _constants(everywhere),
@@ -257,8 +256,7 @@ def _constants(rule: Rule) -> dict[str, float]:
 def main() -> None:
     """Measure recipes and choose constants."""
     parser = argparse.ArgumentParser(description=__doc__)
-    choosers = [name for name in SETS if name not in NEWER]
-    parser.add_argument("--sets", nargs="*", default=choosers, choices=choosers)
+    parser.add_argument("--sets", nargs="*", default=list(OLDER), choices=list(OLDER))
     parser.add_argument("--only-measure", action="store_true", help="train recipes, and choose nothing")
     parser.add_argument(
         "--confirm", action="store_true", help="keep rows of other sources if a sample of them is reproduced"

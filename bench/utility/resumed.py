@@ -13,11 +13,12 @@ __all__ = ["append", "keep"]
 
 
 def keep(table: Path, fields: Sequence[str], holds: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:
-    """Remove outdated rows of a table, which need not exist; return the others."""
+    """Remove outdated rows of a table, which need not exist; return the others, in order."""
     kept = []
     if table.exists():
         with table.open(newline="") as file:
             kept = [row for row in csv.DictReader(file) if holds(row)]
+    kept.sort(key=lambda row: [row[name] for name in fields])
     lines = [",".join(fields), *(",".join(row[name] for name in fields) for row in kept)]
     write_text(table, "\n".join(lines) + "\n")
     return kept

@@ -15,13 +15,14 @@ import itertools
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scores import SCORES, score_row
-from sets import SETS, SPLITS, UtilitySet, load
+from sets import OLDER, SPLITS, UtilitySet, load
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import LinearSVC
+from verdicts import OURS, TABLES
 
 import privsvm
 from privsvm.digests import sha256_of_json
@@ -30,8 +31,7 @@ from privsvm.files import write_text
 from privsvm.methods.recommended import RULE, Rule, candidates, choose_recipe
 from privsvm_bench.workflow.sources import closure_digest
 
-TABLES = Path(__file__).resolve().parents[2] / "reports" / "utility"
-OURS, CHOSEN = TABLES / "ours", TABLES / "held_out.json"
+CHOSEN = TABLES / "held_out.json"
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 RELATIONS = ("replace_one", "add_remove")
 DELTA = 1e-5
@@ -129,15 +129,21 @@ def same_recipes(rules: Mapping[str, Mapping[str, float]], data: UtilitySet, nei
 
 
 def reference_row(method: str, data: UtilitySet, split: int) -> dict[str, float]:
-    """Fit a reference without privacy."""
+    """Fit a reference without privacy: "majority", "svm" or "boosting"."""
     train, test = data.splits[split]
     start = time.process_time()
     if method == "majority":
         counts = np.bincount(data.y[train], minlength=data.n_classes)
         scores = np.tile(counts.astype(float), (len(test), 1))
     else:
-        X = scaled(data)
-        model = LinearSVC(C=1.0, dual="auto").fit(X[train], data.y[train])
+        if method == "svm":
+            X = scaled(data)
+            model = LinearSVC(C=1.0, dual="auto")
+        else:
+            coded = data.coded()
+            X = coded.X
+            model = HistGradientBoostingClassifier(categorical_features=coded.levels > 0, random_state=split)
+        model.fit(X[train], data.y[train])
         scores = np.full((len(test), data.n_classes), -np.inf)
         scores[:, model.classes_] = columns(model.decision_function(X[test]))
         scores = np.maximum(scores, scores[np.isfinite(scores)].min() - 1.0)
@@ -180,14 +186,14 @@ def read_rows(name: str) -> list[dict[str, str]]:
 
 
 def _by_cost(names: list[str]) -> list[str]:
-    return sorted(names, key=lambda name: (name in SLOW, list(SETS)[::-1].index(name)))
+    return sorted(names, key=lambda name: (name in SLOW, list(OLDER)[::-1].index(name)))
 
 
 def main() -> None:
     """Run missing cells."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--sets", nargs="*", default=list(OLDER), choices=list(OLDER))
     parser.add_argument("--relations", nargs="*", default=list(RELATIONS), choices=RELATIONS)
     parser.add_argument("--epsilons", nargs="*", type=float, default=list(EPSILONS))
     parser.add_argument("--splits", type=int, default=SPLITS)

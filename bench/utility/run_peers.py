@@ -139,7 +139,7 @@ def main() -> None:
                     continue
                 row = fit(worker, peer, load(name), epsilon, split)
                 with TABLE.open("a", newline="") as file:
-                    csv.DictWriter(file, _FIELDS).writerow(row)
+                    csv.DictWriter(file, _FIELDS, lineterminator="\n").writerow(row)
             worker.close()
 
 

@@ -12,11 +12,10 @@ import functools
 import io
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from run_ours import DELTA, scaled
+from run_ours import DELTA, TABLES, scaled
 from sets import UtilitySet, load
 
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
@@ -24,7 +23,7 @@ from privsvm.files import write_text
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm_bench.workflow.sources import closure_digest
 
-TABLE = Path(__file__).resolve().parents[2] / "reports" / "utility" / "search.csv"
+TABLE = TABLES / "search.csv"
 EPSILON = 1.0
 NAMES = ("breast_cancer", "pima_uci")
 CANDIDATES = (0.01, 0.05, 0.25, 1.25)

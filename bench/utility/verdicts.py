@@ -6,39 +6,13 @@ Tables have one row per cell, as those of ``reports/utility``. Nothing here draw
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata, ttest_1samp
-
-__all__ = [
-    "HELD_OUT",
-    "MOST_FEATURES",
-    "MOST_ROWS",
-    "PEER_EPSILONS",
-    "RECOMMENDED",
-    "ROOT",
-    "SMALL",
-    "TABLES",
-    "TITLES",
-    "Verdict",
-    "above_majority",
-    "beside_other_methods",
-    "beside_peers",
-    "first_by_rank",
-    "gaps_to_svm",
-    "medians",
-    "paired",
-    "ranks",
-    "ranks_picture",
-    "read",
-    "read_of",
-    "rising",
-    "short_title",
-    "verdicts",
-]
+from scipy.stats import rankdata, studentized_range, ttest_1samp
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "reports" / "utility"
@@ -67,7 +41,6 @@ TITLES = {
 }
 # Limits of the small sets, on which training is fast enough for further draws of noise.
 MOST_ROWS, MOST_FEATURES = 2500, 500
-SMALL = f"sets of at most {MOST_ROWS:,} rows and {MOST_FEATURES} features"
 
 PEER_EPSILONS = (0.5, 1.0, 4.0)
 # Family-wise error of the tests for falls.
@@ -144,7 +117,7 @@ def ranks_picture(epsilon: float) -> str:
 
 def short_title(method: str) -> str:
     """Return the name of a method without emphasis."""
-    return TITLES[method].strip("*")
+    return TITLES.get(method, method).strip("*")
 
 
 def paired(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> pd.DataFrame:
@@ -154,6 +127,23 @@ def paired(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -
     return peers[peers.status == "ok"].join(scores, on=keys, how="inner")
 
 
+def complete(values: pd.DataFrame) -> pd.DataFrame:
+    """Keep entries (columns) with answers on half of the sets at least."""
+    return values[values.columns[values.notna().mean() >= 0.5]]
+
+
+def places(values: pd.DataFrame) -> pd.DataFrame:
+    """Rank entries on every set; one without an answer is last."""
+    ranks = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
+    return pd.DataFrame(ranks, index=values.index, columns=values.columns)
+
+
+def critical_difference(n_entries: int, n_sets: int) -> float:
+    """Return by how much mean ranks must differ (Nemenyi, 5 %)."""
+    quantile = float(studentized_range.ppf(0.95, n_entries, 1e6)) / math.sqrt(2.0)
+    return quantile * math.sqrt(n_entries * (n_entries + 1) / (6.0 * n_sets))
+
+
 def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, method: str = RECOMMENDED) -> tuple[pd.Series, int]:
     """Compute mean ranks over the sets, ours under add_remove, and the number of sets.
 
@@ -161,12 +151,10 @@ def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, method: str =
     """
     finished = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
     cells = ours[(ours.method == method) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
-    values = medians(finished, ["set", "peer"]).unstack()
-    values = values[values.columns[values.notna().sum() >= 0.5 * len(values)]]
+    values = complete(medians(finished, ["set", "peer"]).unstack()).copy()
     values[method] = medians(cells[cells.split.isin(finished.split)], ["set"])
     values = values.dropna(subset=[method])
-    placed = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
-    return pd.Series(placed.mean(axis=0), index=values.columns).sort_values(), len(values)
+    return places(values).mean().sort_values(), len(values)
 
 
 def rising(ours: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
