@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -38,6 +39,14 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def accuracies(outputs: Sequence[str]) -> str:
+    """Return the mean accuracies in the record of an evaluation, from the least to the most; none of private data."""
+    if outputs[0].startswith("data/private/"):
+        return ""
+    means = json.loads(Path(outputs[0]).read_text(encoding="utf-8"))["summary"]["accuracy"]["mean"]
+    return f", accuracy {min(means):.3f}" + (f" to {max(means):.3f}" if len(means) > 1 else "")
+
+
 class LogHandler(LogHandlerBase):
     """Print a line per finished job, and warnings, errors and dry runs."""
 
@@ -53,6 +62,7 @@ class LogHandler(LogHandlerBase):
         self.started = time.time()
         self.waiting: Counter[str] = Counter()
         self.running: dict[int, tuple[str, str, float]] = {}
+        self.records: dict[int, Sequence[str]] = {}
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -82,6 +92,8 @@ class LogHandler(LogHandlerBase):
             case LogEvent.JOB_INFO:
                 title = " ".join(filter(None, [fields["rule_name"], *(fields["wildcards"] or {}).values()]))
                 self.running[fields["jobid"]] = fields["rule_name"], title, time.time()
+                if fields["rule_name"] == "evaluate":
+                    self.records[fields["jobid"]] = fields["output"]
                 text = fields["rule_msg"] or ""
             case LogEvent.JOB_FINISHED:
                 text = self.finish(fields["job_id"])
@@ -110,9 +122,9 @@ class LogHandler(LogHandlerBase):
         self.seconds[rule].append(time.time() - started)
         width, seconds_left = len(str(self.total)), self.time_left()
         times = f"{self.seconds[rule][-1]:7.1f} s   {clock(time.time() - self.started)} so far"
-        return f"{self.done:{width}}/{self.total}  {title:<46} {times}" + (
-            f", about {clock(seconds_left)} left" if seconds_left else ""
-        )
+        left = f", about {clock(seconds_left)} left" if seconds_left else ""
+        result = accuracies(self.records.pop(number)) if number in self.records else ""
+        return f"{self.done:{width}}/{self.total}  {title:<46} {times}{left}{result}"
 
     def time_left(self) -> float | None:
         """Estimate the remaining seconds from mean times and parallelism."""

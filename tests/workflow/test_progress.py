@@ -77,6 +77,23 @@ def test_finished_job_is_one_line_with_estimate(run):
     assert line == "3/5  train svm wine".ljust(51) + "    10.0 s   0:30 so far, about 0:20 left\n"
 
 
+@pytest.mark.parametrize(
+    ("means", "folder", "ending"),
+    [
+        ([0.5], "", ", accuracy 0.500"),
+        ([0.9, 0.8, 0.85], "", ", accuracy 0.800 to 0.900"),
+        ([0.5], "private/", "so far"),
+    ],
+)
+def test_an_evaluation_shows_its_accuracy(run, tmp_path, means, folder, ending):
+    record = tmp_path / f"data/{folder}results/svm/wine.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"summary": {"accuracy": {"mean": means}}}))
+    outputs = [record.relative_to(tmp_path).as_posix()]
+    run.emit("job_info", jobid=7, rule_name="evaluate", rule_msg=None, wildcards={}, output=outputs)
+    assert run.finish(7, 1.0).endswith(f"{ending}\n")
+
+
 def test_text_without_event_is_hidden_between_jobs_alone(run):
     assert run.emit(None, "Select jobs to execute...") == ""
     assert run.emit("shellcmd", "x") == ""
