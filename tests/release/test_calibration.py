@@ -23,9 +23,18 @@ from privsvm.base.released import LinearPath
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
-from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts, isotonic, ranked_labels, sizes_of_ranks
+from privsvm.release.calibration import (
+    COVERAGE,
+    Calibration,
+    HeldBackCounts,
+    Measurement,
+    isotonic,
+    ranked_labels,
+    sizes_of_ranks,
+)  # fmt: skip
+from privsvm.release.class_rates import accuracy_text
 from privsvm.release.intervals import share_is_above
-from privsvm.release.measuring import HeldBack, Measurement, count_rows, measure, public_edges, ranks_and_bins
+from privsvm.release.measuring import HeldBack, count_rows, measure, public_edges, ranks_and_bins
 from privsvm.release.verifying import _measurement_of, verify
 
 
@@ -294,10 +303,10 @@ def test_measurements_of_version_2_are_read(calibrated):
     first = {**record.held_back, "right": (90.0, 60.0), "wrong": (10.5, 9.0)}
     measured = Measurement(**{name: value for name, value in first.items() if name not in ("edges", "counts")})
     older = record.model_copy(update={"version": 2, "held_back": None})
-    assert "Probabilities" not in measured.words
-    assert _measurement_of({"measured": measured.to_json()}, older) == measured
+    assert "Probabilities" not in accuracy_text(measured)
+    assert _measurement_of({"measured": measured.to_card()}, older) == measured
     with pytest.raises(ValueError, match="do not follow from its counts"):
-        _measurement_of({"measured": measured.to_json() | {"accuracy": [0.99, 0.98, 1.0]}}, older)
+        _measurement_of({"measured": measured.to_card() | {"accuracy": [0.99, 0.98, 1.0]}}, older)
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from tests.release.hospital import SCHEMA, write_table
 from tests.release.test_released import edits_of, write_card
 
 from privsvm.errors import PrivSVMError
+from privsvm.release.calibration import Measurement
 from privsvm.release.class_rates import accuracy_text, class_rates, majority_share
 from privsvm.release.ledger import Ledger
-from privsvm.release.measuring import Measurement
 from privsvm.release.recipes import Terms
 from privsvm.release.releasing import Permission, release
 from privsvm.release.verifying import verify

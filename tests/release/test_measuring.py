@@ -21,10 +21,10 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
-from privsvm.release.calibration import HeldBackCounts
+from privsvm.release.calibration import HeldBackCounts, Measurement
 from privsvm.release.class_rates import accuracy_text
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
-from privsvm.release.measuring import Measurement, held_back_rows, scale_of
+from privsvm.release.measuring import held_back_rows, scale_of
 from privsvm.release.recipes import Recipe, Terms, train
 from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
@@ -135,8 +135,8 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
     assert guarantee.epsilon_proved == max(each)
     assert min(each) > 1.5 * 0.95
     assert guarantee.verify().epsilon == pytest.approx(1.5, rel=0.02)
-    assert trained.measured.scale == counts.noise_multiplier == scale_of(guarantee)
-    assert trained.measured.number == (12 if relation == "replace_one" else None)
+    assert trained.held_back.scale == counts.noise_multiplier == scale_of(guarantee)
+    assert trained.held_back.number == (12 if relation == "replace_one" else None)
     assert scale_of(train(X, y, declared(rows=60), terms).estimator.guarantee_) is None
 
 
@@ -223,7 +223,7 @@ def test_an_interval_is_wide_where_little_is_known():
     _, low, high = measured.balanced_accuracy
     assert low < 0.45
     assert high > 0.9
-    assert Measurement.from_json(json.loads(json.dumps(measured.to_json()))) == measured
+    assert Measurement.from_card(json.loads(json.dumps(measured.to_card()))) == measured
 
 
 @pytest.fixture(scope="module")
@@ -251,8 +251,8 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     folder, output = measured_release
     record = verify(folder / "model")
     card = json.loads((folder / "model" / "card.json").read_text())
-    measured = Measurement.from_counts(HeldBackCounts.from_json(record.held_back, 2))
-    assert card["measured"] == json.loads(json.dumps(measured.to_json()))
+    measured = HeldBackCounts.from_json(record.held_back, 2)
+    assert card["measured"] == json.loads(json.dumps(measured.to_card()))
     assert accuracy_text(measured) == card["accuracy"]
     assert card["accuracy"] in output
     assert "20 % of the persons" in output

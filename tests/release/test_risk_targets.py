@@ -75,7 +75,7 @@ def test_a_measurement_reveals_no_more_than_the_risk(persons):
     risk = guarantee.risk(rows=persons)
     assert 0.599 < risk.guess <= 0.6
     # Laplace noise on the counts is wider than that of epsilon: the same risk by another noise.
-    assert trained.measured.scale > 2 * (1 if persons > 1 else 2) * persons / terms.epsilon
+    assert trained.held_back.scale > 2 * (1 if persons > 1 else 2) * persons / terms.epsilon
 
 
 def test_a_recipe_that_reveals_more_is_refused_and_spends_nothing(tmp_path):

@@ -18,7 +18,16 @@ import numpy as np
 from privsvm.base.released import ReleasedPath
 from privsvm.release.intervals import NoisyCounts, estimate_share, share_is_above
 
-__all__ = ["COVERAGE", "ERROR", "Calibration", "HeldBackCounts", "isotonic", "ranked_labels", "sizes_of_ranks"]
+__all__ = [
+    "COVERAGE",
+    "ERROR",
+    "Calibration",
+    "HeldBackCounts",
+    "Measurement",
+    "isotonic",
+    "ranked_labels",
+    "sizes_of_ranks",
+]
 
 # Intervals hold with 1 - ERROR, and a prediction set holds the true class in COVERAGE of all cases.
 ERROR, COVERAGE = 0.05, 0.9
@@ -26,9 +35,14 @@ _NORMAL_QUANTILE = 1.96
 _MOST_ROWS, _MOST_BINS = 1e9, 64
 
 
+_TERMS = ("hold_back", "rows_per_unit", "number", "scale")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HeldBackCounts:
-    """Noisy numbers of rows that were held back, as a model's file holds them.
+class Measurement:
+    """Noisy numbers of right and wrong answers on rows that were held back, by their class, and what follows.
+
+    Cards of versions 1 and 2 hold these; later models hold `HeldBackCounts`.
 
     Attributes
     ----------
@@ -39,19 +53,115 @@ class HeldBackCounts:
     number : int or None
         Rows that were held back, where that is public.
     scale : float
-        Scale b of the discrete Laplace noise on each number, in rows.
-    edges : tuple of float (h - 1)
-        Between the h bins of the distance from the first label to the second; public.
-    counts : ndarray (r, h, c)
-        Noisy numbers of rows by the rank of the true class (see `sizes_of_ranks`), bin and true class.
+        Scale b of the discrete Laplace noise on each count, in rows.
+    right, wrong : tuple of float (c)
+        By true class, in the order of the codes.
     """
 
     hold_back: float
     rows_per_unit: int
     number: int | None
     scale: float
+    right: tuple[float, ...]
+    wrong: tuple[float, ...]
+
+    @property
+    def cells(self) -> tuple[int, int | None]:
+        """Counts in each of the right numbers, and in each of the wrong ones; None: as many."""
+        return 1, None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Calibration by the same counts, where there are enough of them."""
+        return None
+
+    @functools.cached_property
+    def accuracy(self) -> tuple[float, float, float]:
+        """Estimate, and both ends of an interval that holds the accuracy with 95 %."""
+        right, wrong = math.fsum(self.right), math.fsum(self.wrong)
+        return estimate_share(self.noisy_counts(right, wrong, len(self.right), self.number), ERROR)
+
+    @functools.cached_property
+    def balanced_accuracy(self) -> tuple[float, float, float]:
+        """The same for the mean over the classes; the classes share the error."""
+        classes = [self.noisy_counts(right, wrong) for right, wrong in zip(self.right, self.wrong, strict=True)]
+        estimates = [estimate_share(counts, ERROR / len(classes)) for counts in classes]
+        estimate, low, high = (math.fsum(bounds) / len(estimates) for bounds in zip(*estimates, strict=True))
+        return estimate, low, high
+
+    def noisy_counts(self, right: float, wrong: float, classes: int = 1, number: int | None = None) -> NoisyCounts:
+        """Put sums of right and of wrong answers, over so many classes each, together with their noise."""
+        right_cells, wrong_cells = self.cells
+        return NoisyCounts(
+            right=right, wrong=wrong, cells=right_cells * classes,
+            wrong_cells=None if wrong_cells is None else wrong_cells * classes,
+            scale=self.scale, number=number, answers_per_unit=self.rows_per_unit,
+        )  # fmt: skip
+
+    def to_card(self) -> dict[str, Any]:
+        """Return what a card holds."""
+        content = {
+            **{name: getattr(self, name) for name in _TERMS},
+            "right": list(self.right),
+            "wrong": list(self.wrong),
+            "confidence": 1.0 - ERROR,
+            "accuracy": [round(value, 4) for value in self.accuracy],
+            "balanced_accuracy": [round(value, 4) for value in self.balanced_accuracy],
+        }
+        if self.calibration is None:
+            return content
+        return content | {
+            "calibration_error": [round(value, 4) for value in self.calibration.calibration_error],
+            "coverage": [round(value, 4) for value in self.calibration.coverage],
+            "set_size": round(self.calibration.set_size, 4),
+        }
+
+    @classmethod
+    def from_card(cls, content: Mapping[str, Any]) -> Measurement:
+        """Read a measurement without calibration; raise ValueError where it does not follow from its own numbers."""
+        try:
+            terms = {name: content[name] for name in _TERMS}
+            measurement = cls(**terms, right=tuple(content["right"]), wrong=tuple(content["wrong"]))
+            same = measurement.to_card() == dict(content)
+        except (KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
+            raise ValueError(f"{error}") from None
+        if not same:
+            raise ValueError("its intervals do not follow from its counts")
+        return measurement
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HeldBackCounts(Measurement):
+    """A measurement by all noisy counts of rows that were held back, as a model's file holds them.
+
+    Attributes
+    ----------
+    hold_back, rows_per_unit, number, scale, right, wrong
+        As of `Measurement`; right and wrong numbers follow from the counts.
+    edges : tuple of float (h - 1)
+        Between the h bins of the distance from the first label to the second; public.
+    counts : ndarray (r, h, c)
+        Noisy numbers of rows by the rank of the true class (see `sizes_of_ranks`), bin and true class.
+    """
+
+    right: tuple[float, ...] = dataclasses.field(init=False)
+    wrong: tuple[float, ...] = dataclasses.field(init=False)
     edges: tuple[float, ...]
     counts: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "right", tuple(self.consistent[0].sum(axis=0).tolist()))
+        object.__setattr__(self, "wrong", tuple(self.consistent[1:].sum(axis=(0, 1)).tolist()))
+
+    @property
+    def cells(self) -> tuple[int, int | None]:
+        n_ranks, n_bins, _ = self.counts.shape
+        return n_bins, n_bins * (n_ranks - 1)
+
+    @functools.cached_property
+    def calibration(self) -> Calibration:
+        """Calibration by these counts."""
+        return Calibration(self)
 
     @property
     def consistent(self) -> np.ndarray:
@@ -63,14 +173,13 @@ class HeldBackCounts:
 
     def to_json(self) -> dict[str, Any]:
         """Return what a model's file holds; `from_json` reads it."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {**fields, "edges": list(self.edges), "counts": self.counts.tolist()}
+        terms = {name: getattr(self, name) for name in _TERMS}
+        return {**terms, "edges": list(self.edges), "counts": self.counts.tolist()}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], n_classes: int) -> HeldBackCounts:
         """Read counts; raise ValueError where there can be none such."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        if sorted(content) != sorted(names) or not isinstance(content["edges"], list):
+        if sorted(content) != sorted([*_TERMS, "edges", "counts"]) or not isinstance(content["edges"], list):
             raise ValueError("held-back counts have other keys")
         edges, number, scale = content["edges"], content["number"], content["scale"]
         terms = [content["hold_back"], scale, *edges, *([] if number is None else [number])]

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from privsvm.base.model_file import ARRAYS, RECORD, ModelFile, read_versioned
 from privsvm.errors import printable
 from privsvm.models import Model, check_model
+from privsvm.release.calibration import Measurement
 from privsvm.release.card_page import page, text
 from privsvm.release.class_rates import accuracy_text, class_rates
 from privsvm.release.ledger import Total
-from privsvm.release.measuring import Measurement
 from privsvm.release.old_cards import old_card_content, old_card_pages, old_card_text
 from privsvm.release.risk_targets import per_cent
 
@@ -188,7 +188,7 @@ def card_content(
     Raises
     ------
     PrivSVMError
-        If the record's event does not give what it says.
+        If nothing is proved, or the record's event does not give what it says.
     """
     if version < 3:
         return old_card_content(record, account, date, accuracy, measured, version=version, first=first)
@@ -234,7 +234,7 @@ def card_content(
         "recipe": record.recipe,
         "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured)),
         "by_class": [] if measured is None else class_rates(measured, label, classes),
-        **({} if measured is None else {"measured": measured.to_json()}),
+        **({} if measured is None else {"measured": measured.to_card()}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 
@@ -249,10 +249,8 @@ def _protected(unit: str, rows: int, relation: str | None) -> str:
     return f"Each row of the table. Noise hides whether any one row is in it, {extent}."
 
 
-def _risk(record: ModelFile) -> dict[str, Any] | None:
-    """Bound what the model reveals, rounded up; None where nothing is proved."""
-    if record.protection.epsilon is None:
-        return None
+def _risk(record: ModelFile) -> dict[str, Any]:
+    """Bound what the model reveals, rounded up."""
     risk = record.risk(false_positive_rate=_FALSE_POSITIVES)
     return {
         "guess": math.ceil(100.0 * risk.guess),
@@ -261,9 +259,7 @@ def _risk(record: ModelFile) -> dict[str, Any] | None:
     }
 
 
-def _in_words(unit: str, risk: Mapping[str, Any] | None) -> list[str]:
-    if risk is None:
-        return ["Nothing is proved about what the model may reveal."]
+def _in_words(unit: str, risk: Mapping[str, Any]) -> list[str]:
     whose, which = "people whose data", "a certain person's data were"
     if unit == "row":
         whose, which = "rows that", "a certain row was"
@@ -277,12 +273,12 @@ def _in_words(unit: str, risk: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
-def total_on_card(total: Total, risk: Mapping[str, Any] | None) -> dict[str, Any]:
+def total_on_card(total: Total, risk: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a card says of all releases of the data set, beside its own risk.
 
     A release alone reveals no more than all together, so that the larger of both bounds holds.
     """
-    own = 100 if risk is None else int(risk["guess"])
+    own = int(risk["guess"])
     return {
         "releases": total.releases,
         "epsilon": total.epsilon,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from privsvm.release.calibration import Measurement
 from privsvm.release.intervals import estimate_share
-from privsvm.release.measuring import Measurement
 
 __all__ = ["accuracy_text", "class_rates", "majority_share"]
 

@@ -7,10 +7,8 @@ dearer of the two costs, and not their sum: `docs/proofs/measured_accuracy.md`.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,20 +19,13 @@ from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.release.calibration import (
-    ERROR,
-    Calibration,
-    HeldBackCounts,
-    ranked_labels,
-    sizes_of_ranks,
-)
-from privsvm.release.intervals import NoisyCounts, estimate_share
+from privsvm.release.calibration import HeldBackCounts, ranked_labels, sizes_of_ranks
 
 __all__ = [
     "LARGEST_SHARE",
     "LEAST_SHARE",
+    "MEASURED",
     "HeldBack",
-    "Measurement",
     "count_rows",
     "held_back_rows",
     "measure",
@@ -95,127 +86,6 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
         chosen[sample_rows(key, 0, np.uint64(sampling_threshold(share)[0] - 1), 0, n_units)] = True
     held: np.ndarray = chosen[units]
     return held
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """Noisy numbers of right and wrong answers on rows that were held back, by their class, and what follows.
-
-    Attributes
-    ----------
-    hold_back : float
-        Declared share of the units.
-    rows_per_unit : int
-        Rows that one of them has at most.
-    number : int or None
-        Rows that were held back, where that is public.
-    scale : float
-        Scale b of the discrete Laplace noise on each count, in rows.
-    right, wrong : tuple of float (c)
-        By true class, in the order of the codes.
-    cells : tuple of int or None
-        Counts in each of the right numbers, and in each of the wrong ones; None for models of earlier versions: one.
-    calibration : Calibration or None
-        Of the same counts; None for models of earlier versions, which have no other counts than these.
-    """
-
-    hold_back: float
-    rows_per_unit: int
-    number: int | None
-    scale: float
-    right: tuple[float, ...]
-    wrong: tuple[float, ...]
-    cells: tuple[int, int] | None = None
-    calibration: Calibration | None = dataclasses.field(default=None, compare=False)
-
-    @functools.cached_property
-    def accuracy(self) -> tuple[float, float, float]:
-        """Estimate, and both ends of an interval that holds the accuracy with 95 %."""
-        right, wrong = math.fsum(self.right), math.fsum(self.wrong)
-        return estimate_share(self.noisy_counts(right, wrong, len(self.right), self.number), ERROR)
-
-    @functools.cached_property
-    def balanced_accuracy(self) -> tuple[float, float, float]:
-        """The same for the mean over the classes; the classes share the error."""
-        classes = [self.noisy_counts(right, wrong) for right, wrong in zip(self.right, self.wrong, strict=True)]
-        estimates = [estimate_share(counts, ERROR / len(classes)) for counts in classes]
-        estimate, low, high = (math.fsum(bounds) / len(estimates) for bounds in zip(*estimates, strict=True))
-        return estimate, low, high
-
-    def noisy_counts(self, right: float, wrong: float, classes: int = 1, number: int | None = None) -> NoisyCounts:
-        """Put sums of right and of wrong answers, over so many classes each, together with their noise."""
-        right_cells, wrong_cells = (1, None) if self.cells is None else self.cells
-        return NoisyCounts(
-            right=right, wrong=wrong, cells=right_cells * classes,
-            wrong_cells=None if wrong_cells is None else wrong_cells * classes,
-            scale=self.scale, number=number, answers_per_unit=self.rows_per_unit,
-        )  # fmt: skip
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what a card holds."""
-        content = {
-            **{name: getattr(self, name) for name in _FIELDS},
-            "right": list(self.right),
-            "wrong": list(self.wrong),
-            "confidence": 1.0 - ERROR,
-            "accuracy": [round(value, 4) for value in self.accuracy],
-            "balanced_accuracy": [round(value, 4) for value in self.balanced_accuracy],
-        }
-        if self.calibration is None:
-            return content
-        return content | {
-            "calibration_error": [round(value, 4) for value in self.calibration.calibration_error],
-            "coverage": [round(value, 4) for value in self.calibration.coverage],
-            "set_size": round(self.calibration.set_size, 4),
-        }
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Measurement:
-        """Read a measurement without calibration; raise ValueError where it does not follow from its own numbers."""
-        try:
-            fields = {name: content[name] for name in _FIELDS}
-            measurement = cls(**{**fields, "right": tuple(fields["right"]), "wrong": tuple(fields["wrong"])})
-            same = measurement.to_json() == dict(content)
-        except (KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
-            raise ValueError(f"{error}") from None
-        if not same:
-            raise ValueError("its intervals do not follow from its counts")
-        return measurement
-
-    @classmethod
-    def from_counts(cls, held_back: HeldBackCounts) -> Measurement:
-        """Compute a measurement from all counts of rows that were held back."""
-        n_ranks, n_bins, _ = held_back.counts.shape
-        return cls(
-            hold_back=held_back.hold_back,
-            rows_per_unit=held_back.rows_per_unit,
-            number=held_back.number,
-            scale=held_back.scale,
-            right=tuple(held_back.consistent[0].sum(axis=0).tolist()),
-            wrong=tuple(held_back.consistent[1:].sum(axis=(0, 1)).tolist()),
-            cells=(n_bins, n_bins * (n_ranks - 1)),
-            calibration=Calibration(held_back),
-        )
-
-    @property
-    def words(self) -> str:
-        """For people, on cards of versions 1 and 2."""
-        shares = [
-            f"{name} {estimate:.2f} (95 % interval {low:.2f} to {high:.2f})"
-            for name, (estimate, low, high) in (
-                ("accuracy", self.accuracy),
-                ("balanced accuracy", self.balanced_accuracy),
-            )
-        ]
-        whom = "rows" if self.rows_per_unit == 1 else "persons"
-        return (
-            f"{', '.join(shares)}; {MEASURED}, {100 * self.hold_back:.3g} % of the {whom} drawn without looking at "
-            "them, which did not train. The intervals cover the noise on the counts and the drawing of new "
-            f"{whom} like these"
-        )
-
-
-_FIELDS = ("hold_back", "rows_per_unit", "number", "scale", "right", "wrong")
 
 
 def count_rows(

@@ -131,7 +131,7 @@ class ReleasedModel:
         if self.record.held_back is None:
             return None
         try:
-            return Calibration(HeldBackCounts.from_json(self.record.held_back, len(self.record.classes)))
+            return HeldBackCounts.from_json(self.record.held_back, len(self.record.classes)).calibration
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: {error}; get the model again") from None
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from privsvm.base.model_file import ModelFile, Protection
+from privsvm.release.calibration import Measurement
 from privsvm.release.card_page import table_cell, text_lines
-from privsvm.release.measuring import Measurement
+from privsvm.release.measuring import MEASURED
 
 __all__ = ["old_card_content", "old_card_pages", "old_card_text"]
 
@@ -95,16 +96,30 @@ def old_card_content(
         "assumptions": list(guarantee.assumptions),
         "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" and not first else [])],
         "recipe": record.recipe,
-        "accuracy": accuracy or (_NOT_MEASURED if measured is None else measured.words),
-        **({} if measured is None else {"measured": measured.to_json()}),
+        "accuracy": accuracy or (_NOT_MEASURED if measured is None else _measured_words(measured)),
+        **({} if measured is None else {"measured": measured.to_card()}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 
 
+def _measured_words(measured: Measurement) -> str:
+    shares = [
+        f"{name} {estimate:.2f} (95 % interval {low:.2f} to {high:.2f})"
+        for name, (estimate, low, high) in (
+            ("accuracy", measured.accuracy),
+            ("balanced accuracy", measured.balanced_accuracy),
+        )
+    ]
+    whom = "rows" if measured.rows_per_unit == 1 else "persons"
+    return (
+        f"{', '.join(shares)}; {MEASURED}, {100 * measured.hold_back:.3g} % of the {whom} drawn without looking at "
+        "them, which did not train. The intervals cover the noise on the counts and the drawing of new "
+        f"{whom} like these"
+    )
+
+
 def _in_words(record: ModelFile) -> str:
     """Say the risk, rounded up."""
-    if record.protection.epsilon is None:
-        return "Nothing is proved of what the model may reveal."
     return _WORDS.format(record.protection.unit, math.ceil(100.0 * record.risk().guess), "")
 
 

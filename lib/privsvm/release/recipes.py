@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -22,15 +21,7 @@ from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.calibration import HeldBackCounts
-from privsvm.release.measuring import (
-    LARGEST_SHARE,
-    LEAST_SHARE,
-    HeldBack,
-    Measurement,
-    held_back_rows,
-    measure,
-    with_measurement,
-)
+from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, HeldBack, held_back_rows, measure, with_measurement
 from privsvm.release.risk_targets import RiskTarget
 from privsvm.tables.schema import Schema
 
@@ -150,17 +141,12 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A fitted estimator, what is proved of it, and of the noisy counts of held-back rows where there are some."""
+    """A fitted estimator, what is proved of it, and what it is worth where rows were held back."""
 
     estimator: Any
     protection: Protection
     recipe: Mapping[str, Any]
     held_back: HeldBackCounts | None = None
-
-    @functools.cached_property
-    def measured(self) -> Measurement | None:
-        """What follows from the counts."""
-        return None if self.held_back is None else Measurement.from_counts(self.held_back)
 
 
 def default_delta(rows: int | None) -> float:

@@ -22,10 +22,10 @@ from privsvm.base.model_file import (
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
+from privsvm.release.calibration import Measurement
 from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_files, card_page, total_on_card
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
-from privsvm.release.measuring import Measurement
 from privsvm.release.recipes import Terms, default_delta, planned_event, train
 from privsvm.release.signing import signature_of
 from privsvm.tables.schema import Schema
@@ -237,7 +237,7 @@ def release(
                 f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: fix that and "
                 "run the same command again, which spends nothing"
             ) from None
-    return Released(entry, total, measured=trained.measured)
+    return Released(entry, total, measured=trained.held_back)
 
 
 def _check_budget(total: Total) -> None:
@@ -265,7 +265,7 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
         trained.protection,
     )
     record = read_model(draft_folder)[1]
-    write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.measured))
+    write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.held_back))
     return {
         "account": schema.name,
         "unit": trained.protection.unit,

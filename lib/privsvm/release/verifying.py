@@ -15,10 +15,10 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
-from privsvm.release.calibration import HeldBackCounts
+from privsvm.release.calibration import HeldBackCounts, Measurement
 from privsvm.release.card import CARD, PAGE, card_content, card_files, card_pages, read_card, total_on_card
 from privsvm.release.ledger import Ledger
-from privsvm.release.measuring import Measurement, scale_of
+from privsvm.release.measuring import scale_of
 from privsvm.release.signing import check_form, check_signature
 from privsvm.tables.schema import parse_schema
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
@@ -50,10 +50,9 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
         counts = HeldBackCounts.from_json(record.held_back, len(record.classes))
         if counts.scale != covered or counts.rows_per_unit != record.protection.rows:
             raise ValueError("its scale or noise is not that of the guarantee")
-        measured = Measurement.from_counts(counts)
-        if canonical_json(stated) != canonical_json(measured.to_json()):
+        if canonical_json(stated) != canonical_json(counts.to_card()):
             raise ValueError(f"it does not follow from the counts in {RECORD}")
-        return measured
+        return counts
     # Intervals take time, the more so for absurd numbers: those that are possible come first.
     right, wrong = (stated.get(name) for name in _COUNTS)
     if any(not isinstance(counts, list) or len(counts) != len(record.classes) for counts in (right, wrong)):
@@ -62,7 +61,7 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement |
     possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
     if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
         raise ValueError("its scale or noise is not that of the guarantee, or its counts are impossible")
-    return Measurement.from_json(stated)
+    return Measurement.from_card(stated)
 
 
 def _check_terms(record: ModelFile) -> None:
