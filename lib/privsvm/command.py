@@ -61,52 +61,15 @@ def _risk_target(options: argparse.Namespace) -> Any:
     return RiskTarget(options.guess, options.true_positives, options.at_false_positives)
 
 
-def _print_expected(expected: Sequence[Any]) -> None:
-    print("Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range.")
-    print("difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy")
-    for row in expected:
-        auc, balanced = (f"{mean:.2f} ({low:.2f} - {high:.2f})" for low, mean, high in (row.auc, row.balanced_accuracy))
-        less = "" if row.spent == row.epsilon else f"  spend only {row.spent:.4g}: more gave no better model"
-        print(f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}")
-
-
 def _plan(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import TableShape, expected_accuracy, measured_on_real_sets
+    from privsvm.release.planning import TableShape, plan_lines
     from privsvm.release.recipes import default_delta
-    from privsvm.release.risk_targets import gaussian_curve, per_cent
 
-    shape = (options.rows, options.features, options.classes)
-    table, target = TableShape(*shape, options.prevalence), _risk_target(options)
-    unit, delta = "person" if options.rows_per_person else "row", default_delta(options.rows)
-    epsilons = [target.epsilon(delta)] if target is not None else sorted(options.epsilon or (0.5, 1.0, 2.0))
-    expected = expected_accuracy(table, epsilons, rows_per_person=options.rows_per_person)
-    rate = options.at_false_positives
-    print(
-        f"Someone who knows everything else guesses whether a {unit} was used. At most, per 100: right guesses "
-        f"(without the model 50), and used {unit}s that a test names if it also names {100 * rate:.6g} of 100 others."
-    )
-    print(f"epsilon per {unit}, delta {delta:<8.3g}  right guesses  used {unit}s named")
-    for epsilon in epsilons:
-        curve = gaussian_curve(epsilon, delta)
-        print(f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}")
-    _print_expected(expected)
-    for row in expected:
-        if row.difficulty == expected[0].difficulty:
-            print(f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}.")
-    real = measured_on_real_sets(*shape, epsilons, rows_per_person=options.rows_per_person)
-    if not real:
-        print("No real set of similar shape was measured; see docs/utility.md for others.")
-        return 0
-    print(
-        "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy (docs/utility.md)."
-    )
-    for one in real:
-        print(
-            f"{one.name}, {one.rows} x {one.features}, {one.classes} classes: epsilon {one.epsilon:g}: AUC "
-            f"{one.auc[0]:.2f} - {one.auc[1]:.2f} ({one.auc_without_privacy:.2f}), balanced accuracy "
-            f"{one.balanced_accuracy[0]:.2f} - {one.balanced_accuracy[1]:.2f} "
-            f"({one.balanced_accuracy_without_privacy:.2f})"
-        )
+    table = TableShape(options.rows, options.features, options.classes, options.prevalence)
+    target = _risk_target(options)
+    epsilons = sorted(options.epsilon or (0.5, 1.0, 2.0))
+    epsilons = epsilons if target is None else [target.epsilon(default_delta(options.rows))]
+    print("\n".join(plan_lines(table, epsilons, options.at_false_positives, options.rows_per_person)))
     return 0
 
 
@@ -118,6 +81,7 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 def _release(options: argparse.Namespace) -> int:
     from privsvm.release.class_rates import accuracy_text
+    from privsvm.release.ledger import cost_words
     from privsvm.release.recipes import Terms, terms_of_risk
     from privsvm.release.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
@@ -125,15 +89,7 @@ def _release(options: argparse.Namespace) -> int:
     training = "training; the first run on a machine compiles first (`privsvm warm-up` does so in advance)"
 
     def confirm(before: Any, after: Any) -> bool:
-        budget = "" if after.budget is None else f"; the budget is {after.budget:g}"
-        if before.budget not in (None, after.budget):
-            budget += f", and was {before.budget:g}"
-        print(
-            f"account {after.account!r}: with this one, {after.releases} releases will cost about epsilon "
-            f"{after.epsilon:.4g} per {after.unit}, delta {after.delta:.3g}, together (so far {before.epsilon:.4g})"
-            f"{budget}",
-            file=sys.stderr,
-        )
+        print(after.beside(before), file=sys.stderr)
         allowed = options.yes
         if not allowed and sys.stdin.isatty():
             allowed = input("Spend more? [y/N] ").strip().lower() in ("y", "yes")
@@ -158,14 +114,14 @@ def _release(options: argparse.Namespace) -> int:
         Permission(options.budget, confirm, options.without_inspection),
         CardOptions(options.sign, options.accuracy),
     )
-    entry, total = done.entry, done.total
+    entry = done.entry
     if done.resumed:
         print("this is the model of an earlier run, interrupted after its entry in the ledger; nothing was spent now")
     out = printable(str(options.out))
-    print(f"{out}: released, epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}, proved")
+    print(f"{out}: released, {cost_words(entry)}, proved")
     if done.measured is not None:
         print(accuracy_text(done.measured))
-    print(f"account {total.account!r}: {total.releases} release(s), epsilon {total.epsilon:.4g} in all")
+    print(printable(f"account {done.total}"))
     return 0
 
 
@@ -257,13 +213,14 @@ def _dossier(options: argparse.Namespace) -> int:
 
 def _risk(options: argparse.Namespace) -> int:
     from privsvm.base.model_file import read_model
+    from privsvm.release.ledger import cost_words
     from privsvm.release.risk_targets import per_cent
 
     record = read_model(options.model)[1]
     unit, computed = record.protection.unit, record.judged[1]
     if computed.epsilon is None:
         raise PrivSVMError(f"{options.model}: nothing is proved about this model, so no risk can be stated")
-    print(f"epsilon {computed.epsilon:.4g} per {unit}, delta {computed.delta:.3g}, recomputed")
+    print(f"{cost_words(computed)}, recomputed")
     print(f"If someone knows everything else and guesses whether a {unit} was used, the guess")
     for prior in options.prior:
         right = per_cent(record.risk(prior=prior).guess)
@@ -285,22 +242,19 @@ def _risk(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from privsvm.release.ledger import Ledger
+    from privsvm.release.ledger import Ledger, cost_words
     from privsvm.release.verifying import verify
 
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
-    protection, folder = record.protection, printable(str(options.model))
-    print(
-        f"{folder}: unchanged; epsilon {protection.epsilon:.4g} per {protection.unit}, delta "
-        f"{protection.delta:.3g}, recomputed"
-        + ("; signed by this key" if options.key else "; no signature was checked")
-    )
+    signed = "signed by this key" if options.key else "no signature was checked"
+    print(f"{printable(str(options.model))}: unchanged; {cost_words(record.protection)}, recomputed; {signed}")
     return 0
 
 
 def _ledger(options: argparse.Namespace) -> int:
     from privsvm.digests import canonical_json
     from privsvm.release.deployments import deployments
+    from privsvm.release.ledger import cost_words
 
     ledger = _ledger_of(options)
     entries = ledger.entries()
@@ -308,21 +262,16 @@ def _ledger(options: argparse.Namespace) -> int:
         print(canonical_json(deployments(entries), indent=1))
         return 0
     for entry in entries:
-        what = printable(f"{entry.date} {entry.account}")
-        print(f"{entry.number} {what}: epsilon {entry.epsilon:.4g} per {entry.unit}, delta {entry.delta:.3g}")
+        print(f"{entry.number} {printable(f'{entry.date} {entry.account}')}: {cost_words(entry)}")
     for name in dict.fromkeys(entry.account for entry in entries):
-        total = ledger.total(name)
-        print(
-            f"{printable(name)}: {total.releases} release(s), epsilon {total.epsilon:.4g} per {total.unit}, delta "
-            f"{total.delta:.3g}" + ("" if total.budget is None else f", of a budget of {total.budget:g}")
-        )
+        print(printable(str(ledger.total(name))))
     head = entries[-1].head if entries else "none"
     print(f"{printable(str(ledger.path))}: {len(entries)} release(s), head {head}")
     return 0
 
 
 def _ledger_plan(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import TableShape, expected_accuracy
+    from privsvm.release.planning import TableShape, expected_accuracy, expected_lines
     from privsvm.release.recipes import default_delta
     from privsvm.release.retraining import schedule
 
@@ -336,21 +285,13 @@ def _ledger_plan(options: argparse.Namespace) -> int:
         raise PrivSVMError("no budget is known: give --budget, or --account with one that was released with a budget")
     delta = default_delta(options.rows) if options.delta is None else options.delta
     plan = schedule(budget, options.releases, delta, entries)
-    before = f", after {len(entries)} release(s) of {options.account!r} in the ledger" if entries else ""
-    print(
-        printable(
-            f"{options.releases} release(s) at epsilon {plan.epsilon:g}, delta {delta:.3g} each{before}: epsilon "
-            f"{plan.totals[-1]:.4g}, delta {plan.total_delta:.3g} in all"
-        )
-    )
-    print("release  epsilon in all after it")
-    for number, total in enumerate(plan.totals, start=1):
-        print(f"{number:<7}  {total:.4g}")
+    print("\n".join(map(printable, plan.lines(len(entries), options.account))))
     if options.rows is None:
         print("Add --rows and --features to see the accuracy of each release.")
         return 0
     shape = TableShape(options.rows, options.features, options.classes, options.prevalence)
-    _print_expected(expected_accuracy(shape, [plan.epsilon], rows_per_person=options.rows_per_person))
+    expected = expected_accuracy(shape, [plan.epsilon], rows_per_person=options.rows_per_person)
+    print("\n".join(expected_lines(expected)))
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from privsvm.base.model_file import agree, content_digest, protection_of
+from privsvm.base.model_file import Protection, agree, content_digest, protection_of
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.models import Model
@@ -28,7 +28,7 @@ from privsvm.privacy.guarantee import Guarantee
 from privsvm.privacy.risk import trade_off
 from privsvm.untrusted import parse_json, read_regular_file
 
-__all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "default_ledger"]
+__all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "cost_words", "default_ledger"]
 
 # Version 2 added the budget of an account.
 LEDGER_VERSION = 2
@@ -120,6 +120,25 @@ class Total:
     accountant: str
     budget: float | None
     guess: Callable[[], float] = dataclasses.field(compare=False)
+
+    def __str__(self) -> str:
+        budget = "" if self.budget is None else f", of a budget of {self.budget:g}"
+        return f"{self.account}: {self.releases} release(s), {cost_words(self)}{budget}"
+
+    def beside(self, before: Total) -> str:
+        """Say what all releases will cost, beside what those before cost."""
+        budget = "" if self.budget is None else f"; the budget is {self.budget:g}"
+        if before.budget not in (None, self.budget):
+            budget += f", and was {before.budget:g}"
+        return (
+            f"account {self.account!r}: with this one, {self.releases} releases will cost about {cost_words(self)}, "
+            f"together (so far {before.epsilon:.4g}){budget}"
+        )
+
+
+def cost_words(cost: Entry | Total | Protection) -> str:
+    """Write what a release, or several, cost whoever is protected."""
+    return f"epsilon {cost.epsilon:.4g} per {cost.unit}, delta {cost.delta:.3g}"
 
 
 class Ledger:

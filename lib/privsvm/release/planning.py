@@ -8,17 +8,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from privsvm.base.validation import memory_of_machine
 from privsvm.errors import PrivSVMError
-from privsvm.release.recipes import Terms, train
+from privsvm.release.recipes import Terms, default_delta, train
+from privsvm.release.risk_targets import gaussian_curve, per_cent
 from privsvm.tables.schema import Schema, parse_schema
 
-__all__ = ["Expected", "Measured", "TableShape", "expected_accuracy", "made_up_rows", "measured_on_real_sets"]
+__all__ = [
+    "Expected",
+    "Measured",
+    "TableShape",
+    "expected_accuracy",
+    "expected_lines",
+    "made_up_rows",
+    "measured_on_real_sets",
+    "plan_lines",
+]
 
 # How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
 DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
@@ -263,3 +273,43 @@ def expected_accuracy(
             best = found if best is None or not found.is_worse(best) else dataclasses.replace(best, epsilon=epsilon)
             expectations.append(best)
     return expectations
+
+
+def expected_lines(expected: Sequence[Expected]) -> Iterator[str]:
+    """Write a simulation as a table."""
+    yield "Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range."
+    yield "difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy"
+    for row in expected:
+        auc, balanced = (f"{mean:.2f} ({low:.2f} - {high:.2f})" for low, mean, high in (row.auc, row.balanced_accuracy))
+        less = "" if row.spent == row.epsilon else f"  spend only {row.spent:.4g}: more gave no better model"
+        yield f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}"
+
+
+def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_per_person: int | None) -> Iterator[str]:
+    """Write what each epsilon reveals, to a test with such a rate of false positives too, and what it is worth."""
+    unit, delta = "person" if rows_per_person else "row", default_delta(shape.rows)
+    yield (
+        f"Someone who knows everything else guesses whether a {unit} was used. At most, per 100: right guesses "
+        f"(without the model 50), and used {unit}s that a test names if it also names {100 * rate:.6g} of 100 others."
+    )
+    yield f"epsilon per {unit}, delta {delta:<8.3g}  right guesses  used {unit}s named"
+    for epsilon in epsilons:
+        curve = gaussian_curve(epsilon, delta)
+        yield f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}"
+    expected = expected_accuracy(shape, epsilons, rows_per_person=rows_per_person)
+    yield from expected_lines(expected)
+    for row in expected:
+        if row.difficulty == expected[0].difficulty:
+            yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."
+    real = measured_on_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
+    if not real:
+        yield "No real set of similar shape was measured; see docs/utility.md for others."
+        return
+    yield "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy (docs/utility.md)."
+    for one in real:
+        yield (
+            f"{one.name}, {one.rows} x {one.features}, {one.classes} classes: epsilon {one.epsilon:g}: AUC "
+            f"{one.auc[0]:.2f} - {one.auc[1]:.2f} ({one.auc_without_privacy:.2f}), balanced accuracy "
+            f"{one.balanced_accuracy[0]:.2f} - {one.balanced_accuracy[1]:.2f} "
+            f"({one.balanced_accuracy_without_privacy:.2f})"
+        )

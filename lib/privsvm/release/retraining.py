@@ -39,6 +39,16 @@ class Schedule:
     totals: tuple[float, ...]
     total_delta: float
 
+    def lines(self, n_earlier: int, account: str | None) -> list[str]:
+        """Write it as a table, after so many earlier releases of an account."""
+        before = f", after {n_earlier} release(s) of {account!r} in the ledger" if n_earlier else ""
+        return [
+            f"{len(self.totals)} release(s) at epsilon {self.epsilon:g}, delta {self.delta:.3g} each{before}: epsilon "
+            f"{self.totals[-1]:.4g}, delta {self.total_delta:.3g} in all",
+            "release  epsilon in all after it",
+            *(f"{number:<7}  {total:.4g}" for number, total in enumerate(self.totals, start=1)),
+        ]
+
 
 def schedule(budget: float, releases: int, delta: float, entries: Sequence[Entry] = ()) -> Schedule:
     """Divide a budget evenly, as the ledger will add the releases up.
