@@ -173,8 +173,9 @@ def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str], heading: 
     ]  # fmt: skip
 
 
-def _worst(gaps: pd.Series) -> str:
-    return f"{gaps.max():.1f} ({gaps.idxmax()})"
+def _points(gap: float) -> str:
+    """Write points; nothing for missing ones, and no sign of a rounded zero."""
+    return "" if math.isnan(gap) else f"{round(gap, 1) + 0.0:.1f}"
 
 
 def standing(cells: pd.DataFrame, names: Sequence[str]) -> str:
@@ -191,10 +192,9 @@ def standing(cells: pd.DataFrame, names: Sequence[str]) -> str:
             f"{ranks[RECOMMENDED]:.2f} ({list(ranks.index).index(RECOMMENDED) + 1} of {len(ranks)})",
             f"{(behind <= 0).sum()} of {len(values)}",
             f"{(behind <= 1).sum()} of {len(values)} ({100 * (behind <= 1).mean():.0f} %)",
-            _worst(behind),
+            f"{behind.max():.1f} ({behind.idxmax()})",
             f"{len(poor)} ({', '.join(poor)})" if len(poor) else "none",
-            # Without the sign of a rounded zero.
-            *(f"{round(below[one].median(), 1) + 0.0:.1f}" for one in ("svm", "boosting")),
+            *(_points(below[one].median()) for one in ("svm", "boosting")),
         ]
     statements = [
         "mean rank (place among the entries)", "sets with the highest accuracy", "sets at most 1 point behind the best",
@@ -212,7 +212,7 @@ def distances(cells: pd.DataFrame, names: Sequence[str]) -> str:
     rows = []
     for name, known in references.iterrows():
         below = [100.0 * (known[one] - ours[relation][name]) for relation in ours for one in ("svm", "boosting")]
-        rows.append([str(name), *map(number, known), *("" if math.isnan(gap) else f"{gap:.1f}" for gap in below)])
+        rows.append([str(name), *map(number, known), *map(_points, below)])
     header = [f"below {one}, {relation}" for relation in ours for one in ("SVM", "boosting")]
     return table(["set", "majority", "SVM", "boosting", *header], rows)
 
@@ -222,7 +222,7 @@ def costs(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
     added, replaced = under(cells, "add_remove"), under(cells, "replace_one")
     half, whole, other = accuracies(added, 0.5, names), accuracies(added, 1.0, names), accuracies(replaced, 1.0, names)
     rows = [
-        [short_title(entry), *(f"{100 * (whole[entry] - less[entry]).mean():.1f}" for less in (other, half))]
+        [short_title(entry), *(_points(100.0 * (whole[entry] - less[entry]).mean()) for less in (other, half))]
         for entry in ENTRIES
         if entry in other
     ]
@@ -231,13 +231,14 @@ def costs(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
     return [
         f"At epsilon 1, `recommended` loses {loss.mean():.1f} points on average (median {loss.median():.1f}) where a "
         "row is replaced instead of added. Replacing a row takes one away and adds another, so the noise is twice as "
-        f"large; halving epsilon under `add_remove` doubles it too, and costs {halved.mean():.1f} points "
-        f"(correlation over sets {loss.corr(halved):.2f}).",
+        f"large; halving epsilon under `add_remove` nearly doubles it, and costs {halved.mean():.1f} points "
+        f"(correlation over sets {loss.corr(halved):.2f}). Tables of few rows for each class lose most, as accuracy "
+        "there still rises steeply with epsilon.",
         "",
         table(["entry", "points by replace_one", "points by half of epsilon"], rows),
         table(
             ["`recommended` on", "points by replace_one", "points by half of epsilon"],
-            [[name, f"{loss[name]:.1f}", f"{halved[name]:.1f}"] for name in most],
+            [[name, _points(loss[name]), _points(halved[name])] for name in most],
         ),
     ]
 
