@@ -69,7 +69,6 @@ def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
         source=seeded_source(split, data.name),
     )  # fmt: skip
     assert released.held_back is not None
-    assert released.measured is not None
     calibration, path, codes = Calibration(released.held_back), released.estimator._path, data.y[test_rows]
     scores = path.scores(X[test_rows], 0)[0]
     shares, sets = calibration.probabilities(path, scores), calibration.sets(path, scores)
@@ -81,7 +80,7 @@ def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
         "set_size": sets.sum(axis=1).mean(),
     }  # fmt: skip
     for name, interval in (
-        ("accuracy", released.measured.accuracy),
+        ("accuracy", released.held_back.accuracy),
         ("error", calibration.calibration_error),
         ("coverage", calibration.coverage),
     ):
