@@ -126,12 +126,17 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(5000, 22, numbers=0) == ("linear", "fourier")
     assert tried(5000, 60) == ("linear",)
     assert tried(5000, 60, numbers=30) == ("linear", "hats")
-    assert tried(5000, 22, c=26) == ("linear", "hats")
+    assert tried(5000, 28, c=26) == ("linear", "hats")
     assert tried(5000, 22, c=50) == ("linear",)
     # Few numbers need no trial.
     assert tried(500, 3) == tried(500, 1) == ("fourier",)
     assert tried(500, 12, numbers=3) == ("hats",)
     assert tried(500, 3, numbers=0) == tried(100, 3) == tried(500, 4) == ("linear",)
+    # Nor do no more numbers than classes, if rows are enough for them.
+    assert tried(1400, 8, c=12) == tried(2000, 12, c=12) == tried(2000, 22, c=6, numbers=6) == ("hats",)
+    assert tried(1300, 8, c=12) == tried(1800, 12, c=12) == tried(5000, 22, c=26, numbers=0) == ("linear",)
+    assert tried(5000, 22, c=22) == ("linear", "hats")
+    assert tried(20000, 22, c=22) == ("hats", "fourier")
 
 
 def test_a_second_moment_of_an_added_row_needs_rows():
@@ -248,7 +253,8 @@ def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
     two, three = (
         np.array([choose_recipe(n, 22, c, budget(epsilon=epsilon))[0].length for n, epsilon in cases]) for c in (2, 3)
     )
-    plain = np.where(sizes < Rule.few_two, Rule.length_few, Rule.length_two)
+    few = (sizes < Rule.few_two) | (np.array([n for n, _ in cases]) < 20 * 22)
+    plain = np.where(few, Rule.length_few, Rule.length_two)
     long = plain * sizes > 4000.0
     assert 10 < long.sum() < len(cases) - 10
     assert np.array_equal(two[~long], plain[~long])
