@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.methods.test_what_a_model_holds import CASES, X, Y, leaves, settings
 
 from privsvm import Budget, PMSVMAGPClassifier, PrivateSearch, PrivateSVMClassifier, load, make_private_pipeline
-from privsvm.base.estimators import PrivateClassifier
+from privsvm.base.estimators import PrivateClassifier, plain_parameters
 from privsvm.release.private_pipeline import PrivatePipeline
 
 ONE_EACH = [case for case in CASES if case.values[1] == "replace_one"]
@@ -26,6 +26,12 @@ def content(model):
         for path, value in leaves(model)
         if path.split(".")[1].split("[")[0] not in parameters
     }
+
+
+def test_recipes_state_public_lists_alone():
+    given = {"bounds": (np.zeros(2), np.ones(17)), "indicators": np.arange(2), "rows": np.ones(2), "n": np.int64(3)}
+    stated = {"bounds": [[0.0, 0.0], "17 values"], "indicators": [0, 1], "rows": "ndarray", "n": 3}
+    assert plain_parameters(given) == stated
 
 
 @pytest.mark.parametrize(("method", "neighbours"), ONE_EACH)

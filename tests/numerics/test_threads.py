@@ -3,7 +3,7 @@ import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from privsvm.base import budget
 from privsvm.numerics.compiled import threads
@@ -15,21 +15,28 @@ def blas_threads():
 
 
 def test_the_last_user_lifts_the_limit():
-    before = blas_threads()
+    """Whichever thread that is, and whichever controls OpenBLAS for threadpoolctl."""
+    entered, done = threading.Event(), threading.Event()
 
     def other():
         with one_blas_thread():
-            pass
+            entered.set()
+            done.wait(60)
 
-    with one_blas_thread():
-        thread = threading.Thread(target=other)
+    thread = threading.Thread(target=other)
+    with threadpool_limits(2, user_api="blas"):
+        assert set(blas_threads()) == {2}
         thread.start()
-        thread.join()
-        with one_blas_thread():
-            pass
-        # Neither of them was the last.
+        entered.wait(60)
         assert set(blas_threads()) == {1}
-    assert blas_threads() == before
+        with one_blas_thread():
+            done.set()
+            thread.join()
+            with one_blas_thread():
+                pass
+            # Neither of them was the last.
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
 
 
 def test_numbers_of_threads():

@@ -126,6 +126,7 @@ def test_the_folder_holds_no_row_and_no_seed(hospital):
         assert np.float64(value).tobytes() not in data
     words = json.loads((hospital / "model" / "model.json").read_text())
     assert not {"random_state", "seed"} & {*words, *words["recipe"]["parameters"]}
+    assert words["recipe"]["parameters"]["bounds"] == [-1.0, 1.0]
     positives = sum(row["died"] == "yes" for row in rows)
     assert not re.search(rf"\b{positives}\b", (hospital / "model" / "card.html").read_text())
     assert "objective" not in words

@@ -40,6 +40,7 @@ from privsvm.base.validation import (
     common_tags,
 )
 from privsvm.digests import canonical_json
+from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
@@ -188,11 +189,21 @@ class Release:
         return kind(epsilons=self.epsilons, guarantees=tuple(guarantees), n_classes=self.n_classes, **arrays)
 
 
+# Public by declaration, so that recipes state their values; more than so many as their number.
+_PUBLIC_LISTS, _LONGEST_LIST = ("bounds", "indicators"), 16
+
+
+def _plain(value: Any, listed: bool) -> Any:
+    value = value.tolist() if isinstance(value, np.generic) or (listed and isinstance(value, np.ndarray)) else value
+    if listed and isinstance(value, (list, tuple)):
+        return [_plain(item, True) for item in value] if len(value) <= _LONGEST_LIST else f"{len(value)} values"
+    return value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
+
+
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of an estimator's parameters a file may hold: no seed, and words for what is no JSON value."""
-    plain = (str, int, float, bool, type(None))
     return {
-        name: value if isinstance(value, plain) else str(type(value).__name__)
+        name: _plain(value, name in _PUBLIC_LISTS)
         for name, value in parameters.items()
         if name not in ("random_state", "classes", "allow_unsound", "allow_composition")
     }
@@ -262,6 +273,7 @@ def _scores_are_linear(estimator: Any) -> bool:
     return bool(estimator.linear_scores)
 
 
+@one_blas_thread()
 def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
     labels: np.ndarray = classes[path.codes(path.scores(rows, 0)[:1])[0]]
     return labels
@@ -375,6 +387,7 @@ class ReleasedClassifier:
             raise ValueError("guarantee_ is not the record of the released model: get the file again")
         super().__setstate__(state)  # type: ignore[misc]
 
+    @one_blas_thread()
     def _released_scores(self, X: Any) -> np.ndarray:
         X = self._checked_rows(X)
         scores: np.ndarray = self._path.scores(X, 0)[0]
@@ -425,7 +438,8 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         ValueError
             For rows that are not finite, one class only, or a parameter out of range.
         """
-        self._train(X, y, getattr(self, "random_state", None))
+        with one_blas_thread():
+            self._train(X, y, getattr(self, "random_state", None))
         self._keep_recipe()
         return self
 
@@ -440,7 +454,8 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
     ) -> Any:
         """Release one model; a method without epsilon ignores the grid and the repeats."""
         started = time.perf_counter()
-        self._train(X, y, rng)
+        with one_blas_thread():
+            self._train(X, y, rng)
         return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
 
     @abc.abstractmethod
@@ -575,7 +590,9 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             randomness=randomness_of(rng),
             audit=audit,
         )
-        return _without_proof(self._release(release), unknown_class(self))
+        with one_blas_thread():
+            path = self._release(release)
+        return _without_proof(path, unknown_class(self))
 
     def _check_parameters(self) -> None:
         """Check parameters, and the consent that some of them need."""

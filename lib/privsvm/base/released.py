@@ -538,7 +538,6 @@ class KernelPath(ReleasedPath):
 
     def pair_values(self, X: Any, epsilon_index: int, n_threads: int = 1) -> np.ndarray:
         """Decision values (R, n, p) of the class pairs, by so many threads."""
-        from privsvm.numerics.compiled.threads import one_blas_thread
         from privsvm.solvers.kernel.kernel_rows import sum_pairs
 
         n_repeats, _, n_pairs = self.pair_coef.shape[1:]
@@ -546,8 +545,7 @@ class KernelPath(ReleasedPath):
         if expansions is None or (epsilon_index and self._classes is None):
             expansions = self._expansions(epsilon_index)
         if self._classes is not None:
-            with one_blas_thread():
-                sums = np.stack([expansion.at(X, n_threads) for expansion in expansions])
+            sums = np.stack([expansion.at(X, n_threads) for expansion in expansions])
             values = np.empty((X.shape[0], n_pairs))
             sum_pairs(sums, self.intercept[0, 0], values)
             return values[None]

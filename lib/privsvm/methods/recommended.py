@@ -38,7 +38,7 @@ from privsvm.families.moments.scaled_descent import (
 )
 from privsvm.families.moments.second_moments import share_of_centre
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
-from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
@@ -425,8 +425,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         run = functools.partial(self._train, rows, X.shape, release.codes, weights)
         repeats = range(release.repeats)
         jobs = [(budget, release.streams(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
-        # LAPACK computes from released second moments; its last digits depend on the number of threads.
-        with one_blas_thread(), thread_pool(1 if by_block else n_threads) as pool:
+        with thread_pool(1 if by_block else n_threads) as pool:
             results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
         n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
         seconds = time.perf_counter() - started

@@ -14,6 +14,7 @@ import numpy as np
 from privsvm.base.model_file import RECORD, Description, ModelFile, Protection, read_model, write_model
 from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError
+from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts
 from privsvm.tables.delimited import Tally
@@ -86,6 +87,7 @@ class ReleasedModel:
         """Who is protected, and how well: computed from the event at the stated delta when it is first asked for."""
         return self.record.judged[1]
 
+    @one_blas_thread()
     def scores(self, X: Any) -> np.ndarray:
         """Compute decision values.
 

@@ -20,6 +20,7 @@ from privsvm.base.released import KernelPath, one_vs_one_scores
 from privsvm.base.validation import check_training_data
 from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of, whole, with_numpy
 from privsvm.families.exact.one_vs_one import GAMMA_OR_ZERO, KernelSVMParameters, solve_pairs
+from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.privacy.guarantee import exact_training
 from privsvm.solvers.kernel.kernel_rows import Expansion
@@ -137,7 +138,8 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         ValueError
             For rows that are not finite, one class only, or a parameter out of range.
         """
-        self._train(X, y, getattr(self, "random_state", None), sample_weight)
+        with one_blas_thread():
+            self._train(X, y, getattr(self, "random_state", None), sample_weight)
         return self
 
     def _train(self, X: Any, y: Any, rng: Any, sample_weight: Any = None) -> None:
@@ -301,6 +303,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             raise ValueError("Invalid input - all samples with positive weights belong to the same class.")
 
     @property
+    @one_blas_thread()
     def coef_(self) -> Any:
         """Weights of the features, (p, d); of the linear kernel only."""
         if self.kernel != "linear":
@@ -315,6 +318,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             coef.flags.writeable = False
         return coef
 
+    @one_blas_thread()
     def _pair_values(self, X: Any) -> np.ndarray:
         """Decision values (n, p) of the pairs of classes."""
         rows = self._checked_rows(X)

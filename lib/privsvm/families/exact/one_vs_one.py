@@ -12,7 +12,7 @@ import scipy.sparse
 
 from privsvm.base.parameters import DeclaredEstimator, parameter
 from privsvm.constraints import ANY_NUMBER, COUNT, FLAG, NOT_NEGATIVE, POSITIVE, either, one_of, whole, with_numpy
-from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
+from privsvm.numerics.compiled.threads import thread_pool
 from privsvm.solvers.kernel.block_smo import single_is_enough, solve_prepared
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.duplicate_rows import EqualRows
@@ -260,7 +260,7 @@ class _Run:
         if self.kernel.name == "linear" and options.max_iter < 0 and np.isfinite(pairs.upper).all():
             seconds = usual_seconds(pairs.X, pairs.n_rows)
         plan = plan_solvers(pairs.n_rows, seconds)
-        with one_blas_thread(), thread_pool(options.n_threads) as pool:
+        with thread_pool(options.n_threads) as pool:
             later = pairs.numbers[plan.interior_later]
             remaining = self._by_interior_point(pairs.numbers, plan.interior_first, pool)
             if plan.steps and remaining.size:

@@ -19,7 +19,7 @@ from privsvm.base.parameters import N_JOBS, RANDOM_STATE, parameter
 from privsvm.base.validation import check_training_data
 from privsvm.constraints import Constraint, one_of
 from privsvm.families.exact.kernel_svm import KernelSVM
-from privsvm.numerics.compiled.threads import count_threads
+from privsvm.numerics.compiled.threads import count_threads, one_blas_thread
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel
 
 __all__ = ["SVMClassifier"]
@@ -195,6 +195,7 @@ class SVMClassifier(KernelSVM):
         matrix: np.ndarray = np.asarray(values.toarray() if scipy.sparse.issparse(values) else values, dtype=np.float64)
         return matrix
 
+    @one_blas_thread()
     def _pair_values(self, X: Any) -> np.ndarray:
         if not self._precomputed_kernel():
             return super()._pair_values(X)

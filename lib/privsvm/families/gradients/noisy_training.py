@@ -21,7 +21,7 @@ from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLin
 from privsvm.base.validation import check_choice
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
-from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed, relation_factor
@@ -271,8 +271,7 @@ def release_noisy_gradient(
     # Threads work on the blocks of one model.
     n_pooled = 1 if by_block else n_threads
     started = time.perf_counter()
-    # LAPACK computes from released second moments; its last digits depend on the number of threads.
-    with one_blas_thread(), thread_pool(n_pooled) as pool:
+    with thread_pool(n_pooled) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
     seconds = time.perf_counter() - started
     coef, intercept, *features = release.stacked(results)

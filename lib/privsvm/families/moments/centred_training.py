@@ -30,7 +30,6 @@ from privsvm.families.moments.second_moments import (
     share_of_centre,
 )
 from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REFUSED_DATA
-from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -126,14 +125,13 @@ class CentredRowsClassifier(PrivateClassifier):
         by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
         cells = rows_to_scale(RowsByBlock.of(X, sparse=True) if by_block else X, "centre")
         guarantees, models = [], []
-        with one_blas_thread():
-            for epsilon in release.epsilons:
-                multiplier, plan = self._plan(epsilon, release.delta, n_rows, cells.shape[1])
-                guarantees.append(self._guarantee(release, epsilon, n_rows, multiplier, plan))
-                models += [
-                    self._model(cells, release.codes, n_rows, multiplier, plan, release.streams(epsilon, repeat))
-                    for repeat in range(release.repeats)
-                ]
+        for epsilon in release.epsilons:
+            multiplier, plan = self._plan(epsilon, release.delta, n_rows, cells.shape[1])
+            guarantees.append(self._guarantee(release, epsilon, n_rows, multiplier, plan))
+            models += [
+                self._model(cells, release.codes, n_rows, multiplier, plan, release.streams(epsilon, repeat))
+                for repeat in range(release.repeats)
+            ]
         arrays = dict(zip(("coef", "intercept", "centre"), release.stacked(models), strict=True))
         return release.path(CentredLinearPath, guarantees, release_seconds=time.perf_counter() - started, **arrays)
 

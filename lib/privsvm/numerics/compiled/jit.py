@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import scipy.linalg.cython_blas  # noqa: F401  (Numba's np.dot calls it: `one_blas_thread` must find its library)
 from numba import njit
 from numba.extending import register_jitable
 

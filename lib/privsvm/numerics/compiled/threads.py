@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  (Numba's np.dot loads it, and the controller must find it)
 from threadpoolctl import ThreadpoolController
 
 from privsvm.files import fork_safe_lock
@@ -23,9 +23,17 @@ _LEAST_SECONDS = 4e-4
 
 
 @functools.cache
-def _blas() -> ThreadpoolController:
-    """Find the BLAS libraries once: searching takes longer than a small fit."""
-    return ThreadpoolController().select(user_api="blas")
+def _libraries(with_scipy: bool) -> list[Any]:
+    """Find the BLAS libraries once, and again with SciPy's own: searching takes longer than a small fit."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _set_threads(library: Any, number: int) -> None:
+    """Set the threads of a BLAS library; threadpoolctl leaves this to the first thread that did until it is cleared."""
+    clear = getattr(library, "clear_controlling_thread", lambda force: None)
+    clear(force=True)
+    library.set_num_threads(number)
+    clear(force=True)
 
 
 class _OneThread:
@@ -33,19 +41,23 @@ class _OneThread:
 
     lock = fork_safe_lock()
     users = 0
-    limit: Any = None
+    before: Sequence[tuple[Any, int]] = ()
 
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread: on small blocks, two were measured many times slower.
+    """Keep BLAS to one thread, in every fit and prediction.
 
-    Where several threads of a program overlap here, OpenBLAS may stay at one thread after the last: it was measured to
-    take a larger number back from the program's main thread only.
+    On small blocks, two were measured many times slower, and last digits depend on the number. OpenBLAS holds a lock
+    while several threads compute a product, which a copy of this process would wait for (docs/upstream.md); a copy that
+    is made while another thread is here keeps one thread.
     """
     with _OneThread.lock:
         if _OneThread.users == 0:
-            _OneThread.limit = _blas().limit(limits=1)
+            libraries = _libraries("scipy.linalg" in sys.modules)
+            _OneThread.before = [(library, library.num_threads) for library in libraries]
+            for library in libraries:
+                _set_threads(library, 1)
         _OneThread.users += 1
     try:
         yield
@@ -53,7 +65,8 @@ def one_blas_thread() -> Iterator[None]:
         with _OneThread.lock:
             _OneThread.users -= 1
             if _OneThread.users == 0:
-                _OneThread.limit.restore_original_limits()
+                for library, number in _OneThread.before:
+                    _set_threads(library, number)
 
 
 def threads_worth(n_threads: int, seconds: float) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.rows import squared_norms
 
 __all__ = ["FuzzyMeans", "fuzzy_means"]
@@ -83,31 +82,30 @@ def fuzzy_means(
     step = max(1, _BLOCK_NUMBERS // n_centres)
     last, objective, n_iter = np.inf, np.inf, 0
     nearest = np.zeros(n, dtype=np.int64)
-    with one_blas_thread():
-        while n_iter < max_iter and not last - objective <= tol * objective:
-            n_iter += 1
-            last, objective = objective, 0.0
-            sums, weights = np.zeros((n_centres, d)), np.zeros(n_centres)
-            centre_norms = squared_norms(centres)
-            for start in range(0, n, step):
-                rows: Any = X[start : start + step]
-                distances = np.asarray(rows @ centres.T)
-                distances *= -2.0
-                distances += norms[start : start + step, None]
-                distances += centre_norms
-                np.maximum(distances, least, out=distances)
-                nearest[start : start + step] = np.argmin(distances, axis=1)
-                # Divided by the smallest, so that no power overflows.
-                smallest = distances.min(axis=1, keepdims=True)
-                ratios = (smallest / distances) ** (1.0 / (q - 1.0))
-                # A row at a centre belongs to no other one.
-                at_centre = smallest[:, 0] <= least
-                ratios[at_centre] = distances[at_centre] <= least
-                ratios /= ratios.sum(axis=1, keepdims=True)
-                ratios **= q
-                objective += float(np.sum(ratios * distances))
-                weights += ratios.sum(axis=0)
-                sums += np.asarray((rows.T @ ratios).T)
-            # A centre to which no row belongs at all, to the last digit, stays where it is.
-            np.divide(sums, weights[:, None], out=centres, where=weights[:, None] > 0.0)
+    while n_iter < max_iter and not last - objective <= tol * objective:
+        n_iter += 1
+        last, objective = objective, 0.0
+        sums, weights = np.zeros((n_centres, d)), np.zeros(n_centres)
+        centre_norms = squared_norms(centres)
+        for start in range(0, n, step):
+            rows: Any = X[start : start + step]
+            distances = np.asarray(rows @ centres.T)
+            distances *= -2.0
+            distances += norms[start : start + step, None]
+            distances += centre_norms
+            np.maximum(distances, least, out=distances)
+            nearest[start : start + step] = np.argmin(distances, axis=1)
+            # Divided by the smallest, so that no power overflows.
+            smallest = distances.min(axis=1, keepdims=True)
+            ratios = (smallest / distances) ** (1.0 / (q - 1.0))
+            # A row at a centre belongs to no other one.
+            at_centre = smallest[:, 0] <= least
+            ratios[at_centre] = distances[at_centre] <= least
+            ratios /= ratios.sum(axis=1, keepdims=True)
+            ratios **= q
+            objective += float(np.sum(ratios * distances))
+            weights += ratios.sum(axis=0)
+            sums += np.asarray((rows.T @ ratios).T)
+        # A centre to which no row belongs at all, to the last digit, stays where it is.
+        np.divide(sums, weights[:, None], out=centres, where=weights[:, None] > 0.0)
     return FuzzyMeans(centres + shift, nearest, objective, n_iter, last - objective <= tol * objective)

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.row_blocks import RowsByBlock
 from privsvm.numerics.rows.row_grid import grid_spacing
 from privsvm.solvers.linear.certificate import UNIT, Progress, growth
@@ -239,42 +238,41 @@ def solve_smoothed_hinge_by_block(
     solutions, waiting = np.zeros_like(linear), list(range(linear.shape[0]))
     progress = [Progress(_PATIENCE) for _ in searches]
     n_passes = 0
-    with one_blas_thread():
-        while waiting:
-            trials = rounded_points(np.stack([searches[k].trial() for k in waiting]))
-            limbs, units = taken_apart(trials, spacing)
-            widths_now = np.array([searches[k].smoothing for k in waiting])
-            points = _Points(limbs, units, problems[waiting], widths_now, spacing)
-            pulls, squares = rows.total(_sums_of_block, codes, arguments=(points,))
-            n_passes += 1
-            still = []
-            for position, k in enumerate(waiting):
-                coef, search = trials[position], searches[k]
-                pull = pulls[position].astype(np.float64) * (spacing * 2.0**-_SLOPE_BITS)
-                gradient = coef + linear[k] + C * pull
-                size, term = float(np.linalg.norm(coef)), float(np.linalg.norm(linear[k]))
-                # Round-off of slopes, then of the sums here.
-                slope = SLOPE_ERROR + 2.0**-70 * d * size * norm / smoothing
-                error = C * n_rows * norm * slope + 8.0 * UNIT * (size + term + C * n_rows * norm)
-                length = float(np.linalg.norm(gradient))
-                last = search.smoothing == smoothing
-                if last and length * (1.0 + growth(2.0 * d + 20.0)) + error * (1.0 + 2.0**-40) <= tol:
-                    solutions[k] = coef
-                    continue
-                if last and progress[k].stuck(length, n_passes):
-                    signs = np.where(codes == problems[k], 1.0, -1.0)
-                    held = _all_rows(rows)
-                    alpha = _slopes(1.0 - signs * (held @ coef), smoothing)
-                    solutions[k] = ascend_smoothed_exactly(held, signs, C, smoothing, linear[k], tol, -alpha)
-                    continue
-                at_end = search.gradient is not None and (search.size == 1.0 or search.n_steps >= _STEPS)
-                if search.goes_on(gradient):
-                    pass
-                elif at_end and not last:
-                    search.narrow(coef, smoothing)
-                else:
-                    curvature = C / search.smoothing * spacing**2 * 2.0 ** (2 * _CUT_BITS + _SUM_BITS)
-                    search.turn(coef, gradient, np.eye(d) + curvature * squares[position])
-                still.append(k)
-            waiting = still
+    while waiting:
+        trials = rounded_points(np.stack([searches[k].trial() for k in waiting]))
+        limbs, units = taken_apart(trials, spacing)
+        widths_now = np.array([searches[k].smoothing for k in waiting])
+        points = _Points(limbs, units, problems[waiting], widths_now, spacing)
+        pulls, squares = rows.total(_sums_of_block, codes, arguments=(points,))
+        n_passes += 1
+        still = []
+        for position, k in enumerate(waiting):
+            coef, search = trials[position], searches[k]
+            pull = pulls[position].astype(np.float64) * (spacing * 2.0**-_SLOPE_BITS)
+            gradient = coef + linear[k] + C * pull
+            size, term = float(np.linalg.norm(coef)), float(np.linalg.norm(linear[k]))
+            # Round-off of slopes, then of the sums here.
+            slope = SLOPE_ERROR + 2.0**-70 * d * size * norm / smoothing
+            error = C * n_rows * norm * slope + 8.0 * UNIT * (size + term + C * n_rows * norm)
+            length = float(np.linalg.norm(gradient))
+            last = search.smoothing == smoothing
+            if last and length * (1.0 + growth(2.0 * d + 20.0)) + error * (1.0 + 2.0**-40) <= tol:
+                solutions[k] = coef
+                continue
+            if last and progress[k].stuck(length, n_passes):
+                signs = np.where(codes == problems[k], 1.0, -1.0)
+                held = _all_rows(rows)
+                alpha = _slopes(1.0 - signs * (held @ coef), smoothing)
+                solutions[k] = ascend_smoothed_exactly(held, signs, C, smoothing, linear[k], tol, -alpha)
+                continue
+            at_end = search.gradient is not None and (search.size == 1.0 or search.n_steps >= _STEPS)
+            if search.goes_on(gradient):
+                pass
+            elif at_end and not last:
+                search.narrow(coef, smoothing)
+            else:
+                curvature = C / search.smoothing * spacing**2 * 2.0 ** (2 * _CUT_BITS + _SUM_BITS)
+                search.turn(coef, gradient, np.eye(d) + curvature * squares[position])
+            still.append(k)
+        waiting = still
     return solutions

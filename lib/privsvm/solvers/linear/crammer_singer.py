@@ -30,7 +30,6 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 from privsvm.numerics.rows.sparse_rows import (
     CsrArrays,
@@ -553,7 +552,6 @@ def _lift(squared_norms: np.ndarray, C: float, gap: float) -> int:
     return max(0, min(_LIFTED_EXPONENT - math.frexp(reach)[1], room, _LARGEST_LIFT))
 
 
-@one_blas_thread()
 def solve_crammer_singer(
     X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
 ) -> CrammerSingerSolution:
