@@ -43,6 +43,7 @@ PEERS = {
     "opacus_linear": ("opacus", "on_opacus.linear", "add_remove"),
     "opacus_hidden_layer": ("opacus", "on_opacus.hidden_layer", "add_remove"),
     "mst_svm": ("mbi", "on_mbi.mst_svm", "add_remove"),
+    "aim_boosting": ("mbi", "on_aim.aim_boosting", "add_remove"),
 }
 _TWO_CLASSES = {"dp_ebm", "dp_ebm_nominal"}
 _FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES, "seconds", "version")
@@ -125,13 +126,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--splits", nargs="*", type=int, default=list(range(SPLITS)), choices=range(SPLITS))
     arguments = parser.parse_args()
     TABLE.parent.mkdir(parents=True, exist_ok=True)
     if not TABLE.exists():
         TABLE.write_text(",".join(_FIELDS) + "\n")
     with TABLE.open(newline="") as file:
         done = {(row["peer"], row["set"], float(row["epsilon"]), int(row["split"])) for row in csv.DictReader(file)}
-    for split in range(SPLITS):
+    for split in arguments.splits:
         for peer in arguments.peers:
             worker = Worker(peer)
             for name, epsilon in itertools.product(arguments.sets, EPSILONS):

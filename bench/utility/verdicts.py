@@ -38,6 +38,7 @@ TITLES = {
     "opacus_linear": "Opacus, linear",
     "opacus_hidden_layer": "Opacus, hidden layer",
     "mst_svm": "MST + SVM",
+    "aim_boosting": "AIM + boosting",
 }
 # Limits of the small sets, on which training is fast enough for further draws of noise.
 MOST_ROWS, MOST_FEATURES = 2500, 500
