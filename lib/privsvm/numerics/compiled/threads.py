@@ -54,9 +54,9 @@ def one_blas_thread() -> Iterator[None]:
     """
     with _OneThread.lock:
         if _OneThread.users == 0:
-            libraries = _libraries("scipy.linalg" in sys.modules)
-            _OneThread.before = [(library, library.num_threads) for library in libraries]
-            for library in libraries:
+            numbers = [(library, library.num_threads) for library in _libraries("scipy.linalg" in sys.modules)]
+            _OneThread.before = [(library, number) for library, number in numbers if number != 1]
+            for library, _ in _OneThread.before:
                 _set_threads(library, 1)
         _OneThread.users += 1
     try:
