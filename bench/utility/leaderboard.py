@@ -288,7 +288,7 @@ the sources whose digest `reports/utility` states. diffprivlib has delta 0, and 
 in all tables. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
 
 Of the sets that judge, Opacus has one split on some, and none on diamonds and on those that nobody looked at. MST and
-AIM have cells on too few for a table: banana and mammographic, and MST also winered and a part of vowel
+AIM have one split on too few for a table: banana and mammographic, and MST also flchain, hr, ring, vowel and winered
 (`reports/utility/peers.csv`). OpenDP 0.16 has no logistic regression to run here.
 """
 _SUBMIT = """## Submit a method
