@@ -25,7 +25,7 @@ from resumed import append, keep
 from run_ours import DELTA, columns, reference_row, scaled
 from scipy.stats import friedmanchisquare, wilcoxon
 from scores import SCORES, score_row
-from sets import CHOSE, NEWER, OLDER, SETS, UNSEEN, UtilitySet, load
+from sets import CHOSE, LARGE_ROWS, LARGE_SPLITS, NEWER, OLDER, SETS, SPLITS, UNSEEN, UtilitySet, load, measured_splits
 from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, complete, critical_difference, places, short_title
 
 from privsvm.files import write_text
@@ -39,7 +39,6 @@ RELATIONS = {
     "replace_one": (TABLES / "replace_one.csv", (1.0,)),
 }
 COLUMNS = [(relation, epsilon) for relation, (_, epsilons) in RELATIONS.items() for epsilon in epsilons]
-SPLITS = 3
 # Entries of the library, with settings that are the same for all sets.
 ENTRIES: dict[str, dict[str, Any]] = {
     RECOMMENDED: {},
@@ -98,13 +97,13 @@ def run(entry: str, data: UtilitySet, epsilon: float, split: int, relation: str 
     return {**score_row(data.y[test], scores), "seconds": round(seconds, 3)}
 
 
-def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int], relation: str) -> None:
+def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int] | None, relation: str) -> None:
     """Run the cells that the present sources lack."""
     path, present = RELATIONS[relation][0], {entry: _sources(entry) for entry in entries}
     kept = keep(path, _FIELDS, lambda row: row["sources"] == present.get(row["entry"], row["sources"]))
     done = {tuple(row[key] for key in _KEYS) for row in kept}
-    for name, split, entry in itertools.product(names, splits, entries):
-        for epsilon in _epsilons(entry, relation):
+    for name, entry in itertools.product(names, entries):
+        for epsilon, split in itertools.product(_epsilons(entry, relation), splits or measured_splits(name)):
             key = (entry, name, str(epsilon), str(split))
             if key not in done:
                 data = load(name)
@@ -119,7 +118,7 @@ def read() -> pd.DataFrame:
     """Read the cells of all entries on common splits, with their relation of neighbours."""
     own = [pd.read_csv(table).assign(neighbours=relation) for relation, (table, _) in RELATIONS.items()]
     peers = pd.read_csv(TABLES / "peers.csv").rename(columns={"peer": "entry"})
-    peers = peers[(peers.status == "ok") & (peers.split < SPLITS)]
+    peers = peers[peers.status == "ok"]
     return pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES, "seconds"]]
 
 
@@ -260,9 +259,9 @@ _HEAD = """# Leaderboard
 
 <!-- written by bench/utility/leaderboard.py from reports/utility -->
 
-Mean accuracy of private classifiers over {splits} label-blind splits of {sets} real tables, at delta 1e-5. Everybody
-gets the same rows, classes, bounds and categories, and has one setting for all sets. "First" means: among the entries
-listed here, on the sets listed here.
+Mean accuracy of private classifiers on {sets} real tables, at delta 1e-5, over {few} label-blind splits, or {splits} of
+tables with fewer than {rows:,} rows (Opacus, MST and AIM: at most {few}). Everybody gets the same rows, classes, bounds
+and categories, and has one setting for all sets. "First" means: among the entries listed here, on the sets listed here.
 
 ## Which sets chose, and which judge
 
@@ -315,7 +314,12 @@ def page_text(cells: pd.DataFrame) -> str:
     chose, newer, unseen = ([name for name in names if name in measured] for names in ((*OLDER, *CHOSE), NEWER, UNSEEN))
     names = [*chose, *newer, *unseen]
     words = {"chose": ", ".join(chose), "newer": ", ".join(newer), "unseen": ", ".join(unseen)}
-    lines = [*_HEAD.format(splits=SPLITS, sets=len(names), older=len(OLDER), **words).splitlines(), ""]
+    lines = [
+        *_HEAD.format(
+            splits=SPLITS, few=LARGE_SPLITS, rows=LARGE_ROWS, sets=len(names), older=len(OLDER), **words
+        ).splitlines(),
+        "",
+    ]
     judges = [*newer, *unseen]
     lines += ["## What holds", ""]
     elder = [name for name in names if name in (*OLDER, *NEWER)]
@@ -349,7 +353,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", nargs="*", default=[*ENTRIES, *REFERENCES])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--splits", nargs="*", type=int, default=list(range(SPLITS)))
+    parser.add_argument("--splits", nargs="*", type=int)
     parser.add_argument("--relations", nargs="*", default=list(RELATIONS), choices=list(RELATIONS))
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     arguments = parser.parse_args()
