@@ -225,6 +225,7 @@ def load(name: str) -> UtilitySet:
     return UtilitySet(name, X, arrays["y"], lower, upper, indicators, columns, len(description["classes"]), splits)
 
 
+@functools.cache
 def measured_splits(name: str) -> range:
     """List the splits that everybody is measured on: all of a small set, where chance decides most."""
     return range(SPLITS if len(load(name).y) < LARGE_ROWS else LARGE_SPLITS)
