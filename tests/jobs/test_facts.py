@@ -51,7 +51,7 @@ ADD_REMOVE = [
     and name not in ("grpua", "pmsvm_agp", "softmax_dpadam", "softmax_dpsgd")
     and not name.endswith("_as_published")
 ]
-COUNTING = ("dp_feature_covariance", "dp_least_squares", "dp_newton", "pmsvm_gp")
+COUNTING = ("adassp", "dp_feature_covariance", "dp_lda", "dp_least_squares", "dp_newton", "pmsvm_gp")
 
 
 def wine_path(implementation, description, n_train=140, labels=None, neighbours="add_remove"):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -155,15 +156,17 @@ SEARCHED = {
 
 
 def fitted(model, rows, labels):
-    """A model, and what it holds besides released numbers; where trials chose its features, linear ones, as usually."""
-    for _ in range(20):
+    """A model, and what it holds besides released numbers; where trials chose its features, the first ones tried."""
+    # They win four times in ten at least.
+    for _ in range(40):
         one = model().fit(rows, labels)
         held_parts = public_part(one)
         votes = {name: without_votes(one, getattr(one, name)) for name in ("recipe_", "_why") if hasattr(one, name)}
         held_parts |= {f".{name}": repr(words) for name, words in votes.items()}
-        if all(words == getattr(one, name) or "; linear features " in words for name, words in votes.items()):
+        told = [getattr(one, name) for name in votes]
+        if all(" trials: " not in words or re.search(r"; (\w+) features .* trials: \1 ", words) for words in told):
             return one, held_parts
-    raise AssertionError("trials choose other features than linear ones")
+    raise AssertionError("trials choose other features than the first ones")
 
 
 def choices():
