@@ -373,8 +373,8 @@ def page_text(
         "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "",
         "Numbers are medians of accuracy over label-blind splits, with a fifth of the rows for testing: "
-        f"{splits_of_sets(ours)} of ours{fewer_splits(ours)}, at most {int(peers.split.max()) + 1} of other libraries. Delta "
-        "is 1e-5. Every method gets the same public bounds. The report of `make run` shows means over its own "
+        f"{splits_of_sets(ours)} of ours{fewer_splits(ours)}, at most {int(peers.split.max()) + 1} of other libraries. "
+        "Delta is 1e-5. Every method gets the same public bounds. The report of `make run` shows means over its own "
         "splits, so its numbers differ a little.",
         "",
         "## What holds, and where not",
