@@ -78,19 +78,20 @@ def test_finished_job_is_one_line_with_estimate(run):
 
 
 @pytest.mark.parametrize(
-    ("means", "folder", "ending"),
+    ("means", "prefix", "folder", "ending"),
     [
-        ([0.5], "", ", accuracy 0.500"),
-        ([0.9, 0.8, 0.85], "", ", accuracy 0.800 to 0.900"),
-        ([0.5], "private/", "so far"),
+        ([0.5], "", "", ", accuracy 0.500"),
+        ([0.9, 0.8, 0.85], "", "", ", accuracy 0.800 to 0.900"),
+        ([0.5], "", "private/", "so far"),
+        ([0.5], "nested/", "private/", "so far"),
     ],
 )
-def test_an_evaluation_shows_its_accuracy(run, tmp_path, means, folder, ending):
-    record = tmp_path / f"data/{folder}results/svm/wine.json"
+def test_an_evaluation_shows_its_accuracy(run, tmp_path, means, prefix, folder, ending):
+    record = tmp_path / f"{prefix}data/{folder}results/svm/wine.json"
     record.parent.mkdir(parents=True)
     record.write_text(json.dumps({"summary": {"accuracy": {"mean": means}}}))
     outputs = [record.relative_to(tmp_path).as_posix()]
-    run.emit("job_info", jobid=7, rule_name="evaluate", rule_msg=None, wildcards={}, output=outputs)
+    run.emit("job_info", jobid=7, rule_name="evaluate", rule_msg=None, wildcards={"folder": folder}, output=outputs)
     assert run.finish(7, 1.0).endswith(f"{ending}\n")
 
 

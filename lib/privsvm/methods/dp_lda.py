@@ -13,12 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from privsvm.families.moments.joint_moments import JointMomentsClassifier
-from privsvm.families.moments.second_moments import Moments, filtered_weights, simplex_codes
+from privsvm.families.moments.second_moments import CONSTANT, Moments, filtered_weights, simplex_codes
 
-__all__ = ["CONSTANT", "ESTIMATOR", "DPLDAClassifier", "class_sums", "discriminants"]
-
-# The last number of every row (`constant_feature`).
-CONSTANT = 0.2
+__all__ = ["ESTIMATOR", "DPLDAClassifier", "class_sums", "discriminants"]
 
 
 def _shrunk(numbers: np.ndarray, noise: float) -> np.ndarray:

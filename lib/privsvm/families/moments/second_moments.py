@@ -29,6 +29,7 @@ from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
 
 __all__ = [
+    "CONSTANT",
     "Moments",
     "MomentsMechanism",
     "centred_rows",
@@ -43,8 +44,9 @@ __all__ = [
     "simplex_codes",
 ]
 
-# Value of the constant feature beside a unit row; both together are divided by their norm.
-_CONSTANT = 0.2 / math.sqrt(0.96)
+# The constant feature of a row of length 1, and its value beside a unit row before both are divided by their norm.
+CONSTANT = 0.2
+_CONSTANT = CONSTANT / math.sqrt(1.0 - CONSTANT**2)
 
 # Bits of a product of two whole numbers, and rows whose products are exact in float64.
 _PRODUCT_BITS = 40
