@@ -154,8 +154,7 @@ def test_the_page_has_the_constants_of_the_library(bench):
     assert {name for fold in chosen["folds"].values() for name in fold} == fields - {
         # They are not chosen again without each set.
         "constant_rows_per_class", "trial_rows", "trial_rows_per_class", "large",
-        "fourier_rows", "fourier_rows_per_class", "fourier_widest", "length_fourier", "few_rows_per_class",
-        "rows_per_number", "evened_added",
+        "fourier_rows", "fourier_rows_per_class", "fourier_widest", "rich", "few_rows_per_class", "rows_per_number",
     }  # fmt: skip
     assert set(chosen["regret"]) <= set(chosen["folds"])
 

@@ -37,9 +37,8 @@ _FIELDS = ("set", "epsilon", "recipe", "split", "accuracy", "sources")
 # features.
 _LENGTHS = (0.2, 0.3, 0.4, 0.6, 0.9)
 GRIDS: dict[str, tuple[float, ...]] = {
-    "rich": (750.0, 1500.0, 3000.0),
-    "evened_two": (0.0, 0.1, 0.2),
-    "evened_more": (0.0, 0.35, 0.7),
+    "evened": (0.0, 4.0, 8.0),
+    "evened_widest": (16, 32, 10**6),
     "short": (12.5, 25.0, 50.0),
     "few_two": (150.0, 300.0, 600.0),
     "length_few": _LENGTHS,
@@ -95,7 +94,7 @@ def words(recipe: Recipe) -> str:
     """Describe the choices of a recipe."""
     return (
         f"{recipe.n_frequencies} frequencies {'evened' if recipe.moment_share else 'plain'} "
-        f"{recipe.n_steps} steps of {recipe.length:g} {recipe.schedule}"
+        f"{recipe.n_steps} steps of {recipe.length:g}"
         + (f" the last {recipe.averaged:g}" if recipe.averaged != Recipe.averaged else "")
     )
 

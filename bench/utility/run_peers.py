@@ -46,7 +46,7 @@ PEERS = {
 }
 _TWO_CLASSES = {"dp_ebm", "dp_ebm_nominal"}
 # A fit takes seconds to minutes: few splits of all sets.
-_SLOW = {"opacus_linear", "opacus_hidden_layer", "mst_svm", "aim_boosting"}
+_SLOW = {"mst_svm", "aim_boosting"}
 _FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES, "seconds", "version")
 _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
 

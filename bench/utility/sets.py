@@ -23,11 +23,13 @@ from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.prepared import rows_of_arrays
 from privsvm_bench.datasets.settings import Holdout
 
-__all__ = ["CHOSE", "NEWER", "OLDER", "SETS", "SPLITS", "UNSEEN", "Coded", "UtilitySet", "load", "measured_splits"]
+__all__ = ["CHOSE", "NEWER", "OLDER", "SETS", "SMALL_DRAWS", "SMALL_ROWS", "SPLITS", "UNSEEN", "Coded", "UtilitySet", "load", "measured_splits"]
 
 SPLITS = 10
 # Of so many rows, fewer splits tell methods apart.
-LARGE_ROWS, LARGE_SPLITS = 2000, 3
+LARGE_ROWS, LARGE_SPLITS = 20_000, 3
+# Tables with fewer rows, where noise decides most, have so many draws of it in every split.
+SMALL_ROWS, SMALL_DRAWS = 2000, 5
 _SEED = 20260
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "utility"
 
@@ -227,5 +229,5 @@ def load(name: str) -> UtilitySet:
 
 @functools.cache
 def measured_splits(name: str) -> range:
-    """List the splits that everybody is measured on: all of a small set, where chance decides most."""
+    """List the splits that everybody is measured on: all, unless rows are very many."""
     return range(SPLITS if len(load(name).y) < LARGE_ROWS else LARGE_SPLITS)

@@ -80,7 +80,7 @@ def test_other_constants_choose_other_recipes():
     model = classifier(classes=[0, 1, 2]).fit(rows(900, 22), np.arange(900) % 3)
     # A rule from outside is code that nothing is known of.
     other = classifier(classes=[0, 1, 2], allow_unsound=True)
-    other._rule = Rule(short=1e6, evened_more=1e6)
+    other._rule = Rule(short=1e6, evened=1e6)
     other.fit(rows(900, 22), np.arange(900) % 3)
     assert "40 steps" in model.recipe_
     assert "12 steps" in other.recipe_
@@ -103,8 +103,8 @@ def test_the_rule_says_what_it_chose():
     # Indicators alone, or rows without bounds, have no constant beside them.
     assert choose_recipe(5000, 22, 2, budget())[0].columns == Columns()
     # A wide table has a second moment too, unless its eigenvalues would take long.
-    assert choose_recipe(300, 60, 2, budget())[0].moment_share > 0
-    wide, why = choose_recipe(300, 2000, 2, budget())
+    assert choose_recipe(10**5, 900, 2, budget())[0].moment_share > 0
+    wide, why = choose_recipe(10**6, 2000, 2, budget())
     assert wide.moment_share == 0
     assert "no second moment of 2000 features" in why
     model = classifier().fit(rows(300, 22), np.arange(300) % 2)
@@ -139,14 +139,24 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(20000, 22, c=22) == ("hats", "fourier")
 
 
-def test_a_second_moment_of_an_added_row_needs_rows():
-    added = budget("add_remove")
-    assert choose_recipe(800, 240, 2, budget())[0].moment_share > 0
-    wide, narrow = (choose_recipe(800, d, 2, added)[0] for d in (240, 20))
-    assert (wide.moment_share, wide.length) == (0.0, 0.3)
-    assert narrow.moment_share > 0
-    assert choose_recipe(800, 240, 2, added, "hats", n_numbers=10)[0].moment_share > 0
-    assert choose_recipe(800, 240, 26, added)[0].length == 0.6
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_a_second_moment_needs_rows_for_every_column(relation):
+    some = budget(relation)
+    rows_of_two = 4.0 * 20 / some.signal
+    enough, fewer = (choose_recipe(factor * rows_of_two, 20, 2, some)[0] for factor in (1.01, 0.99))
+    assert enough.moment_share > 0
+    assert (fewer.moment_share, fewer.length) == (0.0, 0.3)
+    assert choose_recipe(800, 240, 2, some, "hats", n_numbers=10)[0].moment_share > 0
+    # More than two classes must have few columns as well.
+    assert [choose_recipe(10**5, d, 3, some)[0].moment_share > 0 for d in (32, 33)] == [True, False]
+    assert choose_recipe(10**5, 33, 2, some)[0].moment_share > 0
+
+
+def test_steps_of_more_classes_fit_few_rows_of_a_column_less():
+    some = budget(epsilon=16.0)
+    lengths = [choose_recipe(n, 50, 26, some)[0].length for n in (1000, 999)]
+    assert lengths == [Rule.length_many, pytest.approx(0.35 / some.signal)]
+    assert choose_recipe(999, 50, 26, budget())[0].length == Rule.length_many
 
 
 def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
@@ -255,11 +265,12 @@ def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
     )
     few = (sizes < Rule.few_two) | (np.array([n for n, _ in cases]) < 20 * 22)
     plain = np.where(few, Rule.length_few, Rule.length_two)
+    plain = np.where(sizes < 4.0 * 22, Rule.length_plain, plain)
     long = plain * sizes > 4000.0
     assert 10 < long.sum() < len(cases) - 10
     assert np.array_equal(two[~long], plain[~long])
     assert np.allclose(two[long] * sizes[long], 4000.0)
-    assert three.min() >= min(Rule.length_plain, Rule.length_evened, Rule.length_fourier)
+    assert three.min() >= min(Rule.length_plain, Rule.length_evened)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

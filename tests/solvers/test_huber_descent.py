@@ -9,7 +9,7 @@ from tests.adversarial import KINDS, neighbours
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.unit_grid import unit_cells
 from privsvm.solvers.gradients import huber_descent
-from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, exact_product, gradient_cells, step_lengths
+from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, exact_product, gradient_cells
 
 BOUND = 2**38
 
@@ -155,13 +155,6 @@ def test_sums_beyond_int64_wrap_around_with_their_noise(monkeypatch):
     low = descend(none, codes, 2, np.ones(2), steps, NoiseSource(key))
     difference = (low - small)[1, 0] * math.sqrt(2)
     assert abs(difference) == 2.0**25
-
-
-def test_steps_add_up_to_their_length():
-    for schedule in ("constant", "cosine"):
-        lengths = step_lengths(HuberDescent(n_steps=40, length=3.0, schedule=schedule))
-        assert lengths.sum() == pytest.approx(3.0)
-        assert (np.diff(lengths) <= 1e-12).all()
 
 
 def test_without_noise_it_separates_what_can_be_separated():

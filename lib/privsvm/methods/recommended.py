@@ -84,6 +84,8 @@ _LONGEST_OF_TWO = 4000.0
 # Fewer rows than these for each column: two classes have `Rule.length_few` however little noise there is, as longer
 # steps fit the rows. (Breast cancer gained .3 points at epsilon 4, splice .9 at 8; other small sets are within noise.)
 _ROWS_PER_COLUMN = 20
+# And more classes have at most all these steps together, over the number of rows.
+_LONGEST_OF_FEW = 0.35
 # Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
 _WIDEST, _LARGEST_TABLE = 256, 2**28
 
@@ -121,7 +123,7 @@ class Rule:
     fourier_widest : int
         They are used for so many features at most.
     rich : float
-        From so many rows on the random features are more, and evened out, and the steps get smaller toward the end.
+        From so many rows on the random features are more, and evened out.
     few_rows_per_class : float
         Tables of few numbers have hat functions, or random features if there are no other columns, from so many rows
         for each class on.
@@ -129,20 +131,21 @@ class Rule:
         So have tables of no more numbers than classes, if these are more than two, from so many rows for each class
         and number on: linear scores of few numbers do not order many classes. (On columns drawn from the older sets
         hat functions gained 2 points in the median there; below, they lost up to 6.)
-    evened_two, evened_more : float
-        Features of two classes, or of more, are evened out from so many rows on, over ``d^1.5 / sqrt(.1)``, unless
-        they are very many. Zero: always, as a second moment beside steps costs next to nothing where a row is replaced.
-    evened_added : float
-        The same for linear features where a row is added: there a second moment costs its share.
+    evened : float
+        Columns are evened out from so many rows for each of them on; hat functions always.
+    evened_widest : int
+        Columns of more than two classes are evened out if they are no more than these: of many of them, those that
+        spread least tell classes apart least, and would get most of the noise.
     short : float
         Below so many rows for a class, there are few steps.
     few_two : float
-        Below so many rows two classes get `length_few`, as they do with few rows for each column.
+        Below so many rows two classes get `length_few`, unless columns are few, as they do with few rows for each
+        column.
     length_few, length_two : float
         All steps together, for two classes, but for so many rows that they would be too long.
-    length_plain, length_evened, length_many, length_fourier : float
-        The same for more classes: few steps, or features as they are (and the most for two classes); evened out; more
-        than twenty classes with either; and random features that are not evened out.
+    length_plain, length_evened, length_many : float
+        The same for more classes: features as they are (and the most for two classes); evened out; and more than twenty
+        classes, or random features that are not evened out.
     """
 
     constant_rows_per_class: float = 10.0
@@ -155,17 +158,15 @@ class Rule:
     rich: float = 1500.0
     few_rows_per_class: float = 15.0
     rows_per_number: float = 1.75
-    evened_two: float = 0.0
-    evened_more: float = 0.0
-    evened_added: float = 0.08
+    evened: float = 4.0
+    evened_widest: int = 32
     short: float = 25.0
     few_two: float = 300.0
     length_few: float = 0.4
     length_two: float = 0.6
     length_plain: float = 0.3
     length_evened: float = 0.4
-    length_many: float = 0.6
-    length_fourier: float = 0.5
+    length_many: float = 0.5
 
 
 RULE = Rule()
@@ -246,11 +247,9 @@ def choose_recipe(
         moment_share = 0.15 if rich or few_columns else 0.0
         why.append(f"{n_frequencies} random Fourier frequencies")
     else:
-        enough = rule.evened_two if n_classes == 2 else rule.evened_more
-        if budget.neighbours == "add_remove" and not hats:
-            enough = max(enough, rule.evened_added)
-        evened = size * math.sqrt(0.1) / width**1.5 >= enough and width <= _WIDEST_EVENED
-        moment_share = 0.1 if evened else 0.0
+        narrow = n_classes == 2 or n_features <= rule.evened_widest
+        evened = hats or (narrow and size >= rule.evened * width)
+        moment_share = 0.1 if evened and width <= _WIDEST_EVENED else 0.0
         why.append(f"{_HATS} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
     why.append(
         "directions evened out by a noisy second moment" if moment_share else f"no second moment of {width} features"
@@ -258,15 +257,15 @@ def choose_recipe(
     is_short = per_class < rule.short
     n_steps = 12 if is_short else 40
     if n_classes == 2:
-        few = size < rule.few_two or n_rows < _ROWS_PER_COLUMN * n_features
+        few = (size < rule.few_two and not few_columns) or n_rows < _ROWS_PER_COLUMN * n_features
         length = min(rule.length_few if few else rule.length_two, _LONGEST_OF_TWO / size)
         length = length if moment_share or fourier else min(length, rule.length_plain)
-    elif n_classes > 20 and (moment_share or not fourier):
+    elif n_classes > 20 or (fourier and not moment_share):
         length = rule.length_many
-    elif moment_share and not is_short:
-        length = rule.length_evened
     else:
-        length = rule.length_fourier if fourier else rule.length_plain
+        length = rule.length_evened if moment_share else rule.length_plain
+    if n_classes > 2 and n_rows < _ROWS_PER_COLUMN * n_features:
+        length = min(length, _LONGEST_OF_FEW / budget.signal)
     why.append(f"{n_steps} steps")
     recipe = Recipe(
         mean_share=mean_share,
@@ -278,7 +277,6 @@ def choose_recipe(
         lift=0.5 if fourier else 1.0,
         n_steps=n_steps,
         length=length,
-        schedule="cosine" if rich else "constant",
         averaged=_AVERAGED_OF_FEW if is_short else Recipe.averaged,
     )
     return recipe, "; ".join(why)

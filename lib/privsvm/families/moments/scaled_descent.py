@@ -111,8 +111,6 @@ class Recipe:
         Number of noisy steps, which get the rest of the budget.
     length : float
         All steps together, for a row's mean gradient, over the number of rows for one unit of noise.
-    schedule : {"constant", "cosine"}
-        How the steps' lengths go on.
     averaged : float
         Share of the steps, the last ones, whose weights are averaged.
     """
@@ -126,7 +124,6 @@ class Recipe:
     lift: float = 1.0
     n_steps: int = 40
     length: float = 0.4
-    schedule: str = "constant"
     averaged: float = HuberDescent.averaged
 
     def frequencies(self, n_features: int) -> np.ndarray:
@@ -319,7 +316,6 @@ def _trained(
     descent = HuberDescent(
         n_steps=recipe.n_steps,
         length=recipe.length * budget.signal,
-        schedule=recipe.schedule,
         noise_multiplier=budget.multiplier(step_share),
         whole_multiplier=joint_multiplier,
         averaged=recipe.averaged,

@@ -34,7 +34,6 @@ __all__ = [
     "descend",
     "exact_product",
     "gradient_cells",
-    "step_lengths",
     "warm_up",
 ]
 
@@ -69,8 +68,6 @@ class HuberDescent:
         Number of steps T, each along one noisy sum over all rows.
     length : float
         All steps together, as a multiple of the sum of clipped gradients.
-    schedule : {"constant", "cosine"}
-        How the steps' lengths go on.
     noise_multiplier : float
         Standard deviation of the noise on every number of a sum, over what one row adds; 0 for none.
     whole_multiplier : float or None, default=None
@@ -81,19 +78,9 @@ class HuberDescent:
 
     n_steps: int
     length: float
-    schedule: str = "constant"
     noise_multiplier: float = 0.0
     whole_multiplier: float | None = None
     averaged: float = 0.3
-
-
-def step_lengths(descent: HuberDescent) -> np.ndarray:
-    """Length of every step (T,)."""
-    factors = np.ones(descent.n_steps)
-    if descent.schedule == "cosine":
-        factors = 1.0 + np.cos(np.pi * np.arange(descent.n_steps) / descent.n_steps)
-    lengths: np.ndarray = descent.length * factors / factors.sum()
-    return lengths
 
 
 def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -336,7 +323,8 @@ def descend(
     first = descent.n_steps - math.ceil(descent.averaged * descent.n_steps)
     noise = _StepNoise(descent, weights.size, source)
     row_blocks = None if is_by_block(cells) else _row_blocks(cells, codes, n_classes, class_weights)
-    for step, length in enumerate(step_lengths(descent)):
+    length = descent.length / descent.n_steps
+    for step in range(descent.n_steps):
         if row_blocks is None:
             total = gradient_cells(cells, codes, n_classes, class_weights, weights)
         else:
