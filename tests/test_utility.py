@@ -1,6 +1,5 @@
 """The page on accuracy matches its tables, and every verdict can fail."""
 
-import dataclasses
 import importlib.util
 import sys
 from pathlib import Path
@@ -8,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
-from privsvm.methods.recommended import RULE, Rule
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELATIONS = ("replace_one", "add_remove")
@@ -99,27 +96,6 @@ def test_the_best_of_our_own_methods_in_hindsight(judge):
     other = ours({("a", 1.0): 0.814, ("b", 1.0): 0.816}, "dp_least_squares", ("replace_one",))
     verdict = judge.beside_other_methods(pd.concat([recommended, other]))
     assert (verdict.cells, verdict.short) == (2, ("b, epsilon 1 (0.800 against 0.816)",))
-    held = ours({("a", 1.0): 0.9, ("b", 1.0): 0.7}, "recommended_held_out")
-    again = judge.beside_other_methods(pd.concat([recommended, other, held]), "recommended_held_out")
-    assert again.short == ("b, epsilon 1 (0.700 against 0.816)",)
-
-
-def test_further_draws_count_where_all_methods_have_them(judge):
-    recommended, other = (
-        ours({("a", 1.0): 0.8, ("b", 1.0): 0.8}),
-        ours({("a", 1.0): 0.82, ("b", 1.0): 0.82}, "dp_newton"),
-    )
-    cells = pd.concat([recommended, other])
-    draws = pd.DataFrame(
-        [("recommended", "a", 1.0, 1, 0.84), ("dp_newton", "a", 1.0, 1, 0.80), ("dp_newton", "b", 1.0, 1, 0.70)],
-        columns=["method", "set", "epsilon", "draw", "median"],
-    )
-    # On set a the other method was lucky once; on set b the recommended one has no further draw.
-    verdict = judge.beside_other_methods(cells, draws=draws)
-    assert verdict.short == ("b, epsilon 1 (0.800 against 0.820)",)
-    assert "averaged over 2 draws of noise" in verdict.claim
-    worse = draws.assign(median=[0.78, 0.80, 0.70])
-    assert judge.beside_other_methods(cells, draws=worse).short[0] == "a, epsilon 1 (0.790 against 0.810)"
 
 
 def test_the_first_by_mean_rank(judge):
@@ -133,30 +109,18 @@ def test_the_first_by_mean_rank(judge):
 
 def test_the_page_and_the_readme_are_those_of_the_tables(bench):
     page = bench["page"]
-    cells = page.read()
-    assert page.page_text(*cells, *page.read_choices()) == page.PAGE.read_text(), "run python bench/utility/page.py"
+    cells, searches = page.read(), pd.read_csv(page.TABLES / "search.csv")
+    assert page.page_text(*cells, searches) == page.PAGE.read_text(), "run python bench/utility/page.py"
     readme = page.README.read_text()
     assert page.with_summary(readme, page.summary(*cells)) == readme, "run python bench/utility/page.py"
     # A changed cell changes the page.
     ours, peers, reference = cells
     worse = ours.assign(accuracy=ours.accuracy - 0.01)
-    assert page.page_text(worse, peers, reference, *page.read_choices()) != page.PAGE.read_text()
+    assert page.page_text(worse, peers, reference, searches) != page.PAGE.read_text()
     assert page.summary(worse, peers, reference) not in readme
     epsilon = page.EPSILON.read_text()
     assert page.with_accuracy(epsilon, page.accuracy_by_rows(ours, reference)) == epsilon
     assert page.with_accuracy(epsilon, page.accuracy_by_rows(worse, reference)) != epsilon
-
-
-def test_the_page_has_the_constants_of_the_library(bench):
-    chosen, _ = bench["page"].read_choices()
-    assert {name: getattr(RULE, name) for name in chosen["shipped"]} == chosen["shipped"], "run bench/utility/refit.py"
-    fields = {field.name for field in dataclasses.fields(Rule)}
-    assert {name for fold in chosen["folds"].values() for name in fold} == fields - {
-        # They are not chosen again without each set.
-        "constant_rows_per_class", "trial_rows", "trial_rows_per_class", "large",
-        "fourier_rows", "fourier_rows_per_class", "fourier_widest", "rich", "few_rows_per_class", "rows_per_number",
-    }  # fmt: skip
-    assert set(chosen["regret"]) <= set(chosen["folds"])
 
 
 def test_calibration_is_measured_by_a_release(monkeypatch):

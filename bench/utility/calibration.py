@@ -12,8 +12,9 @@ import io
 from typing import Any
 
 import numpy as np
-from run_ours import DELTA, TABLES, scaled
+from run_ours import DELTA, scaled
 from sets import OLDER, UtilitySet, load
+from verdicts import TABLES
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text

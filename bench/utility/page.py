@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Iterable
-from statistics import mean
-from typing import Any
 
 import pandas as pd
 from verdicts import (
-    HELD_OUT,
     PEER_EPSILONS,
     RECOMMENDED,
     ROOT,
@@ -26,13 +20,11 @@ from verdicts import (
     ranks,
     ranks_picture,
     read,
-    read_of,
     short_title,
     verdicts,
 )
 
 from privsvm.files import write_text
-from privsvm.methods.recommended import Rule
 
 PAGE, README, EPSILON = ROOT / "docs" / "utility.md", ROOT / "README.md", ROOT / "docs" / "epsilon.md"
 # Marks of the generated section of the README.
@@ -40,11 +32,6 @@ _START, _END = "<!-- written by bench/utility/page.py -->", "<!-- end of what is
 # Marks of the table of accuracy by the number of rows, in the page on choosing epsilon.
 _ACCURACY, _END_ACCURACY = "<!-- accuracy: written by bench/utility/page.py -->", "<!-- end of accuracy -->"
 _SIZES = {"fewer than 1,000": (0, 1000), "1,000 to 10,000": (1000, 10_000), "more than 10,000": (10_000, 10**9)}
-
-
-def read_choices() -> tuple[dict[str, Any], pd.DataFrame]:
-    """Read constants chosen without each set, and searches over C."""
-    return json.loads((TABLES / "held_out.json").read_text()), pd.read_csv(TABLES / "search.csv")
 
 
 def number(value: float) -> str:
@@ -63,7 +50,7 @@ def accuracy_table(ours: pd.DataFrame, reference: pd.DataFrame, epsilon: float) 
     cells = ours[(ours.epsilon == epsilon) & (ours.neighbours == "replace_one")]
     values = medians(cells, ["set", "method"]).unstack()
     references = medians(reference, ["set", "method"]).unstack()
-    methods = [name for name in TITLES if name in values and name not in ("recommended_balanced", HELD_OUT)]
+    methods = [name for name in TITLES if name in values and name != "recommended_balanced"]
     rows = []
     for name in values.index:
         private = values.loc[name, methods]
@@ -150,15 +137,10 @@ def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def questions(judged: Iterable[Verdict], unseen: Iterable[Verdict]) -> list[str]:
-    """Write all verdicts, with the library's constants and with held-out ones."""
-    others = {verdict.claim: verdict.share for verdict in unseen}
+def questions(judged: Iterable[Verdict]) -> list[str]:
+    """Write all verdicts."""
     judged = list(judged)
-    rows = [
-        [upper_first(verdict.claim), verdict.share, *([others.get(verdict.claim, "")] if others else [])]
-        for verdict in judged
-    ]
-    lines = [table(["statement", "true in", *(["with constants chosen without the set"] if others else [])], rows)]
+    lines = [table(["statement", "true in"], [[upper_first(verdict.claim), verdict.share] for verdict in judged])]
     short = [verdict for verdict in judged if verdict.short]
     if short:
         lines += ["It falls short in these cells (its median accuracy against the other one's):", ""]
@@ -180,50 +162,11 @@ def splits_of_sets(ours: pd.DataFrame, method: str = RECOMMENDED) -> str:
 
 def fewer_splits(ours: pd.DataFrame) -> str:
     """Name the sets with fewer splits in some cells."""
-    cells = ours[(ours.neighbours == "replace_one") & (ours.method != HELD_OUT)]
+    cells = ours[ours.neighbours == "replace_one"]
     counts = cells.groupby(["set", "method", "epsilon"]).split.nunique()
     sets = counts.groupby("set").min()
     names = ", ".join(sets[sets < counts.max()].index)
     return f" ({names}: of some methods or epsilons fewer, at least {sets.min()})" if names else ""
-
-
-def held_out_section(chosen: dict[str, Any], ours: pd.DataFrame) -> list[str]:
-    """Write the constants chosen without each set, and their regret."""
-    folds, regrets = chosen["folds"], chosen["regret"]
-    names = list(next(iter(folds.values())))
-    constants = [
-        [
-            f"`{name}`",
-            f"{chosen['shipped'][name]:g}",
-            f"{chosen['all'][name]:g}",
-            ", ".join(
-                f"{value:g} ({count})" for value, count in Counter(fold[name] for fold in folds.values()).most_common()
-            ),
-        ]
-        for name in names
-    ]
-    steady = sum(len({fold[name] for fold in folds.values()}) == 1 for name in names)
-    n_trials = len(dataclasses.fields(Rule)) - len(names)
-    without = [name for name in folds if name not in regrets]
-    earlier = "by an earlier version of the method, " if chosen["earlier"] else ""
-    points = {kind: 100.0 * mean(row[kind] for row in regrets.values()) for kind in ("shipped", "all", "held_out")}
-    return [
-        f"Those of linear features, by {points['held_out'] - points['shipped']:.2f} points: the mean regret is "
-        f"{points['shipped']:.2f} points with the library's constants, "
-        f"and {points['held_out']:.2f} with constants chosen without the set that they are judged on. Regret is how "
-        "much less accurate the chosen recipe is than the best one that the grids allow. Recipes were trained "
-        f"{earlier}on {len(regrets)} sets"
-        + (f"; {', '.join(without)} lack some, and choose nothing" if without else "")
-        + ".",
-        "",
-        f"{len(names)} constants of the public rule concern linear features. They were chosen again for each set on "
-        f"the others (`bench/utility/refit.py`): {steady} of them are the same in all {len(folds)} choices, and "
-        f"{chosen['same']} of {chosen['cells']} cells get the same linear recipe either way. This covers neither the "
-        f"{n_trials} other constants nor the form of the rule: both were "
-        "chosen on the sets of the [leaderboard](leaderboard.md), which include these.",
-        "",
-        table(["constant", "in the library", "chosen on all sets", "without one set (how often)"], constants),
-    ]
 
 
 def search_section(rows: pd.DataFrame) -> list[str]:
@@ -358,9 +301,7 @@ def with_accuracy(page: str, text: str) -> str:
     return f"{before}{_ACCURACY}\n{text}\n{note}\n{_END_ACCURACY}{rest.split(_END_ACCURACY)[1]}"
 
 
-def page_text(
-    ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, chosen: dict[str, Any], searches: pd.DataFrame
-) -> str:
+def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, searches: pd.DataFrame) -> str:
     """Write the page without its pictures."""
     both = paired(ours, peers)
     lines = [
@@ -379,10 +320,7 @@ def page_text(
         "",
         "## What holds, and where not",
         "",
-        *questions(
-            verdicts(ours, peers, reference, draws=read_of("draws.csv", ours)),
-            verdicts(ours, peers, reference, HELD_OUT) if HELD_OUT in set(ours.method) else (),
-        ),
+        *questions(verdicts(ours, peers, reference)),
         "## Every set",
         "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
@@ -412,9 +350,9 @@ def page_text(
         "run) comes last there, and is left out if it has answers on fewer than half of the sets. Mean ranks "
         "further apart than the bar differ at 5 % (Nemenyi).",
         "",
-        "## Are the constants fitted to these sets?",
+        "The constants of `recommended` were chosen on these sets, among others. The [leaderboard](leaderboard.md) "
+        "says what holds on sets that chose none.",
         "",
-        *held_out_section(chosen, ours),
         "## What a private search for C costs",
         "",
         *search_section(searches),
@@ -432,7 +370,7 @@ def main() -> None:
 
     cells = read()
     draw(*cells)
-    write_text(PAGE, page_text(*cells, *read_choices()))
+    write_text(PAGE, page_text(*cells, pd.read_csv(TABLES / "search.csv")))
     write_text(README, with_summary(README.read_text(), summary(*cells)))
     write_text(EPSILON, with_accuracy(EPSILON.read_text(), accuracy_by_rows(cells[0], cells[2])))
 

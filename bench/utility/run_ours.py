@@ -12,7 +12,6 @@ import csv
 import dataclasses
 import functools
 import itertools
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -22,16 +21,12 @@ from scores import SCORES, score_row
 from sets import OLDER, SPLITS, UtilitySet, load
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import LinearSVC
-from verdicts import OURS, TABLES
+from verdicts import OURS
 
 import privsvm
-from privsvm.digests import sha256_of_json
-from privsvm.families.moments.scaled_descent import Budget
 from privsvm.files import write_text
-from privsvm.methods.recommended import RULE, Rule, candidates, choose_recipe
 from privsvm_bench.workflow.sources import closure_digest
 
-CHOSEN = TABLES / "held_out.json"
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 RELATIONS = ("replace_one", "add_remove")
 DELTA = 1e-5
@@ -50,29 +45,18 @@ class Method:
     name: str
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     bounded: bool = False
-    # Constants of the recommended rule for each set; empty for the library's.
-    rules: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
-    epsilons: tuple[float, ...] = EPSILONS
 
     @functools.cached_property
     def sources(self) -> str:
         """Digest of the sources."""
-        closure = closure_digest(getattr(privsvm, self.name).__module__)
-        if not self.rules:
-            return closure[:12]
-        return sha256_of_json([closure, self.rules])[:12]
+        return closure_digest(getattr(privsvm, self.name).__module__)[:12]
 
     def __call__(self, data: UtilitySet, **settings: Any) -> tuple[Any, np.ndarray]:
         """Make the estimator and its features."""
         if self.bounded:
             settings["bounds"] = (data.lower, data.upper)
             settings["indicators"] = np.flatnonzero(data.indicators).tolist()
-        if self.rules:
-            # The library proves nothing with another rule; this changes no bits.
-            settings["allow_unsound"] = True
         estimator = getattr(privsvm, self.name)(delta=DELTA, **self.settings, **settings)
-        if self.rules:
-            estimator._rule = Rule(**self.rules[data.name])
         return estimator, data.X if self.bounded else scaled(data)
 
 
@@ -91,11 +75,7 @@ METHODS = {
 SLOW = ("a9a", "cod-rna", "ijcnn1", "w8a", "letter.scale", "usps")
 # Number of rows of every method, relation and epsilon that are run again to confirm the others.
 CONFIRMED = 4
-if CHOSEN.exists():
-    METHODS["recommended_held_out"] = Method(
-        "PrivateLinearClassifier", bounded=True, rules=json.loads(CHOSEN.read_text())["folds"], epsilons=(0.5, 1.0, 4.0)
-    )
-_BOTH_RELATIONS = ("recommended", "recommended_balanced", "recommended_held_out")
+_BOTH_RELATIONS = ("recommended", "recommended_balanced")
 
 
 def columns(scores: np.ndarray) -> np.ndarray:
@@ -112,20 +92,6 @@ def private_row(method: str, data: UtilitySet, neighbours: str, epsilon: float, 
     estimator.fit(X[train], data.y[train])
     seconds = time.process_time() - start
     return {**score_row(data.y[test], columns(estimator.decision_function(X[test]))), "seconds": round(seconds, 3)}
-
-
-def same_recipes(rules: Mapping[str, Mapping[str, float]], data: UtilitySet, neighbours: str, epsilon: float) -> bool:
-    """Say whether a large set's constants choose the library's recipe."""
-    budget = Budget(epsilon=epsilon, delta=DELTA, neighbours=neighbours)
-    sizes = [factor * len(data.splits[0][0]) for factor in (0.85, 1.0, 1.15)]
-    shape = data.X.shape[1], data.n_classes, budget
-    rule, n_numbers = Rule(**rules[data.name]), int((~data.indicators).sum())
-
-    def choices(size: float, rule: Rule) -> list[Any]:
-        kinds = candidates(size, *shape, rule, n_numbers)
-        return [choose_recipe(size, *shape, kind, rule, n_numbers)[0] for kind in kinds]
-
-    return data.name in SLOW and all(choices(size, rule) == choices(size, RULE) for size in sizes)
 
 
 def reference_row(method: str, data: UtilitySet, split: int) -> dict[str, float]:
@@ -207,7 +173,7 @@ def main() -> None:
     kept = [row for row in rows if present[row["method"]] == row["sources"]]
     kept += confirmed(rows, present) if arguments.confirm else []
     cells = ("method", "set", "neighbours", "epsilon", "split")
-    done = {tuple(row[name] for name in cells): row for row in kept}
+    done = {tuple(row[name] for name in cells) for row in kept}
     for name in arguments.sets:
         lines = [",".join(row[field] for field in _FIELDS) for row in kept if row["set"] == name]
         write_text(OURS / f"{name}.csv", "\n".join([",".join(_FIELDS), *lines]) + "\n")
@@ -225,20 +191,12 @@ def main() -> None:
                 if (method, name, "", "", str(split)) not in done:
                     add(method, name, "", "", split, reference_row(method, data, split))
             for method in arguments.methods:
-                rules = METHODS[method].rules
-                if rules and name not in rules:
-                    continue
                 for neighbours in arguments.relations if method in _BOTH_RELATIONS else RELATIONS[:1]:
-                    for epsilon in sorted(set(arguments.epsilons) & set(METHODS[method].epsilons)):
+                    for epsilon in sorted(arguments.epsilons):
                         key = (name, neighbours, f"{epsilon:g}", str(split))
-                        if (method, *key) in done:
-                            continue
-                        cell = done.get(("recommended", *key))
-                        if rules and cell and same_recipes(rules, data, neighbours, epsilon):
-                            cell = {column: cell[column] for column in (*SCORES, "seconds")}
-                        else:
+                        if (method, *key) not in done:
                             cell = private_row(method, data, neighbours, epsilon, split)
-                        add(method, name, neighbours, f"{epsilon:g}", split, cell)
+                            add(method, name, neighbours, f"{epsilon:g}", split, cell)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from run_ours import DELTA, TABLES, scaled
+from run_ours import DELTA, scaled
 from sets import UtilitySet, load
+from verdicts import TABLES
 
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
 from privsvm.files import write_text

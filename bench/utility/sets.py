@@ -23,7 +23,20 @@ from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.prepared import rows_of_arrays
 from privsvm_bench.datasets.settings import Holdout
 
-__all__ = ["CHOSE", "NEWER", "OLDER", "SETS", "SMALL_DRAWS", "SMALL_ROWS", "SPLITS", "UNSEEN", "Coded", "UtilitySet", "load", "measured_splits"]
+__all__ = [
+    "CHOSE",
+    "NEWER",
+    "OLDER",
+    "SETS",
+    "SMALL_DRAWS",
+    "SMALL_ROWS",
+    "SPLITS",
+    "UNSEEN",
+    "Coded",
+    "UtilitySet",
+    "load",
+    "measured_splits",
+]
 
 SPLITS = 10
 # Of so many rows, fewer splits tell methods apart.

@@ -6,8 +6,9 @@ replace_one, on the first split.
 
 from __future__ import annotations
 
-from run_ours import TABLES, private_row
+from run_ours import private_row
 from sets import OLDER, load
+from verdicts import TABLES
 
 from privsvm.files import write_text
 

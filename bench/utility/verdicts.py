@@ -17,12 +17,10 @@ from scipy.stats import rankdata, studentized_range, ttest_1samp
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "reports" / "utility"
 OURS = TABLES / "ours"
-# The recommended estimator, with the library's constants and with constants chosen without the set.
-RECOMMENDED, HELD_OUT = "recommended", "recommended_held_out"
+RECOMMENDED = "recommended"
 # Names for readers.
 TITLES = {
     "recommended": "**recommended**",
-    "recommended_held_out": "recommended, constants chosen without the set",
     "recommended_balanced": "recommended, balanced",
     "recommended_linear": "recommended, linear",
     "dp_feature_covariance": "dp_feature_covariance",
@@ -40,9 +38,6 @@ TITLES = {
     "mst_svm": "MST + SVM",
     "aim_boosting": "AIM + boosting",
 }
-# Limits of the small sets, on which training is fast enough for further draws of noise.
-MOST_ROWS, MOST_FEATURES = 2500, 500
-
 PEER_EPSILONS = (0.5, 1.0, 4.0)
 # Family-wise error of the tests for falls.
 _FALSE_ALARM = 0.05
@@ -86,17 +81,6 @@ def read() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     return ours[ours.epsilon.notna()], peers, ours[ours.epsilon.isna()]
 
 
-def read_of(name: str, ours: pd.DataFrame) -> pd.DataFrame | None:
-    """Read a table of further runs; None if they are not of the sources of the recommended method's cells."""
-    path = TABLES / name
-    if not path.exists():
-        return None
-    further = pd.read_csv(path)
-    judged = further[further.method == RECOMMENDED] if "method" in further else further
-    present = set(ours[ours.method == RECOMMENDED].sources)
-    return further if len(judged) and set(judged.sources) <= present else None
-
-
 def medians(cells: pd.DataFrame, by: list[str], score: str = "accuracy") -> pd.Series:
     """Compute medians over splits."""
     return cells.groupby(by)[score].median()
@@ -121,10 +105,12 @@ def short_title(method: str) -> str:
     return TITLES.get(method, method).strip("*")
 
 
-def paired(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> pd.DataFrame:
+def paired(ours: pd.DataFrame, peers: pd.DataFrame) -> pd.DataFrame:
     """Join cells of the peers with ours on the same splits under the same relation."""
     keys = ["set", "epsilon", "neighbours", "split"]
-    scores = ours[ours.method == method].set_index(keys)[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
+    scores = (
+        ours[ours.method == RECOMMENDED].set_index(keys)[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
+    )
     return peers[peers.status == "ok"].join(scores, on=keys, how="inner")
 
 
@@ -145,23 +131,23 @@ def critical_difference(n_entries: int, n_sets: int) -> float:
     return quantile * math.sqrt(n_entries * (n_entries + 1) / (6.0 * n_sets))
 
 
-def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float, method: str = RECOMMENDED) -> tuple[pd.Series, int]:
+def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> tuple[pd.Series, int]:
     """Compute mean ranks over the sets, ours under add_remove, and the number of sets.
 
     A peer without a result on a set ranks last there; one with results on less than half of the sets is omitted.
     """
     finished = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
-    cells = ours[(ours.method == method) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
+    cells = ours[(ours.method == RECOMMENDED) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
     values = complete(medians(finished, ["set", "peer"]).unstack()).copy()
-    values[method] = medians(cells[cells.split.isin(finished.split)], ["set"])
-    values = values.dropna(subset=[method])
+    values[RECOMMENDED] = medians(cells[cells.split.isin(finished.split)], ["set"])
+    values = values.dropna(subset=[RECOMMENDED])
     return places(values).mean().sort_values(), len(values)
 
 
-def rising(ours: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+def rising(ours: pd.DataFrame) -> Verdict:
     """Judge by paired t-tests whether accuracy falls as epsilon grows."""
     falls, steps = [], 0
-    for (name, relation), cells in ours[ours.method == method].groupby(["set", "neighbours"]):
+    for (name, relation), cells in ours[ours.method == RECOMMENDED].groupby(["set", "neighbours"]):
         by_split = cells.pivot_table(index="split", columns="epsilon", values="accuracy")
         for low, high in zip(by_split.columns, by_split.columns[1:], strict=False):
             changes = (by_split[high] - by_split[low]).dropna().to_numpy()
@@ -179,11 +165,13 @@ def rising(ours: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
     return Verdict(claim, steps, short)
 
 
-def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+def above_majority(ours: pd.DataFrame, reference: pd.DataFrame) -> Verdict:
     """Judge whether mean accuracy is a point below the majority class."""
     majority = reference[reference.method == "majority"].groupby("set").accuracy.mean()
     means = (
-        ours[(ours.method == method) & (ours.epsilon >= 0.5)].groupby(["set", "neighbours", "epsilon"]).accuracy.mean()
+        ours[(ours.method == RECOMMENDED) & (ours.epsilon >= 0.5)]
+        .groupby(["set", "neighbours", "epsilon"])
+        .accuracy.mean()
     )
     short = tuple(
         f"{name}, {relation}, epsilon {epsilon:g} ({value:.3f} against {majority[name]:.3f})"
@@ -194,10 +182,10 @@ def above_majority(ours: pd.DataFrame, reference: pd.DataFrame, method: str = RE
     return Verdict(claim, len(means), short)
 
 
-def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame) -> Verdict:
     """Judge whether it is within half a point of the best peer."""
     claim = "within half a point of the best other library"
-    both = paired(ours, peers, method)
+    both = paired(ours, peers)
     if both.empty:
         return Verdict(claim, 0, ())
     cells = both.groupby(["set", "epsilon", "neighbours", "peer"])[["accuracy", "accuracy_ours"]].median()
@@ -210,42 +198,16 @@ def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMEN
     return Verdict(claim, len(best), short)
 
 
-def _averaged(values: pd.DataFrame, draws: pd.DataFrame, method: str) -> pd.DataFrame:
-    """Average medians over draws, in cells where all methods have equally many draws."""
-    keys = ["set", "epsilon", "method"]
-    further = draws.groupby(keys)["median"].agg(["sum", "count"]).reindex(values.index)
-    base = draws[draws.method == method].groupby(keys[:2])["median"].agg(["sum", "count"])
-    base = base.reindex(values.index.droplevel("method")).set_axis(values.index)
-    count = base["count"].fillna(0.0)
-    alike = (further["count"] == count).groupby(keys[:2]).transform("all")
-    averaged = pd.DataFrame(
-        {
-            "accuracy": (values.accuracy + further["sum"]) / (1.0 + count),
-            "accuracy_recommended": (values.accuracy_recommended + base["sum"]) / (1.0 + count),
-        }
-    )
-    return averaged.where(alike, values)
-
-
-def beside_other_methods(ours: pd.DataFrame, method: str = RECOMMENDED, draws: pd.DataFrame | None = None) -> Verdict:
-    """Judge whether it is within 1.5 points of our best method in hindsight.
-
-    Medians of a cell are averaged over further draws of noise, for all methods alike: with one draw, the best in
-    hindsight is also the luckiest.
-    """
+def beside_other_methods(ours: pd.DataFrame) -> Verdict:
+    """Judge whether it is within 1.5 points of our best method in hindsight."""
     here = ours[ours.neighbours == "replace_one"]
-    judged = here[here.method == method]
+    judged = here[here.method == RECOMMENDED]
     keys = ["set", "epsilon", "split"]
     others = here[~here.method.str.startswith("recommended_")]
     # Compare on the splits that both methods have.
     both = others.merge(judged[[*keys, "accuracy"]], on=keys, suffixes=("", "_recommended"))
     values = both.groupby(["set", "epsilon", "method"])[["accuracy", "accuracy_recommended"]].median()
     claim = "within 1.5 points of the best of our methods, picked with hindsight"
-    if draws is not None:
-        values = _averaged(values, draws, method)
-        claim += (
-            f", each averaged over {1 + draws.draw.nunique()} draws of noise on {draws['set'].nunique()} small sets"
-        )
     cells = [(cell, rows) for cell, rows in values.groupby(["set", "epsilon"]) if len(rows) > 1]
     best = {cell: rows.loc[(rows.accuracy - rows.accuracy_recommended).idxmax()] for cell, rows in cells}
     short = tuple(
@@ -256,31 +218,22 @@ def beside_other_methods(ours: pd.DataFrame, method: str = RECOMMENDED, draws: p
     return Verdict(claim, len(best), short)
 
 
-def first_by_rank(ours: pd.DataFrame, peers: pd.DataFrame, method: str = RECOMMENDED) -> Verdict:
+def first_by_rank(ours: pd.DataFrame, peers: pd.DataFrame) -> Verdict:
     """Judge whether it is first by mean rank among all peers."""
-    placed = {epsilon: ranks(ours, peers, epsilon, method)[0] for epsilon in PEER_EPSILONS}
+    placed = {epsilon: ranks(ours, peers, epsilon)[0] for epsilon in PEER_EPSILONS}
     short = tuple(
         f"epsilon {epsilon:g} ({short_title(ranking.index[0])})"
         for epsilon, ranking in placed.items()
-        if ranking.index[0] != method
+        if ranking.index[0] != RECOMMENDED
     )
     claim = "first by mean rank among the other libraries, at epsilon " + ", ".join(f"{one:g}" for one in placed)
     return Verdict(claim, len(placed), short)
 
 
-def verdicts(
-    ours: pd.DataFrame,
-    peers: pd.DataFrame,
-    reference: pd.DataFrame,
-    method: str = RECOMMENDED,
-    draws: pd.DataFrame | None = None,
-) -> Iterable[Verdict]:
+def verdicts(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> Iterable[Verdict]:
     """Yield all verdicts."""
-    yield first_by_rank(ours, peers, method)
-    yield beside_peers(ours, peers, method)
-    yield beside_other_methods(ours, method)
-    if draws is not None:
-        yield beside_other_methods(ours, method, draws)
-    yield above_majority(ours, reference, method)
-    if method == RECOMMENDED:
-        yield rising(ours)
+    yield first_by_rank(ours, peers)
+    yield beside_peers(ours, peers)
+    yield beside_other_methods(ours)
+    yield above_majority(ours, reference)
+    yield rising(ours)
