@@ -77,6 +77,7 @@ def test_what_holds_is_computed_for_every_relation_and_epsilon(board):
     for line in (
         "| epsilon | add_remove, 0.5 | add_remove, 1 | add_remove, 4 | replace_one, 1 |",
         "| mean rank (place among the entries)" + 4 * " | 2.00 (2 of 2)" + " |",
+        "| mean rank where equal accuracies share the best place" + 4 * " | 2.00" + " |",
         "| sets at most 1 point behind the best" + 4 * " | 1 of 2 (50 %)" + " |",
         "| most points behind" + 4 * " | 1.5 (ring)" + " |",
         "| sets more than 1 point below the majority class" + 4 * " | 1 (ring)" + " |",
@@ -98,6 +99,23 @@ def test_an_entry_without_an_answer_is_last(board):
     assert board.places(board.complete(values))["b"].tolist() == [2.0, 2.0]
 
 
+def test_equal_accuracies_share_a_place(board):
+    values = pd.DataFrame({"recommended": [0.9], "a": [0.9], "b": [0.8]})
+    assert board.places(values).iloc[0].tolist() == [1.5, 1.5, 3.0]
+    assert board.places(values, "min").iloc[0].tolist() == [1.0, 1.0, 3.0]
+
+
+def test_what_is_missing_and_what_a_private_number_of_rows_costs_are_computed(board):
+    values = {(entry, name): 0.9 for entry in ("recommended", "dp_newton", "dp_ebm") for name in "abc"}
+    del values["dp_newton", "b"], values["dp_ebm", "b"]
+    table = cells(values).assign(neighbours="add_remove")
+    assert board.missing(table, list("abc")) == " dp_newton has no answer on b."
+    counted = table[table.entry == "recommended"].assign(entry=board.COUNTED, accuracy=0.88)
+    table = pd.concat([table, counted])
+    assert board.COUNTED not in board.accuracies(table, 1.0, list("abc"))
+    assert "costs 2.0 points at epsilon 0.5, 2.0 points at epsilon 1" in board.cost_of_counting(table, list("abc"))
+
+
 def test_the_critical_difference_is_that_of_the_literature(board):
     """Demsar (2006), table 5: 2.728 for 5 classifiers."""
     assert board.critical_difference(5, 10) == pytest.approx(2.728 * np.sqrt(5 * 6 / 60), rel=1e-3)
@@ -108,7 +126,7 @@ def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
     X, rows = np.random.default_rng(0).random((60, 2)), (np.arange(40), np.arange(40, 60))
     public = np.zeros(2), np.ones(2), np.zeros(2, dtype=bool), np.arange(2), 2
     data = board.UtilitySet("made", X, np.arange(60) % 2, *public, [rows])
-    for entry in ("dp_tr_newton", "dp_naive_bayes", "majority"):
+    for entry in ("dp_tr_newton", "dp_naive_bayes", board.COUNTED, "majority"):
         assert 0.0 <= board.run(entry, data, 1.0, 0)["accuracy"] <= 1.0
     with pytest.raises(AttributeError, match="decision_function"):
         board.run("sklearn.dummy:DummyClassifier", data, 1.0, 0)

@@ -86,7 +86,7 @@ CHOSE: dict[str, Any] = {
     "sonar_scale": None,
     "vehicle.scale": None,
 }
-# Sets that came when the rules of `recommended` were written, and that nobody looked at while they were.
+# Sets that came when the rules of `recommended` were written; they chose none.
 UNSEEN = ("affairs", "mnist_5000", "weather", "websites")
 # Sets that chose no constant, by the schemas of the catalogue.
 NEWER = tuple(name for name in PACKAGED if name not in UNSEEN)
