@@ -132,7 +132,8 @@ class Rule:
         and number on: linear scores of few numbers do not order many classes. (On columns drawn from the older sets
         hat functions gained 2 points in the median there; below, they lost up to 6.)
     evened : float
-        Columns are evened out from so many rows for each of them on; hat functions always.
+        Columns are evened out from so many rows for each of them on where a row is added: there a second moment costs
+        its share. Where one is replaced, it costs next to nothing beside steps. Hat functions always are.
     evened_widest : int
         Columns of more than two classes are evened out if they are no more than these: of many of them, those that
         spread least tell classes apart least, and would get most of the noise.
@@ -248,7 +249,8 @@ def choose_recipe(
         why.append(f"{n_frequencies} random Fourier frequencies")
     else:
         narrow = n_classes == 2 or n_features <= rule.evened_widest
-        evened = hats or (narrow and size >= rule.evened * width)
+        enough = rule.evened * width if budget.neighbours == "add_remove" else 0.0
+        evened = hats or (narrow and size >= enough)
         moment_share = 0.1 if evened and width <= _WIDEST_EVENED else 0.0
         why.append(f"{_HATS} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
     why.append(
