@@ -345,9 +345,9 @@ over sets, at 5 % for all entries of the table together. *Seconds* are the media
 the sources whose digest `reports/utility` states. diffprivlib has delta 0, and its logistic regression `replace_one`
 in all tables. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
 
-DP-EBM has two classes alone.{missing} MST and AIM have one split on too few for a table: banana and mammographic, and
-MST also flchain, hr, ring, vowel and winered (`reports/utility/peers.csv`). OpenDP 0.16 has no logistic regression to
-run here.
+DP-EBM has two classes alone.{missing} Opacus has {opacus} splits. MST and AIM have one split on too few sets for a
+table: banana and mammographic, and MST also flchain, hr, ring, vowel and winered (`reports/utility/peers.csv`). OpenDP
+0.16 has no logistic regression to run here.
 """
 _SUBMIT = """## Submit a method
 
@@ -372,7 +372,9 @@ def page_text(cells: pd.DataFrame) -> str:
     measured = set(cells[cells.entry == RECOMMENDED]["set"])
     chose, newer, unseen = ([name for name in names if name in measured] for names in ((*OLDER, *CHOSE), NEWER, UNSEEN))
     names = [*chose, *newer, *unseen]
-    words = {"chose": ", ".join(chose), "newer": ", ".join(newer), "unseen": ", ".join(unseen)}
+    splits = cells[cells.entry.str.startswith("opacus")].groupby(["entry", "set", "epsilon"]).split.nunique()
+    opacus = f"{splits.min()} to {splits.max()}"
+    words = {"opacus": opacus, "chose": ", ".join(chose), "newer": ", ".join(newer), "unseen": ", ".join(unseen)}
     lines = [
         *_HEAD.format(
             splits=SPLITS,
