@@ -133,9 +133,9 @@ class Rule:
         hat functions gained 2 points in the median there; below, they lost up to 6.)
     evened : float
         Columns are evened out from so many rows for each of them on where a row is added: there a second moment costs
-        its share. Where one is replaced, it costs next to nothing beside steps. Hat functions always are.
+        its share. Where one is replaced it costs next to nothing beside steps, and they always are, as hat functions.
     evened_widest : int
-        Columns of more than two classes are evened out if they are no more than these: of many of them, those that
+        Where a row is added, columns of more than two classes must be no more than these: of many of them, those that
         spread least tell classes apart least, and would get most of the noise.
     short : float
         Below so many rows for a class, there are few steps.
@@ -249,8 +249,7 @@ def choose_recipe(
         why.append(f"{n_frequencies} random Fourier frequencies")
     else:
         narrow = n_classes == 2 or n_features <= rule.evened_widest
-        enough = rule.evened * width if budget.neighbours == "add_remove" else 0.0
-        evened = hats or (narrow and size >= enough)
+        evened = hats or budget.neighbours == "replace_one" or (narrow and size >= rule.evened * width)
         moment_share = 0.1 if evened and width <= _WIDEST_EVENED else 0.0
         why.append(f"{_HATS} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
     why.append(
