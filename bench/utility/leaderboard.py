@@ -72,6 +72,8 @@ COUNTED = "recommended_counted"
 REFERENCES = ("majority", "svm", "boosting")
 _KEYS = ("entry", "set", "epsilon", "split")
 _FIELDS = (*_KEYS, *SCORES, "seconds", "sources")
+# Of scores: with more, equal answers would differ by how they were rounded.
+_DIGITS = 4
 # Last significance level, of all paired tests of a page together.
 _ALARM = 0.05
 
@@ -126,7 +128,7 @@ def run(entry: str, data: UtilitySet, epsilon: float, split: int, relation: str 
         model.fit(X[train], data.y[train])
         seconds = time.process_time() - start
         draws.append({**score_row(data.y[test], columns(model.decision_function(X[test]))), "seconds": seconds})
-    return {name: round(float(np.mean([cell[name] for cell in draws])), 4) for name in (*SCORES, "seconds")}
+    return {name: round(float(np.mean([cell[name] for cell in draws])), _DIGITS) for name in (*SCORES, "seconds")}
 
 
 def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int] | None, relation: str) -> None:
@@ -147,11 +149,12 @@ def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int] 
 
 
 def read() -> pd.DataFrame:
-    """Read the cells of all entries on common splits, with their relation of neighbours."""
+    """Read the cells of all entries on common splits, with their relation of neighbours, to as many digits."""
     own = [pd.read_csv(table).assign(neighbours=relation) for relation, (table, _) in RELATIONS.items()]
     peers = pd.read_csv(TABLES / "peers.csv").rename(columns={"peer": "entry"})
     peers = peers[peers.status == "ok"]
-    return pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES, "seconds"]]
+    cells = pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES, "seconds"]]
+    return cells.round(dict.fromkeys(SCORES, _DIGITS))
 
 
 def under(cells: pd.DataFrame, relation: str) -> pd.DataFrame:
