@@ -128,7 +128,7 @@ def run(entry: str, data: UtilitySet, epsilon: float, split: int, relation: str 
         model.fit(X[train], data.y[train])
         seconds = time.process_time() - start
         draws.append({**score_row(data.y[test], columns(model.decision_function(X[test]))), "seconds": seconds})
-    return {name: round(float(np.mean([cell[name] for cell in draws])), _DIGITS) for name in (*SCORES, "seconds")}
+    return {name: float(np.round(np.mean([cell[name] for cell in draws]), _DIGITS)) for name in (*SCORES, "seconds")}
 
 
 def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int] | None, relation: str) -> None:
