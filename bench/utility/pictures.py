@@ -25,7 +25,7 @@ __all__ = ["draw"]
 
 IMAGES = ROOT / "docs" / "images"
 _BLUE, _GREY, _OCHRE, _RED = "#0b57d0", "#6b7280", "#9a6700", "#b42318"
-_MARKS = "x+^sv*"
+_MARKS = "x+^sv*Dp"
 plt.rcParams.update({"svg.hashsalt": "utility", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
 
 
@@ -94,7 +94,7 @@ def gap_picture(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame
         gaps = 100.0 * values.rsub(best.reindex(values.index), axis=0).median()
         shift = 1.0 + 0.03 * (number - len(names) / 2)
         label = f"{TITLES[peer]} ({len(values)} sets)"
-        axes.plot(gaps.index * shift, gaps, _MARKS[number % 6], color=_OCHRE, alpha=0.8, label=label)
+        axes.plot(gaps.index * shift, gaps, _MARKS[number % len(_MARKS)], color=_OCHRE, alpha=0.8, label=label)
     axes.axhline(0.0, color="#111", lw=0.8)
     axes.set(xscale="log", xlabel="epsilon", ylabel="points below the SVM (median over sets)")
     ticks = sorted(set(recommended.epsilon))
@@ -123,7 +123,7 @@ def small_multiples(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataF
                     curve.index,
                     curve,
                     ls="",
-                    marker=_MARKS[number % 6],
+                    marker=_MARKS[number % len(_MARKS)],
                     ms=5,
                     color=_OCHRE,
                     alpha=0.8,
