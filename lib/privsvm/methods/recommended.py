@@ -64,8 +64,11 @@ _EARNED, _EARNED_ROOTS = 1.0, 0.5
 # With more than two classes the winner is trained again, and features that are more gain the most from the rest of the
 # budget: they need so large a share of the votes of the first ones.
 _ENOUGH_OF_MORE = 0.95
-# Numbers with hat functions at most, the hats of each, and the constant beside columns.
-_WIDEST_HATS, _HATS, _CONSTANT = 40, 8, 1.0
+# Numbers with hat functions at most, the fewest and the most hats of each, and the constant beside columns.
+_WIDEST_HATS, _HATS, _MOST_HATS, _CONSTANT = 40, 8, 32, 1.0
+# How high hats are on a table of numbers alone, and at most. Indicators shorten numbers and hats of a unit row, and hats
+# make up for it: their squares grow with the columns for each number.
+_HAT_WEIGHT, _LARGEST_HAT_WEIGHT = 0.5, 0.8
 # Bound of columns without one: audits square and add up what is released.
 _UNBOUNDED = 2.0**500
 # Few columns: their random features have larger frequencies, and are always evened out.
@@ -78,9 +81,6 @@ _ROWS_PER_FEATURE = 5
 _WIDEST_EVENED = 1000
 # Few steps are far from where they go, and the last ones are nearest: fewer of them are averaged.
 _AVERAGED_OF_FEW = 0.15
-# All steps of two classes together, in mean gradients of all rows: with more, weights follow the loss where it departs
-# from accuracy, which then falls as epsilon grows.
-_LONGEST_OF_TWO = 4000.0
 # Fewer rows than these for each column: two classes have `Rule.length_few` however little noise there is, as longer
 # steps fit the rows. (Breast cancer gained .3 points at epsilon 4, splice .9 at 8; other small sets are within noise.)
 _ROWS_PER_COLUMN = 20
@@ -139,11 +139,15 @@ class Rule:
         spread least tell classes apart least, and would get most of the noise.
     short : float
         Below so many rows for a class, there are few steps.
+    hat_rows : float
+        From so many rows for each class and number on, a number has twice as many hats, and from four times as many
+        rows on twice as many again.
     few_two : float
         Below so many rows two classes get `length_few`, unless columns are few, as they do with few rows for each
         column.
     length_few, length_two : float
-        All steps together, for two classes, but for so many rows that they would be too long.
+        All steps together, for two classes; but no step is longer than a mean gradient of all rows for each feature:
+        rows that are evened out spread along about so many directions, and a longer one goes too far.
     length_plain, length_evened, length_many : float
         The same for more classes: features as they are (and the most for two classes); evened out; and more than twenty
         classes, or random features that are not evened out.
@@ -162,6 +166,7 @@ class Rule:
     evened: float = 4.0
     evened_widest: int = 32
     short: float = 25.0
+    hat_rows: float = 100.0
     few_two: float = 300.0
     length_few: float = 0.4
     length_two: float = 0.6
@@ -195,6 +200,15 @@ def candidates(
 
 def _n_frequencies(size: float, rule: Rule) -> int:
     return 128 if size >= rule.rich else 100
+
+
+def _n_hats(n_rows: float, size: float, n_classes: int, n_numbers: int, rule: Rule) -> int:
+    """Choose how many hat functions a number has."""
+    n_hats, needed = _HATS, rule.hat_rows * n_classes * n_numbers
+    widest = min(_WIDEST, n_rows / _ROWS_PER_FEATURE)
+    while size >= needed and 2 * n_hats * n_numbers <= widest and n_hats < _MOST_HATS:
+        n_hats, needed = 2 * n_hats, 4.0 * needed
+    return n_hats
 
 
 def choose_recipe(
@@ -235,7 +249,11 @@ def choose_recipe(
     fourier, hats = features == "fourier", features == "hats" and n_numbers > 0
     why = [f"{size:.3g} rows for one unit of noise ({n_classes} classes, {n_features} features)"]
     constant = n_numbers > 0 and (fourier or per_class >= rule.constant_rows_per_class)
-    columns = Columns(constant=_CONSTANT if constant else 0.0, n_hats=_HATS if hats else 0)
+    columns = Columns(constant=_CONSTANT if constant else 0.0)
+    if hats:
+        n_hats = _n_hats(n_rows, size, n_classes, n_numbers, rule)
+        hat_weight = min(_HAT_WEIGHT * math.sqrt(n_features / n_numbers), _LARGEST_HAT_WEIGHT)
+        columns = columns._replace(n_hats=n_hats, hat_weight=hat_weight)
     row_width = n_features + constant + columns.n_hats * n_numbers
     n_frequencies = _n_frequencies(size, rule) if fourier else 0
     width = 2 * n_frequencies if fourier else row_width
@@ -251,7 +269,7 @@ def choose_recipe(
         narrow = n_classes == 2 or n_features <= rule.evened_widest
         evened = hats or budget.neighbours == "replace_one" or (narrow and size >= rule.evened * width)
         moment_share = 0.1 if evened and width <= _WIDEST_EVENED else 0.0
-        why.append(f"{_HATS} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
+        why.append(f"{columns.n_hats} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
     why.append(
         "directions evened out by a noisy second moment" if moment_share else f"no second moment of {width} features"
     )
@@ -259,7 +277,7 @@ def choose_recipe(
     n_steps = 12 if is_short else 40
     if n_classes == 2:
         few = (size < rule.few_two and not few_columns) or n_rows < _ROWS_PER_COLUMN * n_features
-        length = min(rule.length_few if few else rule.length_two, _LONGEST_OF_TWO / size)
+        length = min(rule.length_few if few else rule.length_two, n_steps * width / size)
         length = length if moment_share or fourier else min(length, rule.length_plain)
     elif n_classes > 20 or (fourier and not moment_share):
         length = rule.length_many
@@ -408,7 +426,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         self._n_numbers = int((~indicators).sum())
         weights = self._public_weights()
         started = time.perf_counter()
-        widest = max(_WIDEST, X.shape[1] + 1 + _HATS * min(self._n_numbers, _WIDEST_HATS))
+        widest = X.shape[1] + 1 + max(_WIDEST, _HATS * min(self._n_numbers, _WIDEST_HATS))
         by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], widest)) > _LARGEST_TABLE
 
         @functools.cache
