@@ -119,14 +119,14 @@ class Rule:
         From so many rows on trials for two classes get all of the budget, and the winner is released as it is: what a
         model needs of features depends on its budget, and so much of it is enough for a part of it.
     fourier_rows, fourier_rows_per_class : float
-        Random features likewise, unless columns are few.
+        Random features likewise.
     fourier_widest : int
         They are used for so many features at most.
     rich : float
         From so many rows on the random features are more, and evened out.
     few_rows_per_class : float
         Tables of few numbers have hat functions, or random features if there are no other columns, from so many rows
-        for each class on.
+        for each class on. (On few columns drawn from the older sets no trial paid for itself.)
     rows_per_number : float
         So have tables of no more numbers than classes, if these are more than two, from so many rows for each class
         and number on: linear scores of few numbers do not order many classes. (On columns drawn from the older sets
@@ -184,17 +184,17 @@ def candidates(
     """Choose the features to try, from public numbers or released ones; parameters are those of `choose_recipe`."""
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
-    few_columns = n_features <= _FEW_COLUMNS
     hats = 0 < n_numbers <= _WIDEST_HATS and n_rows >= _ROWS_PER_FEATURE * _HATS * n_numbers
-    crowded = hats and 2 < n_classes >= n_numbers and per_class >= rule.rows_per_number * n_numbers
+    crowded = 2 < n_classes >= n_numbers and per_class >= rule.rows_per_number * n_numbers
+    few_numbers = hats and (crowded or n_numbers <= _FEW_COLUMNS)
+    if few_numbers and n_features <= _FEW_COLUMNS and per_class >= rule.few_rows_per_class:
+        return ("fourier",)
     if size < rule.trial_rows or per_class < rule.trial_rows_per_class:
-        if (crowded or 0 < n_numbers <= _FEW_COLUMNS) and per_class >= rule.few_rows_per_class:
-            return ("fourier",) if few_columns else ("hats",)
-        return ("linear",)
+        return ("hats",) if few_numbers and per_class >= rule.few_rows_per_class else ("linear",)
     many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
     enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * _n_frequencies(size, rule)
-    fourier = few_columns or (many and enough_rows and n_features <= rule.fourier_widest)
-    tried = {"linear": not crowded, "hats": hats, "fourier": fourier}
+    fourier = many and enough_rows and n_features <= rule.fourier_widest
+    tried = {"linear": not few_numbers, "hats": hats, "fourier": fourier}
     return tuple(kind for kind, is_tried in tried.items() if is_tried)
 
 
@@ -494,7 +494,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             return train_on(recipe, left), _Choice(recipe, why + self._requested)
         trials, counts = [], []
         large = n_classes == 2 and n_rows * budget.signal >= self._rule.large
-        shares = _trial_shares(len(kinds), large)
+        shares = _trial_shares(kinds, large)
         for kind, trial_share in zip(kinds, shares, strict=True):
             part = dataclasses.replace(budget, part=left.share * trial_share)
             recipe, why = recipe_of(kind, part)
@@ -580,12 +580,13 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.recipe_ = self._why
 
 
-def _trial_shares(n_trials: int, large: bool) -> list[float]:
-    """Shares of trials, linear features first; with votes on them they are all of it if `large`."""
+def _trial_shares(kinds: tuple[str, ...], large: bool) -> list[float]:
+    """Shares of trials, linear features first if there are any; with votes on them they are all of it if `large`."""
     if not large:
-        return [_TRIAL_SHARE] * n_trials
-    other = (1.0 - _VOTE_SHARE - _LINEAR_SHARE) / (n_trials - 1)
-    return [_LINEAR_SHARE] + [other] * (n_trials - 1)
+        return [_TRIAL_SHARE] * len(kinds)
+    linear = [_LINEAR_SHARE] if kinds[0] == "linear" else []
+    n_others = len(kinds) - len(linear)
+    return linear + [(1.0 - _VOTE_SHARE - math.fsum(linear)) / n_others] * n_others
 
 
 def _stacked(models: list[ScaledModel], recipes: list[Recipe], n_epsilons: int) -> dict[str, Any]:
