@@ -123,14 +123,16 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(2000, 22) == ("linear",)
     assert tried(2400, 22) == ("linear", "hats")
     assert tried(5000, 22) == ("linear", "hats", "fourier")
-    assert tried(2400, 3) == ("linear", "hats", "fourier")
+    assert tried(2400, 12, numbers=3) == ("hats",)
+    assert tried(5000, 12, numbers=3) == ("hats", "fourier")
     assert tried(5000, 22, numbers=0) == ("linear", "fourier")
     assert tried(5000, 60) == ("linear",)
     assert tried(5000, 60, numbers=30) == ("linear", "hats")
     assert tried(5000, 28, c=26) == ("linear", "hats")
     assert tried(5000, 22, c=50) == ("linear",)
-    # Few numbers need no trial.
-    assert tried(500, 3) == tried(500, 1) == ("fourier",)
+    # Few numbers need no trial, few columns none until it is next to free.
+    assert tried(500, 3) == tried(500, 1) == tried(18000, 3) == ("fourier",)
+    assert tried(20000, 3) == ("hats", "fourier")
     assert tried(500, 12, numbers=3) == ("hats",)
     assert tried(500, 3, numbers=0) == tried(100, 3) == tried(500, 4) == ("linear",)
     # Nor do no more numbers than classes, if rows are enough for them.
@@ -259,19 +261,43 @@ def test_of_few_steps_few_are_averaged():
     assert (large.n_steps, large.averaged) == (40, 0.3)
 
 
-def test_steps_of_two_classes_are_no_longer_however_little_noise_there_is():
+def test_no_step_of_two_classes_is_longer_than_a_mean_gradient_for_each_feature():
     cases = [(2.0**k, epsilon) for k in range(3, 25) for epsilon in (0.1, 1.0, 8.0)]
     sizes = np.array([n * budget(epsilon=epsilon).signal for n, epsilon in cases])
-    two, three = (
-        np.array([choose_recipe(n, 22, c, budget(epsilon=epsilon))[0].length for n, epsilon in cases]) for c in (2, 3)
-    )
+    recipes = [choose_recipe(n, 22, 2, budget(epsilon=epsilon))[0] for n, epsilon in cases]
+    lengths, steps = (np.array([getattr(recipe, name) for recipe in recipes]) for name in ("length", "n_steps"))
     few = (sizes < Rule.few_two) | (np.array([n for n, _ in cases]) < 20 * 22)
     plain = np.where(few, Rule.length_few, Rule.length_two)
-    long = plain * sizes > 4000.0
+    long = plain * sizes > 22 * steps
     assert 10 < long.sum() < len(cases) - 10
-    assert np.array_equal(two[~long], plain[~long])
-    assert np.allclose(two[long] * sizes[long], 4000.0)
-    assert three.min() >= min(Rule.length_plain, Rule.length_evened)
+    assert np.array_equal(lengths[~long], plain[~long])
+    assert np.allclose(lengths[long] * sizes[long], 22 * steps[long])
+    # Of the features that are made of the columns.
+    hats = choose_recipe(1e6, 22, 2, budget(), "hats", n_numbers=20)[0]
+    assert hats.length * 1e6 * budget().signal == pytest.approx(40 * (22 + 1 + 8 * 20))
+    assert choose_recipe(1e6, 22, 3, budget())[0].length >= min(Rule.length_plain, Rule.length_evened)
+
+
+def test_rich_tables_have_more_hats_and_hats_beside_indicators_more_height():
+    def columns(n, d, numbers, c=2):
+        return choose_recipe(n, d, c, budget(), "hats", n_numbers=numbers)[0].columns
+
+    # From 100 and 400 rows for each number and class on, but for so many hats in all.
+    for factor, n_hats in ((99, 8), (101, 16), (399, 16), (401, 32), (10**4, 32)):
+        assert columns(factor * 5 * 3 / budget().signal, 5, 5, c=3).n_hats == n_hats
+    assert [columns(10**7, d, d).n_hats for d in (8, 9, 16, 17, 40)] == [32, 16, 16, 8, 8]
+    # However little noise there is, a hat needs rows.
+    assert choose_recipe(1000, 5, 2, budget(epsilon=1e3), "hats", n_numbers=5)[0].columns.n_hats == 32
+    assert choose_recipe(790, 5, 2, budget(epsilon=1e3), "hats", n_numbers=5)[0].columns.n_hats == 16
+    assert [columns(500, d, 10).hat_weight for d in (10, 20, 200)] == [0.5, pytest.approx(0.5 * math.sqrt(2)), 0.8]
+
+
+def test_trials_of_all_features_but_linear_ones_share_alike():
+    for kinds in (("linear", "hats", "fourier"), ("linear", "hats"), ("hats", "fourier")):
+        large, small = (recommended._trial_shares(kinds, large) for large in (True, False))
+        assert math.fsum(large) == pytest.approx(0.96)
+        assert large[0] == (0.12 if kinds[0] == "linear" else 0.48)
+        assert len(set(large[1:])) == len(set(small)) == 1
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

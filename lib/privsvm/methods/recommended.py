@@ -5,8 +5,9 @@ the relation. What counts most is how many rows there are for one unit of noise,
 what one row adds over the noise of a single release with the whole budget. With more rows a part of the budget buys
 trials of hat functions and of random Fourier features beside them; linear features stay unless another trial has more
 votes, beyond its noise, or nearly as many with more than two classes. Tables of few numbers, or of no more numbers than
-classes, have no trial of linear features: hat functions or random features do better there, and a trial costs. The
-constants were chosen on the sets of docs/leaderboard.md, which says on which.
+classes, have no trial of linear features: hat functions or random features do better there, and a trial costs. Numbers
+have the more hat functions, the more rows there are for each. The constants were chosen on the sets of
+docs/leaderboard.md, which says on which.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ _EARNED, _EARNED_ROOTS = 1.0, 0.5
 _ENOUGH_OF_MORE = 0.95
 # Numbers with hat functions at most, the fewest and the most hats of each, and the constant beside columns.
 _WIDEST_HATS, _HATS, _MOST_HATS, _CONSTANT = 40, 8, 32, 1.0
-# How high hats are on a table of numbers alone, and at most. Indicators shorten numbers and hats of a unit row, and hats
-# make up for it: their squares grow with the columns for each number.
+# How high hats are on a table of numbers alone, and at most. Indicators shorten numbers and hats of a unit row, and
+# hats make up for it: their squares grow with the columns for each number.
 _HAT_WEIGHT, _LARGEST_HAT_WEIGHT = 0.5, 0.8
 # Bound of columns without one: audits square and add up what is released.
 _UNBOUNDED = 2.0**500
@@ -116,8 +117,8 @@ class Rule:
     trial_rows, trial_rows_per_class : float
         Hat functions are tried from so many rows on, and so many for each class.
     large : float
-        From so many rows on trials for two classes get all of the budget, and the winner is released as it is: what a
-        model needs of features depends on its budget, and so much of it is enough for a part of it.
+        From so many rows on, few columns have trials. Those for two classes get all of the budget, and the winner is
+        released as it is: what a model needs of features depends on its budget, and so much of it is enough for a part.
     fourier_rows, fourier_rows_per_class : float
         Random features likewise.
     fourier_widest : int
@@ -125,8 +126,8 @@ class Rule:
     rich : float
         From so many rows on the random features are more, and evened out.
     few_rows_per_class : float
-        Tables of few numbers have hat functions, or random features if there are no other columns, from so many rows
-        for each class on. (On few columns drawn from the older sets no trial paid for itself.)
+        Tables of few numbers have hat functions from so many rows for each class on; without other columns, random
+        features, and no trial below `large` rows. (On few columns drawn from the older sets no trial paid for itself.)
     rows_per_number : float
         So have tables of no more numbers than classes, if these are more than two, from so many rows for each class
         and number on: linear scores of few numbers do not order many classes. (On columns drawn from the older sets
@@ -187,13 +188,14 @@ def candidates(
     hats = 0 < n_numbers <= _WIDEST_HATS and n_rows >= _ROWS_PER_FEATURE * _HATS * n_numbers
     crowded = 2 < n_classes >= n_numbers and per_class >= rule.rows_per_number * n_numbers
     few_numbers = hats and (crowded or n_numbers <= _FEW_COLUMNS)
-    if few_numbers and n_features <= _FEW_COLUMNS and per_class >= rule.few_rows_per_class:
+    few_columns = few_numbers and n_features <= _FEW_COLUMNS
+    if few_columns and size < rule.large and per_class >= rule.few_rows_per_class:
         return ("fourier",)
     if size < rule.trial_rows or per_class < rule.trial_rows_per_class:
         return ("hats",) if few_numbers and per_class >= rule.few_rows_per_class else ("linear",)
     many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
     enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * _n_frequencies(size, rule)
-    fourier = many and enough_rows and n_features <= rule.fourier_widest
+    fourier = few_columns or (many and enough_rows and n_features <= rule.fourier_widest)
     tried = {"linear": not few_numbers, "hats": hats, "fourier": fourier}
     return tuple(kind for kind, is_tried in tried.items() if is_tried)
 
