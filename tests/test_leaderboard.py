@@ -42,9 +42,12 @@ def test_the_page_is_that_of_its_cells(board):
     assert board.page_text(board.read()) == board.PAGE.read_text(), (
         "run python bench/utility/leaderboard.py --page-only"
     )
+    readme = board.README.read_text()
+    assert board.with_accuracy(readme, board.read()) == readme, "run python bench/utility/leaderboard.py --page-only"
     worse = board.read()
     worse.loc[worse.entry == "recommended", "accuracy"] -= 0.1
     assert board.page_text(worse) != board.PAGE.read_text()
+    assert board.with_accuracy(readme, worse) != readme
 
 
 def test_the_claim_names_the_first_and_where_it_is_behind(board):

@@ -50,15 +50,6 @@ def ours(values, method="recommended", relations=RELATIONS, score="accuracy"):
     )
 
 
-def peers(values, score="accuracy", **changes):
-    """Make cells of peers from values by peer, set and epsilon."""
-    tables = [
-        ours({(name, epsilon): value}, None, ("add_remove",), score).assign(peer=peer)
-        for (peer, name, epsilon), value in values.items()
-    ]
-    return pd.concat(tables, ignore_index=True).drop(columns="method").assign(**{"status": "ok", **changes})
-
-
 def majority(values):
     return pd.DataFrame([{"method": "majority", "set": name, "accuracy": value} for name, value in values.items()])
 
@@ -80,17 +71,6 @@ def test_more_than_a_point_below_the_majority_is_named(judge):
     assert verdict.short[0] == "a9a, add_remove, epsilon 0.5 (0.749 against 0.760)"
 
 
-def test_the_best_peer_is_beaten_less_half_a_point_in_most_cells(judge):
-    recommended = ours({(f"s{i}", 1.0): 0.8 for i in range(20)})
-    close = {("a", f"s{i}", 1.0): 0.804 for i in range(20)}
-    assert not judge.beside_peers(recommended, peers(close)).short
-    # The best of several peers counts.
-    verdict = judge.beside_peers(recommended, peers(close | {("b", "s0", 1.0): 0.9}))
-    assert verdict.short == ("s0, epsilon 1, add_remove (0.800 against 0.900)",)
-    # Unfinished fits and other splits are not compared.
-    assert judge.beside_peers(recommended, peers(close, status="did not finish")).cells == 0
-
-
 def test_the_best_of_our_own_methods_in_hindsight(judge):
     recommended = ours({("a", 1.0): 0.8, ("b", 1.0): 0.8})
     other = ours({("a", 1.0): 0.814, ("b", 1.0): 0.816}, "dp_least_squares", ("replace_one",))
@@ -98,26 +78,14 @@ def test_the_best_of_our_own_methods_in_hindsight(judge):
     assert (verdict.cells, verdict.short) == (2, ("b, epsilon 1 (0.800 against 0.816)",))
 
 
-def test_the_first_by_mean_rank(judge):
-    cells = {(name, epsilon): 0.8 for name in "ab" for epsilon in judge.PEER_EPSILONS}
-    behind = {("dp_ebm", name, epsilon): 0.7 for name, epsilon in cells}
-    verdict = judge.first_by_rank(ours(cells), peers(behind))
-    assert not verdict.short
-    ahead = behind | {("dp_ebm", name, 4.0): 0.9 for name in "ab"}
-    assert judge.first_by_rank(ours(cells), peers(ahead)).short == ("epsilon 4 (DP-EBM)",)
-
-
-def test_the_page_and_the_readme_are_those_of_the_tables(bench):
+def test_the_pages_are_those_of_the_tables(bench):
     page = bench["page"]
     cells, searches = page.read(), pd.read_csv(page.TABLES / "search.csv")
     assert page.page_text(*cells, searches) == page.PAGE.read_text(), "run python bench/utility/page.py"
-    readme = page.README.read_text()
-    assert page.with_summary(readme, page.summary(*cells)) == readme, "run python bench/utility/page.py"
     # A changed cell changes the page.
     ours, peers, reference = cells
     worse = ours.assign(accuracy=ours.accuracy - 0.01)
     assert page.page_text(worse, peers, reference, searches) != page.PAGE.read_text()
-    assert page.summary(worse, peers, reference) not in readme
     epsilon = page.EPSILON.read_text()
     assert page.with_accuracy(epsilon, page.accuracy_by_rows(ours, reference)) == epsilon
     assert page.with_accuracy(epsilon, page.accuracy_by_rows(worse, reference)) != epsilon

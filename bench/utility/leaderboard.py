@@ -1,5 +1,7 @@
 """The leaderboard: ``python bench/utility/leaderboard.py`` runs missing cells and writes docs/leaderboard.md.
 
+It also writes the sentences on accuracy in the README.
+
 A cell is an entry, a set, an epsilon and a split. Rows of library methods, and of references without privacy, are in
 ``reports/utility/leaderboard.csv``, those under replace_one in ``replace_one.csv``, with the digest of the sources;
 those of other libraries in ``peers.csv``. A submission is one file with a class that has ``fit`` and
@@ -14,16 +16,18 @@ import argparse
 import inspect
 import itertools
 import math
+import textwrap
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from page import number, table
+import verdicts
+from page import number, summary, table
 from resumed import append, keep
 from run_ours import DELTA, columns, reference_row, scaled
-from scipy.stats import friedmanchisquare, wilcoxon
+from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from scores import SCORES, score_row
 from sets import (
     CHOSE,
@@ -40,13 +44,15 @@ from sets import (
     load,
     measured_splits,
 )
-from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, complete, critical_difference, places, short_title
+from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, short_title
 
 from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations, is_foreign, module_name
 from privsvm_bench.workflow.sources import closure_digest
 
-PAGE = ROOT / "docs" / "leaderboard.md"
+PAGE, README = ROOT / "docs" / "leaderboard.md", ROOT / "README.md"
+# Marks of what this script writes into the README.
+_START, _END = "<!-- written by bench/utility/leaderboard.py -->", "<!-- end of what is written -->"
 # Cells and epsilons of each relation of neighbours.
 RELATIONS = {
     "add_remove": (TABLES / "leaderboard.csv", PEER_EPSILONS),
@@ -157,6 +163,23 @@ def read() -> pd.DataFrame:
     peers = peers[peers.status == "ok"]
     cells = pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES, "seconds"]]
     return cells.round(dict.fromkeys(SCORES, _DIGITS))
+
+
+def complete(values: pd.DataFrame) -> pd.DataFrame:
+    """Keep entries (columns) with answers on half of the sets at least."""
+    return values[values.columns[values.notna().mean() >= 0.5]]
+
+
+def places(values: pd.DataFrame, ties: str = "average") -> pd.DataFrame:
+    """Rank entries on every set; one without an answer is last. Ties are those of `scipy.stats.rankdata`."""
+    ranks = np.array([rankdata(-row, ties) for row in values.fillna(-1.0).to_numpy()])
+    return pd.DataFrame(ranks, index=values.index, columns=values.columns)
+
+
+def critical_difference(n_entries: int, n_sets: int) -> float:
+    """Return by how much mean ranks must differ (Nemenyi, 5 %)."""
+    quantile = float(studentized_range.ppf(0.95, n_entries, 1e6)) / math.sqrt(2.0)
+    return quantile * math.sqrt(n_entries * (n_entries + 1) / (6.0 * n_sets))
 
 
 def under(cells: pd.DataFrame, relation: str) -> pd.DataFrame:
@@ -336,8 +359,8 @@ These chose no constant, but results on them were looked at while the rules of `
 These came last: {unseen}.
 
 The last rules of `recommended` are the number of hat functions and how high they are beside indicators, how long steps
-of two classes are, and that few numbers have no trial of linear features. Results on all sets were seen before them, and
-hat functions were tried in other numbers because diamonds was behind; the constants are what was best on one to ten
+of two classes are, and that few numbers have no trial of linear features. Results on all sets were seen before them,
+and other numbers of hat functions were tried because diamonds was behind; the constants are what was best on one to ten
 columns drawn from the sets that chose, as numbers and cut into indicators. The rules before them (when a second moment
 is taken, steps that are shorter with many classes or few rows a column, and what trials with more than two classes need
 and cost) were chosen before the sets that came last were seen, but for two (the steps of many classes, and those of few
@@ -349,7 +372,8 @@ An entry without an answer on a set is last there; one with answers on fewer tha
 out of it. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test
 over sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells are of
 the sources whose digest `reports/utility` states. diffprivlib has delta 0, and its logistic regression `replace_one`
-in all tables. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
+in all tables. Other libraries have their defaults, or settings that their documentation suggests; a fit of theirs has
+ten minutes and 8 GB. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
 
 DP-EBM has two classes alone.{missing} Opacus has {opacus} splits. MST and AIM have one split on too few sets for a
 table: banana and mammographic, and MST also flchain, hr, ring, vowel and winered (`reports/utility/peers.csv`). OpenDP
@@ -424,8 +448,24 @@ def page_text(cells: pd.DataFrame) -> str:
     return "\n".join([*lines, _SUBMIT])
 
 
+def with_accuracy(readme: str, cells: pd.DataFrame) -> str:
+    """Replace the sentences on accuracy in the README."""
+    values = accuracies(under(cells, "add_remove"), 1.0, sorted(set(cells["set"])))
+    ranks = places(values).mean().sort_values()
+    place = list(ranks.index).index(RECOMMENDED) + 1
+    others = ranks.drop(RECOMMENDED)
+    ours, _, reference = verdicts.read()
+    sentences = (
+        f"{summary(ours, reference)} Among {len(ranks)} private classifiers on {len(values)} sets it is "
+        f"{'first' if place == 1 else f'number {place}'} by mean rank ({ranks[RECOMMENDED]:.2f}; next is "
+        f"{short_title(str(others.index[0]))} with {others.iloc[0]:.2f}): see the [leaderboard](docs/leaderboard.md)."
+    )
+    before, rest = readme.split(_START)
+    return f"{before}{_START}\n{textwrap.fill(sentences, 128)}\n{_END}{rest.split(_END)[1]}"
+
+
 def main() -> None:
-    """Run missing cells, and write the page."""
+    """Run missing cells, and write the page and the sentences in the README."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", nargs="*", default=[*ENTRIES, *REFERENCES])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
@@ -439,7 +479,9 @@ def main() -> None:
     if not arguments.page_only:
         for relation in arguments.relations:
             measure(arguments.entries, arguments.sets, arguments.splits, relation)
-    write_text(PAGE, page_text(read()))
+    cells = read()
+    write_text(PAGE, page_text(cells))
+    write_text(README, with_accuracy(README.read_text(), cells))
 
 
 if __name__ == "__main__":

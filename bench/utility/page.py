@@ -1,14 +1,12 @@
-"""Write docs/utility.md, its pictures and the tables of two other pages: ``python bench/utility/page.py``."""
+"""Write docs/utility.md, its pictures and a table of docs/epsilon.md: ``python bench/utility/page.py``."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable
 
 import pandas as pd
 from verdicts import (
-    PEER_EPSILONS,
     RECOMMENDED,
     ROOT,
     TABLES,
@@ -17,18 +15,13 @@ from verdicts import (
     gaps_to_svm,
     medians,
     paired,
-    ranks,
-    ranks_picture,
     read,
-    short_title,
     verdicts,
 )
 
 from privsvm.files import write_text
 
-PAGE, README, EPSILON = ROOT / "docs" / "utility.md", ROOT / "README.md", ROOT / "docs" / "epsilon.md"
-# Marks of the generated section of the README.
-_START, _END = "<!-- written by bench/utility/page.py -->", "<!-- end of what is written -->"
+PAGE, EPSILON = ROOT / "docs" / "utility.md", ROOT / "docs" / "epsilon.md"
 # Marks of the table of accuracy by the number of rows, in the page on choosing epsilon.
 _ACCURACY, _END_ACCURACY = "<!-- accuracy: written by bench/utility/page.py -->", "<!-- end of accuracy -->"
 _SIZES = {"fewer than 1,000": (0, 1000), "1,000 to 10,000": (1000, 10_000), "more than 10,000": (10_000, 10**9)}
@@ -81,28 +74,6 @@ def methods_section(ours: pd.DataFrame) -> list[str]:
         "",
         table(["method", *(f"{epsilon:g}" for epsilon in gaps.columns), "best"], rows),
     ]
-
-
-def peer_table(both: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> str:
-    """Write one row per set: every peer, and in parentheses ours."""
-    cells = both[both.epsilon == epsilon]
-    theirs, recommended = (
-        medians(cells, ["set", "peer"]).unstack(),
-        medians(cells, ["set", "peer"], "accuracy_ours").unstack(),
-    )
-    status = peers[peers.epsilon == epsilon].groupby(["set", "peer"]).status.agg(lambda s: s.mode().iloc[0])
-    names = [name for name in TITLES if name in set(peers.peer)]
-    rows = []
-    for data in sorted(set(peers[peers.epsilon == epsilon]["set"])):
-        row = [data]
-        for name in names:
-            if name in theirs and data in theirs.index and not math.isnan(theirs.loc[data, name]):
-                a, b = theirs.loc[data, name], recommended.loc[data, name]
-                row.append(f"{number(a)} (**{number(b)}**)" if b >= a else f"**{number(a)}** ({number(b)})")
-            else:
-                row.append(status.get((data, name), "not run").replace("ok", "not compared"))
-        rows.append(row)
-    return table(["set", *(TITLES[name] for name in names)], rows)
 
 
 def balanced_table(ours: pd.DataFrame, both: pd.DataFrame, epsilon: float) -> str:
@@ -196,26 +167,13 @@ def search_section(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def summary(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Summarise the table in a sentence for the README."""
-    ranking, n_sets = ranks(ours, peers, 1.0)
+def summary(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
+    """Summarise the table in a sentence."""
     gaps = gaps_to_svm(ours, reference).xs(1.0, level="epsilon")
-    rank = list(ranking.index).index(RECOMMENDED) + 1
-    others = ranking.drop(RECOMMENDED)
-    place_in_words = "first" if rank == 1 else f"number {rank}"
     return (
         f"At epsilon 1 on {len(gaps)} real sets, its accuracy lies {gaps.median():.1f} points below that of a "
-        f"linear SVM without privacy (median; {gaps.max():.1f} on the worst, {gaps.idxmax()}). Among "
-        f"{len(ranking)} private classifiers on {n_sets} sets it is {place_in_words} by mean rank "
-        f"({ranking[RECOMMENDED]:.2f}; next is {short_title(others.index[0])} with {others.iloc[0]:.2f})."
+        f"linear SVM without privacy (median; {gaps.max():.1f} on the worst, {gaps.idxmax()})."
     )
-
-
-def with_summary(readme: str, sentence: str) -> str:
-    """Replace the generated section of the README."""
-    before, rest = readme.split(_START)
-    after = rest.split(_END)[1]
-    return f"{before}{_START}\n{textwrap.fill(sentence, 128)}\n{_END}{after}"
 
 
 def calibration_section() -> list[str]:
@@ -300,18 +258,20 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, 
         "",
         "<!-- written by bench/utility/page.py from reports/utility -->",
         "",
-        summary(ours, peers, reference).replace("its accuracy", "the accuracy of `PrivateLinearClassifier`"),
+        summary(ours, reference).replace("its accuracy", "the accuracy of `PrivateLinearClassifier`"),
         "",
         "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "",
         "Numbers are medians of accuracy over label-blind splits, with a fifth of the rows for testing: "
         f"{splits_of_sets(ours)} of ours, at most {int(peers.split.max()) + 1} of other libraries. "
         "Delta is 1e-5. Every method gets the same public bounds. The report of `make run` shows means over its own "
-        "splits, so its numbers differ a little.",
+        "splits, so its numbers differ a little. The constants of `recommended` were chosen on these sets, among "
+        "others: the [leaderboard](leaderboard.md) compares it with other methods and libraries, also on sets that "
+        "chose none.",
         "",
         "## What holds, and where not",
         "",
-        *questions(verdicts(ours, peers, reference)),
+        *questions(verdicts(ours, reference)),
         "## Every set",
         "",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
@@ -325,25 +285,6 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, 
         'Balanced accuracy at epsilon 1 under replace_one. Set `class_weight="balanced"` where a class is rare.',
         "",
         balanced_table(ours, both, 1.0),
-        "## Other libraries",
-        "",
-        "Each library has its defaults, or settings that its documentation suggests, the same for all sets. A cell "
-        "is the library's median accuracy, and in parentheses ours on the same splits under the library's relation "
-        "of neighbours: replace_one for diffprivlib's logistic regression, add_remove for all others. diffprivlib "
-        "has delta 0. A fit has ten minutes and 8 GB.",
-        "",
-    ]
-    for epsilon in PEER_EPSILONS:
-        lines += [f"### Epsilon {epsilon:g}", "", peer_table(both, peers, epsilon)]
-        lines += [f"![Mean ranks at epsilon {epsilon:g}](images/{ranks_picture(epsilon)})", ""]
-    lines += [
-        "Ranks use ours under add_remove. A library without an answer on a set (not offered, did not finish, not "
-        "run) comes last there, and is left out if it has answers on fewer than half of the sets. Mean ranks "
-        "further apart than the bar differ at 5 % (Nemenyi).",
-        "",
-        "The constants of `recommended` were chosen on these sets, among others. The [leaderboard](leaderboard.md) "
-        "says what holds on sets that chose none.",
-        "",
         "## What a private search for C costs",
         "",
         *search_section(searches),
@@ -355,14 +296,13 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, 
 
 
 def main() -> None:
-    """Write the page, its pictures, and the README's sentence."""
+    """Write the page, its pictures, and the table of the page on choosing epsilon."""
     # Lazy: matplotlib is needed for pictures alone.
     from pictures import draw
 
     cells = read()
     draw(*cells)
     write_text(PAGE, page_text(*cells, pd.read_csv(TABLES / "search.csv")))
-    write_text(README, with_summary(README.read_text(), summary(*cells)))
     write_text(EPSILON, with_accuracy(EPSILON.read_text(), accuracy_by_rows(cells[0], cells[2])))
 
 

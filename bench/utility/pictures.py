@@ -6,17 +6,7 @@ import math
 
 import matplotlib as mpl
 import pandas as pd
-from verdicts import (
-    PEER_EPSILONS,
-    RECOMMENDED,
-    ROOT,
-    TITLES,
-    critical_difference,
-    medians,
-    ranks,
-    ranks_picture,
-    short_title,
-)
+from verdicts import RECOMMENDED, ROOT, TITLES, medians
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -33,36 +23,6 @@ def draw(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> No
     """Draw all pictures."""
     small_multiples(ours, peers, reference)
     gap_picture(ours, peers, reference)
-    for epsilon in PEER_EPSILONS:
-        ranks_figure(*ranks(ours, peers, epsilon), epsilon)
-
-
-def ranks_figure(ranking: pd.Series, n_sets: int, epsilon: float) -> None:
-    """Draw mean ranks and the critical difference of the Nemenyi test at 5 %."""
-    k = len(ranking)
-    least = critical_difference(k, n_sets)
-    figure, axes = plt.subplots(figsize=(7, 0.32 * k + 1.0))
-    for height, (name, rank) in enumerate(ranking.items()):
-        strong = name == RECOMMENDED
-        axes.plot([rank], [-height], "o", color=_BLUE if strong else _GREY, zorder=3)
-        axes.annotate(
-            short_title(str(name)),
-            (rank, -height),
-            (8, -3),
-            textcoords="offset points",
-            weight="bold" if strong else "normal",
-        )
-    best = ranking.iloc[0]
-    axes.plot([best, best + least], [0.6, 0.6], color="#111", lw=2)
-    axes.annotate(f"critical difference {least:.2f}", (best, 0.75))
-    axes.set(
-        xlim=(0.8, k + 1.2),
-        ylim=(-k + 0.4, 1.4),
-        xlabel=f"mean rank of accuracy over {n_sets} sets, epsilon {epsilon:g}",
-        yticks=[],
-    )
-    axes.spines["left"].set_visible(False)
-    _save(figure, ranks_picture(epsilon))
 
 
 def _complete(values: pd.DataFrame) -> pd.DataFrame:

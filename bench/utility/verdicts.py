@@ -1,4 +1,4 @@
-"""Judge the cells of the utility table: medians, ranks, verdicts.
+"""Judge the cells of the utility table: medians and verdicts.
 
 Tables have one row per cell, as those of ``reports/utility``. Nothing here draws or writes.
 """
@@ -6,13 +6,12 @@ Tables have one row per cell, as those of ``reports/utility``. Nothing here draw
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata, studentized_range, ttest_1samp
+from scipy.stats import ttest_1samp
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "reports" / "utility"
@@ -95,11 +94,6 @@ def gaps_to_svm(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.Series:
     return gaps
 
 
-def ranks_picture(epsilon: float) -> str:
-    """Return the file name of the picture of mean ranks."""
-    return f"utility_ranks_{100 * epsilon:03.0f}.svg"
-
-
 def short_title(method: str) -> str:
     """Return the name of a method without emphasis."""
     return TITLES.get(method, method).strip("*")
@@ -112,36 +106,6 @@ def paired(ours: pd.DataFrame, peers: pd.DataFrame) -> pd.DataFrame:
         ours[ours.method == RECOMMENDED].set_index(keys)[["accuracy", "balanced_accuracy", "auc"]].add_suffix("_ours")
     )
     return peers[peers.status == "ok"].join(scores, on=keys, how="inner")
-
-
-def complete(values: pd.DataFrame) -> pd.DataFrame:
-    """Keep entries (columns) with answers on half of the sets at least."""
-    return values[values.columns[values.notna().mean() >= 0.5]]
-
-
-def places(values: pd.DataFrame, ties: str = "average") -> pd.DataFrame:
-    """Rank entries on every set; one without an answer is last. Ties are those of `scipy.stats.rankdata`."""
-    ranks = np.array([rankdata(-row, ties) for row in values.fillna(-1.0).to_numpy()])
-    return pd.DataFrame(ranks, index=values.index, columns=values.columns)
-
-
-def critical_difference(n_entries: int, n_sets: int) -> float:
-    """Return by how much mean ranks must differ (Nemenyi, 5 %)."""
-    quantile = float(studentized_range.ppf(0.95, n_entries, 1e6)) / math.sqrt(2.0)
-    return quantile * math.sqrt(n_entries * (n_entries + 1) / (6.0 * n_sets))
-
-
-def ranks(ours: pd.DataFrame, peers: pd.DataFrame, epsilon: float) -> tuple[pd.Series, int]:
-    """Compute mean ranks over the sets, ours under add_remove, and the number of sets.
-
-    A peer without a result on a set ranks last there; one with results on less than half of the sets is omitted.
-    """
-    finished = peers[(peers.epsilon == epsilon) & (peers.status == "ok")]
-    cells = ours[(ours.method == RECOMMENDED) & (ours.epsilon == epsilon) & (ours.neighbours == "add_remove")]
-    values = complete(medians(finished, ["set", "peer"]).unstack()).copy()
-    values[RECOMMENDED] = medians(cells[cells.split.isin(finished.split)], ["set"])
-    values = values.dropna(subset=[RECOMMENDED])
-    return places(values).mean().sort_values(), len(values)
 
 
 def rising(ours: pd.DataFrame) -> Verdict:
@@ -182,22 +146,6 @@ def above_majority(ours: pd.DataFrame, reference: pd.DataFrame) -> Verdict:
     return Verdict(claim, len(means), short)
 
 
-def beside_peers(ours: pd.DataFrame, peers: pd.DataFrame) -> Verdict:
-    """Judge whether it is within half a point of the best peer."""
-    claim = "within half a point of the best other library"
-    both = paired(ours, peers)
-    if both.empty:
-        return Verdict(claim, 0, ())
-    cells = both.groupby(["set", "epsilon", "neighbours", "peer"])[["accuracy", "accuracy_ours"]].median()
-    best = cells.groupby(["set", "epsilon", "neighbours"]).max()
-    short = tuple(
-        f"{name}, epsilon {epsilon:g}, {relation} ({row.accuracy_ours:.3f} against {row.accuracy:.3f})"
-        for (name, epsilon, relation), row in best.iterrows()
-        if row.accuracy_ours < row.accuracy - 0.005
-    )
-    return Verdict(claim, len(best), short)
-
-
 def beside_other_methods(ours: pd.DataFrame) -> Verdict:
     """Judge whether it is within 1.5 points of our best method in hindsight."""
     here = ours[ours.neighbours == "replace_one"]
@@ -218,22 +166,8 @@ def beside_other_methods(ours: pd.DataFrame) -> Verdict:
     return Verdict(claim, len(best), short)
 
 
-def first_by_rank(ours: pd.DataFrame, peers: pd.DataFrame) -> Verdict:
-    """Judge whether it is first by mean rank among all peers."""
-    placed = {epsilon: ranks(ours, peers, epsilon)[0] for epsilon in PEER_EPSILONS}
-    short = tuple(
-        f"epsilon {epsilon:g} ({short_title(ranking.index[0])})"
-        for epsilon, ranking in placed.items()
-        if ranking.index[0] != RECOMMENDED
-    )
-    claim = "first by mean rank among the other libraries, at epsilon " + ", ".join(f"{one:g}" for one in placed)
-    return Verdict(claim, len(placed), short)
-
-
-def verdicts(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame) -> Iterable[Verdict]:
+def verdicts(ours: pd.DataFrame, reference: pd.DataFrame) -> Iterable[Verdict]:
     """Yield all verdicts."""
-    yield first_by_rank(ours, peers)
-    yield beside_peers(ours, peers)
     yield beside_other_methods(ours)
     yield above_majority(ours, reference)
     yield rising(ours)
