@@ -131,7 +131,7 @@ def measure(kind: str, case: str, small: bool) -> dict[str, float]:
     common |= {"n_jobs": 2} if "n_jobs" in declared else {}
     common |= {"bounds": (-1, 1)} if kind in LIMITS else {}
     # The fewest rows that a fit accepts, of every class; to compile what the recommended method tries, more.
-    least = 500 if kind in LIMITS else 40
+    least = 1000 if kind in LIMITS else 40
     warm_up_rows = np.concatenate([np.flatnonzero(codes == k)[:least] for k in labels])
     method(**common).fit(X[warm_up_rows], codes[warm_up_rows])
     with Peak() as peak:

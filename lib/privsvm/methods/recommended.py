@@ -87,8 +87,9 @@ _AVERAGED_OF_FEW = 0.15
 _ROWS_PER_COLUMN = 20
 # And more classes have at most all these steps together, over the number of rows.
 _LONGEST_OF_FEW = 0.35
-# Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block.
-_WIDEST, _LARGEST_TABLE = 256, 2**28
+# Features that the rule may choose at most, and bytes of a table of them above which rows are worked on block by block:
+# any table, and one on which fewer models are trained than there are threads.
+_WIDEST, _LARGEST_TABLE, _LARGEST_OF_FEW_MODELS = 256, 2**28, 2**25
 
 
 _INDICATORS = Constraint(
@@ -429,7 +430,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         weights = self._public_weights()
         started = time.perf_counter()
         widest = X.shape[1] + 1 + max(_WIDEST, _HATS * min(self._n_numbers, _WIDEST_HATS))
-        by_block = isinstance(X, RowBlocks) or dense_bytes(X, max(X.shape[1], widest)) > _LARGEST_TABLE
+        few_models = len(release.epsilons) * release.repeats < n_threads
+        largest = _LARGEST_OF_FEW_MODELS if few_models else _LARGEST_TABLE
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X, widest) > largest
 
         @functools.cache
         def rows(columns: Columns) -> Any:
