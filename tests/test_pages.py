@@ -83,6 +83,9 @@ def test_every_page_is_gathered_and_every_link_leads_somewhere():
     for page in targets:
         build_site.relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
     assert len(set(targets.values())) == len(targets)
+    # The paper is no page of the site.
+    paper = (REPOSITORY / "paper" / "paper.md").read_text(encoding="utf-8")
+    build_site.relinked(paper, "paper/paper.md", targets | {"paper/paper.md": "paper.html"}, {})
     with pytest.raises(build_site.DeadLinkError, match=r"docs/guide.md: \(nowhere.md\)"):
         build_site.relinked("[a](nowhere.md)", "docs/guide.md", targets, {})
     with pytest.raises(build_site.DeadLinkError, match="a folder"):

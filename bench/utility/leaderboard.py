@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import verdicts
-from page import number, summary, table
+from page import number, summary, table, with_section
 from resumed import append, keep
 from run_ours import DELTA, columns, reference_row, scaled
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
@@ -460,8 +460,7 @@ def with_accuracy(readme: str, cells: pd.DataFrame) -> str:
         f"{'first' if place == 1 else f'number {place}'} by mean rank ({ranks[RECOMMENDED]:.2f}; next is "
         f"{short_title(str(others.index[0]))} with {others.iloc[0]:.2f}): see the [leaderboard](docs/leaderboard.md)."
     )
-    before, rest = readme.split(_START)
-    return f"{before}{_START}\n{textwrap.fill(sentences, 128)}\n{_END}{rest.split(_END)[1]}"
+    return with_section(readme, _START, _END, textwrap.fill(sentences, 128))
 
 
 def main() -> None:

@@ -243,11 +243,16 @@ def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
     return table(["training rows", "sets", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], rows)
 
 
+def with_section(page: str, start: str, end: str, text: str) -> str:
+    """Replace what stands between two marks of a page."""
+    before, rest = page.split(start)
+    return f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
+
+
 def with_accuracy(page: str, text: str) -> str:
     """Replace the table of the page on choosing epsilon."""
-    before, rest = page.split(_ACCURACY)
     note = "Median over the sets, and in parentheses the set that loses most."
-    return f"{before}{_ACCURACY}\n{text}\n{note}\n{_END_ACCURACY}{rest.split(_END_ACCURACY)[1]}"
+    return with_section(page, _ACCURACY, _END_ACCURACY, f"{text}\n{note}")
 
 
 def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, searches: pd.DataFrame) -> str:
