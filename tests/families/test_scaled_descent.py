@@ -18,6 +18,7 @@ from privsvm.families.moments.scaled_descent import (
     noisy_votes,
     public_frequencies,
     rows_to_train,
+    signal_chances,
     train,
     votes,
 )
@@ -338,6 +339,40 @@ def test_without_noise_to_speak_of_rows_are_centred_and_evened_out():
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     # An eigenvalue is next to nothing: its direction is left to the floor, and not compared.
     assert np.abs(np.sum(kept["rows"] * rows, axis=1)).mean() > 0.9
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_weights_with_a_signal_are_told_from_noise(k):
+    # Seeds are fixed.
+    rng = np.random.default_rng(k)
+    noise = rng.normal(size=(200, k)) * math.sqrt(2.0)
+    few = noise + np.where(np.arange(200)[:, None] < 20, 8.0 * rng.choice([-1.0, 1.0], size=(200, k)), 0.0)
+    chances = signal_chances((few * few).sum(axis=1), 2.0, k)
+    assert chances[:20].min() > 0.9
+    assert chances[20:].mean() < 0.1
+    # Whatever the unit is.
+    assert np.allclose(signal_chances(1e-8 * (few * few).sum(axis=1), 2e-8, k), chances)
+    # Where all have a signal, or none has one, or there is little to tell them apart, nothing is changed.
+    for same in (noise + 3.0 * rng.normal(size=(200, k)), noise, 0.1 * noise, few[19:21], 0.0 * noise, few[:1]):
+        assert np.array_equal(signal_chances((same * same).sum(axis=1), 2.0, k), np.ones(len(same)))
+
+
+def test_columns_that_say_nothing_cost_little_where_rows_are_few():
+    rng = np.random.default_rng(3)
+    y = np.arange(3000) % 2
+    X = rng.integers(2, size=(3000, 300)) * 2.0 - 1.0
+    X[:, :6] = np.where(rng.random((3000, 6)) < 0.25, -1.0, 1.0) * (2 * y - 1)[:, None]
+    scores = {}
+    for recipe in ("few", "all"):
+        with pytest.MonkeyPatch.context() as patch:
+            if recipe == "all":
+                patch.setattr(scaled_descent, "signal_chances", lambda squares, *rest: np.ones_like(squares))
+            model = train(
+                rows_to_train(X[:1000]), y[:1000], recipe=Recipe(mean_share=0.0), n_rows=1000, budget=budget(),
+                class_weights=np.ones(2), source=NoiseSource(bytes(32)),
+            )  # fmt: skip
+        scores[recipe] = ((X[1000:] @ (model.coef[1] - model.coef[0]) > 0) == y[1000:]).mean()
+    assert scores["few"] > scores["all"] + 0.02
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

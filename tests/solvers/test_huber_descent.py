@@ -141,6 +141,15 @@ def test_noise_is_its_streams_bit_for_bit():
     assert math.sqrt(15) * 2.0 ** (shift - 38) <= 2.0**-19
 
 
+def test_the_variance_of_noise_in_weights():
+    steps = HuberDescent(n_steps=40, length=6.0, noise_multiplier=4.0)
+    none, codes = np.zeros((0, 4000)), np.zeros(0, dtype=int)
+    weights = descend(none, codes, 2, np.ones(2), steps, NoiseSource(bytes(32)))
+    # Sums over 12 averaged steps are a little more than over 12 thirds. The rest is chance: below 1e-6, with a fixed key.
+    expected = steps.noise_variance * (28 + 13 * 25 / 72) / 32
+    assert 2.0 * np.square(weights[1]).mean() == pytest.approx(expected, rel=0.11)
+
+
 def test_a_large_multiplier_gets_a_wider_grid():
     shift = huber_descent._noise_shift(1e9, 15)
     assert 1e9 * 2.0 ** (38 - shift) <= 2.0**40

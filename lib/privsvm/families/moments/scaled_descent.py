@@ -4,7 +4,8 @@ What happens to a row, given what was released before: it is divided by its norm
 rest is divided by its norm again. With random Fourier features of the result, both is done once more to them. A
 constant is appended, which makes room for offsets. Where rows are many, a noisy second moment then evens out the
 spread along its directions. Descent along noisy sums of clipped gradients follows
-(`privsvm.solvers.gradients.huber_descent`).
+(`privsvm.solvers.gradients.huber_descent`). Where rows are few for the noise, and the weights show that most columns
+say nothing, those of such columns are shrunk: this reads what was released alone.
 
 Every release is a sum over rows, or of their outer products, in whole numbers and with exact noise; each row depends on
 itself and on earlier releases alone, bit for bit. All are Gaussian releases, and composed as such: a share f of the
@@ -19,6 +20,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
@@ -48,6 +50,7 @@ __all__ = [
     "noisy_votes",
     "public_frequencies",
     "rows_to_train",
+    "signal_chances",
     "train",
     "votes",
 ]
@@ -59,6 +62,11 @@ _COUNT_CELLS = 2.0**10
 # Rows whose codes are counted at a time: NumPy makes them wider.
 _COUNTED_ROWS = 2**20
 _AS_THEY_ARE = Columns()
+# The noise that descent leaves in weights, over what all steps add: steps lead back a little. (Splice and tables with
+# columns that were shuffled gained as much from .5 to .85, and below 1 other tables lost next to nothing.)
+_NOISE_LEFT = 0.7
+# Rounds of a fit, its smallest share, and by how much its log-likelihood must be above that of a single normal.
+_FIT_ROUNDS, _LEAST, _EVIDENCE = 60, 1e-3, 6.0
 # The seed of the frequencies is public, and part of the method.
 _FREQUENCIES_SEED = 0
 
@@ -256,6 +264,33 @@ def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
     return evened
 
 
+def signal_chances(squares: np.ndarray, noise: float, n_numbers: int) -> np.ndarray:
+    """Estimate for every feature the chance that its weights are more than noise.
+
+    Some features have a signal, which is normal as the noise is. How many, and of what variance, is fitted to all of
+    them (empirical Bayes; Johnstone and Silverman 2004). All are said to have one unless that is much less likely.
+
+    Parameters
+    ----------
+    squares : ndarray (D,)
+        Squared norms of the weights of each feature.
+    noise : float
+        Variance of the noise of every weight, above 0.
+    n_numbers : int
+        Weights of a feature that are free.
+    """
+    mean = max(float(squares.mean()) / n_numbers, (1.0 + _LEAST) * noise)
+    part, spread = 0.5, 2.0 * (mean - noise)
+    for _ in range(_FIT_ROUNDS):
+        gains = 0.5 * (squares * (spread / (noise * (noise + spread))) - n_numbers * math.log1p(spread / noise))
+        chances: np.ndarray = expit(gains + math.log(part / (1.0 - part)))
+        part = min(max(float(chances.mean()), _LEAST), 1.0 - _LEAST)
+        spread = max(float(chances @ squares) / (n_numbers * part * chances.size) - noise, _LEAST * noise)
+    mixed = float(np.logaddexp(math.log(1.0 - part), math.log(part) + gains).sum())
+    single = 0.5 * float((squares * (1.0 / noise - 1.0 / mean) - n_numbers * math.log(mean / noise)).sum())
+    return chances if mixed > single + _EVIDENCE else np.ones_like(chances)
+
+
 def train(
     rows: Any,
     codes: np.ndarray,
@@ -321,6 +356,9 @@ def _trained(
         averaged=recipe.averaged,
     )
     weights = descend(cells, codes, class_weights.size, class_weights, descent, source.part("steps"))
+    if matrix is None and recipe.n_frequencies == 0 and descent.noise_multiplier > 0.0:
+        squares = np.square(weights[:, :-1]).sum(axis=0)
+        weights[:, :-1] *= signal_chances(squares, _NOISE_LEFT * descent.noise_variance, class_weights.size - 1)
     coef = weights if matrix is None else weights @ matrix
     model = ScaledModel(
         coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean, feature_mean=feature_mean

@@ -82,6 +82,12 @@ class HuberDescent:
     whole_multiplier: float | None = None
     averaged: float = 0.3
 
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise in a weight, were gradients the same whatever the weights are."""
+        n_steps = self.n_steps * (1.0 - 2.0 / 3.0 * self.averaged)
+        return n_steps * (self.length / self.n_steps * self.noise_multiplier) ** 2
+
 
 def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Round weights to whole numbers of total norm below 2^32; return them and the unit."""
