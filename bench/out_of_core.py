@@ -31,6 +31,7 @@ from large_rows import Peak
 
 from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
+from privsvm_bench.reporting.text import with_section
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)
@@ -258,8 +259,7 @@ def page_of(results: dict[str, Any]) -> str:
 
 def write_page(results: dict[str, Any]) -> None:
     """Replace the section of the page."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{page_of(results)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, page_of(results)), encoding="utf-8")
 
 
 def keep(section: str, gigabytes: float, case: str, figures: dict[str, Any], way: str = "") -> None:

@@ -26,6 +26,7 @@ from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.jobs.auditing import audit_record
 from privsvm_bench.records import AuditRecord
+from privsvm_bench.reporting.text import with_section
 from privsvm_bench.workflow.sources import closure_digest
 
 EPSILONS = (0.5, 1.0, 4.0, 8.0)
@@ -260,8 +261,6 @@ def write(everything: list[Any]) -> None:
     write_text(CSV, text.getvalue())
     with CSV.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
     write_text(PICTURE, picture(rows))
     sections = [
         answer(rows),
@@ -276,7 +275,7 @@ def write(everything: list[Any]) -> None:
     ]
     if missing:
         sections.append(f"Not run yet: {', '.join(missing)}.")
-    write_text(PAGE, before + BEGIN + "\n" + "\n\n".join(sections) + "\n" + END + after)
+    write_text(PAGE, with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, "\n\n".join(sections)))
 
 
 if __name__ == "__main__":

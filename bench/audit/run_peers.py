@@ -23,6 +23,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer_environments import peer_python
 
+from privsvm_bench.reporting.text import with_section
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CSV, PAGE = ROOT / "reports" / "audit_peers.csv", ROOT / "docs" / "audits.md"
@@ -95,9 +97,7 @@ def written(rows: list[dict[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     CSV.write_text(text.getvalue(), encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{tables(rows)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables(rows)), encoding="utf-8")
 
 
 def tables(rows: list[dict[str, Any]]) -> str:

@@ -20,6 +20,7 @@ from verdicts import (
 )
 
 from privsvm.files import write_text
+from privsvm_bench.reporting.text import with_section
 
 PAGE, EPSILON = ROOT / "docs" / "utility.md", ROOT / "docs" / "epsilon.md"
 # Marks of the table of accuracy by the number of rows, in the page on choosing epsilon.
@@ -241,12 +242,6 @@ def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
         ]
         rows.append([words, str(len(inside)), *texts])
     return table(["training rows", "sets", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], rows)
-
-
-def with_section(page: str, start: str, end: str, text: str) -> str:
-    """Replace what stands between two marks of a page."""
-    before, rest = page.split(start)
-    return f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
 
 
 def with_accuracy(page: str, text: str) -> str:

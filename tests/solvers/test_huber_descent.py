@@ -145,7 +145,7 @@ def test_the_variance_of_noise_in_weights():
     steps = HuberDescent(n_steps=40, length=6.0, noise_multiplier=4.0)
     none, codes = np.zeros((0, 4000)), np.zeros(0, dtype=int)
     weights = descend(none, codes, 2, np.ones(2), steps, NoiseSource(bytes(32)))
-    # Sums over 12 averaged steps are a little more than over 12 thirds. The rest is chance: below 1e-6, with a fixed key.
+    # Of 12 averaged steps a little more than a third counts. The rest is chance: below 1e-6, and the key is fixed.
     expected = steps.noise_variance * (28 + 13 * 25 / 72) / 32
     assert 2.0 * np.square(weights[1]).mean() == pytest.approx(expected, rel=0.11)
 
