@@ -4,10 +4,10 @@ Few rows get linear features by a public rule. It reads declared numbers: rows, 
 the relation. What counts most is how many rows there are for one unit of noise, ``s = n signal``, where the signal is
 what one row adds over the noise of a single release with the whole budget. With more rows a part of the budget buys
 trials of hat functions and of random Fourier features beside them; linear features stay unless another trial has more
-votes, or nearly as many with more than two classes. Tables of few numbers, or of no more numbers than classes, have no
-trial of linear features: hat functions or random features do better there, and a trial costs. Numbers have the more
-hat functions, the more rows there are for each. The constants were chosen on the sets of docs/leaderboard.md, which
-says on which.
+votes, beyond its noise, or nearly as many with more than two classes. Tables of few numbers, or of no more numbers than
+classes, have no trial of linear features: hat functions or random features do better there, and a trial costs. Numbers
+have the more hat functions, the more rows there are for each. The constants were chosen on the sets of
+docs/leaderboard.md, which says on which.
 """
 
 from __future__ import annotations
@@ -59,10 +59,9 @@ _CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
 _VOTE_SHARE, _TRIAL_SHARE = 0.04, 0.06
 # Steps of a trial at most, where its winner is trained again.
 _TRIAL_STEPS = 20
-# A trial must have so many more votes than linear features, in roots of the number of rows: features that are more fit
-# the rows better, whatever their classes are. (To ask for more because votes are noisy lost up to .4 points on columns
-# drawn from the older sets.)
-_EARNED = 0.5
+# A trial must have so many more votes than linear features: in standard deviations of the difference's noise, and in
+# roots of the number of rows, as features that are more fit the rows better, whatever their classes are.
+_EARNED, _EARNED_ROOTS = 1.0, 0.5
 # With more than two classes the winner is trained again, and features that are more gain the most from the rest of the
 # budget: they need so large a share of the votes of the first ones.
 _ENOUGH_OF_MORE = 0.95
@@ -518,8 +517,10 @@ class PrivateLinearClassifier(PrivateClassifier):
             )  # fmt: skip
             trials.append((model, recipe, why))
             counts.append(count)
-        noisy = noisy_votes(counts, left, _VOTE_SHARE, source.part("votes"))
-        needed = noisy[0] + _EARNED * math.sqrt(n_rows) if n_classes == 2 else _ENOUGH_OF_MORE * noisy[0]
+        noisy, sigma = noisy_votes(counts, left, _VOTE_SHARE, source.part("votes"))
+        needed = noisy[0] + _EARNED * math.sqrt(2.0) * sigma + _EARNED_ROOTS * math.sqrt(n_rows)
+        if n_classes > 2:
+            needed = _ENOUGH_OF_MORE * noisy[0]
         best = 1 + int(noisy[1:].argmax())
         best = best if noisy[best] > needed else 0
         model, recipe, why = trials[best]

@@ -400,19 +400,19 @@ def _votes_of_block(
     return total
 
 
-def noisy_votes(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> np.ndarray:
+def noisy_votes(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
     """Release what `votes` counted for k models, for a share of the budget.
 
     A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
-    Returns rows (k,), by the weights of their classes, with noise.
+    Returns rows (k,), by the weights of their classes, with noise, and its standard deviation.
     """
     factor = relation_factor(budget.neighbours)
     reach = math.sqrt(len(counts)) * _ROUND_UP
     sigma = budget.multiplier(share) * reach / factor
     exact = np.array(counts, dtype=np.int64)
     stated = Stated(reach * _COUNT_CELLS / factor, per_row=True, grid=1.0 / _COUNT_CELLS)
-    noisy: np.ndarray = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated) / _COUNT_CELLS
-    return noisy
+    noisy = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated)
+    return noisy / _COUNT_CELLS, sigma
 
 
 def rows_to_train(X: Any) -> Any:
