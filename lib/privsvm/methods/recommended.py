@@ -139,8 +139,8 @@ class Rule:
         Columns are evened out from so many rows for each of them on where a row is added: there a second moment costs
         its share. Where one is replaced it costs next to nothing beside steps, and they always are, as hat functions.
     evened_widest : int
-        Where a row is added, columns of more than two classes must be no more than these, and those of two classes have
-        rows enough: of many of them, those that spread least tell classes apart least, and would get most of the noise.
+        Where a row is added, columns of more than two classes must be no more than these: of many of them, those that
+        spread least tell classes apart least, and would get most of the noise. Those of two classes need rows.
     short : float
         Below so many rows for a class, there are few steps.
     hat_rows : float
