@@ -443,7 +443,7 @@ def with_head(page: str, results: dict[str, Any]) -> str:
     return "\n".join(head(results)) + page.split(END_OF_ANSWER)[1]
 
 
-def with_section(page: str, lines: list[str]) -> str:
+def with_headed_section(page: str, lines: list[str]) -> str:
     """Replace a section of the page, or append it."""
     before, heading, rest = page.partition(f"{lines[0]}\n")
     following = rest.find("\n## ") if heading else -1
@@ -511,7 +511,7 @@ def main() -> None:
     else:
         results = measure_all(options.seeds, options.threads, options.cases, options.peers, options.again)
     PICTURE.write_text(picture(results["records"]), encoding="utf-8")
-    PAGE.write_text(with_section(with_head(PAGE.read_text(), results), drawn_section(results)))
+    PAGE.write_text(with_headed_section(with_head(PAGE.read_text(), results), drawn_section(results)))
     print("\n".join(drawn_section(results)))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sections import with_section
 
 N_CLASSES = 5
 # Rows, features, density, classes.
@@ -196,15 +197,14 @@ def limits(page: Path, small: bool) -> None:
             f"{' **over**' if over else ''} | {figures['accuracy']:.3f} |"
         )
         print(lines[-1], flush=True)
-    before, rest = page.read_text(encoding="utf-8").split(LIMITS_BEGIN)
-    text = "\n".join([LIMITS_BEGIN, LIMITS_TEXT, LIMITS_TITLE, *lines, LIMITS_END])
-    page.write_text(before + text + rest.split(LIMITS_END)[1], encoding="utf-8")
+    text = "\n".join([LIMITS_TEXT, LIMITS_TITLE, *lines])
+    page.write_text(with_section(page.read_text(encoding="utf-8"), LIMITS_BEGIN, LIMITS_END, text), encoding="utf-8")
 
 
 def write_page(page: Path, lines: list[str]) -> None:
     """Write the table into the page, and keep its lines of other methods."""
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    old, after = rest.split(END)
+    before = page.read_text(encoding="utf-8")
+    old = before.split(BEGIN)[1].split(END)[0]
     lines_by_case = {
         tuple(text.split(" | ")[:2]): text
         for text in old.splitlines() + lines
@@ -212,7 +212,7 @@ def write_page(page: Path, lines: list[str]) -> None:
     }
     order = [(f"| {case}", kind) for kind in SETS for case in CASES]
     table = [lines_by_case[key] for key in order if key in lines_by_case]
-    page.write_text(before + BEGIN + "\n" + "\n".join([TEXT, TITLE, *table]) + "\n" + END + after, encoding="utf-8")
+    page.write_text(with_section(before, BEGIN, END, "\n".join([TEXT, TITLE, *table])), encoding="utf-8")
 
 
 def main() -> None:

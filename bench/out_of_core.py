@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 from large_rows import Peak
+from sections import with_section
 
 from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
-from privsvm_bench.reporting.text import with_section
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)

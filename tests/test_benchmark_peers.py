@@ -1,5 +1,6 @@
 """Libraries whose requirements conflict with ours get separate environments on demand."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,3 +41,9 @@ def test_every_package_that_is_asked_for_has_a_lock(environments):
     requested = {path.stem for folder in ("utility", "audit") for path in REPOSITORY.glob(f"bench/{folder}/peers/*.in")}
     assert requested
     assert requested == set(environments.LOCKS)
+
+
+def test_audits_of_peers_load_where_none_of_our_packages_is():
+    program = REPOSITORY / "bench" / "audit" / "run_peers.py"
+    shown = subprocess.run([sys.executable, "-I", "-S", program, "--help"], capture_output=True, text=True)
+    assert "--here" in shown.stdout, shown.stderr

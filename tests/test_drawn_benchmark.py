@@ -51,9 +51,9 @@ def test_answer_and_section_replace_the_former_ones(drawn, results):
     row = next(line for line in lines if line.startswith("| LIBSVM | 1 | 3 of 3 | 0.50 | **4.0** | 1 |"))
     assert row.endswith("| 2e-06 | 3e-01 |")
     page = drawn.PAGE.read_text()
-    first = drawn.with_section(drawn.with_head(page, results), lines)
+    first = drawn.with_headed_section(drawn.with_head(page, results), lines)
     assert first.count(sentence) == 1
-    assert drawn.with_section(drawn.with_head(first, results), lines) == first
+    assert drawn.with_headed_section(drawn.with_head(first, results), lines) == first
     for heading in (line for line in page.splitlines() if line.startswith("## ")):
         assert first.count(f"\n{heading}\n") == 1
 

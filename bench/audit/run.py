@@ -19,14 +19,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
+
+from sections import with_section
 
 from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of
 from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.jobs.auditing import audit_record
 from privsvm_bench.records import AuditRecord
-from privsvm_bench.reporting.text import with_section
 from privsvm_bench.workflow.sources import closure_digest
 
 EPSILONS = (0.5, 1.0, 4.0, 8.0)

@@ -22,8 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer_environments import peer_python
-
-from privsvm_bench.reporting.text import with_section
+from sections import with_section
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

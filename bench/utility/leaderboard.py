@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import verdicts
-from page import number, summary, table
+from page import number, summary, table, with_section
 from resumed import append, keep
 from run_ours import DELTA, columns, reference_row, scaled
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
@@ -48,7 +48,6 @@ from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, short_title
 
 from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations, is_foreign, module_name
-from privsvm_bench.reporting.text import with_section
 from privsvm_bench.workflow.sources import closure_digest
 
 PAGE, README = ROOT / "docs" / "leaderboard.md", ROOT / "README.md"

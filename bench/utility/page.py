@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import pandas as pd
 from verdicts import (
@@ -20,7 +22,9 @@ from verdicts import (
 )
 
 from privsvm.files import write_text
-from privsvm_bench.reporting.text import with_section
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from sections import with_section
 
 PAGE, EPSILON = ROOT / "docs" / "utility.md", ROOT / "docs" / "epsilon.md"
 # Marks of the table of accuracy by the number of rows, in the page on choosing epsilon.

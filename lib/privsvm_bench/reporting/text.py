@@ -6,17 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = [
-    "counted",
-    "names_text",
-    "percent",
-    "percent_score",
-    "score_text",
-    "short_number",
-    "shown_name",
-    "unique",
-    "with_section",
-]
+__all__ = ["counted", "names_text", "percent", "percent_score", "score_text", "short_number", "shown_name", "unique"]
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -122,9 +112,3 @@ def names_text(names: Sequence[str], most: int = 4, total: int | None = None) ->
 def unique(values: Iterable[_Value | None]) -> list[_Value]:
     """Drop repeats, None and empty text, keeping the order."""
     return [value for value in dict.fromkeys(values) if value is not None and value != ""]
-
-
-def with_section(page: str, start: str, end: str, text: str) -> str:
-    """Replace what stands between two marks of a page."""
-    before, rest = page.split(start)
-    return f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
