@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import math
 from fractions import Fraction
 
@@ -15,7 +16,7 @@ from privsvm.families.moments.scaled_descent import (
     Recipe,
     class_weights_from,
     noisy_count,
-    noisy_votes,
+    noisy_leads,
     public_frequencies,
     rows_to_train,
     signal_chances,
@@ -376,17 +377,23 @@ def test_columns_that_say_nothing_cost_little_where_rows_are_few():
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, 3, 4])
 def test_votes_move_by_no_more_than_is_stated(relation, k):
-    """A row that every trial gets right becomes one that none does: the farthest that it can move the counts."""
+    """Whatever votes a row has, before and after: no two move the numbers further than is stated, and some as far."""
     budget = Budget(epsilon=1.0, delta=1e-5, neighbours=relation)
-    recorder = Recorder()
-    _, sigma = noisy_votes([2**10] * k, budget, 0.5, recorder)
-    (call,) = recorder.calls
-    reach = call.stated.sensitivity * (2 if relation == "replace_one" else 1)
-    assert 1.0 <= reach / (math.sqrt(k) * 2**10) < 1 + 1e-9
+    numbers = []
+    for own in itertools.product([0, 2**9, 2**10], repeat=k):
+        recorder = Recorder()
+        leads, sigma = noisy_leads([2**12 * j + vote for j, vote in enumerate(own)], budget, 0.5, recorder)
+        (call,) = recorder.calls
+        numbers.append(call.given)
+        assert leads == pytest.approx((call.released - call.released[0]) / (k * 2**10))
+    # The first has no votes: it is as good as absent.
+    befores = numbers if relation == "replace_one" else numbers[:1]
+    farthest = max(np.linalg.norm(before - after) for before in befores for after in numbers)
+    assert 1.0 <= call.stated.sensitivity * (2 if relation == "replace_one" else 1) / farthest < 1 + 1e-9
     assert call.scale / call.stated.sensitivity >= budget.multiplier(0.5)
-    assert call.scale == pytest.approx(sigma * 2**10)
+    assert sigma == pytest.approx(math.sqrt(2.0) * call.scale / (k * 2**10))
 
 
 def test_votes_count_rows_that_a_trial_classifies_correctly():

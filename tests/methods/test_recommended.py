@@ -74,7 +74,7 @@ def test_other_constants_choose_other_recipes():
     case = 5000, 22, 2, budget()
     assert choose_recipe(*case)[0] == choose_recipe(*case, rule=Rule())[0]
     assert candidates(*case, n_numbers=22) == ("linear", "hats", "fourier")
-    assert candidates(*case, rule=Rule(fourier_rows=1e6), n_numbers=22) == ("linear", "hats")
+    assert candidates(*case, rule=Rule(fourier_rows_per_class=1e6), n_numbers=22) == ("linear", "hats")
     assert candidates(*case, rule=Rule(trial_rows=1e6), n_numbers=22) == ("linear",)
     assert choose_recipe(*case, rule=Rule(length_two=0.9))[0].length == 0.9
     added = {"classes": [0, 1, 2], "neighbours": "add_remove", "n_rows": 900}
@@ -167,8 +167,8 @@ def test_steps_of_more_classes_fit_few_rows_of_a_column_less():
 
 def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
     """Hats need nearly as many votes as linear features have; or more, of two classes."""
-    X, noisy, trained = rows(3000), np.array([1000.0, 970.0, 900.0]), []
-    monkeypatch.setattr(recommended, "noisy_votes", lambda counts, *rest: (noisy[: len(counts)], 1.0))
+    X, leads, trained = rows(3000), np.array([0.0, -30.0, -100.0]), []
+    monkeypatch.setattr(recommended, "noisy_leads", lambda counts, *rest: (leads[: len(counts)], 1.0))
     monkeypatch.setattr(
         recommended, "train", lambda *rest, **named: trained.append(1) or scaled_descent.train(*rest, **named)
     )

@@ -634,7 +634,7 @@ MUTANTS = (
     ),
     _bug(
         "votes on trials get the noise of one trial", "families/moments/scaled_descent.py",
-        "reach = math.sqrt(len(counts)) * _ROUND_UP", "reach = _ROUND_UP",
+        "reach = math.sqrt(k * (k // 2) * (k - k // 2)) * _ROUND_UP", "reach = _ROUND_UP",
         "tests/families/test_scaled_descent.py::test_votes_move_by_no_more_than_is_stated", says="assert",
     ),
     _bug(

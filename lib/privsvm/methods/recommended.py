@@ -32,7 +32,7 @@ from privsvm.families.moments.scaled_descent import (
     ScaledModel,
     class_weights_from,
     noisy_count,
-    noisy_votes,
+    noisy_leads,
     rows_to_train,
     train,
     votes,
@@ -63,8 +63,8 @@ _TRIAL_STEPS = 20
 # roots of the number of rows, as features that are more fit the rows better, whatever their classes are.
 _EARNED, _EARNED_ROOTS = 1.0, 0.5
 # With more than two classes the winner is trained again, and features that are more gain the most from the rest of the
-# budget: they need so large a share of the votes of the first ones.
-_ENOUGH_OF_MORE = 0.95
+# budget: they may have so many votes fewer than the first ones, as a share of all rows.
+_FEWER_OF_MORE = 0.04
 # Numbers with hat functions at most, the fewest and the most hats of each, and the constant beside columns.
 _WIDEST_HATS, _HATS, _MOST_HATS, _CONSTANT = 40, 8, 32, 1.0
 # How high hats are on a table of numbers alone, and at most. Indicators shorten numbers and hats of a unit row, and
@@ -122,8 +122,8 @@ class Rule:
     large : float
         From so many rows on, few columns have trials. Those for two classes get all of the budget, and the winner is
         released as it is: what a model needs of features depends on its budget, and so much of it is enough for a part.
-    fourier_rows, fourier_rows_per_class : float
-        Random features likewise.
+    fourier_rows_per_class : float
+        Random features likewise, by the rows for each class.
     fourier_widest : int
         They are used for so many features at most.
     rich : float
@@ -158,10 +158,9 @@ class Rule:
     """
 
     constant_rows_per_class: float = 10.0
-    trial_rows: float = 300.0
+    trial_rows: float = 200.0
     trial_rows_per_class: float = 20.0
     large: float = 2500.0
-    fourier_rows: float = 450.0
     fourier_rows_per_class: float = 120.0
     fourier_widest: int = 40
     rich: float = 1500.0
@@ -196,7 +195,7 @@ def candidates(
         return ("fourier",)
     if size < rule.trial_rows or per_class < rule.trial_rows_per_class:
         return ("hats",) if few_numbers and per_class >= rule.few_rows_per_class else ("linear",)
-    many = size >= rule.fourier_rows and per_class >= rule.fourier_rows_per_class
+    many = per_class >= rule.fourier_rows_per_class
     enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * _n_frequencies(size, rule)
     fourier = few_columns or (many and enough_rows and n_features <= rule.fourier_widest)
     tried = {"linear": not few_numbers, "hats": hats, "fourier": fourier}
@@ -517,19 +516,20 @@ class PrivateLinearClassifier(PrivateClassifier):
             )  # fmt: skip
             trials.append((model, recipe, why))
             counts.append(count)
-        noisy, sigma = noisy_votes(counts, left, _VOTE_SHARE, source.part("votes"))
-        needed = noisy[0] + _EARNED * math.sqrt(2.0) * sigma + _EARNED_ROOTS * math.sqrt(n_rows)
-        if n_classes > 2:
-            needed = _ENOUGH_OF_MORE * noisy[0]
-        best = 1 + int(noisy[1:].argmax())
-        best = best if noisy[best] > needed else 0
+        leads, sigma = noisy_leads(counts, left, _VOTE_SHARE, source.part("votes"))
+        # What all rows weigh together, if the weights make up for the numbers of rows.
+        total = n_rows / float(np.mean(1.0 / weights))
+        needed = _EARNED * sigma + _EARNED_ROOTS * math.sqrt(total) if n_classes == 2 else -_FEWER_OF_MORE * total
+        best = 1 + int(leads[1:].argmax())
+        best = best if leads[best] > needed else 0
         model, recipe, why = trials[best]
         if not large:
             recipe, why = recipe_of(kinds[best], budget)
             rest = left.share * (1.0 - math.fsum([*shares, _VOTE_SHARE]))
             model = train_on(recipe, dataclasses.replace(left, share=rest))
-        told = ", ".join(f"{kind} {count:.0f}" for kind, count in zip(kinds, noisy, strict=True))
-        return model, _Choice(recipe, f"{why}; {kinds[best]} features by noisy votes of trials: {told}")
+        told = ", ".join(f"{kind} {lead:+.0f}" for kind, lead in zip(kinds[1:], leads[1:], strict=True))
+        why = f"{why}; {kinds[best]} features by noisy votes of trials: {told} beside {kinds[0]}"
+        return model, _Choice(recipe, why)
 
     @property
     def _requested(self) -> str:

@@ -47,7 +47,7 @@ __all__ = [
     "ScaledModel",
     "class_weights_from",
     "noisy_count",
-    "noisy_votes",
+    "noisy_leads",
     "public_frequencies",
     "rows_to_train",
     "signal_chances",
@@ -379,7 +379,7 @@ def votes(
     """Train one model, and count the training rows that it classifies correctly, by the weights of their classes.
 
     Parameters are those of `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a
-    row counts for at most 2^10. It is private: see `noisy_votes`.
+    row counts for at most 2^10. It is private: see `noisy_leads`.
     """
     model, cells, weights = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
     cell_weights = np.floor(class_weights * _COUNT_CELLS).astype(np.int64)
@@ -400,19 +400,21 @@ def _votes_of_block(
     return total
 
 
-def noisy_votes(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
-    """Release what `votes` counted for k models, for a share of the budget.
+def noisy_leads(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
+    """Release how many more votes k models have than the first of them, for a share of the budget.
 
-    A row has a vote for each model, from 0 to 1: added or replaced, it moves the vector by the root of k at most.
-    Returns rows (k,), by the weights of their classes, with noise, and its standard deviation.
+    What all models get right cancels out: k times each of the `votes`, less the sum of all, is what has noise. A row
+    has a vote for each model, from 0 to 1, and adds most if every other model has it; replaced, it moves twice that.
+    Returns leads (k,), in rows by the weights of their classes, the first of which is 0, and the standard deviation of
+    a lead.
     """
-    factor = relation_factor(budget.neighbours)
-    reach = math.sqrt(len(counts)) * _ROUND_UP
-    sigma = budget.multiplier(share) * reach / factor
-    exact = np.array(counts, dtype=np.int64)
-    stated = Stated(reach * _COUNT_CELLS / factor, per_row=True, grid=1.0 / _COUNT_CELLS)
-    noisy = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated)
-    return noisy / _COUNT_CELLS, sigma
+    k = len(counts)
+    reach = math.sqrt(k * (k // 2) * (k - k // 2)) * _ROUND_UP
+    sigma = budget.multiplier(share) * reach
+    exact = k * np.array(counts, dtype=np.int64) - sum(counts)
+    stated = Stated(reach * _COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
+    noisy = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated) / (k * _COUNT_CELLS)
+    return noisy - noisy[0], math.sqrt(2.0) * sigma / k
 
 
 def rows_to_train(X: Any) -> Any:
