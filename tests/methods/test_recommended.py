@@ -120,10 +120,10 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     def tried(n, d, c=2, numbers=None):
         return candidates(n, d, c, budget(), n_numbers=d if numbers is None else numbers)
 
-    assert tried(2000, 22) == ("linear",)
-    assert tried(2400, 22) == ("linear", "hats")
-    assert tried(5000, 22) == ("linear", "hats", "fourier")
-    assert tried(2400, 12, numbers=3) == ("hats",)
+    assert tried(1400, 22) == ("linear",)
+    assert tried(1700, 22) == ("linear", "hats")
+    assert tried(2000, 22) == ("linear", "hats", "fourier")
+    assert tried(1700, 12, numbers=3) == ("hats",)
     assert tried(5000, 12, numbers=3) == ("hats", "fourier")
     assert tried(5000, 22, numbers=0) == ("linear", "fourier")
     assert tried(5000, 60) == ("linear",)
@@ -137,7 +137,7 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(500, 3, numbers=0) == tried(100, 3) == tried(500, 4) == ("linear",)
     # Nor do no more numbers than classes, if rows are enough for them.
     assert tried(1400, 8, c=12) == tried(2000, 12, c=12) == tried(2000, 22, c=6, numbers=6) == ("hats",)
-    assert tried(1300, 8, c=12) == tried(1800, 12, c=12) == tried(5000, 22, c=26, numbers=0) == ("linear",)
+    assert tried(1300, 8, c=12) == tried(1700, 12, c=12) == tried(5000, 22, c=26, numbers=0) == ("linear",)
     assert tried(5000, 22, c=22) == ("linear", "hats")
     assert tried(20000, 22, c=22) == ("hats", "fourier")
 
