@@ -128,7 +128,7 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(5000, 22, numbers=0) == ("linear", "fourier")
     assert tried(5000, 60) == ("linear",)
     assert tried(5000, 60, numbers=30) == ("linear", "hats")
-    assert tried(5000, 28, c=26) == ("linear", "hats")
+    assert tried(6000, 28, c=26) == ("linear", "hats")
     assert tried(5000, 22, c=50) == ("linear",)
     # Few numbers need no trial, few columns none until it is next to free.
     assert tried(500, 3) == tried(500, 1) == tried(18000, 3) == ("fourier",)

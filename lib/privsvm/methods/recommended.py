@@ -64,7 +64,7 @@ _TRIAL_STEPS = 20
 _EARNED, _EARNED_ROOTS = 1.0, 0.5
 # With more than two classes the winner is trained again, and features that are more gain the most from the rest of the
 # budget: they may have so many votes fewer than the first ones, as a share of all rows.
-_FEWER_OF_MORE = 0.04
+_FEWER_OF_MORE = 0.03
 # Numbers with hat functions at most, the fewest and the most hats of each, and the constant beside columns.
 _WIDEST_HATS, _HATS, _MOST_HATS, _CONSTANT = 40, 8, 32, 1.0
 # How high hats are on a table of numbers alone, and at most. Indicators shorten numbers and hats of a unit row, and
@@ -123,7 +123,7 @@ class Rule:
         From so many rows on, few columns have trials. Those for two classes get all of the budget, and the winner is
         released as it is: what a model needs of features depends on its budget, and so much of it is enough for a part.
     fourier_rows_per_class : float
-        Random features likewise, by the rows for each class.
+        Random features are tried from so many rows for each class on.
     fourier_widest : int
         They are used for so many features at most.
     rich : float
@@ -159,7 +159,7 @@ class Rule:
 
     constant_rows_per_class: float = 10.0
     trial_rows: float = 200.0
-    trial_rows_per_class: float = 20.0
+    trial_rows_per_class: float = 30.0
     large: float = 2500.0
     fourier_rows_per_class: float = 120.0
     fourier_widest: int = 40
@@ -274,8 +274,8 @@ def choose_recipe(
         moment_share = 0.15 if rich or few_columns else 0.0
         why.append(f"{n_frequencies} random Fourier frequencies")
     else:
-        narrow = has_rows if n_classes == 2 else n_features <= rule.evened_widest
-        evened = hats or budget.neighbours == "replace_one" or (narrow and size >= rule.evened * width)
+        may_be_evened = has_rows if n_classes == 2 else n_features <= rule.evened_widest
+        evened = hats or budget.neighbours == "replace_one" or (may_be_evened and size >= rule.evened * width)
         moment_share = 0.1 if evened and width <= _WIDEST_EVENED else 0.0
         why.append(f"{columns.n_hats} hat functions of each of {n_numbers} numbers" if hats else "features as they are")
     why.append(
