@@ -128,7 +128,7 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(5000, 22, numbers=0) == ("linear", "fourier")
     assert tried(5000, 60) == ("linear",)
     assert tried(5000, 60, numbers=30) == ("linear", "hats")
-    assert tried(6000, 28, c=26) == ("linear", "hats")
+    assert tried(8000, 28, c=26) == ("linear", "hats")
     assert tried(5000, 22, c=50) == ("linear",)
     # Few numbers need no trial, few columns none until it is next to free.
     assert tried(500, 3) == tried(500, 1) == tried(18000, 3) == ("fourier",)
@@ -138,7 +138,7 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     # Nor do no more numbers than classes, if rows are enough for them.
     assert tried(1400, 8, c=12) == tried(2000, 12, c=12) == tried(2000, 22, c=6, numbers=6) == ("hats",)
     assert tried(1300, 8, c=12) == tried(1700, 12, c=12) == tried(5000, 22, c=26, numbers=0) == ("linear",)
-    assert tried(5000, 22, c=22) == ("linear", "hats")
+    assert tried(7000, 22, c=20) == ("linear", "hats")
     assert tried(20000, 22, c=22) == ("hats", "fourier")
 
 

@@ -159,7 +159,7 @@ class Rule:
 
     constant_rows_per_class: float = 10.0
     trial_rows: float = 200.0
-    trial_rows_per_class: float = 30.0
+    trial_rows_per_class: float = 40.0
     large: float = 2500.0
     fourier_rows_per_class: float = 120.0
     fourier_widest: int = 40
