@@ -389,8 +389,8 @@ def test_votes_move_by_no_more_than_is_stated(relation, k):
         numbers.append(call.given)
         assert leads == pytest.approx((call.released - call.released[0]) / (k * 2**10))
     # The first has no votes: it is as good as absent.
-    befores = numbers if relation == "replace_one" else numbers[:1]
-    farthest = max(np.linalg.norm(before - after) for before in befores for after in numbers)
+    earlier = numbers if relation == "replace_one" else numbers[:1]
+    farthest = max(np.linalg.norm(before - after) for before in earlier for after in numbers)
     assert 1.0 <= call.stated.sensitivity * (2 if relation == "replace_one" else 1) / farthest < 1 + 1e-9
     assert call.scale / call.stated.sensitivity >= budget.multiplier(0.5)
     assert sigma == pytest.approx(math.sqrt(2.0) * call.scale / (k * 2**10))
