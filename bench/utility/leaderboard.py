@@ -359,15 +359,15 @@ These chose no constant, but results on them were looked at while the rules of `
 These came last: {unseen}.
 
 The last rules of `recommended` release by how much votes on trials differ, which has less noise than the votes, and
-have trials from fewer rows on. Those before shrink weights that noise explains where rows are few, and leave columns of
-two classes as they are below 20 rows each. Results on all sets were seen before, and wrong choices on winered made us
-look at the noise of votes. These rules are what was best on the sets that chose, on columns and subsets drawn from
-them, and with shuffled columns beside theirs. The number and height of hat functions (others were tried because
-diamonds was behind), how long steps of two classes are, and that few numbers have no trial of linear features were best
-on one to ten columns drawn from the sets that chose, as numbers and cut into indicators. The rules before those (when a
-second moment is taken, steps that are shorter with many classes or few rows a column, and what trials with more than
-two classes need and cost) were chosen before the sets that came last were seen, but for two (the steps of many classes,
-and those of few columns).
+have trials of two classes from fewer rows on, and of more classes from more rows of each. Those before shrink weights
+that noise explains where rows are few, and leave columns of two classes as they are below 20 rows each. Results on all
+sets were seen before, and wrong choices on winered made us look at the noise of votes. These rules are what was best on
+the sets that chose, on columns and subsets drawn from them, and with shuffled columns beside theirs. The number and
+height of hat functions (others were tried because diamonds was behind), how long steps of two classes are, and that few
+numbers have no trial of linear features were best on one to ten columns drawn from the sets that chose, as numbers and
+cut into indicators. The rules before those (when a second moment is taken, steps that are shorter with many classes or
+few rows a column, and what trials with more than two classes cost) were chosen before the sets that came last were
+seen, but for two (the steps of many classes, and those of few columns).
 
 ## How to read the tables
 
