@@ -126,8 +126,8 @@ def test_other_features_are_tried_where_rows_are_many_and_columns_few():
     assert tried(1700, 12, numbers=3) == ("hats",)
     assert tried(5000, 12, numbers=3) == ("hats", "fourier")
     assert tried(5000, 22, numbers=0) == ("linear", "fourier")
-    assert tried(5000, 60) == ("linear",)
-    assert tried(5000, 60, numbers=30) == ("linear", "hats")
+    assert tried(4000, 60) == ("linear",)
+    assert tried(4000, 60, numbers=30) == ("linear", "hats")
     assert tried(8000, 28, c=26) == ("linear", "hats")
     assert tried(5000, 22, c=50) == ("linear",)
     # Few numbers need no trial, few columns none until it is next to free.
@@ -295,11 +295,18 @@ def test_rich_tables_have_more_hats_and_hats_beside_indicators_more_height():
 
 
 def test_trials_of_all_features_but_linear_ones_share_alike():
-    for kinds in (("linear", "hats", "fourier"), ("linear", "hats"), ("hats", "fourier")):
-        large, small = (recommended._trial_shares(kinds, large) for large in (True, False))
-        assert math.fsum(large) == pytest.approx(0.96)
-        assert large[0] == (0.06 if kinds[0] == "linear" else 0.48)
-        assert len(set(large[1:])) == len(set(small)) == 1
+    for kinds in (("linear", "hats", "fourier"), ("linear", "fourier"), ("hats", "fourier")):
+        for d, linear in ((10, 0.06), (256, 0.48)):
+            large, small = (recommended._trial_shares(kinds, large, d) for large in (True, False))
+            assert math.fsum(large) == pytest.approx(0.96)
+            assert large[0] == pytest.approx(linear if kinds[0] == "linear" else 0.48)
+            assert len(set(large[1:])) == len(set(small)) == 1
+
+
+def test_the_more_columns_the_more_rows_for_random_features():
+    for d, c, per_class, tried in ((20, 2, 121, True), (50, 2, 249, False), (50, 5, 251, True), (257, 2, 1e5, False)):
+        rows = per_class * c / budget().signal
+        assert ("fourier" in candidates(rows, d, c, budget(), n_numbers=0)) == tried
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

@@ -54,8 +54,8 @@ FEATURES = ("auto", "linear", "hats", "fourier")
 
 # Shares of the budget for noisy numbers of rows: of every class, and of all rows.
 _CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
-# Shares of the rest: of votes on trials, and of each trial. Where no winner is trained again, linear features alone
-# have that, and the other trials get what is left.
+# Shares of the rest: of votes on trials, and of each trial. Where no winner is trained again, linear features have that
+# or more, by how many they are, and the other trials get what is left.
 _VOTE_SHARE, _TRIAL_SHARE = 0.04, 0.06
 # Steps of a trial at most, where its winner is trained again.
 _TRIAL_STEPS = 20
@@ -119,13 +119,12 @@ class Rule:
         From so many rows for each class on, numbers with bounds have a constant beside them.
     trial_rows, trial_rows_per_class : float
         Hat functions are tried from so many rows on, and so many for each class.
-    large : float
+    large, large_per_column : float
         From so many rows on, few columns have trials. Those for two classes get all of the budget, and the winner is
-        released as it is: what a model needs of features depends on its budget, and so much of it is enough for a part.
-    fourier_rows_per_class : float
-        Random features are tried from so many rows for each class on.
-    fourier_widest : int
-        They are used for so many features at most.
+        released as it is, if there are also so many rows for each column: what a model needs of features depends on its
+        budget, and so much of it is enough for a part.
+    fourier_rows_per_class, fourier_rows_per_column : float
+        Random features are tried from so many rows for each class on, and so many for each class and column.
     rich : float
         From so many rows on the random features are more, and evened out.
     few_rows_per_class : float
@@ -161,8 +160,9 @@ class Rule:
     trial_rows: float = 200.0
     trial_rows_per_class: float = 40.0
     large: float = 2500.0
+    large_per_column: float = 60.0
     fourier_rows_per_class: float = 120.0
-    fourier_widest: int = 40
+    fourier_rows_per_column: float = 5.0
     rich: float = 1500.0
     few_rows_per_class: float = 15.0
     rows_per_number: float = 1.75
@@ -195,9 +195,9 @@ def candidates(
         return ("fourier",)
     if size < rule.trial_rows or per_class < rule.trial_rows_per_class:
         return ("hats",) if few_numbers and per_class >= rule.few_rows_per_class else ("linear",)
-    many = per_class >= rule.fourier_rows_per_class
+    many = per_class >= max(rule.fourier_rows_per_class, rule.fourier_rows_per_column * n_features)
     enough_rows = n_rows >= _ROWS_PER_FEATURE * 2 * _n_frequencies(size, rule)
-    fourier = few_columns or (many and enough_rows and n_features <= rule.fourier_widest)
+    fourier = few_columns or (many and enough_rows and n_features <= _WIDEST)
     tried = {"linear": not few_numbers, "hats": hats, "fourier": fourier}
     return tuple(kind for kind, is_tried in tried.items() if is_tried)
 
@@ -503,8 +503,9 @@ class PrivateLinearClassifier(PrivateClassifier):
             recipe, why = recipe_of(kinds[0], budget)
             return train_on(recipe, left), _Choice(recipe, why + self._requested)
         trials, counts = [], []
-        large = n_classes == 2 and n_rows * budget.signal >= self._rule.large
-        shares = _trial_shares(kinds, large)
+        enough = max(self._rule.large, self._rule.large_per_column * n_features)
+        large = n_classes == 2 and n_rows * budget.signal >= enough
+        shares = _trial_shares(kinds, large, n_features)
         for kind, trial_share in zip(kinds, shares, strict=True):
             part = dataclasses.replace(budget, part=left.share * trial_share)
             recipe, why = recipe_of(kind, part)
@@ -518,7 +519,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             counts.append(count)
         leads, sigma = noisy_leads(counts, left, _VOTE_SHARE, source.part("votes"))
         # What all rows weigh together, if the weights make up for the numbers of rows.
-        total = n_rows / float(np.mean(1.0 / weights))
+        total = n_rows * float(weights.min() / class_weights_from(weights).mean())
         needed = _EARNED * sigma + _EARNED_ROOTS * math.sqrt(total) if n_classes == 2 else -_FEWER_OF_MORE * total
         best = 1 + int(leads[1:].argmax())
         best = best if leads[best] > needed else 0
@@ -591,11 +592,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.recipe_ = self._why
 
 
-def _trial_shares(kinds: tuple[str, ...], large: bool) -> list[float]:
+def _trial_shares(kinds: tuple[str, ...], large: bool, n_features: int) -> list[float]:
     """Shares of trials, linear features first if there are any; with votes on them they are all of it if `large`."""
     if not large:
         return [_TRIAL_SHARE] * len(kinds)
-    linear = [_TRIAL_SHARE] if kinds[0] == "linear" else []
+    of_width = (1.0 - _VOTE_SHARE) * n_features / (n_features + _WIDEST)
+    linear = [max(_TRIAL_SHARE, of_width)] if kinds[0] == "linear" else []
     n_others = len(kinds) - len(linear)
     return linear + [(1.0 - _VOTE_SHARE - math.fsum(linear)) / n_others] * n_others
 

@@ -404,7 +404,7 @@ def noisy_leads(counts: list[int], budget: Budget, share: float, source: NoiseSo
     """Release how many more votes k models have than the first of them, for a share of the budget.
 
     What all models get right cancels out: k times each of the `votes`, less the sum of all, is what has noise. A row
-    has a vote for each model, from 0 to 1, and adds most if every other model has it; replaced, it moves twice that.
+    has a vote for each model, from 0 to 1, and adds most if half of them have it; replaced, it moves twice that.
     Returns leads (k,), in rows by the weights of their classes, the first of which is 0, and the standard deviation of
     a lead.
     """
