@@ -28,8 +28,9 @@ SMALL = {
         "pmsvm_wp": {"implementation": "pmsvm_wp", "C": 0.05, "data_norm": 1.0},
     },
 }
-# The user's own data.
+# The user's own data, and their entry.
 OWN_ROWS = ["x,y,label", *(f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
+OWN_ENTRY = {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 7], "prescaled": False}
 
 # Folders that no benchmark reads.
 NOT_READ = ("tests/", "bench/", "conda/", "docs/images/", "docs/proofs/", "examples/", "paper/", "reproduce/")
@@ -207,6 +208,26 @@ def fresh(tmp_path) -> Workspace:
 def finished_once(tmp_path_factory) -> Workspace:
     """Share a finished small benchmark between workers; do not change it."""
     return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake()))
+
+
+def add_own_data(workspace: Workspace) -> None:
+    """Add a private dataset, and one that its owner shares."""
+    for name, rows in (("patients", OWN_ROWS), ("colleagues", [OWN_ROWS[0], *OWN_ROWS[:0:-1]])):
+        (workspace.folder / f"data/own/{name}.csv").write_text("\n".join(rows) + "\n")
+        workspace.change(f"datasets.{name}", {**OWN_ENTRY, "path": f"{name}.csv"})
+    workspace.change("datasets.colleagues.share", True)
+
+
+@pytest.fixture
+def with_own_data(finished_once, tmp_path_factory, tmp_path) -> Workspace:
+    """Copy the finished benchmark with own data, for changes."""
+
+    def make(folder: Path) -> None:
+        workspace = finished_once.copy(folder)
+        add_own_data(workspace)
+        assert "error" not in workspace.snakemake()
+
+    return Workspace(made_once(tmp_path_factory, "own data", make)).copy(tmp_path / "finished")
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from tests.blocks import blocks_run_by
 from tests.browser import PATIENCE
 
 from .conftest import Workspace
-from .test_own_data import add_own_data
 
 pytestmark = pytest.mark.workflow
 
@@ -60,9 +59,8 @@ def test_commands_on_changes(finished):
     assert printed["make ui"] == b"OK"
 
 
-def test_commands_that_remove_own_data(finished):
-    add_own_data(finished)
-    finished.snakemake()
+def test_commands_that_remove_own_data(with_own_data):
+    finished = with_own_data
     params = finished.params()
     del params["datasets"]["patients"]
     finished.write_params(params)

@@ -19,8 +19,8 @@ from privsvm.files import read_json
 pytestmark = pytest.mark.workflow
 
 # A sample; `.ci/run` has 20, and `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py` more.
-KILLS = int(os.environ.get("PRIVSVM_KILLS", "6"))
-LEAST_OF_A_KIND = 2
+KILLS = int(os.environ.get("PRIVSVM_KILLS", "3"))
+LEAST_OF_A_KIND = min(2, KILLS // 3)
 
 # Text in the command line of each kind of victim.
 VICTIMS = {"job": ("stages/",), "snakemake": ("bin/snakemake",), "dvc": ("bin/dvc", "-m dvc")}
@@ -99,7 +99,7 @@ def test_killed_runs_recover(fresh, finished_once):
         # DVC starts Snakemake once a stage.
         wait_for_jobs(process, rng.randint(0, 2 if victim == "dvc" else 5))
         # The run goes on without a job that is killed, and others follow.
-        killed[victim] += kill_in_turn(process, folder, victim, 4 if victim == "job" else 1, rng)
+        killed[victim] += kill_in_turn(process, folder, victim, min(4, KILLS // 3) if victim == "job" else 1, rng)
         process.communicate()
         # Nothing of a killed run may go on in the background.
         ended = time.monotonic()

@@ -4,29 +4,17 @@ import json
 
 import pytest
 
-from .conftest import OWN_ROWS, Workspace
+from .conftest import OWN_ROWS, Workspace, add_own_data
 
 pytestmark = pytest.mark.workflow
-
-ENTRY = {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 7], "prescaled": False}
-
-
-def add_own_data(workspace: Workspace) -> None:
-    """Add a private dataset, and one that its owner shares."""
-    for name, rows in (("patients", OWN_ROWS), ("colleagues", [OWN_ROWS[0], *OWN_ROWS[:0:-1]])):
-        (workspace.folder / f"data/own/{name}.csv").write_text("\n".join(rows) + "\n")
-        workspace.change(f"datasets.{name}", {**ENTRY, "path": f"{name}.csv"})
-    workspace.change("datasets.colleagues.share", True)
 
 
 def files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_private_data_stays_on_this_machine(finished, tmp_path):
-    add_own_data(finished)
-    output = finished.snakemake()
-    assert "error" not in output
+def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
+    finished = with_own_data
     curves = (finished.folder / "reports/curves.csv").read_text()
     assert "patients" in curves
     assert "colleagues" in curves
