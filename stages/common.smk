@@ -17,6 +17,7 @@ from privsvm_bench.workflow.session import (
     check_writable,
     collect_errors,
     lock_folder,
+    remove_parts,
     scripts_folder,
     set_addresses,
     set_environment,
@@ -89,6 +90,7 @@ onstart:
         lock_folder()
     except PrivSVMError as error:
         sys.exit(f"error: {error}")
+    remove_parts("data", "logs", ".cache/jobs", *REPORTS)
 
 
 onsuccess:

@@ -56,4 +56,4 @@ def test_outputs_that_another_process_has_kept_stay(job):
     again = job()
     assert again.restore()
     assert again.outputs[0].read_text() == "out.npz first"
-    assert not list(again.folder.parent.glob(".part.*"))
+    assert not list(again.folder.parent.glob(".job.*"))

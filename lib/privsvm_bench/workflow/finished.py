@@ -70,7 +70,7 @@ class FinishedJob:
         if self.folder is None:
             return
         _FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".part.") as temporary:
+        with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".job.", suffix=".part") as temporary:
             for number, path in enumerate(self.outputs):
                 with atomic_path(Path(temporary) / "job" / str(number)) as copy:
                     shutil.copyfile(path, copy)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ import filelock
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError
-from privsvm.files import write_text
+from privsvm.files import remove_leftovers, write_text
 from privsvm.warm_up import cache_folder
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ __all__ = [
     "check_writable",
     "collect_errors",
     "lock_folder",
+    "remove_parts",
     "scripts_folder",
     "set_addresses",
     "set_environment",
@@ -36,6 +39,8 @@ __all__ = [
 
 # Seconds by which the clock of a file server may be ahead.
 _CLOCK_SKEW = 60.0
+# Names of half-written files of `privsvm.files.atomic_path`, and of folders of `privsvm_bench.workflow.finished`.
+_PART = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\..+)?")
 
 
 def scripts_folder(home: str | os.PathLike[str]) -> str:
@@ -112,6 +117,23 @@ def lock_folder() -> filelock.BaseFileLock:
     except filelock.Timeout:
         raise PrivSVMError(f"{lock.lock_file}: another run is under way in this folder; wait until it ends") from None
     return lock
+
+
+def remove_parts(*outputs: str) -> None:
+    """Remove what killed jobs left of attempts to write outputs: DVC would record it with its folders.
+
+    Parameters
+    ----------
+    *outputs : str
+        Files and folders that no other process writes: those of a run that has locked its folder.
+    """
+    for output in map(Path, outputs):
+        if not output.is_dir():
+            remove_leftovers(output)
+            continue
+        for part in list(output.rglob(".*.part*")):
+            if _PART.fullmatch(part.name):
+                shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
 
 def argument_file(name: str, *arguments: str) -> str:
