@@ -41,6 +41,7 @@ from privsvm_bench.workflow.graph import (
 )
 from privsvm_bench.jobs.params import read_params
 from privsvm_bench.workflow.private_outputs import (
+    KINDS,
     close_folders,
     make_output_folders,
     private_folder,
@@ -90,7 +91,8 @@ onstart:
         lock_folder()
     except PrivSVMError as error:
         sys.exit(f"error: {error}")
-    remove_parts("data", "logs", ".cache/jobs", *REPORTS)
+    made = [f"data/{folder}{kind}" for folder in ("", "private/") for kind in KINDS]
+    remove_parts(*made, "data/audits", "logs", ".cache/jobs", *REPORTS)
 
 
 onsuccess:

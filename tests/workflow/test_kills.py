@@ -143,14 +143,14 @@ def test_half_written_files_of_dvc_are_replaced_and_those_of_jobs_removed(finish
     left = [
         finished.folder / name
         for name in (
-            "data/models/svm/.wine.0123abcd.part.npz", "reports/.index.0123abcd.part.html",
+            "data/private/models/svm/.wine.0123abcd.part.npz", "reports/.index.0123abcd.part.html",
             ".cache/jobs/.job.abc_1234.part/job/.0.0123abcd.part",
         )
     ]  # fmt: skip
     for path in left:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")
-    own = finished.folder / "data/own/.my.part.csv"
+    own = finished.folder / "data/own/.my.0123abcd.part.csv"
     own.write_text("whole")
     (finished.folder / ".dvc/tmp/rwlock").write_text("")
     lock = finished.folder / "dvc.lock"
