@@ -295,7 +295,7 @@ def test_rich_tables_have_more_hats_and_hats_beside_indicators_more_height():
 
 
 def test_trials_of_all_features_but_linear_ones_share_alike():
-    for kinds in (("linear", "hats", "fourier"), ("linear", "fourier"), ("hats", "fourier")):
+    for kinds in (("linear", "hats", "fourier"), ("linear", "hats"), ("linear", "fourier"), ("hats", "fourier")):
         for d, linear in ((10, 0.06), (256, 0.48)):
             large, small = (recommended._trial_shares(kinds, large, d) for large in (True, False))
             assert math.fsum(large) == pytest.approx(0.96)

@@ -60,16 +60,15 @@ def test_commands_on_changes(finished):
 
 
 def test_commands_that_remove_own_data(with_own_data):
-    finished = with_own_data
-    params = finished.params()
+    params = with_own_data.params()
     del params["datasets"]["patients"]
-    finished.write_params(params)
+    with_own_data.write_params(params)
     for command in REMOVAL.commands:
-        run(finished, command)
-    finished.commit("without patients")
-    assert not list((finished.folder / "data").rglob("*patients*"))
+        run(with_own_data, command)
+    with_own_data.commit("without patients")
+    assert not list((with_own_data.folder / "data").rglob("*patients*"))
     # Runs in MLflow stay, as the page says.
     for folder in (".cache", ".dvc", "data", "reports"):
-        files = [path for path in (finished.folder / folder).rglob("*") if path.is_file()]
+        files = [path for path in (with_own_data.folder / folder).rglob("*") if path.is_file()]
         assert not [path for path in files if b"patients" in path.read_bytes()], folder
-    assert finished.nothing_to_do()
+    assert with_own_data.nothing_to_do()

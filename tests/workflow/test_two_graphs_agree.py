@@ -116,6 +116,9 @@ def test_methods_without_epsilon_ignore_privacy_parameters(workspace):
     [
         "Snakefile",
         "lib/privsvm_bench/datasets/readers.py",
+        "lib/privsvm/methods/pmsvm_wp.py",
+        "lib/privsvm_bench/metrics.py",
+        "lib/privsvm_bench/reporting/page.py",
         "lib/privsvm/solvers/linear/crammer_singer.py",
         "stages/audit.py",
         "stages/prepare.py",
