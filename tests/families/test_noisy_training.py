@@ -124,16 +124,6 @@ def test_the_counted_number_of_rows_is_public_for_replace_one_only(method):
 
 
 @pytest.mark.parametrize("method", ALL)
-def test_classes_from_the_data_are_not_proved(method):
-    X, y = wine()
-    with pytest.raises(ValueError, match="classes=None"):
-        method(classes=None).fit(X, y)
-    guarantee = method(classes=None, allow_unsound=True).fit(X, y).guarantee_
-    assert guarantee.status == "claimed"
-    assert "class set" in guarantee.reason
-
-
-@pytest.mark.parametrize("method", ALL)
 def test_weights_depend_on_the_seed_alone(method):
     X, y = wine()
     paths = [method(n_jobs=n_jobs).release_path(X, y, [1.0, 4.0], 3, 5) for n_jobs in (None, 2, 5)]

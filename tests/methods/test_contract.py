@@ -16,8 +16,11 @@ from privsvm import (
     DPWSSClassifier,
     GivenLandmarkDualClassifier,
     LandmarkDualClassifier,
+    ObjectivePerturbationClassifier,
     OneNormSVMClassifier,
     OPERAAsPublishedClassifier,
+    OPERAClassifier,
+    OvRJointGaussianClassifier,
     PMSVMAGPClassifier,
     PMSVMWPAsPublishedClassifier,
     PMSVMWPClassifier,
@@ -28,6 +31,7 @@ from privsvm import (
     ReducedSVMClassifier,
     SMOSVMClassifier,
     SVMClassifier,
+    WestonWatkinsClassifier,
 )
 from privsvm.base.estimators import noise_streams
 from privsvm.base.validation import check_training_data
@@ -59,6 +63,7 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
         *[ready(method) for method in METHODS],
         ready(DPWSSClassifier, kernel="rbf"),
         ready(PMSVMAGPClassifier, learning_rate=0.1),
+        ready(WestonWatkinsClassifier, fit_intercept=True),
         *[ready(method, kernel="gaussian") for method in (OneNormSVMClassifier, ReducedSVMClassifier, PPSVMClassifier)],
     ],
     expected_failed_checks=lambda estimator: (
@@ -311,8 +316,40 @@ class TestBadInput:
         ],
         *[(PPSVMClassifier(), {"entities": value}) for value in (0, 3, 1.5, [[0], []], [[0]], [[0, 1], [1]], "two")],
         (PPSVMClassifier(), {"standardize": 1}),
+        *[
+            (estimator, changes)
+            for estimator in (OPERAClassifier(), OvRJointGaussianClassifier())
+            for changes in (
+                {"epsilon": 0}, {"epsilon": np.inf}, {"delta": 0.0}, {"C": 0}, {"C": True}, {"data_norm": 0.0},
+                {"neighbours": "replace"}, {"gap": 0.0}, {"gap": 1e-30}, {"allow_unsound": 1},
+            )
+        ],
+        (OPERAClassifier(), {"composition": "jiont"}),
+        *[
+            (OPERAAsPublishedClassifier(allow_unsound=True), changes)
+            for changes in (
+                {"epsilon": 0}, {"data_norm": 0.0}, {"composition": "jiont"}, {"calibration": "clasic"},
+                {"constant": 0}, {"constant": True}, {"constant": np.inf}, {"neighbours": "replace"},
+            )
+        ],
+        *[
+            (DPSVMDVPClassifier(allow_unsound=True), changes)
+            for changes in (
+                {"epsilon": 0.0}, {"epsilon": np.inf}, {"C": -1.0}, {"tol": 0.0}, {"kernel": "rfb"},
+                {"weights": "sined"}, {"weights": "signed_half"}, {"perturb": "bounded"}, {"neighbours": "replace"},
+                {"max_iter": -2}, {"gamma": -1.0}, {"cache_size": 0},
+            )
+        ],
+        *[
+            (ObjectivePerturbationClassifier(), changes)
+            for changes in (
+                {"epsilon": 0}, {"epsilon": np.inf}, {"delta": 0.0}, {"C": 0}, {"C": True}, {"C": 1e13},
+                {"data_norm": 0.0}, {"data_norm": 2e100}, {"smoothing": 0.0}, {"smoothing": "wide"}, {"tol": 0.0},
+                {"tol": 1e-30}, {"tol": 1.0}, {"neighbours": "replace"}, {"classes": None}, {"allow_unsound": 1},
+            )
+        ],
     ],
-)
+)  # fmt: skip
 def test_bad_parameters_are_named_with_their_value(estimator, changes):
     name, value = next(iter(changes.items()))
     chosen = {"classes": ["no", "yes"], **changes}
@@ -337,6 +374,15 @@ def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
     assert "seed is secret" not in stated
     assert "others are refused" in stated
     assert "power of two" not in stated
+
+
+@pytest.mark.parametrize("estimator_class", SOUND)
+def test_classes_from_the_data_are_not_proved(estimator_class):
+    with pytest.raises(ValueError, match="classes=None"):
+        estimator_class(classes=None).fit(X, Y)
+    guarantee = estimator_class(classes=None, allow_unsound=True).fit(X, Y).guarantee_
+    assert (guarantee.status, guarantee.epsilon_proved) == ("claimed", np.inf)
+    assert "class set" in guarantee.reason
 
 
 @pytest.mark.parametrize("estimator_class", SOUND)

@@ -246,13 +246,6 @@ def test_adding_rows_is_refused_in_one_line():
         model_for(3, neighbours="add_remove").fit(X, y)
 
 
-def test_classes_from_the_data_are_not_proved():
-    X, y = scaled(load_wine)
-    guarantee = model_for(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
-    assert guarantee.status == "claimed"
-    assert "class set" in guarantee.reason
-
-
 def test_accuracy_goes_from_chance_to_useful():
     X, y = scaled(load_breast_cancer)
     path = model_for(2, radius=5.0, n_steps=80).release_path(X, y, [1e-3, 1e4], 5, 0)

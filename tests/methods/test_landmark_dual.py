@@ -175,13 +175,6 @@ def test_path_is_accounted_audited_stored_and_seeded(load):
     assert again.codes(again.scores(X, 1)).shape == (3, len(y))
 
 
-def test_classes_from_the_data_are_not_proved():
-    X, y = scaled(load_wine)
-    guarantee = model_for(3, classes=None, allow_unsound=True).fit(X, y).guarantee_
-    assert guarantee.status == "claimed"
-    assert "class set" in guarantee.reason
-
-
 def test_accuracy_goes_from_chance_to_the_svm_s():
     X, y = scaled(load_digits)
     model = model_for(10, C=0.5, gamma=0.02, n_landmarks=300)

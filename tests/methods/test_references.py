@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.objectives import crammer_singer_objective
 
 from privsvm.base.stored_paths import path_from_arrays
@@ -28,11 +27,6 @@ def names(estimator):
 def scaled(load):
     X, y = load(return_X_y=True)
     return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9), y
-
-
-@parametrize_with_checks([*ESTIMATORS, WestonWatkinsClassifier(fit_intercept=True)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=names)
