@@ -127,8 +127,6 @@ def search_c_and_gamma(
 ) -> GridSearch:
     """Find C and gamma of the Gaussian C-SVM with the largest cross-validation accuracy.
 
-    More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it.
-
     More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it; a class
     may have no row. `folds` (n,) has the number of the fold that each row is classified in, at least two distinct ones.
     Threads (`n_jobs`) share the folds and pairs of classes; the result does not depend on them. Raises ValueError for a

@@ -231,7 +231,6 @@ def expected_accuracy(
     *,
     rows_per_person: int | None = None,
     repeats: int = 5,
-    seed: int = 0,
 ) -> list[Expected]:
     """Simulate releases. No epsilon is promised less accuracy than a smaller one: it need not be spent.
 
@@ -245,8 +244,6 @@ def expected_accuracy(
         For persons with so many rows.
     repeats : int, default=5
         Made-up tables for each.
-    seed : int, default=0
-        Of the simulation.
 
     Raises
     ------
@@ -269,7 +266,7 @@ def expected_accuracy(
     for difficulty in DIFFICULTIES:
         best: Expected | None = None
         for epsilon in sorted(epsilons):
-            found = _simulated(difficulty, shape, schema, epsilon, range(seed, seed + repeats))
+            found = _simulated(difficulty, shape, schema, epsilon, range(repeats))
             best = found if best is None or not found.is_worse(best) else dataclasses.replace(best, epsilon=epsilon)
             expectations.append(best)
     return expectations

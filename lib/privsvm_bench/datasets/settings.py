@@ -220,7 +220,7 @@ PROTOCOLS: Mapping[str, type[Protocol]] = {
 }
 
 
-def parse_protocol(value: Any, key: str = "protocol") -> Protocol:
+def parse_protocol(value: Any) -> Protocol:
     """Check a protocol and fill in its defaults.
 
     Parameters
@@ -230,8 +230,6 @@ def parse_protocol(value: Any, key: str = "protocol") -> Protocol:
         ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": false}``,
         ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
         stands for its defaults.
-    key : str
-        What to call it in errors.
 
     Raises
     ------
@@ -243,15 +241,15 @@ def parse_protocol(value: Any, key: str = "protocol") -> Protocol:
     if isinstance(value, str):
         value = {"kind": value}
     if not isinstance(value, Mapping) or "kind" not in value:
-        raise PrivSVMError(f"{key}: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
+        raise PrivSVMError(f"protocol: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
     kind = value["kind"]
     if kind not in PROTOCOLS:
-        raise PrivSVMError(f"{key}.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
-    return check_model(PROTOCOLS[kind], dict(value), key)
+        raise PrivSVMError(f"protocol.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
+    return check_model(PROTOCOLS[kind], dict(value), "protocol")
 
 
 # A field of a model that holds a protocol.
-ParsedProtocol = Annotated[Protocol, pydantic.BeforeValidator(lambda value: parse_protocol(value))]
+ParsedProtocol = Annotated[Protocol, pydantic.BeforeValidator(parse_protocol)]
 
 
 class Settings(Model):

@@ -101,12 +101,11 @@ def shown_name(method: str, implementation: str) -> str:
     return _NAMES.get(method, method) if method == implementation else method
 
 
-def names_text(names: Sequence[str], most: int = 4, total: int | None = None) -> str:
-    """List a few names and count the rest; `total` where `names` holds only the first of them."""
-    total = len(names) if total is None else total
-    if total <= most:
+def names_text(names: Sequence[str]) -> str:
+    """List up to four names, or three and how many more there are."""
+    if len(names) <= 4:
         return ", ".join(names)
-    return f"{', '.join(names[: most - 1])} and {total - most + 1} more"
+    return f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def unique(values: Iterable[_Value | None]) -> list[_Value]:

@@ -17,6 +17,8 @@ __all__ = ["nested_search", "uniform_design"]
 
 Range = tuple[float, float]
 
+_RUNS, _NESTINGS = 30, 2
+
 
 @functools.lru_cache(maxsize=8)
 def uniform_design(n_runs: int) -> np.ndarray:
@@ -59,13 +61,10 @@ def nested_search(
     evaluate: Callable[[np.ndarray], np.ndarray],
     first: Range,
     second: Range,
-    *,
-    n_runs: int = 30,
-    n_nestings: int = 2,
 ) -> tuple[float, float]:
-    """Search two parameters by nested uniform designs.
+    """Search two parameters by two nested uniform designs of 30 points.
 
-    Each design lies around the best point so far on half the range.
+    The second lies around the best point of the first, on half the range.
 
     Parameters
     ----------
@@ -73,10 +72,6 @@ def nested_search(
         ``points (n, 2) -> losses (n,)``.
     first, second : (low, high)
         Range of each parameter.
-    n_runs : int, default=30
-        Points of one nesting.
-    n_nestings : int, default=2
-        Number of nestings.
 
     Returns
     -------
@@ -92,10 +87,10 @@ def nested_search(
     Huang, Lee, Lin and Huang (2007), Model selection for support vector machines via uniform design.
     """
     low, high = np.array([first[0], second[0]]), np.array([first[1], second[1]])
-    design = uniform_design(n_runs)
+    design = uniform_design(_RUNS)
     width, corner = high - low, low
     points, losses = np.empty((0, 2)), np.empty(0)
-    for _ in range(n_nestings):
+    for _ in range(_NESTINGS):
         tried = corner + design * width
         points = np.vstack([points, tried])
         losses = np.append(losses, evaluate(tried))
