@@ -95,7 +95,9 @@ def test_the_rule_says_what_it_chose():
         choose_recipe(5000, 22, 2, budget(), kind, n_numbers=20) for kind in recommended.FEATURES[1:]
     )
     assert linear[0] == choose_recipe(5000, 22, 2, budget(), n_numbers=20)[0]
-    assert (linear[0].columns.n_hats, hats[0].columns.n_hats, fourier[0].columns.n_hats) == (0, 8, 0)
+    assert (linear[0].columns.n_hats, hats[0].columns.n_hats, fourier[0].columns.n_hats) == (0, 8, 5)
+    assert fourier[0].columns.hat_weight == hats[0].columns.hat_weight / 2
+    assert choose_recipe(5000, 60, 2, budget(), "fourier", n_numbers=41)[0].columns.n_hats == 0
     assert [recipe.n_frequencies for recipe, _ in (linear, hats, fourier)] == [0, 0, 100]
     assert [recipe.columns.constant > 0 for recipe, _ in (linear, hats, fourier)] == [True] * 3
     assert "features as they are" in linear[1]
@@ -166,7 +168,7 @@ def test_steps_of_more_classes_fit_few_rows_of_a_column_less():
 
 
 def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
-    """Hats need nearly as many votes as linear features have; or more, of two classes."""
+    """Features that are more need nearly as many votes as the best ones; or more than linear ones, of two classes."""
     X, leads, trained = rows(3000), np.array([0.0, -30.0, -100.0]), []
     monkeypatch.setattr(recommended, "noisy_leads", lambda counts, *rest: (leads[: len(counts)], 1.0))
     monkeypatch.setattr(
@@ -179,6 +181,9 @@ def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
             model.fit(X, np.arange(3000) % n_classes)
             assert f"{kind} features by noisy votes of trials" in model.recipe_
             assert bool(trained) == (again or n_classes > 2)
+    leads[1:] = 30.0, -50.0
+    model = classifier(classes=[0, 1, 2], bounds=(-2.0, 2.0), epsilon=16.0).fit(X, np.arange(3000) % 3)
+    assert "fourier features by noisy votes of trials" in model.recipe_
 
 
 @pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}, {"neighbours": "add_remove"}])

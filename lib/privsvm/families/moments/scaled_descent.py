@@ -136,8 +136,7 @@ class Recipe:
 
     def frequencies(self, n_features: int) -> np.ndarray:
         """Public random frequencies (d, F) for rows of so many features."""
-        constant = self.columns.constant > 0.0
-        return public_frequencies(n_features, self.n_frequencies, self.gamma, constant)
+        return public_frequencies(n_features, self.n_frequencies, self.gamma)
 
     @property
     def releases(self) -> dict[str, float]:
@@ -190,17 +189,10 @@ class ScaledModel:
     feature_mean: np.ndarray
 
 
-def public_frequencies(n_features: int, n_frequencies: int, gamma: float, constant: bool = False) -> np.ndarray:
-    """Draw frequencies (d, F) of the Gaussian kernel from a public seed: the first ones of any longer draw.
-
-    The last feature may be the constant beside columns; it changes none of the others' frequencies.
-    """
+def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.ndarray:
+    """Draw frequencies (d, F) of the Gaussian kernel from a public seed: the first ones of any longer draw."""
     stream = seeded_stream(_FREQUENCIES_SEED, "scaled descent")
-    frequencies = fourier_frequencies(n_frequencies, n_features - constant, gamma, stream)
-    if constant:
-        other = seeded_stream(_FREQUENCIES_SEED, "constant of scaled descent")
-        frequencies = np.hstack([frequencies, fourier_frequencies(n_frequencies, 1, gamma, other)])
-    return np.ascontiguousarray(frequencies.T)
+    return np.ascontiguousarray(fourier_frequencies(n_frequencies, n_features, gamma, stream).T)
 
 
 def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float, source: NoiseSource) -> np.ndarray:
