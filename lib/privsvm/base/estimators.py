@@ -44,6 +44,7 @@ from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
+from privsvm.privacy.gate import delta_refusals
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "plain_parameters",
     "randomness_of",
     "unknown_class",
+    "unproved_rows",
 ]
 
 # Types that callers may pass, and what `noise_streams` makes of them.
@@ -229,15 +231,24 @@ def unknown_class(estimator: Any) -> str | None:
     return f"{type(estimator).__name__} is a class of yours: proofs are of the library's own classes, not derived ones"
 
 
-def _without_proof(path: Any, reason: str | None) -> Any:
-    """Take the proof from released models for a reason, if there is one."""
-    if reason is None:
-        return path
-    broken = [
-        guarantee if reason in (guarantee.reason or "") else guarantee.with_broken_assumption(reason)
-        for guarantee in path.guarantees
-    ]
-    return dataclasses.replace(path, guarantees=tuple(broken))
+def unproved_rows(rows: Any, neighbours: Neighbours, delta: float) -> list[str]:
+    """Say what keeps a proof from rows as they come, besides what the parameters say."""
+    source = unknown_class(rows) if isinstance(rows, RowBlocks) else None
+    # Where a row is replaced, all neighbours have as many rows.
+    n_rows = rows.shape[0] if neighbours == "replace_one" else None
+    return [*([] if source is None else [source]), *delta_refusals(delta, n_rows)]
+
+
+def _without_proof(path: Any, *reasons: str | None) -> Any:
+    """Take the proof from released models for reasons, if there are any."""
+    guarantees = list(path.guarantees)
+    for reason in reasons:
+        if reason is not None:
+            guarantees = [
+                guarantee if reason in (guarantee.reason or "") else guarantee.with_broken_assumption(reason)
+                for guarantee in guarantees
+            ]
+    return dataclasses.replace(path, guarantees=tuple(guarantees))
 
 
 class MarksClones:
@@ -277,6 +288,12 @@ def _scores_are_linear(estimator: Any) -> bool:
 def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
     labels: np.ndarray = classes[path.codes(path.scores(rows, 0)[:1])[0]]
     return labels
+
+
+def _check_record(path: Any, shown: Any) -> None:
+    """Raise ValueError where the record that an estimator shows is not that of its released path."""
+    if type(shown) is not Guarantee or path.guarantees != (shown,):
+        raise ValueError("guarantee_ is not the record of the released model: get the file again, or fit again")
 
 
 class ReleasedClassifier:
@@ -337,6 +354,7 @@ class ReleasedClassifier:
         from privsvm.base.model_file import Description, write_model
 
         check_is_fitted(self)
+        _check_record(self._path, self.guarantee_)
         if not hasattr(self, "_recipe"):
             self._keep_recipe()
         described = Description(
@@ -382,9 +400,9 @@ class ReleasedClassifier:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Take back a fitted model; raise ValueError where its record is not that of its released path."""
-        path, shown = state.get("_path"), state.get("guarantee_")
-        if path is not None and (type(shown) is not Guarantee or path.guarantees != (shown,)):
-            raise ValueError("guarantee_ is not the record of the released model: get the file again")
+        path = state.get("_path")
+        if path is not None:
+            _check_record(path, state.get("guarantee_"))
         super().__setstate__(state)  # type: ignore[misc]
 
     @one_blas_thread()
@@ -527,7 +545,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             many_fits = self._check_clone(self.allow_composition, self.allow_unsound)
             path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
             # Once more: a derived class may have a `release_path` of its own.
-            path = _without_proof(_without_proof(path, unknown_class(self)), many_fits)
+            path = _without_proof(path, unknown_class(self), many_fits)
             guarantee = path.guarantees[0]
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
@@ -590,9 +608,10 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             randomness=randomness_of(rng),
             audit=audit,
         )
-        with one_blas_thread():
+        # A caller who lets NumPy raise for tiny or huge numbers would learn that a row has one.
+        with one_blas_thread(), np.errstate(all="ignore"):
             path = self._release(release)
-        return _without_proof(path, unknown_class(self))
+        return _without_proof(path, unknown_class(self), *unproved_rows(rows, self.neighbours, delta))
 
     def _check_parameters(self) -> None:
         """Check parameters, and the consent that some of them need."""

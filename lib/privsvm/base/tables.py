@@ -32,6 +32,7 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
     """
     # Imported late: tables alone need neither SciPy nor scikit-learn.
     import scipy.sparse
+    from sklearn import config_context
     from sklearn.utils.validation import validate_data
 
     refuse_masked("y", y)
@@ -44,7 +45,8 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
                 del estimator.feature_names_in_
         else:
             # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
-            with np.errstate(over="ignore", invalid="ignore"):
+            # And it would not look if the caller's settings said that rows are finite.
+            with np.errstate(over="ignore", invalid="ignore"), config_context(assume_finite=False):
                 X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
     except ValueError as error:
         raise _in_plain_words(error) from None

@@ -34,6 +34,8 @@ __all__ = [
 
 # Arrays as large as a model that training holds.
 _MODELS = 8
+# Larger whole numbers are not told apart in float64, which labels become if one of them is a float.
+_LARGEST_LABEL = 2.0**53
 
 # Why nothing is proved for a model whose public label set was not given.
 INFERRED_CLASSES = "the class set was taken from the private labels"
@@ -199,6 +201,8 @@ def known_classes(classes: Sequence[Any]) -> np.ndarray:
         and any(label is None or label != label for label in labels.tolist())
     ):
         raise ValueError(f"classes={classes!r}: holds a missing label; give numbers or texts")
+    if labels.dtype.kind in "iuf" and np.any(np.abs(labels.astype(np.float64)) >= _LARGEST_LABEL):
+        raise ValueError(f"classes={classes!r}: whole numbers from 2^53 on are not told apart; write them as texts")
     if labels.ndim != 1 or np.unique(labels).size != labels.size:
         raise ValueError(f"classes={classes!r}: must be a list of different labels")
     if labels.size < 2:

@@ -26,6 +26,7 @@ from privsvm.base.estimators import (
     noise_streams,
     randomness_of,
     unknown_class,
+    unproved_rows,
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
@@ -212,7 +213,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         source = streams(float(self.epsilon), 0)
         chosen = draw_choices(source.part("choices").next_key(), len(plan.candidates), self._draw_runs(source))
         best = None
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(all="ignore"):
             for number, index in enumerate(chosen):
                 run = self._run(X, rows, y, codes, plan, index, source.part(f"run {number}"))
                 # Runs are alike: taking the first among equals is as good as taking any.
@@ -220,7 +221,8 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
                     best = run
         assert best is not None
         guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
-        for reason in (unknown_class(self), unknown_class(self.estimator), many_fits):
+        of_rows = unproved_rows(rows, self.estimator.neighbours, float(self.delta))
+        for reason in (unknown_class(self), unknown_class(self.estimator), many_fits, *of_rows):
             if reason is not None:
                 guarantee = guarantee.with_broken_assumption(reason)
         if guarantee.status == "claimed":

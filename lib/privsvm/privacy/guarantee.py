@@ -35,7 +35,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 STATUS_TEXT: Mapping[Status, str] = {
     "proved": "proved",
     "seeded": "proved method, seeded noise",
-    "claimed": "claimed, does not hold",
+    "claimed": "claimed, not proved",
     "none": "none",
 }
 """What reports call a status."""
@@ -82,7 +82,7 @@ class Statement:
     status : {"proved", "seeded", "claimed", "none"}
         ``proved``: a theorem covers what the code does, the code enforces its assumptions, an
         accountant computed the number. ``seeded``: the same but for the noise, which whoever knows its seed can draw
-        again and subtract; for benchmarks. ``claimed``: a paper states the epsilon and the statement does not hold.
+        again and subtract; for benchmarks. ``claimed``: somebody states the epsilon, and nothing proves it.
         ``none``: no formal guarantee is stated.
     mechanism : str
         What was randomised, and how.

@@ -266,9 +266,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         from privsvm.tables.public_schema import PublicSchema
 
         for name, step in steps[:-1]:
-            if not isinstance(step, PublicSchema) or len(steps) != 2:
+            if type(step) is not PublicSchema or len(steps) != 2:
                 raise PrivSVMError(f"step {name!r} cannot be saved: a model file holds one PublicSchema and one model")
-        table = steps[0][1].declaration.to_json() if len(steps) == 2 else None
+            broken = step.broken_assumption
+            if broken is not None and steps[-1][1].guarantee_.theorem_holds:
+                raise PrivSVMError(f"step {name!r}: {broken}; fit it with privsvm.make_private_pipeline")
+            table = step.declaration.to_json()
         model = steps[-1][1]
     if isinstance(model, ReleasedModel):
         model.save(path)

@@ -27,6 +27,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import aligned_bytes
+from privsvm.numerics.rows.well_formed import check_sparse
 
 __all__ = [
     "ArrayBlocks",
@@ -371,6 +372,12 @@ def _widened(values: np.ndarray) -> np.ndarray:
 
 
 def _checked(rows: Any) -> Any:
+    if not isinstance(rows, np.ndarray):
+        check_sparse(rows)
+        if not rows.has_canonical_format:
+            # Entries stored twice add up, which bounds on the stored numbers would miss.
+            rows = rows.copy()
+            rows.sum_duplicates()
     values = rows if isinstance(rows, np.ndarray) else rows.data
     if not np.isfinite(values).all():
         raise ValueError("X holds a number that is not finite (NaN or infinity)")
