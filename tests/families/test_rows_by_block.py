@@ -230,6 +230,17 @@ def test_what_cannot_be_read_is_refused(data, files, tmp_path):
         fitted("least squares", rows, y)
 
 
+def test_entries_that_are_stored_twice_add_up_before_rows_are_bounded():
+    single = scipy.sparse.csr_array(np.array([[1000.0, 1.0], [0.0, 1.0]] * 20))
+    places = np.concatenate([np.zeros(1000, np.int32), single.indices[1:]])
+    starts = single.indptr + 999
+    starts[0] = 0
+    values = np.concatenate([np.ones(1000), single.data[1:]])
+    stored = scipy.sparse.csr_array((values, places, starts), shape=single.shape)
+    models = [fitted("recommended", ArrayBlocks(X), np.arange(40) % 2) for X in (stored, single)]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+
+
 class Counted(RowBlocks):
     """Rows that are made when they are read; tells how many blocks were in memory at most."""
 

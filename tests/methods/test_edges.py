@@ -5,12 +5,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn import config_context
 from tests.proved import CASES
 
 from privsvm import (
     DPFrankWolfeClassifier,
     DPLeastSquaresClassifier,
     ObjectivePerturbationClassifier,
+    PrivateSearch,
     PrivateSVMClassifier,
 )
 from privsvm.privacy.accounting import check_budget
@@ -30,6 +32,8 @@ CLASSES = {
     "[0, 0]": [0, 0],
     "[0, -0.0]": [0, -0.0],
     "[[0], [1]]": [[0], [1]],
+    # In float64, which one label that is a float makes of all, these are equal.
+    "[2^53, 2^53 + 1]": [2**53, 2**53 + 1],
 }
 
 
@@ -50,6 +54,36 @@ def test_a_delta_that_float64_cannot_hold_is_refused(delta):
     for method in (DPFrankWolfeClassifier, ObjectivePerturbationClassifier, DPLeastSquaresClassifier):
         with pytest.raises(ValueError, match=r"\Adelta=.*: must be at least 1e-300"):
             method(classes=[0, 1, 2], delta=delta).fit(ROWS, LABELS)
+
+
+@pytest.mark.parametrize("case", [case for case in METHODS if "delta" in case.method.declared], ids=str)
+def test_no_delta_from_one_over_the_rows_on_is_proved_where_all_neighbours_have_as_many(case):
+    enough = np.resize(ROWS, (125, 2)), np.resize(LABELS, 125)
+    if case.relation == "add_remove":
+        # There a refusal would tell how many rows there are.
+        assert case.model(delta=0.0081).fit(*enough).guarantee_.status == "proved"
+        return
+    with pytest.raises(ValueError, match=r"nothing is proved: delta is 0.0081: at 1 / 125 or more"):
+        case.model(delta=0.0081).fit(*enough)
+    assert case.model(delta=0.0079).fit(*enough).guarantee_.status == "proved"
+
+
+def test_a_search_looks_at_delta_too():
+    model = ObjectivePerturbationClassifier(classes=[0, 1, 2])
+    search = PrivateSearch(model, {"C": [0.1]}, epsilon=4.0, delta=0.0081, mean_runs=2)
+    with pytest.raises(ValueError, match=r"nothing is proved: delta is 0.0081: at 1 / 125 or more"):
+        search.fit(np.resize(ROWS, (125, 2)), np.resize(LABELS, 125))
+
+
+@pytest.mark.parametrize("case", FIRST, ids=str)
+def test_settings_of_other_libraries_change_no_refusal(case):
+    """Neither what NumPy does with tiny numbers, nor what scikit-learn believes of rows."""
+    tiny, missing = ROWS.copy(), ROWS.copy()
+    tiny[0, 0], missing[0, 0] = 5e-324, np.nan
+    with np.errstate(all="raise"):
+        assert {case.model().fit(X, LABELS).guarantee_.status for X in (ROWS, tiny)} == {"proved"}
+    with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        case.model().fit(missing, LABELS)
 
 
 @pytest.mark.parametrize("case", [case for case in METHODS if "n_rows" in case.method.declared], ids=str)

@@ -11,8 +11,17 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from tests.methods.test_what_a_model_holds import CASES, X, Y, leaves, settings
 
-from privsvm import Budget, PMSVMAGPClassifier, PrivateSearch, PrivateSVMClassifier, load, make_private_pipeline
+from privsvm import (
+    Budget,
+    PMSVMAGPClassifier,
+    PrivateLinearClassifier,
+    PrivateSearch,
+    PrivateSVMClassifier,
+    load,
+    make_private_pipeline,
+)
 from privsvm.base.estimators import PrivateClassifier, plain_parameters
+from privsvm.numerics.rows.row_blocks import ArrayBlocks
 from privsvm.release.private_pipeline import PrivatePipeline
 
 ONE_EACH = [case for case in CASES if case.values[1] == "replace_one"]
@@ -113,6 +122,25 @@ def test_derived_classes_prove_nothing():
         with pytest.raises(ValueError, match=r"Derived\w* is a class of yours"):
             derived.fit(X, Y)
     assert PrivatePipeline([("model", with_classes)]).fit(X, Y).guarantee_.status == "proved"
+
+
+class DerivedBlocks(ArrayBlocks):
+    """Might read other rows each time."""
+
+
+def test_derived_sources_of_rows_prove_nothing():
+    model = PrivateLinearClassifier(classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"DerivedBlocks is a class of yours"):
+        model.fit(DerivedBlocks(X), Y)
+    assert model.fit(ArrayBlocks(X), Y).guarantee_.status == "proved"
+
+
+def test_a_model_with_the_record_of_another_is_not_saved(tmp_path):
+    seeded, model = (PrivateSVMClassifier(classes=[0, 1, 2], random_state=seed).fit(X, Y) for seed in (1, None))
+    seeded.guarantee_ = model.guarantee_
+    with pytest.raises(ValueError, match="not the record of the released model"):
+        seeded.save(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_class_of_the_library_has_code_of_others():

@@ -475,7 +475,8 @@ def test_help_and_one_row_are_quick(hospital, tmp_path):
 def test_a_python_model_is_saved_with_its_schema(hospital, tmp_path):
     from sklearn.pipeline import make_pipeline
 
-    schema = privsvm.PublicSchema(hospital / "schema.yaml")
+    declared = read_schema(hospital / "schema.yaml").to_json()
+    schema = privsvm.PublicSchema({key: value for key, value in declared.items() if "person" not in key})
     (columns,) = read_chunks(hospital / "new.csv", schema.declaration, ["died"], rows=10**6)
     y = columns.pop("died")
     model = make_pipeline(schema, privsvm.PrivateSVMClassifier(classes=["no", "yes"], C=0.02))
@@ -488,6 +489,20 @@ def test_a_python_model_is_saved_with_its_schema(hospital, tmp_path):
     np.testing.assert_array_equal(
         privsvm.load(tmp_path / "bare").predict(schema.transform(columns)), model.predict(columns)
     )
+
+
+@pytest.mark.parametrize("said", [{"prescaled": True}, {"person": "patient", "rows_per_person": 5}])
+def test_a_schema_that_takes_the_proof_is_not_saved_beside_one(said, tmp_path):
+    from sklearn.pipeline import make_pipeline
+
+    columns = {"age": {"bounds": [0, 100], "fill": 50}}
+    schema = privsvm.PublicSchema(
+        {"name": "wards", "label": "died", "classes": ["no", "yes"], "columns": columns, **said}
+    )
+    model = privsvm.PrivateSVMClassifier(classes=["no", "yes"], C=0.02)
+    plain = make_pipeline(schema, model).fit({"age": [20, 80] * 50, "patient": ["a", "b"] * 50}, ["no", "yes"] * 50)
+    with pytest.raises(PrivSVMError, match="make_private_pipeline"):
+        privsvm.save(plain, tmp_path / "saved")
 
 
 def test_nothing_that_releases_needs_posix_or_the_workflow(hospital, tmp_path):
