@@ -111,7 +111,8 @@ def model_of(case: str, n_rows: int, threads: int, epochs: int) -> Any:
     """Make the model of a case."""
     # One byte per class, because predictions have the type of the classes.
     classes = [np.int8(0), np.int8(1)]
-    common = {"epsilon": 1.0, "delta": 1e-9, "classes": classes, "random_state": 0}
+    # Rows that count what is read are of a class of this script, of which nothing is proved.
+    common = {"epsilon": 1.0, "delta": 1e-9, "classes": classes, "random_state": 0, "allow_unsound": True}
     if case == "least squares":
         return DPLeastSquaresClassifier(n_rows=n_rows, **common)
     if case == "certified solve":
