@@ -303,6 +303,9 @@ def test_fewer_frequencies_are_the_first_ones_of_more():
     # Standard deviation of 150 numbers; the seed is fixed.
     assert all_frequencies.std() == pytest.approx(math.sqrt(0.8), rel=0.15)
     assert public_frequencies(5, 0, 0.4).shape == (5, 0)
+    # As many as there are features are at right angles.
+    block = all_frequencies[:, 25:]
+    assert block.T @ block == pytest.approx(np.diag(np.square(block).sum(axis=0)), abs=1e-12)
 
 
 def test_noisy_counts():
