@@ -322,7 +322,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a delta that publishes a row is proved", "privacy/gate.py",
-        "if rows is not None and delta >= 1.0 / rows:", "if rows is not None and delta >= 1.0:",
+        "if rows is None or delta * rows < 1.0:", "if rows is None or delta < 1.0:",
         f"{_GATE}test_a_delta_that_allows_a_row_to_be_published_proves_nothing", says="assert",
     ),
     _bug(
@@ -609,9 +609,59 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a clone keeps its proof where its user consents to none", "base/estimators.py",
-        "path = _without_proof(_without_proof(path, unknown_class(self)), many_fits)",
+        "path = _without_proof(path, unknown_class(self), many_fits)",
         "path = _without_proof(path, unknown_class(self))",
         f"{_BUDGETS}test_clones_prove_nothing_unless_their_user_adds_up", says="assert",
+    ),
+    _bug(
+        "a source of rows of the user's keeps the proof", "base/estimators.py",
+        "source = unknown_class(rows) if isinstance(rows, RowBlocks) else None", "source = None",
+        "tests/methods/test_fitted_models.py::test_derived_sources_of_rows_prove_nothing", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a delta that publishes a row is proved if nobody declares the rows", "base/estimators.py",
+        'n_rows = rows.shape[0] if neighbours == "replace_one" else None', "n_rows = None",
+        "tests/methods/test_edges.py::test_no_delta_from_one_over_the_rows_on_is_proved_where_all_neighbours_have_as_many",
+        says="DID NOT RAISE",
+    ),
+    _bug(
+        "a search looks at no delta", "model_selection/private_search.py",
+        "many_fits, *of_rows):", "many_fits):",
+        "tests/methods/test_edges.py::test_a_search_looks_at_delta_too", says="DID NOT RAISE",
+    ),
+    _bug(
+        "NumPy's settings decide whether a row is refused", "base/estimators.py",
+        'with one_blas_thread(), np.errstate(all="ignore"):', "with one_blas_thread():",
+        "tests/methods/test_edges.py::test_settings_of_other_libraries_change_no_refusal", says="FloatingPointError",
+    ),
+    _bug(
+        "scikit-learn's settings let missing numbers through", "base/tables.py",
+        ", config_context(assume_finite=False):", ":",
+        "tests/methods/test_edges.py::test_settings_of_other_libraries_change_no_refusal", says="DID NOT RAISE",
+    ),
+    _bug(
+        "entries stored twice are bounded one by one", "numerics/rows/row_blocks.py",
+        "if not rows.has_canonical_format:", "if rows.nnz < 0:",
+        "tests/families/test_rows_by_block.py::test_entries_that_are_stored_twice_add_up_before_rows_are_bounded",
+        says="assert",
+    ),
+    _bug(
+        "labels that float64 does not tell apart are classes", "base/validation.py",
+        ">= _LARGEST_LABEL):", ">= np.inf):",
+        "tests/methods/test_edges.py::test_a_set_of_classes_that_is_none_is_refused_before_labels_are_read",
+        says="did not match",
+    ),
+    _bug(
+        "a model is saved with the record of another", "base/estimators.py",
+        "        _check_record(self._path, self.guarantee_)\n", "",
+        "tests/methods/test_fitted_models.py::test_a_model_with_the_record_of_another_is_not_saved",
+        says="DID NOT RAISE",
+    ),
+    _bug(
+        "a schema that takes the proof is saved beside one", "release/model.py",
+        "if broken is not None and", "if broken is None and",
+        "tests/release/test_released.py::test_a_schema_that_takes_the_proof_is_not_saved_beside_one",
+        says="DID NOT RAISE",
     ),
     _bug(
         "a derived class keeps the proof", "base/estimators.py",
