@@ -35,7 +35,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 STATUS_TEXT: Mapping[Status, str] = {
     "proved": "proved",
     "seeded": "proved method, seeded noise",
-    "claimed": "claimed, does not hold",
+    "claimed": "claimed, not proved",
     "none": "none",
 }
 """What reports call a status."""
