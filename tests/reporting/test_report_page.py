@@ -86,7 +86,7 @@ class Elements(html.parser.HTMLParser):
 def test_every_status_is_said_in_words() -> None:
     page = render_page(whole())
     words = " ".join(" ".join(Elements(page).text).split())
-    assert "claimed, does not hold" in words
+    assert "claimed, not proved" in words
     assert "the statement does not hold" in words
     assert "rows are not clipped to the norm" in words
     assert "refuted at every finite ε" in words
@@ -249,7 +249,7 @@ def test_a_weak_audit_does_not_rescue_a_claim() -> None:
     for guarantee in record["guarantees"]:
         guarantee["witness"]["epsilon"] = 0.01
     page = render_page(results_of(record))
-    assert "the claim fails for the reason given" in page
+    assert "not proved, for the reason given" in page
     assert page_context(results_of(record))["worst_claim"] is None
 
 
@@ -521,7 +521,7 @@ def test_the_legend_fits_claims_that_no_paper_makes() -> None:
     for results in (whole(), results_of(make_condensed_result("wine", "pmsvm_wp", "proved"))):
         page = render_page(results)
         legend = page[page.index('<div class="legend"') : page.index('<section id="datasets">')]
-        assert "An epsilon is stated, and the statement does not hold, for the reason given." in words_of(legend)
+        assert "An epsilon is stated, and nothing proves it, for the reason given." in words_of(legend)
 
 
 def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
@@ -810,6 +810,14 @@ def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
     words = words_of(render_page(results_of(record)))
     assert "a paper states an epsilon" not in words
     assert "For one method, nothing is proved with the settings of this run , because a declaration" in words
+
+
+def test_what_another_package_states_is_no_papers_claim() -> None:
+    record = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
+    words = words_of(render_page(results_of(record)))
+    assert "a paper states an epsilon" not in words
+    assert "does not hold" not in words
+    assert "For one method of another package, an epsilon is stated that nobody has proved or audited here" in words
 
 
 def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:
