@@ -789,6 +789,21 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
     assert "Rely on no epsilon on this page" in page_context(results[1:])["answers"][0]["text"]
 
 
+def test_the_first_table_names_the_method_as_other_tables_do() -> None:
+    for datasets in (["wine"], ["wine", "digits"]):
+        record = {"implementation": "recommended"}
+        page = render_page(results_of(*(make_result(name, "recommended", "proved") | record for name in datasets)))
+        assert "PrivateLinearClassifier <small>(recommended)</small>" in page
+
+
+def test_references_without_privacy_have_different_marks() -> None:
+    references = results_of(
+        *(make_result("wine", name, "none") | {"implementation": name} for name in ("svm", "majority"))
+    )
+    chips = re.findall(r'<li><i aria-hidden="true">([–·┄]+)</i> (\w+)', render_page(references))
+    assert {name: mark for mark, name in chips} == {"SVM": "┄", "majority": "–·"}
+
+
 def level(mean: float, count: int = len(GRID)) -> dict[str, Any]:
     """A summary with one accuracy everywhere."""
     spread = {"mean": mean, "sd": 0.01, "low": mean - 0.02, "high": mean + 0.02}
