@@ -454,6 +454,7 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
         words = words_of(page[start : page.index("</section>", start)])
         assert "All methods here were trained on condensed rows ( condense: ci ), not on the training rows." in words
         assert "no method here is proved , whatever noise was added" in words
+    assert "does not hold" not in words_of(page)
     assert cells_of(page)[0][0] == "wine stage condense (ci), for all methods; 3 splits"
     assert "a paper states an epsilon" not in page
     assert "From the condensed rows of the stage condense on wine, an attacker who knows two" in words_of(page)
@@ -794,6 +795,11 @@ def test_the_first_table_names_the_method_as_other_tables_do() -> None:
         record = {"implementation": "recommended"}
         page = render_page(results_of(*(make_result(name, "recommended", "proved") | record for name in datasets)))
         assert "PrivateLinearClassifier <small>(recommended)</small>" in page
+
+
+def test_one_proved_method_has_its_noise() -> None:
+    words = words_of(render_page(results_of(make_result("wine", "pmsvm_gp", "seeded"))))
+    assert "One method is proved : a theorem covers what the code does. Its noise was drawn from a seed" in words
 
 
 def test_references_without_privacy_have_different_marks() -> None:
