@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import verdicts
-from page import number, summary, table, with_section
+from page import gaps_by_rows, number, table, with_section
 from resumed import append, keep
 from run_ours import DELTA, columns, reference_row, scaled
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
@@ -47,6 +47,9 @@ from sets import (
 from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, short_title
 
 from privsvm.files import write_text
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Gaussian
+from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations, is_foreign, module_name
 from privsvm_bench.workflow.sources import closure_digest
 
@@ -353,23 +356,19 @@ listed here, on the sets listed here.
 These chose the constants of `recommended`, on {older} of them those of linear features, on all those of its last rules:
 {chose}.
 
-These chose no constant, but results on them were looked at while the rules of `recommended`, `dp_naive_bayes` and
-`dp_tr_newton` were written, which favours these three: {newer}.
+These chose no constant, but results on them were looked at while the rules of three methods were written, which
+favours `recommended`, `dp_naive_bayes` and `dp_tr_newton`: {newer}.
 
 These came last: {unseen}.
 
-The last rules of `recommended` try random features on tables of up to 256 columns, from five rows for each class and
-column on (before: of 40 columns), as was best on phishing, a9a, mushrooms, and columns drawn from digits, usps and
-isolet. Those before release by how much votes on trials differ, which has less noise than the votes, and have trials of
-two classes from fewer rows on, and of more classes from more rows of each; and those before these shrink weights that
-noise explains where rows are few, and leave columns of two classes as they are below 20 rows each. Results on all sets
-were seen before, and wrong choices on winered made us look at the noise of votes. These rules are what was best on the
-sets that chose, on columns and subsets drawn from them, and with shuffled columns beside theirs. The number and height
-of hat functions (others were tried because diamonds was behind), how long steps of two classes are, and that few
-numbers have no trial of linear features were best on one to ten columns drawn from the sets that chose, as numbers and
-cut into indicators. The rules before those (when a second moment is taken, steps that are shorter with many classes or
-few rows a column, and what trials with more than two classes cost) were chosen before the sets that came last were
-seen, but for two (the steps of many classes, and those of few columns).
+The last rules let random features see low hat functions, and of more than two classes let features that are more win
+with nearly as many votes, as was best on columns drawn from letter, satimage, segment, covtype, cod-rna, ijcnn1, usps,
+digits and vehicle. The rules before try random features on tables of up to 256 columns, as was best on phishing, a9a,
+mushrooms, and columns drawn from digits, usps and isolet. The rules on votes, trials, shrunken weights, hat functions
+and steps of two classes were best on the sets that chose, or on columns and subsets drawn from them. Results on all
+sets were seen before these choices: winered led to the rules on votes, and diamonds to those on hat functions. Older
+rules (when a second moment is taken, shorter steps, what trials with more than two classes cost) were chosen before
+the sets that came last were seen. Only the steps of many classes and those of few columns were chosen later.
 
 ## How to read the tables
 
@@ -380,7 +379,7 @@ the sources whose digest `reports/utility` states. diffprivlib has delta 0, and 
 in all tables. Other libraries have their defaults, or settings that their documentation suggests; a fit of theirs has
 ten minutes and 8 GB. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
 
-DP-EBM has two classes alone.{missing} Opacus has {opacus} splits. MST and AIM have one split on too few sets for a
+DP-EBM handles two classes only.{missing} Opacus has {opacus} splits. MST and AIM have one split on too few sets for a
 table: banana and mammographic, and MST also flchain, hr, ring, vowel and winered (`reports/utility/peers.csv`). OpenDP
 0.16 has no logistic regression to run here.
 """
@@ -460,10 +459,21 @@ def with_accuracy(readme: str, cells: pd.DataFrame) -> str:
     place = list(ranks.index).index(RECOMMENDED) + 1
     others = ranks.drop(RECOMMENDED)
     ours, _, reference = verdicts.read()
+    groups = {words: group[1.0] for words, group in gaps_by_rows(ours, reference).items()}
+    gaps, sizes = pd.concat(groups.values()), []
+    for words, group in groups.items():
+        median = round(group.median(), 1)
+        sizes.append(f"{abs(median):.1f} points {'higher' if median < 0 else 'lower'} with {words} rows")
+    guess = trade_off(Gaussian(gaussian_noise_multiplier(1.0, DELTA)), "add_remove").guess(0.5)
+    chose, seen, last = (len(values.index.intersection(list(names))) for names in ((*OLDER, *CHOSE), NEWER, UNSEEN))
     sentences = (
-        f"{summary(ours, reference)} Among {len(ranks)} private classifiers on {len(values)} sets it is "
-        f"{'first' if place == 1 else f'number {place}'} by mean rank ({ranks[RECOMMENDED]:.2f}; next is "
-        f"{short_title(str(others.index[0]))} with {others.iloc[0]:.2f}): see the [leaderboard](docs/leaderboard.md)."
+        f"At epsilon 1, whoever guesses whether a row was used is right at most {math.ceil(100 * guess)} times in 100 "
+        f"([risks](docs/epsilon.md)). Against a linear SVM without privacy on {len(gaps)} real sets (`replace_one`), "
+        f"its accuracy is {', '.join(sizes)} (medians; {gaps.max():.1f} lower on the worst, {gaps.idxmax()}). On "
+        f"{len(values)} sets (`add_remove`; {chose} chose its constants, {seen} more were looked at, {last} came last) "
+        f"it is {'first' if place == 1 else f'number {place}'} of {len(ranks)} private classifiers by mean rank "
+        f"({ranks[RECOMMENDED]:.2f}; next is {short_title(str(others.index[0]))} with {others.iloc[0]:.2f}): see the "
+        "[leaderboard](docs/leaderboard.md)."
     )
     return with_section(readme, _START, _END, textwrap.fill(sentences, 128))
 

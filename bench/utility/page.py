@@ -232,14 +232,23 @@ def times_section() -> list[str]:
     ]
 
 
-def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Write the gap to an SVM without privacy by the number of rows."""
+def gaps_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Group the gaps to an SVM without privacy (sets by epsilons) by the number of rows."""
     sizes = {row.set: row.rows for row in pd.read_csv(TABLES / "times.csv").itertuples()}
     gaps = gaps_to_svm(ours, reference).unstack("epsilon")
+    return {
+        words: gaps.loc[[name for name in gaps.index if least <= sizes[name] < most]]
+        for words, (least, most) in _SIZES.items()
+    }
+
+
+def accuracy_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
+    """Write the gap to an SVM without privacy by the number of rows."""
+    groups = gaps_by_rows(ours, reference)
+    gaps = pd.concat(groups.values())
     epsilons = [epsilon for epsilon in (0.5, 1.0, 2.0, 4.0) if epsilon in gaps]
     rows = []
-    for words, (least, most) in _SIZES.items():
-        inside = gaps.loc[[name for name in gaps.index if least <= sizes[name] < most]]
+    for words, inside in groups.items():
         # Without the sign of a rounded zero.
         texts = [
             f"{round(inside[epsilon].median(), 1) + 0.0:.1f} ({inside[epsilon].max():.1f})" for epsilon in epsilons

@@ -29,7 +29,7 @@ def _crate(options: argparse.Namespace) -> int:
 def _croissant(options: argparse.Namespace) -> int:
     from privsvm_bench.datasets.croissant import describe_table
 
-    print(describe_table(options.dataset, options.out or options.dataset))
+    print(describe_table(options.dataset, options.out or f"reports/{options.dataset}"))
     return 0
 
 
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("crate", help="describe the run here as an RO-Crate").set_defaults(run=_crate)
     croissant = commands.add_parser("croissant", help="write a prepared table as CSV with a Croissant description")
     croissant.add_argument("dataset", help="a prepared data set of the catalogue")
-    croissant.add_argument("--out", help="folder to write to, by default its name")
+    croissant.add_argument("--out", help="folder to write to, by default reports/<name>")
     croissant.set_defaults(run=_croissant)
 
     commands.add_parser("datasets", help="list the catalogue of data sets, with licences").set_defaults(run=_datasets)

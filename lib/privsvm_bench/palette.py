@@ -99,5 +99,6 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
         light, dark = COLOURS[position % len(COLOURS)]
         # A second round through the colours starts with another mark.
         symbol = SYMBOLS[(position + position // len(COLOURS) + repeat) % len(SYMBOLS)]
-        looks.append(Look(light, dark, symbol))
+        # Of two reference lines without a mark, one has other dashes.
+        looks.append(Look(light, dark, "dash-dot" if implementation == "majority" else symbol))
     return looks

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
@@ -44,6 +45,16 @@ def accuracies(record: str) -> str:
     return f", accuracy {min(means):.3f}" + (f" to {max(means):.3f}" if len(means) > 1 else "")
 
 
+def from_cache(logs: Iterable[str]) -> str:
+    """Say so if a job took its outputs from the cache: `FinishedJob.restore` then prints the first line of its log."""
+    with contextlib.suppress(OSError):
+        for log in logs:
+            with open(log, "rb") as stream:
+                if stream.read(23) == b"taken from .cache/jobs/":
+                    return ", taken from .cache/jobs"
+    return ""
+
+
 class LogHandler(LogHandlerBase):
     """Print a line per finished job, and warnings, errors and dry runs."""
 
@@ -60,6 +71,7 @@ class LogHandler(LogHandlerBase):
         self.waiting: Counter[str] = Counter()
         self.running: dict[int, tuple[str, str, float]] = {}
         self.records: dict[int, str] = {}
+        self.logs: dict[int, list[str]] = {}
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -89,6 +101,7 @@ class LogHandler(LogHandlerBase):
             case LogEvent.JOB_INFO:
                 title = " ".join(filter(None, [fields["rule_name"], *(fields["wildcards"] or {}).values()]))
                 self.running[fields["jobid"]] = fields["rule_name"], title, time.time()
+                self.logs[fields["jobid"]] = list(fields.get("log") or ())
                 # Accuracies on private data are shown to nobody. Their folder may have a prefix.
                 if fields["rule_name"] == "evaluate" and fields["wildcards"]["folder"] == "":
                     (self.records[fields["jobid"]],) = fields["output"]
@@ -122,6 +135,7 @@ class LogHandler(LogHandlerBase):
         times = f"{self.seconds[rule][-1]:7.1f} s   {clock(time.time() - self.started)} so far"
         left = f", about {clock(seconds_left)} left" if seconds_left else ""
         result = accuracies(self.records.pop(number)) if number in self.records else ""
+        result += from_cache(self.logs.pop(number))
         return f"{self.done:{width}}/{self.total}  {title:<46} {times}{left}{result}"
 
     def time_left(self) -> float | None:

@@ -68,7 +68,7 @@ def _low_dimensional() -> Claim:
     return statement(
         "low-dimensional", source, text, test.statistic < 0.0,
         f"rank correlation of features and time saved {test.statistic:.2f} on {len(pairs)} sets, p {test.pvalue:.2f}",
-        "" if test.pvalue < 0.05 else "the correlation is not told from none",
+        "" if test.pvalue < 0.05 else "the correlation is indistinguishable from zero",
     )  # fmt: skip
 
 

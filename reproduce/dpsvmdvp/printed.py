@@ -27,7 +27,7 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
         other = "splice" if dataset == "cod-rna" else "cod-rna"
         results = {"family": "Table 1", "rule": "Table 1", "neighbour": cell_id(other, "", "", metric)}
         if dataset == "cod-rna" and metric == "n_test":
-            results["missing"] = "cod-rna.t cannot be had here"
+            results["missing"] = "cod-rna.t is not available here"
     elif dataset == "cod-rna" and metric == "accuracy":
         results["undecided"] = STAND_IN
     elif metric.endswith("knee"):

@@ -19,8 +19,8 @@ _FIGURES = {
 _AXES = {"epsilon": "epsilon", "n_train": "training rows", "n_features": "features"}
 # Why no accuracy on cod-rna is judged.
 STAND_IN = (
-    "cod-rna.t, the paper's test set, cannot be had here; cod-rna.r stands in for it, and a difference may be that of "
-    "the rows"
+    "cod-rna.t, the paper's test set, is not available here; cod-rna.r stands in for it, and a difference may be that "
+    "of the rows"
 )
 
 

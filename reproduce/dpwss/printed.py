@@ -15,7 +15,7 @@ from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.dpwss.readings import DATASETS as READING_DATASETS
 from reproduce.dpwss.readings import READINGS, SELECTIONS
 
-ABSENT = {"gisette": "gisette_scale cannot be had here", "rcv1": "rcv1_train.binary cannot be had here"}
+ABSENT = {"gisette": "gisette_scale is not available here", "rcv1": "rcv1_train.binary is not available here"}
 
 # The column beside that of a sigma: the next larger one, and .5 for .7.
 _BESIDE = {"0.1": "0.3", "0.3": "0.5", "0.5": "0.7", "0.7": "0.5"}

@@ -28,7 +28,7 @@ def _next(values: Sequence[str], value: str) -> str:
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     dataset, method, setting, metric = (row[key] for key in ("dataset", "method", "setting", "metric"))
-    results: dict[str, Any] = {"missing": "HHAR's files cannot be had here" if dataset == "HHAR" else ""}
+    results: dict[str, Any] = {"missing": "HHAR's files are not available here" if dataset == "HHAR" else ""}
     if row["source"] in SETTINGS:
         return {"given": True}
     neighbour = None

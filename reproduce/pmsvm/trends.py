@@ -46,7 +46,7 @@ def _weight(distributions: Mapping[str, Distribution]) -> list[Claim]:
             "wp-small-epsilon", "Section 5.2", "the gain of PMSVM-WP is largest at small epsilon",
             len(wins) == len(others) if others else None,
             f"larger at 1 or 2 than at 8 on {len(wins)} of {len(others)} sets (without Vehicle)",
-            "so few sets decide nothing unless all do, or at most half" if undecided else "",
+            "so few sets decide only if it holds on all of them, or on at most half" if undecided else "",
         )
     ]  # fmt: skip
     vehicle = complete.get("Vehicle", [])

@@ -30,14 +30,14 @@ def wine(tmp_path, monkeypatch):
 
 
 def test_a_table_is_described_as_it_is(wine, tmp_path, capsys):
-    assert main(["croissant", "wine", "--out", "out"]) == 0
-    assert capsys.readouterr().out == "out/croissant.json\n"
-    described = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    assert main(["croissant", "wine"]) == 0
+    assert capsys.readouterr().out == "reports/wine/croissant.json\n"
+    described = json.loads((tmp_path / "reports/wine" / "croissant.json").read_text())
     assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
     assert described["license"] == load_catalogue()["wine"].licence_words
     (file,) = described["distribution"]
-    assert file["sha256"] == sha256_of_file(tmp_path / "out" / file["contentUrl"])
-    with (tmp_path / "out" / "table.csv").open(newline="") as table:
+    assert file["sha256"] == sha256_of_file(tmp_path / "reports/wine" / file["contentUrl"])
+    with (tmp_path / "reports/wine" / "table.csv").open(newline="") as table:
         head, *rows = csv.reader(table)
     (records,) = described["recordSet"]
     assert [field["source"]["extract"]["column"] for field in records["field"]] == head

@@ -69,6 +69,13 @@ def test_bars_are_bounds_against_the_epsilon_nearest_to_the_reference() -> None:
     assert next(bar.words for bar in audit_bars_of(RESULTS, AUDITS[:1], looks, 1.0)[1]) == "not audited"
 
 
+def test_a_claim_that_is_audited_at_other_epsilons_says_so() -> None:
+    other = [record("bad", cell("claimed", 2.0, 5.0, refuted=True))]
+    for audits, words in ((other, "not audited at these epsilons"), ((), "not audited<")):
+        for data_set in (None, "wine"):
+            assert words in render_page(RESULTS, records=ReportRecords(audits=audits), data_set=data_set)
+
+
 @pytest.mark.parametrize("narrow", [False, True])
 def test_only_a_refuted_bar_passes_the_line(narrow: bool) -> None:
     bars = [

@@ -139,12 +139,12 @@ def test_charts_are_drawn(
     driver = open_page(page_of(write_experiment(("wine",))), width)
     private = [method for method, status in METHODS.items() if status != "none"]
     curves = draw(driver, ".curve-chart")
-    assert "claimed, does not hold" not in curves["notes"]
+    assert "claimed, not proved" not in curves["notes"]
     assert curves["cut"] == 0
     assert curves["plotShare"] > (0.7 if width < 500 else 0.5)
     # Claims carry the mark that the legend at the top of the page shows: a crossed box.
     symbols = dict(zip(curves["names"], curves["symbols"], strict=True))
-    assert symbols["dpsvmdvp — claimed, does not hold"] == "square-x-open"
+    assert symbols["dpsvmdvp — claimed, not proved"] == "square-x-open"
     assert len(curves["names"]) == len(METHODS)
     assert curves["bands"] == len(private)
     assert curves["lines"] >= len(METHODS)
@@ -154,7 +154,7 @@ def test_charts_are_drawn(
         assert words == STATUS_TEXT[status]
         assert dash == {"claimed": "dash", "none": "1.5px,4px"}.get(status, "solid")
         assert symbol.endswith("-open") == (not theorem_holds(status))
-    assert "CLAIMED, DOES NOT HOLD" in " ".join(curves["headings"])
+    assert "CLAIMED, NOT PROVED" in " ".join(curves["headings"])
     # The page itself never scrolls sideways; tables do so inside their box.
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
@@ -215,7 +215,7 @@ def test_a_page_of_condensed_rows_without_audits_reads_well(
     curves = draw(driver, ".curve-chart")
     assert curves["lines"] >= len(METHODS)
     words = [name.partition(" — ")[2] for name in curves["names"]]
-    assert words.count("claimed, does not hold") == sum(status != "none" for status in METHODS.values())
+    assert words.count("claimed, not proved") == sum(status != "none" for status in METHODS.values())
     assert curves["dashes"] == ["dash" if "claimed" in word else "1.5px,4px" for word in words]
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)

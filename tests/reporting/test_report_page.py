@@ -86,7 +86,7 @@ class Elements(html.parser.HTMLParser):
 def test_every_status_is_said_in_words() -> None:
     page = render_page(whole())
     words = " ".join(" ".join(Elements(page).text).split())
-    assert "claimed, does not hold" in words
+    assert "claimed, not proved" in words
     assert "the statement does not hold" in words
     assert "rows are not clipped to the norm" in words
     assert "refuted at every finite ε" in words
@@ -249,7 +249,7 @@ def test_a_weak_audit_does_not_rescue_a_claim() -> None:
     for guarantee in record["guarantees"]:
         guarantee["witness"]["epsilon"] = 0.01
     page = render_page(results_of(record))
-    assert "the claim fails for the reason given" in page
+    assert "not proved, for the reason given" in page
     assert page_context(results_of(record))["worst_claim"] is None
 
 
@@ -454,6 +454,7 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
         words = words_of(page[start : page.index("</section>", start)])
         assert "All methods here were trained on condensed rows ( condense: ci ), not on the training rows." in words
         assert "no method here is proved , whatever noise was added" in words
+    assert "does not hold" not in words_of(page)
     assert cells_of(page)[0][0] == "wine stage condense (ci), for all methods; 3 splits"
     assert "a paper states an epsilon" not in page
     assert "From the condensed rows of the stage condense on wine, an attacker who knows two" in words_of(page)
@@ -521,7 +522,7 @@ def test_the_legend_fits_claims_that_no_paper_makes() -> None:
     for results in (whole(), results_of(make_condensed_result("wine", "pmsvm_wp", "proved"))):
         page = render_page(results)
         legend = page[page.index('<div class="legend"') : page.index('<section id="datasets">')]
-        assert "An epsilon is stated, and the statement does not hold, for the reason given." in words_of(legend)
+        assert "An epsilon is stated, and nothing proves it, for the reason given." in words_of(legend)
 
 
 def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
@@ -789,6 +790,26 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
     assert "Rely on no epsilon on this page" in page_context(results[1:])["answers"][0]["text"]
 
 
+def test_the_first_table_names_the_method_as_other_tables_do() -> None:
+    for datasets in (["wine"], ["wine", "digits"]):
+        record = {"implementation": "recommended"}
+        page = render_page(results_of(*(make_result(name, "recommended", "proved") | record for name in datasets)))
+        assert "PrivateLinearClassifier <small>(recommended)</small>" in page
+
+
+def test_one_proved_method_has_its_noise() -> None:
+    words = words_of(render_page(results_of(make_result("wine", "pmsvm_gp", "seeded"))))
+    assert "One method is proved : a theorem covers what the code does. Its noise was drawn from a seed" in words
+
+
+def test_references_without_privacy_have_different_marks() -> None:
+    references = results_of(
+        *(make_result("wine", name, "none") | {"implementation": name} for name in ("svm", "majority"))
+    )
+    chips = re.findall(r'<li><i aria-hidden="true">([–·┄]+)</i> (\w+)', render_page(references))
+    assert {name: mark for mark, name in chips} == {"SVM": "┄", "majority": "–·"}
+
+
 def level(mean: float, count: int = len(GRID)) -> dict[str, Any]:
     """A summary with one accuracy everywhere."""
     spread = {"mean": mean, "sd": 0.01, "low": mean - 0.02, "high": mean + 0.02}
@@ -810,6 +831,14 @@ def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
     words = words_of(render_page(results_of(record)))
     assert "a paper states an epsilon" not in words
     assert "For one method, nothing is proved with the settings of this run , because a declaration" in words
+
+
+def test_what_another_package_states_is_no_papers_claim() -> None:
+    record = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
+    words = words_of(render_page(results_of(record)))
+    assert "a paper states an epsilon" not in words
+    assert "does not hold" not in words
+    assert "For one method of another package, an epsilon is stated that nobody has proved or audited here" in words
 
 
 def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:

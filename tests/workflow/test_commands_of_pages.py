@@ -38,7 +38,7 @@ def serve(workspace: Workspace, command: str) -> bytes:
 
 def run(workspace: Workspace, command: str) -> str:
     program, *arguments = command.split()
-    return workspace.make(*arguments) if program == "make" else workspace.call(program, *arguments)
+    return workspace.make(*arguments) if program == "make" else workspace.call("sh", "-c", command)
 
 
 def test_commands_on_changes(finished):
@@ -67,8 +67,8 @@ def test_commands_that_remove_own_data(with_own_data):
         run(with_own_data, command)
     with_own_data.commit("without patients")
     assert not list((with_own_data.folder / "data").rglob("*patients*"))
-    # Runs in MLflow stay, as the page says.
-    for folder in (".cache", ".dvc", "data", "reports"):
-        files = [path for path in (with_own_data.folder / folder).rglob("*") if path.is_file()]
-        assert not [path for path in files if b"patients" in path.read_bytes()], folder
+    for name in (".cache", ".dvc", "data", "logs", "mlartifacts", "mlflow.db*", "reports"):
+        paths = [path for top in with_own_data.folder.glob(name) for path in (top, *top.rglob("*"))]
+        files = [path for path in paths if path.is_file()]
+        assert not [path for path in files if b"patients" in path.read_bytes()], name
     assert with_own_data.nothing_to_do()

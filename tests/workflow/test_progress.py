@@ -95,6 +95,14 @@ def test_an_evaluation_shows_its_accuracy(run, tmp_path, means, prefix, folder, 
     assert run.finish(7, 1.0).endswith(f"{ending}\n")
 
 
+def test_a_job_from_the_cache_says_so(run, tmp_path):
+    (tmp_path / "svm.log").write_text("taken from .cache/jobs/0123: a job with the same code\n")
+    run.start(1, log=["svm.log"])
+    assert run.finish(1, 1.0).endswith(", taken from .cache/jobs\n")
+    run.start(2, log=["missing.log"])
+    assert run.finish(2, 1.0).endswith("so far\n")
+
+
 def test_text_without_event_is_hidden_between_jobs_alone(run):
     assert run.emit(None, "Select jobs to execute...") == ""
     assert run.emit("shellcmd", "x") == ""

@@ -95,15 +95,16 @@ def data_set_rows(results: Sequence[Result], grid: Sequence[float]) -> list[dict
 
 
 def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
-    """Tell whose word a claim is: a paper's, or one that what is declared here does not bear out.
+    """Tell whose word a claim is: a paper's, that of a class of another package, or one that lacks declarations.
 
     Returns
     -------
     dict
-        ``papers`` and ``settings``: names of methods. A method is with the settings where all that is wrong are facts
-        about the rows, such as classes that nobody declared.
+        ``papers``, ``own`` and ``settings``: names of methods. ``own`` are implementations outside the library. A
+        method is with the settings where all that is wrong are facts about the rows, such as classes that nobody
+        declared.
     """
-    by: dict[str, list[str]] = {"papers": [], "settings": []}
+    by: dict[str, list[str]] = {"papers": [], "own": [], "settings": []}
     for result in results:
         if result.status != "claimed":
             continue
@@ -114,7 +115,7 @@ def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
             and guarantee.reason == "; ".join(failings(guarantee.facts, guarantee.neighbours))
             for guarantee in broken
         )
-        group = by["settings" if only_facts else "papers"]
+        group = by["own" if ":" in result.implementation else "settings" if only_facts else "papers"]
         if result.method not in group:
             group.append(result.method)
     by["settings"] = [name for name in by["settings"] if name not in by["papers"]]

@@ -78,7 +78,7 @@ def _claim_verdict(guarantee: Guarantee) -> Verdict:
         return Verdict("elsewhere", text, refuted_epsilon)
     if refuted_epsilon > guarantee.epsilon_requested * (1 + _SLACK):
         return Verdict("broken", refuted, refuted_epsilon)
-    text = f"the audit reaches ε = {short_number(refuted_epsilon)} only; the claim fails for the reason given"
+    text = f"the audit reaches ε = {short_number(refuted_epsilon)} only; not proved, for the reason given"
     return Verdict("unbroken", text, refuted_epsilon)
 
 

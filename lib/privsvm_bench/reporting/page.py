@@ -279,6 +279,7 @@ def page_context(
     """
     results = with_audits(results, records.audits)
     pages = page_names(results)
+    audited_methods = {record.method for record in records.audits if record.cells}
     if data_set is not None:
         results = [result for result in results if result.dataset == data_set]
         records = records.of_data_set(data_set)
@@ -315,6 +316,7 @@ def page_context(
         "audit_stated": stated,
         **_attacks_context(records.attacks, condensed),
         "audits": audit_rows(audited),
+        "audited_methods": audited_methods,
         "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids),

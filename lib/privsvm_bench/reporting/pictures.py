@@ -62,7 +62,7 @@ def _look(status: Status, look: Look, first: bool) -> dict[str, Any]:
     width = 3.2 if first else 1.8 if proof else 1.4
     line = {"color": colour, "linestyle": _DASHES[status], "linewidth": width}
     if status == "none":
-        return line
+        return {**line, "linestyle": (0, (6, 3, 1.5, 3))} if look.symbol == "dash-dot" else line
     inside = {"proved": colour, "seeded": PANEL}.get(status, "none")
     marker = MARKERS[look.symbol] if proof else CROSSED
     size = 8 if look.symbol in ("circle", "square", "diamond") or status == "claimed" else 9.5

@@ -117,7 +117,7 @@ def _merged(
     settled: dict[str, bool] = {}
     for job, (_, parameters) in experiment.all_jobs().items():
         dataset, has = str(parameters["dataset"]), outcome(results[job])
-        # Data that cannot be had here is no reason to forget what it gave elsewhere.
+        # Data that is not available here is no reason to forget what it gave elsewhere.
         usable = has.numbers is not None or (results[job] is not None and dataset not in with_numbers)
         settled[dataset] = settled.get(dataset, True) and usable
     complete = all(settled.values())

@@ -52,7 +52,7 @@ VERDICTS: Mapping[str, str] = {
     "unlikely": "outside the central 95 %, but not after the correction for the number of cells in the table",
     "refuted": "outside also after the correction (false discovery rate 5 %), or other digits where nothing is random",
     "cannot discriminate": "neither agreement nor difference would say anything; the row says why",
-    "no data": "the dataset cannot be had here, or the number is lost in our copy of the paper",
+    "no data": "the dataset is not available here, or the number is lost in our copy of the paper",
     "repeated": "the same digits stand in an earlier table for the same setting, and count there",
     "given": "a setting of the experiment, which we take from the paper",
     "not judged yet": "no distribution has been drawn for it; the row says why",

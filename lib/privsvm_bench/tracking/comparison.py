@@ -181,7 +181,7 @@ def comparison_text(names: tuple[str, str], differences: Sequence[Difference], m
             f"{one.dataset:{width}}  {_epsilon(one.epsilon):>7}  {100 * one.first:14.1f}  {100 * one.second:14.1f}  "
             f"{100 * one.mean:+10.1f}  {interval}{sure}"
         )
-    return "\n".join([*lines, "", "* the interval does not hold 0; one of twenty such stars is luck"])
+    return "\n".join([*lines, "", "* the interval does not contain 0; about one star in twenty is chance"])
 
 
 def _tex(text: str) -> str:

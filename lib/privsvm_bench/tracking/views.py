@@ -33,7 +33,7 @@ One run is one curve: a method on this data set, over the grid of epsilons.
 - `seeded`: a theorem covers the method as it is implemented here, and the noise of \
 these models can be drawn again from a seed: `epsilon_with_system_noise` is what a release with system noise proves.
 - `proved`: the same, with system noise; `epsilon_proved` holds it.
-- `claimed` (grey): the publication states this epsilon, but the proof does not hold for what is implemented; tag \
+- `claimed` (grey): an epsilon is stated, and nothing proves it for what is implemented; tag \
 `guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
 - `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
 
