@@ -80,7 +80,7 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 
 def _release(options: argparse.Namespace) -> int:
-    from privsvm.release.class_rates import accuracy_text
+    from privsvm.release.card import CARD, read_card
     from privsvm.release.ledger import cost_words
     from privsvm.release.recipes import Terms, terms_of_risk
     from privsvm.release.releasing import CardOptions, Permission, release
@@ -120,7 +120,7 @@ def _release(options: argparse.Namespace) -> int:
     out = printable(str(options.out))
     print(f"{out}: released, {cost_words(entry)}, proved")
     if done.measured is not None:
-        print(accuracy_text(done.measured))
+        print(printable(read_card(Path(options.out) / CARD)["accuracy"]))
     print(printable(f"account {done.total}"))
     return 0
 

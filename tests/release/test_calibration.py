@@ -303,7 +303,7 @@ def test_measurements_of_version_2_are_read(calibrated):
     first = {**record.held_back, "right": (90.0, 60.0), "wrong": (10.5, 9.0)}
     measured = Measurement(**{name: value for name, value in first.items() if name not in ("edges", "counts")})
     older = record.model_copy(update={"version": 2, "held_back": None})
-    assert "Probabilities" not in accuracy_text(measured)
+    assert "Probabilities" not in accuracy_text(measured, is_balanced=True)
     assert _measurement_of({"measured": measured.to_card()}, older) == measured
     with pytest.raises(ValueError, match="do not follow from its counts"):
         _measurement_of({"measured": measured.to_card() | {"accuracy": [0.99, 0.98, 1.0]}}, older)

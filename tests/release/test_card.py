@@ -143,8 +143,12 @@ def test_rates_of_two_classes_follow_from_the_counts():
     assert [text.split(":")[0] for text in shown] == [
         "Sensitivity", "Specificity", "Positive predictive value", "Negative predictive value",
     ]  # fmt: skip
-    assert "Right for 93" in accuracy_text(COUNTS)
-    assert "commonest class would be right for about 96." in accuracy_text(COUNTS)
+    assert "Right for 93" in accuracy_text(COUNTS, is_balanced=False)
+    assert "commonest class would be right for about 96." in accuracy_text(COUNTS, is_balanced=False)
+    assert ["equal weight" in accuracy_text(COUNTS, is_balanced=balanced) for balanced in (False, True)] == [
+        False,
+        True,
+    ]
 
 
 def test_rates_of_more_classes_are_those_of_each():

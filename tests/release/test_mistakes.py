@@ -75,7 +75,7 @@ def test_in_python(mistake):
         ([*ROWS[:1], *(row for row in ROWS[1:] if row.endswith("0"))], "only class '0' occurs"),
         ([*ROWS, "99,u,0"], "a: 1 values lie outside the bounds"),
         ([*ROWS, "5,w,0"], "b: 1 values are none of the categories"),
-        ([*ROWS, "5,u,2"], "label: 1 rows have none of the classes"),
+        ([*ROWS, "5,u,2"], "row of the first class: remove these rows from the file, or declare"),
         ([*ROWS, ",u,0"], "a: 1 values are missing"),
         ([*ROWS[:5], '1,"u,0', *ROWS[5:]], "1 of 41 rows are malformed, line 6 has a quotation mark without its pair"),
         ([*ROWS, "1,u,0,9", "\r", "1,u\x00,0"], "3 of 43 rows are malformed, line 42 has 4 fields and the first one 3"),

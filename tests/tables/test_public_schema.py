@@ -92,6 +92,8 @@ def without(key):
     ("values", "message"),
     [
         (DECLARED | {"columns": {"a": "decide", "b": None, "c": "ignore"}}, "column 'a', column 'b' need a decision"),
+        (DECLARED | {"rows_per_person": "decide"}, "rows_per_person needs a decision; rows_per_person is a whole"),
+        (DECLARED | {"classes": "decide"}, "classes needs a decision; classes is every label that may occur"),
         (DECLARED | {"columns": {"a": {"bounds": [0, 1], "looked": True}}}, "drafted from private rows"),
         (DECLARED | {"classes": [True, False]}, "write them in quotes"),
         (DECLARED | {"classes": ["no"]}, "name at least two"),

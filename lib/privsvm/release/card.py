@@ -232,11 +232,16 @@ def card_content(
             *([_NOT_CALIBRATED] if measured is None else []),
         ],
         "recipe": record.recipe,
-        "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured)),
+        "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured, _is_balanced(record))),
         "by_class": [] if measured is None else class_rates(measured, label, classes),
         **({} if measured is None else {"measured": measured.to_card()}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
+
+
+def _is_balanced(record: ModelFile) -> bool:
+    parameters = record.recipe.get("parameters")
+    return isinstance(parameters, dict) and parameters.get("class_weight") == "balanced"
 
 
 def _protected(unit: str, rows: int, relation: str | None) -> str:

@@ -11,6 +11,10 @@ from privsvm.release.intervals import estimate_share
 __all__ = ["accuracy_text", "class_rates", "majority_share"]
 
 _ERROR = 0.05
+_BALANCED = (
+    " The model gives all classes equal weight, so it may name the commonest class less often than that class occurs. "
+    "Judge it by the figure with every class weighted equally."
+)
 
 
 def _of_100(share: float) -> str:
@@ -27,18 +31,22 @@ def majority_share(measured: Measurement) -> float:
     return min(max(max(sizes) / max(math.fsum(sizes), 1.0), 1.0 / len(sizes)), 1.0)
 
 
-def accuracy_text(measured: Measurement) -> str:
-    """Say what the model is worth, and what always naming the commonest class would be."""
+def accuracy_text(measured: Measurement, is_balanced: bool) -> str:
+    """Say what the model is worth, and what always naming the commonest class would be.
+
+    `is_balanced` says whether the model was trained with ``class_weight="balanced"``.
+    """
     accuracy, low, high = measured.accuracy
     balanced, balanced_low, balanced_high = measured.balanced_accuracy
     units = "rows" if measured.rows_per_unit == 1 else "persons"
+    trained = _BALANCED if is_balanced else ""
     return (
-        f"Right for {_of_100(accuracy)} of 100 new rows {_interval(low, high)}. Always naming the commonest class "
-        f"would be right for about {_of_100(majority_share(measured))}. With every class weighted equally, right for "
-        f"{_of_100(balanced)} of 100 {_interval(balanced_low, balanced_high)}, where guessing is right for "
-        f"{_of_100(1.0 / len(measured.right))}. Measured with noise on {100.0 * measured.hold_back:.3g} % of the "
-        f"{units}, drawn at random and not used for training. The intervals allow for that noise, and new {units} like "
-        f"these.{_calibration_text(measured)}"
+        f"Right for {_of_100(accuracy)} of 100 new rows {_interval(low, high)}.{trained} Always naming the "
+        f"commonest class would be right for about {_of_100(majority_share(measured))}. With every class weighted "
+        f"equally, right for {_of_100(balanced)} of 100 {_interval(balanced_low, balanced_high)}, where guessing is "
+        f"right for {_of_100(1.0 / len(measured.right))}. Measured with noise on {100.0 * measured.hold_back:.3g} % of "
+        f"the {units}, drawn at random and not used for training. The intervals allow for that noise, and new {units} "
+        f"like these.{_calibration_text(measured)}"
     )
 
 

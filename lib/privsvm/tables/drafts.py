@@ -54,9 +54,12 @@ def draft_schema(
     ]
     lines.append("prescaled: decide # false: the file was not scaled or filled in by statistics of its own rows")
     if person is None:
-        lines += ["# person: patient_id # if a person may have several rows; then also", "# rows_per_person: 5"]
+        lines += ["# person: patient_id # if a person may have several rows; then also", "# rows_per_person: decide"]
     else:
-        lines += [f"person: {_quoted(person)}", "rows_per_person: 5 # at most so many count"]
+        lines += [
+            f"person: {_quoted(person)}",
+            "rows_per_person: decide # so many count, by a rule that you know without the table; 1 if there is none",
+        ]
     if delimiter != ",":
         lines.append(f"delimiter: {_quoted(delimiter)}")
         commas = any(_has_commas(column) for column in values.values())

@@ -80,7 +80,7 @@ def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
     if len(strange):
         findings.append(
             f"label: {len(strange)} rows have none of the classes{_such_as(strange)}; each counts as an empty row of "
-            "the first class"
+            "the first class: remove these rows from the file, or declare their class"
         )
     present = [name for name in schema.classes if counts[normalise_label(name)]]
     if len(present) == 1:

@@ -43,6 +43,14 @@ FORMS = (
     '{bounds: [low, high], fill: middle}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, '
     "last], fill: middle}, {boolean: true, fill: middle} or ignore"
 )
+# What a draft may leave open, and what to write there.
+_DECISIONS = {
+    "label": "the column to predict",
+    "classes": 'every label that may occur, such as ["no", "yes"]',
+    "person": "the column that identifies persons",
+    "rows_per_person": "a whole number, 1 if no rule limits the rows of a person",
+    "prescaled": "false if the file was not scaled or filled in by statistics of its own rows",
+}
 # The fill of a column whose missing values count as the middle of its range.
 MIDDLE = "middle"
 TRUE = ("1", "true", "yes", "y", "t", "on")
@@ -320,11 +328,14 @@ class Schema(Model):
             columns = {str(name): item for name, item in columns}
             value = {**value, "columns": columns}
         columns = columns if isinstance(columns, Mapping) else {}
-        undecided = [name for name in ("label", "classes", "person", "prescaled") if value.get(name) == "decide"]
-        undecided += [f"column {name!r}" for name, item in columns.items() if item is None or item == "decide"]
+        undecided = [name for name in _DECISIONS if value.get(name) == "decide"]
+        remedies = [f"{name} is {_DECISIONS[name]}" for name in undecided]
+        open_columns = [f"column {name!r}" for name, item in columns.items() if item is None or item == "decide"]
+        remedies += [f"a column is one of {FORMS}"] if open_columns else []
+        undecided += open_columns
         if undecided:
             need = "needs" if len(undecided) == 1 else "need"
-            raise ValueError(f"{', '.join(undecided)} {need} a decision; a column is one of {FORMS}")
+            raise ValueError(f"{', '.join(undecided)} {need} a decision; {'; '.join(remedies)}")
         return value
 
     @pydantic.field_validator("version", mode="before")
