@@ -23,12 +23,12 @@ HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
     ("text", "recipe", "words"),
     [
         # Once the surplus was cut off, or became an index, and a short row ended in missing values.
-        ("x,kind\n1,a,7\n2,b,8\n", HEADER, ["line 2 has 3 fields and the first one 2", "`delimiter`"]),
+        ("x,kind\n1,a,7\n2,b,8\n", HEADER, ["line 2 has 3 fields and the first line 2", "`delimiter`"]),
         ("x,kind\n1,a\n2,b,8\n", HEADER, ["line 3 has 3 fields"]),
         ("x,kind\n1,a,\n2,b,\n", HEADER, ["line 2 has 3 fields"]),
         ("x,kind\n\n1,a\n2\n", HEADER, ["line 4 has 1 fields"]),
         ("kind x z\na 1 2\nb\t3\n", {**HEADER, "delimiter": "whitespace"}, ["line 3 has 2 fields"]),
-        ("a,1,2\nb,3\n", {"format": "csv", "label": 0}, ["line 2 has 2 fields and the first one 3"]),
+        ("a,1,2\nb,3\n", {"format": "csv", "label": 0}, ["line 2 has 2 fields and the first line 3"]),
         # A quote that does not end takes the rest of the file.
         ('x,kind\n1,a\n2,"b\n3,a\n', HEADER, ["line 3 has a quotation mark without its pair"]),
         # float() would take these for 10, 3 and 0.5.

@@ -119,8 +119,8 @@ def test_fields(line, fields):
         ('1,2,"3', "quotation mark without its pair"),
         ('1,"2"x,3', "text behind one"),
         ('1,2,""3', "text behind one"),
-        ("1,2", "has 2 fields and the first one 3"),
-        ("1,2,3,4", "has 4 fields and the first one 3"),
+        ("1,2", "has 2 fields and the first line 3"),
+        ("1,2,3,4", "has 4 fields and the first line 3"),
         ("1,2,3,", "has 4 fields"),
         ("1,2\r,3", "carriage return"),
         ("1,2\0,3", "zero byte"),
@@ -206,9 +206,9 @@ def test_all_readers_have_the_same_rules(make_entry, tmp_path, variant):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"x,z,kind\n1,2\n", "line 2 has 2 fields and the first one 3"),
+        (b"x,z,kind\n1,2\n", "line 2 has 2 fields and the first line 3"),
         # Row names, as R writes them: the header names one column fewer.
-        (b"x,z,kind\n0,1,-2,a\n1,3,4,b\n", "line 2 has 4 fields and the first one 3"),
+        (b"x,z,kind\n0,1,-2,a\n1,3,4,b\n", "line 2 has 4 fields and the first line 3"),
         (b'x,z,kind\n1,"2,a\n3,4,b\n', "line 2 has a quotation mark without its pair"),
         (b"x,z,kind,\n1,2,a,\n3,4,b,5\n", "line 3 has a value behind the last column"),
     ],
@@ -241,7 +241,7 @@ def test_headers_that_cannot_be_read(tmp_path):
     for content, reason in (
         (b'age,"ward\n', "line 1 has a quotation mark without its pair"),
         (b"\n\nage,w\xff\n1,2\n", "line 3 is not UTF-8 text"),
-        (b"age,ward\r1,a\r2,b\r", "carriage return"),
+        (b"age,ward\r1,a\r2,b\r", "carriage return; fix it, or save the table with the line ends"),
         ("age,ward\n1,a\n".encode("utf-16"), "zero byte"),
         (b"sep=;\nage;ward\n", "its first line says sep=;, and the declared delimiter is ','"),
         (b'sep="\nage"ward\n', "delimiter '\"' must be one character"),

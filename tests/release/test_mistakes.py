@@ -77,8 +77,14 @@ def test_in_python(mistake):
         ([*ROWS, "5,w,0"], "b: 1 values are none of the categories"),
         ([*ROWS, "5,u,2"], "row of the first class: remove these rows from the file, or declare"),
         ([*ROWS, ",u,0"], "a: 1 values are missing"),
-        ([*ROWS[:5], '1,"u,0', *ROWS[5:]], "1 of 41 rows are malformed, line 6 has a quotation mark without its pair"),
-        ([*ROWS, "1,u,0,9", "\r", "1,u\x00,0"], "3 of 43 rows are malformed, line 42 has 4 fields and the first one 3"),
+        (
+            [*ROWS[:5], '1,"u,0', *ROWS[5:]],
+            "1 of 41 rows are malformed, the first: line 6 has a quotation mark without its pair",
+        ),
+        (
+            [*ROWS, "1,u,0,9", "\r", "1,u\x00,0"],
+            "3 of 43 rows are malformed, the first: line 42 has 4 fields and the first line 3",
+        ),
         ([*ROWS, "5,u,0"], "a: 41 of 41 values could be read\nb: 41 of 41 values could be read"),
     ],
 )
@@ -307,7 +313,7 @@ def test_predict_says_how_many_rows_are_malformed(hospital, tmp_path):
     code, out, err = run("predict", hospital / "model", tmp_path / "t.csv", "--keep", "patient")
     assert code == 0
     assert err.startswith(
-        f"warning: {tmp_path / 't.csv'}: 2 of 9 rows are malformed, line 4 has a quotation mark without"
+        f"warning: {tmp_path / 't.csv'}: 2 of 9 rows are malformed, the first: line 4 has a quotation mark without"
     )
     kept, changed = output.splitlines(), out.splitlines()
     assert [line for index, line in enumerate(kept) if index not in (3, 6)] == [

@@ -105,6 +105,8 @@ def without(key):
         (DECLARED | {"columns": {"a": "ignore"}}, "declare at least one"),
         (DECLARED | {"columns": {"a": {"bounds": [1, 0]}}}, "the lower first"),
         (DECLARED | {"columns": {"a": {"bounds": ["x", 2]}}}, "two finite numbers"),
+        (DECLARED | {"columns": {"a": {"date": "dd.mm.yyyy"}}}, "names no part of a date; write %d.%m.%Y"),
+        (DECLARED | {"columns": {"a": "drop"}}, "column 'a' is 'drop'; write `ignore` or one of"),
         (DECLARED | {"columns": {"a": {}}}, "no public range is declared"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),

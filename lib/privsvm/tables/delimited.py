@@ -136,7 +136,7 @@ class Tally:
         return [""] * width
 
     def __str__(self) -> str:
-        return f"{self.malformed} of {self.records} rows are malformed, {self.first} the first one"
+        return f"{self.malformed} of {self.records} rows are malformed, the first: {self.first}"
 
 
 class DelimitedText:
@@ -178,7 +178,8 @@ class DelimitedText:
             _check_text(line)
             fields = split_fields(line, self.delimiter) if line.strip() else []
         except ValueError as error:
-            raise PrivSVMError(f"{name}: line {number} {error}; fix it, or save the table as UTF-8") from None
+            wish = "with the line ends of Unix or Windows" if "\r" in line else "as UTF-8"
+            raise PrivSVMError(f"{name}: line {number} {error}; fix it, or save the table {wish}") from None
         self._trailing = self._header and len(fields) > 1 and not fields[-1].strip()
         self._width = len(fields)
         self.first = [field.strip() for field in fields[: len(fields) - self._trailing]]
@@ -203,7 +204,7 @@ class DelimitedText:
         if len(fields) != self._width:
             if not line.strip():
                 return Malformed(number, "is blank", blank=True)
-            return Malformed(number, f"has {len(fields)} fields and the first one {self._width}")
+            return Malformed(number, f"has {len(fields)} fields and the first line {self._width}")
         if self._trailing and fields.pop().strip():
             return Malformed(number, "has a value behind the last column")
         return fields

@@ -196,6 +196,9 @@ class Column(Model):
                 raise ValueError("unknown goes with categories; remove it")
             self.unknown = same_word(self.unknown, self.categories or ()) or parse_words([self.unknown])[0]
         if self.date not in (None, "iso"):
+            if "%" not in str(self.date):
+                written = re.sub("d+|D+", "%d", re.sub("m+|M+", "%m", re.sub("[yYjJ]+", "%Y", str(self.date))))
+                raise ValueError(f"date {self.date!r} names no part of a date; write {written}")
             try:
                 day_number("", str(self.date))
             except re.error:
@@ -351,6 +354,9 @@ class Schema(Model):
         if not isinstance(value, Mapping) or not value:
             raise ValueError("must be a mapping from the name of a column to what it is; add it")
         value = {str(name): {"ignore": True} if item == "ignore" else item for name, item in value.items()}
+        strange = [name for name, item in value.items() if not isinstance(item, (Mapping, Column))]
+        if strange:
+            raise ValueError(f"column {strange[0]!r} is {value[strange[0]]!r}; write `ignore` or one of {FORMS}")
         looked = [name for name, item in value.items() if isinstance(item, Mapping) and item.get("looked")]
         if looked:
             raise ValueError(

@@ -234,8 +234,10 @@ def _checked_names(path: Any, table: DelimitedText) -> list[str]:
             f"{path}: one column by the delimiter {table.delimiter!r}, and several by {_DELIMITERS[likely]}; set "
             f"`delimiter: {json.dumps(likely)}` in the schema"
         )
+    if "" in names:
+        raise PrivSVMError(f"{path}: column {names.index('') + 1} has no name; give each column its own name")
     for name, count in Counter(names).items():
-        if count > 1 or not name:
+        if count > 1:
             raise PrivSVMError(f"{path}: column {name!r} is named {count} times; give each column its own name")
     return names
 
