@@ -318,7 +318,10 @@ def _warm_up(options: argparse.Namespace) -> int:
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: must be a positive finite number")
     return number
@@ -424,7 +427,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     release.add_argument("--yes", action="store_true", help="allow a further release of the same data set")
     release.add_argument("--sign", help="Ed25519 private key (PEM)")
-    release.add_argument("--accuracy", help="accuracy to state on the card, measured on other rows")
+    release.add_argument("--accuracy", help="accuracy to state on the card, in words, measured on other rows")
     release.add_argument(
         "--hold-back",
         type=_positive,

@@ -123,7 +123,7 @@ def test_rows_scaled_by_themselves_are_found_by_inspect(folder):
     (folder / "scaled.csv").write_text("\n".join(["a,b", *(f"{a},{b}" for a, b in zip(scaled, standard, strict=True))]))
     code, out, _ = run("inspect", folder / "scaled.csv")
     assert code == 0
-    assert "a: from -1 to 1 exactly: scaled by these rows" in out
+    assert "a: from -1 to 1 exactly: perhaps scaled by these rows" in out
     assert "b: mean 0 and deviation 1 exactly: standardised by these rows" in out
     (folder / "undeclared.yaml").write_text(SCHEMA.replace("prescaled: false\n", ""))
     code, _, err = released(folder, schema="undeclared.yaml")
@@ -136,6 +136,7 @@ def test_on_the_command_line(folder, hospital):
         "an existing folder": (("--out", folder), 1, "exists already"),
         "no such table": (("--data", folder / "none.csv"), 1, "file not found"),
         "an epsilon that is none": (("--epsilon", "0"), 2, "must be a positive finite number"),
+        "an epsilon that is text": (("--epsilon", "abc"), 2, "abc: must be a positive finite number"),
         "a delta that allows a row to be published": (("--delta", "0.3"), 1, "a release accepts at most 0.0001"),
         "a budget that is too small": (("--budget", "0.5"), 3, "nothing was spent"),
         "a key that is none": (("--sign", folder / "t.csv"), 1, "no private key without password"),

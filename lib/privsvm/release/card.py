@@ -42,8 +42,8 @@ _NOT_MEASURED = (
 _NOT_COVERED = (
     "Anything else that was computed from the table: statistics, plots, other models, the choice of this model among "
     "several.",
-    "What is true of many people. The model may show that smokers die earlier, and so something about a smoker whose "
-    "data were not used.",
+    "What is true of many people. A model of patients may show that smokers die earlier, and so something about a "
+    "smoker whose data were not used.",
     "Wrong declarations: bounds, categories, classes, fill values or a number of rows that were read off the table.",
     "The computer that trained the model. Someone who reads its memory or its files may learn more, and so may someone "
     "who knows how long training took.",

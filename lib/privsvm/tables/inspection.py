@@ -155,8 +155,8 @@ def _scaled_by_itself(name: str, numbers: np.ndarray) -> list[str]:
     fractions = bool((numbers != np.round(numbers)).any())
     if fractions and (numbers.min(), numbers.max()) in ((0.0, 1.0), (-1.0, 1.0)):
         return [
-            f"{name}: from {numbers.min():g} to {numbers.max():g} exactly: scaled by these rows, which no epsilon "
-            "covers"
+            f"{name}: from {numbers.min():g} to {numbers.max():g} exactly: perhaps scaled by these rows, which no "
+            "epsilon covers"
         ]
     return []
 
