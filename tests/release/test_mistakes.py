@@ -160,6 +160,8 @@ def test_wrong_width_and_newer_models(folder, hospital):
     code, _, err = run("predict", hospital / "model", folder / "narrow.csv")
     assert code == 1
     assert "no column 'visit', 'ward', 'pressure', 'smoker'" in err
+    asked = "--keep", "nope"
+    assert "correct --keep or the file" in run("predict", hospital / "model", hospital / "new.csv", *asked)[2]
     record = json.loads((hospital / "model" / "model.json").read_text()) | {"version": 7}
     record["digest"] = content_digest(record, "digest")
     (folder / "newer").mkdir()

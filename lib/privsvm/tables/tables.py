@@ -254,7 +254,9 @@ def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Seque
     if undeclared:
         problems.append(f"{listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
     if problems:
-        raise PrivSVMError(f"{path}: {'; '.join(problems)}; correct the schema or the file")
+        # Without `all_columns`, further columns are those of `privsvm predict --keep`.
+        kept = not all_columns and not {*missing} & {*schema.features}
+        raise PrivSVMError(f"{path}: {'; '.join(problems)}; correct {'--keep' if kept else 'the schema'} or the file")
 
 
 def read_chunks(
