@@ -176,8 +176,9 @@ def summary(ours: pd.DataFrame, reference: pd.DataFrame) -> str:
     """Summarise the table in a sentence."""
     gaps = gaps_to_svm(ours, reference).xs(1.0, level="epsilon")
     return (
-        f"At epsilon 1 on {len(gaps)} real sets, its accuracy lies {gaps.median():.1f} points below that of a "
-        f"linear SVM without privacy (median; {gaps.max():.1f} on the worst, {gaps.idxmax()})."
+        f"At epsilon 1 on {len(gaps)} real sets, the accuracy of `PrivateLinearClassifier` lies "
+        f"{gaps.median():.1f} points below that of a linear SVM without privacy (median; {gaps.max():.1f} on the "
+        f"worst, {gaps.idxmax()})."
     )
 
 
@@ -271,7 +272,7 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, 
         "",
         "<!-- written by bench/utility/page.py from reports/utility -->",
         "",
-        summary(ours, reference).replace("its accuracy", "the accuracy of `PrivateLinearClassifier`"),
+        summary(ours, reference),
         "",
         "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "",

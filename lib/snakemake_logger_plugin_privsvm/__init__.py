@@ -50,7 +50,7 @@ def from_cache(logs: Iterable[str]) -> str:
     with contextlib.suppress(OSError):
         for log in logs:
             with open(log, "rb") as stream:
-                if stream.read(23) == b"taken from .cache/jobs/":
+                if stream.readline().startswith(b"taken from .cache/jobs/"):
                     return ", taken from .cache/jobs"
     return ""
 
