@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import pydantic
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -105,4 +105,6 @@ def _fields(model: Any, path: list[str]) -> list[str]:
         else:
             # A value of a mapping.
             model = getattr(model, "__args__", (None, None))[-1]
+        if type(None) in get_args(model):
+            model = get_args(model)[0]
     return list(cast(Any, model).model_fields) if hasattr(model, "model_fields") else []

@@ -253,6 +253,17 @@ class Counted(RowBlocks):
         return np.arange(start, stop)[:, None] * np.ones(2)
 
 
+def test_rows_that_are_kept_are_not_made_again(monkeypatch):
+    rows = RowsByBlock.of(np.eye(3000, 256)).keep()
+    monkeypatch.setattr(ArrayBlocks, "read", None)
+    wider = rows.then(_with_a_number, n_features=257)
+    assert wider.sum(axis=0, dtype=np.int64).tolist() == [1] * 256 + [3000]
+
+
+def _with_a_number(rows):
+    return np.column_stack([rows, np.ones(rows.shape[0])])
+
+
 def test_blocks_are_not_read_far_ahead():
     import threading
 

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa, x25519
@@ -57,6 +58,8 @@ PYTHON = {
     "predict before fit": (lambda: model().predict(X), "not fitted yet"),
     "text columns": (lambda: model().fit([["a", "b"]] * 40, Y), "declare the columns with PublicSchema"),
     "missing values": (lambda: model().fit(np.where(X > 0.9, np.nan, X), Y), "fill missing values with public ones"),
+    "a label of None": (lambda: model().fit(X, [None, *Y[1:].tolist()]), "cannot be compared with the classes"),
+    "a label of pandas.NA": (lambda: model().fit(X, [pd.NA, *Y[1:].tolist()]), "fill missing values with public ones"),
     "wrong width": (lambda: model(random_state=0).fit(X, Y).predict(X[:, :1]), "expecting 2 features"),
 }
 

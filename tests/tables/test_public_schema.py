@@ -202,6 +202,7 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
         ({"schema": declared | {"person": "id2", "rows_per_person": 1}}, "with `privsvm release`"),
         ({"schema": declared | {"columns": {"a": "decide"}}}, "column 'a' needs a decision"),
         ({"schema": "s.yaml"}, "is not a mapping"),
+        ({"schema": declared | {"card": {"purpse": "x"}}}, "card.purpse is not a known key; did you mean 'purpose'"),
     ):
         with pytest.raises(PrivSVMError, match=message):
             resolve("wards", settings | change)

@@ -272,11 +272,11 @@ class MarksClones:
             "allow_composition=False: sklearn.base.clone made this estimator, as searches, cross-validations and "
             "ensembles do, which fit many on the same rows, and their budgets add up"
         )
-        check_consent(
-            allow_unsound,
-            f"{reason}; use privsvm.PrivateSearch, fit an estimator that you made by its class, or set "
-            "allow_composition=True if you add up yourself",
-        )
+        if not allow_unsound:
+            raise ValueError(
+                f"{reason}; use privsvm.PrivateSearch, fit an estimator that you made by its class, or set "
+                "allow_composition=True if you add up yourself"
+            )
         return reason
 
 

@@ -48,7 +48,7 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
             # And it would not look if the caller's settings said that rows are finite.
             with np.errstate(over="ignore", invalid="ignore"), config_context(assume_finite=False):
                 X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise _in_plain_words(error) from None
     if not scipy.sparse.issparse(X):
         # Sums must not depend on the memory layout of the caller's rows.
@@ -178,14 +178,16 @@ def _are_plain_labels(y: Any, n_rows: int) -> bool:
     return y.dtype.kind in "biuU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
 
 
-def _in_plain_words(error: ValueError) -> ValueError:
-    """Name the remedy that keeps a proof where scikit-learn would name one that does not."""
+def _in_plain_words(error: TypeError | ValueError) -> TypeError | ValueError:
+    """Say it in one line, with the remedy that keeps a proof where scikit-learn would name one that does not."""
     message = str(error).split("\n")[0].rstrip(".")
-    if "NaN" in message:
+    if "of NA is ambiguous" in message or "NAType" in message:
+        message = "Input contains pandas.NA"
+    if "NaN" in message or "pandas.NA" in message:
         return ValueError(
             f"{message}: fill missing values with public ones (PublicSchema does); what is filled in from the rows, as "
             "imputers do, is not covered by any epsilon"
         )
     if "could not convert string" in message:
         return ValueError(f"{message}: declare the columns with PublicSchema, which turns texts into numbers")
-    return error
+    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)

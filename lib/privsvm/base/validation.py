@@ -213,11 +213,18 @@ def known_classes(classes: Sequence[Any]) -> np.ndarray:
 def codes_of(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Turn labels (n,) into codes of the known ones; raise ValueError with a label that is none of them."""
     order = np.argsort(labels)
-    position = np.clip(np.searchsorted(labels, y, sorter=order), 0, labels.size - 1)
-    codes: np.ndarray = order[position]
-    outside = labels[codes] != y
+    try:
+        position = np.clip(np.searchsorted(labels, y, sorter=order), 0, labels.size - 1)
+        codes: np.ndarray = order[position]
+        outside = labels[codes] != y
+    except TypeError:
+        # None and pandas.NA are neither above nor below a label.
+        raise ValueError(
+            "y holds a label that cannot be compared with the classes; leave rows without a label out, and give all "
+            "labels as numbers or all as texts"
+        ) from None
     if outside.any():
-        raise ValueError(f"y holds the label {y[outside][0]!r}, which is not in classes={list(labels)!r}")
+        raise ValueError(f"y holds the label {y[outside].tolist()[0]!r}, which is not in classes={labels.tolist()}")
     return codes
 
 

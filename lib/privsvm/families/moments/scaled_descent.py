@@ -326,6 +326,7 @@ def _trained(
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
         features = mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies)
+        features = features.keep() if is_by_block(features) else features
         scaled, feature_mean = _centred(features, recipe.feature_mean_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
     matrix, step_share = None, recipe.step_share

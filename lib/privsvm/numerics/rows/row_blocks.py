@@ -498,10 +498,10 @@ class RowsByBlock:
 
     def then(self, step: Callable[[Any], Any], n_features: int | None = None) -> RowsByBlock:
         """Rows after one more step, with so many features; None: as many as before."""
-        width = self.shape[1] if n_features is None else n_features
-        return dataclasses.replace(
-            self, shape=(self.shape[0], width), steps=(*self.steps, step), width=max(self.width, width)
-        )
+        n_features = self.shape[1] if n_features is None else n_features
+        # What is kept is found by the ends of its pieces, which depend on the width.
+        width = self.width if self.kept else max(self.width, n_features)
+        return dataclasses.replace(self, shape=(self.shape[0], n_features), steps=(*self.steps, step), width=width)
 
     def keep(self) -> RowsByBlock:
         """Cache the results of the steps, for as many rows as fit into memory."""
