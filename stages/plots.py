@@ -7,6 +7,8 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
+from privsvm_bench.jobs.params import read_params
+from privsvm_bench.workflow.private_outputs import close_folders
 from privsvm_bench.workflow.stage import run
 
 # Path in `.dvc/page.html`, and the version of Vega-Lite that the template is written for.
@@ -18,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     from dvc.cli import main as dvc
 
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
+    close_folders(read_params())
     if not VEGA.exists():
         try:
             from vl_convert import javascript_bundle

@@ -131,5 +131,20 @@ def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
     data = board.UtilitySet("made", X, np.arange(60) % 2, *public, [rows])
     for entry in ("dp_tr_newton", "dp_naive_bayes", board.COUNTED, "majority"):
         assert 0.0 <= board.run(entry, data, 1.0, 0)["accuracy"] <= 1.0
-    with pytest.raises(AttributeError, match="decision_function"):
-        board.run("sklearn.dummy:DummyClassifier", data, 1.0, 0)
+
+
+def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(board, monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_method.py").write_text("class Own:\n    pass\n")
+    before = board._sources("own_method:Own")
+    for entry, message in (
+        ("own_method:Own", "has no decision_function"),
+        ("own_method:Om", "has no class 'Om'"),
+        ("dp_neton", "no method of the library"),
+    ):
+        monkeypatch.setattr("sys.argv", ["leaderboard.py", "--entries", entry])
+        with pytest.raises(SystemExit):
+            board.main()
+        assert message in capsys.readouterr().err
+    (tmp_path / "own_method.py").write_text("class Own:\n    constant = -1\n")
+    assert board._sources("own_method:Own") != before

@@ -46,11 +46,12 @@ from sets import (
 )
 from verdicts import PEER_EPSILONS, RECOMMENDED, ROOT, TABLES, short_title
 
+from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.risk import trade_off
-from privsvm.registry import estimator_class, implementations, is_foreign, module_name
+from privsvm.registry import estimator_class, foreign_source, implementations, is_foreign, module_name
 from privsvm_bench.workflow.sources import closure_digest
 
 PAGE, README = ROOT / "docs" / "leaderboard.md", ROOT / "README.md"
@@ -94,7 +95,9 @@ def _method(entry: str) -> str:
 
 def _sources(entry: str) -> str:
     entry = _method(entry)
-    return entry if is_foreign(entry) or entry in REFERENCES else closure_digest(module_name(entry))[:12]
+    if entry in REFERENCES:
+        return entry
+    return (foreign_source(entry).digest if is_foreign(entry) else closure_digest(module_name(entry)))[:12]
 
 
 def _epsilons(entry: str, relation: str) -> tuple[float, ...]:
@@ -156,7 +159,8 @@ def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int] 
                 cell = reference_row(entry, data, split) if reference else run(entry, data, epsilon, split, relation)
                 append(path, [*key, *(cell[score] for score in (*SCORES, "seconds")), present[entry]])
     # In order.
-    keep(path, _FIELDS, lambda row: True)
+    n_cells = len(keep(path, _FIELDS, lambda row: True))
+    print(f"{path.relative_to(ROOT)}: {n_cells - len(kept)} cells made, {n_cells} in all")
 
 
 def read() -> pd.DataFrame:
@@ -385,10 +389,11 @@ table: banana and mammographic, and MST also flchain, hr, ring, vowel and winere
 """
 _SUBMIT = """## Submit a method
 
-Write one file with a scikit-learn class whose constructor takes `epsilon`, and any of `delta`, `classes`, `bounds`,
-`categories`, `indicators`, `neighbours`, `n_rows` and `random_state`. With `categories` it gets categories as codes,
-otherwise as indicators. One that takes `neighbours` is also measured under `replace_one`. One command runs it on all
-sets and writes this page:
+Write one file with a scikit-learn class that has `fit` and `decision_function`, and whose constructor takes `epsilon`,
+and any of `delta`, `classes`, `bounds`, `categories`, `indicators`, `neighbours`, `n_rows` and `random_state`. With
+`categories` it gets categories as codes, otherwise as indicators. One that takes `neighbours` is also measured under
+`replace_one`. One command runs it on all sets and writes this page, which lists entries with answers on half of the
+sets:
 
 ```text
 PYTHONPATH=. python bench/utility/leaderboard.py --entries my_package.my_module:MyClassifier
@@ -483,12 +488,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", nargs="*", default=[*ENTRIES, *REFERENCES])
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--splits", nargs="*", type=int)
+    parser.add_argument("--splits", nargs="*", type=int, choices=range(SPLITS))
     parser.add_argument("--relations", nargs="*", default=list(RELATIONS), choices=list(RELATIONS))
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     for entry in arguments.entries:
-        if not is_foreign(entry) and _method(entry) not in (*REFERENCES, *implementations()):
+        if is_foreign(entry):
+            try:
+                if not hasattr(estimator_class(entry), "decision_function"):
+                    parser.error(f"{entry}: has no decision_function, which scores need")
+            except PrivSVMError as error:
+                parser.error(str(error))
+        elif _method(entry) not in (*REFERENCES, *implementations()):
             parser.error(f"{entry}: no method of the library; give package.module:Class")
     if not arguments.page_only:
         for relation in arguments.relations:

@@ -151,6 +151,7 @@ def test_an_estimator_that_refuses_far_rows_is_audited_on_others() -> None:
         ({"epsilon": -1.0}, "epsilon="),
         ({"epsilon": math.inf}, "epsilon="),
         ({"delta": 1.5}, "delta="),
+        ({"gaussian": True}, "delta="),
         ({"draws": 3}, "draws="),
         ({"relation": "both"}, "relation="),
         ({"estimator": 3}, "estimator="),

@@ -242,7 +242,7 @@ def test_headers_that_cannot_be_read(tmp_path):
         (b'age,"ward\n', "line 1 has a quotation mark without its pair"),
         (b"\n\nage,w\xff\n1,2\n", "line 3 is not UTF-8 text"),
         (b"age,ward\r1,a\r2,b\r", "carriage return; fix it, or save the table with the line ends"),
-        ("age,ward\n1,a\n".encode("utf-16"), "zero byte"),
+        ("age,ward\r\n1,a\r\n".encode("utf-16"), "zero byte; fix it, or save the table as CSV in UTF-8"),
         (b"sep=;\nage;ward\n", "its first line says sep=;, and the declared delimiter is ','"),
         (b'sep="\nage"ward\n', "delimiter '\"' must be one character"),
         (b"", "the file is empty"),

@@ -398,7 +398,7 @@ def test_facts_of_several_releases_are_the_worst():
                 assert getattr(merged(facts), fact) == getattr(merged(facts[::-1]), fact) == word
         assert getattr(merged([SOUND, dataclasses.replace(SOUND, **{fact: None})]), fact) is None
     rows = [dataclasses.replace(SOUND, n_rows="declared", declared_rows=rows) for rows in (100, 50)]
-    assert merged([SOUND, *rows]).declared_rows == 50
+    assert merged([SOUND, *rows]).declared_rows == 100
     assert merged([SOUND, *rows]).n_rows == "declared"
 
 

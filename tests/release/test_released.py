@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 from tests.release.conftest import run
 from tests.release.hospital import write_table
 
@@ -486,9 +488,25 @@ def test_a_python_model_is_saved_with_its_schema(hospital, tmp_path):
     np.testing.assert_array_equal(loaded.predict(columns), model.predict(columns))
     assert loaded.protection_.unit == "row"
     model[-1].save(tmp_path / "bare")
-    np.testing.assert_array_equal(
-        privsvm.load(tmp_path / "bare").predict(schema.transform(columns)), model.predict(columns)
-    )
+    bare, X = privsvm.load(tmp_path / "bare"), schema.transform(columns)
+    np.testing.assert_array_equal(bare.predict(X), model.predict(columns))
+    # What the fitted model would refuse too, and columns whose order it cannot know.
+    for rows, message in (
+        (pd.DataFrame(X), "no schema to read it by"),
+        (np.where(X == X.max(), np.nan, X), "not finite"),
+        (scipy.sparse.csr_array(np.where(X == X.max(), np.inf, X)), "not finite"),
+        ([["a"] * X.shape[1]], "numbers each"),
+    ):
+        with pytest.raises(PrivSVMError, match=message):
+            bare.predict(rows)
+
+
+def test_a_released_folder_is_not_overwritten(hospital_copy):
+    folder = hospital_copy / "model"
+    before = (folder / "model.npz").read_bytes()
+    with pytest.raises(PrivSVMError, match="holds a released model"):
+        privsvm.load(folder).save(folder)
+    assert (folder / "model.npz").read_bytes() == before
 
 
 @pytest.mark.parametrize("said", [{"prescaled": True}, {"person": "patient", "rows_per_person": 5}])

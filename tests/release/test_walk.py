@@ -150,7 +150,7 @@ def test_three_commands_and_what_they_say(koeln):
     )
     code, _, err = run("predict", koeln / "m", koeln / "latin.csv")
     assert code == 1
-    assert "line 1 is not UTF-8 text; fix it, or save the table as UTF-8" in err
+    assert "line 1 is not UTF-8 text; fix it, or save the table as CSV in UTF-8" in err
 
 
 def test_the_delimiter_is_read_off_the_header_alone(tmp_path):

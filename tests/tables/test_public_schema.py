@@ -166,6 +166,11 @@ def test_one_message_names_all_columns(tmp_path):
     # Rows to predict may have other columns, and need no label.
     with pytest.raises(PrivSVMError, match="no column 'dose', 'day'; correct"):
         next(read_chunks(tmp_path / "t.csv", parse_schema(DECLARED)))
+    (tmp_path / "t.csv").write_text("Gro\u0308\u00dfe,died\n")
+    columns = {"Gr\u00f6\u00dfe": {"bounds": [0, 250], "fill": 170}}
+    declared = {"name": "wards", "label": "died", "classes": ["no", "yes"], "columns": columns}
+    with pytest.raises(PrivSVMError, match="save the file in NFC"):
+        training_table(tmp_path / "t.csv", parse_schema(declared))
 
 
 def test_params_yaml_holds_the_same_declaration(tmp_path):

@@ -19,14 +19,14 @@ from privsvm_bench.tracking.comparison import compare, comparison_latex
 PAGE = Path(__file__).resolve().parents[2] / "docs/change.md"
 
 
-def write(folder, method, status, gaps, dataset="wine", **changes):
+def write(folder, method, status, gaps, dataset="wine", results="data/results", **changes):
     """A result whose accuracy at every epsilon is 0.8 and a gap of its split."""
     record = make_result(dataset, method, status, **changes)
     epsilons = record["epsilons"]
     splits = [[[0.8 + gap + shift for shift in (-0.01, 0.01)]] * len(epsilons) for gap in gaps]
     record |= {"metrics": {"accuracy": splits}, "n_splits": len(gaps), "repeats": 2}
     record |= {name: [None] * len(gaps) for name in ("objective", "n_support", "n_iter")}
-    path = folder / "data/results" / method / f"{dataset}.json"
+    path = folder / results / method / f"{dataset}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(sealed(record)))
     return path
@@ -65,6 +65,15 @@ def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
     assert table.count("\\_") == 2
     # One for each point, and that of the picture.
     assert Path("figure.svg").read_text().count("<title>") == len(GRID) + 1
+
+
+def test_own_datasets_are_compared_too(tmp_path, monkeypatch, capsys):
+    for results, dataset in (("data/results", "wine"), ("data/private/results", "patients")):
+        for method in ("a", "b"):
+            write(tmp_path, method, "proved", [0.0], dataset, results)
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "a", "b"]) == 0
+    assert {"wine", "patients"} <= set(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

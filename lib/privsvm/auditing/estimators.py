@@ -176,7 +176,7 @@ def audit(
     y: Any = None,
     *,
     epsilon: float | None = None,
-    delta: float = 0.0,
+    delta: float | None = None,
     relation: Neighbours = "replace_one",
     draws: int = 2000,
     gaussian: bool = False,
@@ -197,8 +197,8 @@ def audit(
         Their labels.
     epsilon : float or None, default=None
         What is stated; None reads the parameter ``epsilon``.
-    delta : float, default=0.0
-        Goes with epsilon.
+    delta : float or None, default=None
+        Goes with epsilon; None reads the parameter ``delta``, and is 0 without one.
     relation : {"replace_one", "add_remove"}, default="replace_one"
         What is stated of neighbours: one row replaced, or one there or not.
     draws : int, default=2000
@@ -226,9 +226,9 @@ def audit(
     Examples
     --------
     >>> from privsvm import OvRJointGaussianClassifier, audit
-    >>> found = audit(OvRJointGaussianClassifier(classes=[0, 1]), delta=1e-5, draws=200)
-    >>> found.refuted
-    False
+    >>> found = audit(OvRJointGaussianClassifier(classes=[0, 1]), draws=200)
+    >>> found.refuted, found.delta
+    (False, 1e-05)
     """
     make = _copies(estimator)
     if draws < 40:
@@ -236,8 +236,9 @@ def audit(
     stated = getattr(make(), "epsilon", None) if epsilon is None else epsilon
     if stated is None or not 0 < float(stated) < math.inf:
         raise ValueError(f"epsilon={stated!r}: must be a positive finite number")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta={delta!r}: must be at least 0 and below 1")
+    delta = getattr(make(), "delta", None) or 0.0 if delta is None else delta
+    if not (0 <= delta < 1 and (delta > 0 or not gaussian)):
+        raise ValueError(f"delta={delta!r}: must be at least 0 and below 1, and with gaussian=True above 0")
     tried = list(pairs)
     if X is None:
         tried += made_up_pairs(2, relation, bound, (1.0, 10.0, 1e3))

@@ -44,7 +44,7 @@ from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
-from privsvm.privacy.gate import delta_refusals
+from privsvm.privacy.gate import restore
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
 __all__ = [
@@ -57,12 +57,12 @@ __all__ = [
     "ReleasedClassifier",
     "SingleModelClassifier",
     "all_or_nothing",
+    "judged_for_rows",
     "noise_generators",
     "noise_streams",
     "plain_parameters",
     "randomness_of",
     "unknown_class",
-    "unproved_rows",
 ]
 
 # Types that callers may pass, and what `noise_streams` makes of them.
@@ -231,12 +231,14 @@ def unknown_class(estimator: Any) -> str | None:
     return f"{type(estimator).__name__} is a class of yours: proofs are of the library's own classes, not derived ones"
 
 
-def unproved_rows(rows: Any, neighbours: Neighbours, delta: float) -> list[str]:
-    """Say what keeps a proof from rows as they come, besides what the parameters say."""
+def judged_for_rows(guarantee: Guarantee, rows: Any, neighbours: Neighbours) -> Guarantee:
+    """Judge a record once more, for the rows as they come."""
+    if neighbours == "replace_one" and rows.shape[0] > 0:
+        # All neighbours have as many rows. A total of several fits is judged by the number, too.
+        declared = None if guarantee.facts is None else guarantee.facts.declared_rows
+        guarantee = restore(guarantee, declared_rows=max(rows.shape[0], declared or 1))
     source = unknown_class(rows) if isinstance(rows, RowBlocks) else None
-    # Where a row is replaced, all neighbours have as many rows.
-    n_rows = rows.shape[0] if neighbours == "replace_one" else None
-    return [*([] if source is None else [source]), *delta_refusals(delta, n_rows)]
+    return guarantee if source is None else guarantee.with_broken_assumption(source)
 
 
 def _without_proof(path: Any, *reasons: str | None) -> Any:
@@ -611,7 +613,8 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         # A caller who lets NumPy raise for tiny or huge numbers would learn that a row has one.
         with one_blas_thread(), np.errstate(all="ignore"):
             path = self._release(release)
-        return _without_proof(path, unknown_class(self), *unproved_rows(rows, self.neighbours, delta))
+        judged = tuple(judged_for_rows(guarantee, rows, self.neighbours) for guarantee in path.guarantees)
+        return _without_proof(dataclasses.replace(path, guarantees=judged), unknown_class(self))
 
     def _check_parameters(self) -> None:
         """Check parameters, and the consent that some of them need."""

@@ -32,6 +32,7 @@ from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_np
 
 __all__ = [
     "ARRAYS",
+    "CARD",
     "MODEL_VERSION",
     "RECORD",
     "Description",
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 MODEL_VERSION = 3
-ARRAYS, RECORD = "model.npz", "model.json"
+ARRAYS, RECORD, CARD = "model.npz", "model.json", "card.json"
 
 _FORMAT = "privsvm model"
 _COUNT = Annotated[int, pydantic.Field(ge=1)]
@@ -255,6 +256,8 @@ def write_model(
     from importlib.metadata import version
 
     folder = Path(folder)
+    if (folder / CARD).exists():
+        raise PrivSVMError(f"{folder}: holds a released model, whose epsilon is spent; give another folder")
     # Witnesses are computed from the rows.
     guarantee = guarantee if guarantee.theorem_holds else dataclasses.replace(guarantee, witness=None)
     if guarantee.witness is not None:

@@ -23,10 +23,10 @@ from privsvm.base.estimators import (
     MarksClones,
     PrivateClassifier,
     all_or_nothing,
+    judged_for_rows,
     noise_streams,
     randomness_of,
     unknown_class,
-    unproved_rows,
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
@@ -221,8 +221,8 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
                     best = run
         assert best is not None
         guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
-        of_rows = unproved_rows(rows, self.estimator.neighbours, float(self.delta))
-        for reason in (unknown_class(self), unknown_class(self.estimator), many_fits, *of_rows):
+        guarantee = judged_for_rows(guarantee, rows, self.estimator.neighbours)
+        for reason in (unknown_class(self), unknown_class(self.estimator), many_fits):
             if reason is not None:
                 guarantee = guarantee.with_broken_assumption(reason)
         if guarantee.status == "claimed":

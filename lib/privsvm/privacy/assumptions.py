@@ -39,7 +39,7 @@ class Facts:
     solution : str or None
         What is known of the optimum that is released with noise.
     declared_rows : int or None
-        The number of rows, where it is declared to be public.
+        The number of rows, where it is declared to be public, or neighbours have as many.
     """
 
     preparation: (
@@ -173,4 +173,5 @@ def merged(several: list[Facts]) -> Facts:
         broken = [word for word in words if word is None or word in BROKEN[name]]
         merged_words[name] = broken[0] if broken else max(words, key=order.index)
     rows = [facts.declared_rows for facts in several if facts.declared_rows is not None]
-    return dataclasses.replace(Facts(**merged_words), declared_rows=min(rows, default=None))
+    # The most: a delta that is small for them is small for fewer.
+    return dataclasses.replace(Facts(**merged_words), declared_rows=max(rows, default=None))

@@ -42,7 +42,6 @@ __all__ = [
     "Stored",
     "agrees",
     "compose",
-    "delta_refusals",
     "foreign_numbers",
     "grant",
     "refusals",
@@ -126,17 +125,11 @@ def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, e
     if delta > LARGEST_DELTA:
         reasons.append(f"delta is {delta:.3g}: above {LARGEST_DELTA:g}, the word proved would mean nothing")
     rows = None if facts is None else facts.declared_rows
-    reasons += delta_refusals(delta, rows)
+    if rows is not None and delta * rows >= 1.0:
+        reasons.append(f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published")
     if facts is not None and facts.n_rows == "declared" and rows is None:
         reasons.append("n_rows is said to be declared, and nobody says what it is")
     return reasons
-
-
-def delta_refusals(delta: float, rows: int | None) -> list[str]:
-    """Say why a delta is too large for so many rows, if it is; None: nobody may know how many."""
-    if rows is None or delta * rows < 1.0:
-        return []
-    return [f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published"]
 
 
 def _judge(fields: Mapping[str, Any], epsilon: float) -> Guarantee:

@@ -120,8 +120,10 @@ def f_dp_bound(
     It is that of mu-GDP with ``mu = z(p) - z(q)``, z the normal quantiles: what is tested need not be normal.
     """
     miss = (1.0 - confidence) / 2.0
-    low = ndtri(limits(hits, runs, miss)[0]) - ndtri(limits(other_hits, other_runs, miss)[1])
-    best = ndtri(hits / runs) - ndtri(other_hits / other_runs)
+    # Infinity less infinity counts as no signal.
+    with np.errstate(invalid="ignore"):
+        low = ndtri(limits(hits, runs, miss)[0]) - ndtri(limits(other_hits, other_runs, miss)[1])
+        best = ndtri(hits / runs) - ndtri(other_hits / other_runs)
     return Bound(_epsilon_of(float(np.nan_to_num(low, nan=0.0)), delta), _epsilon_of(float(np.nan_to_num(best)), delta))
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from privsvm.base.model_file import ARRAYS, RECORD, ModelFile, read_versioned
+from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_versioned
 from privsvm.errors import printable
 from privsvm.models import Model, check_model
 from privsvm.release.calibration import Measurement
@@ -33,7 +33,7 @@ __all__ = [
 
 # Version 2 states the risk by the trade-off curve, and version 3 the total of the data set; its page shows the digest.
 CARD_FORMAT, CARD_VERSION = "privsvm card", 3
-CARD, PAGE = "card.json", "card.html"
+PAGE = "card.html"
 
 _FALSE_POSITIVES = 0.01
 _NOT_MEASURED = (

@@ -104,15 +104,26 @@ class ReleasedModel:
         Raises
         ------
         PrivSVMError
-            For rows of another width, or columns that are missing or there twice.
+            For rows of another width, numbers that are not finite, columns that are missing or there twice, and tables
+            where there is no schema: the order of columns at training is not stored.
         """
-        if self._encoder is not None and (hasattr(X, "columns") or isinstance(X, Mapping)):
+        if hasattr(X, "columns") or isinstance(X, Mapping):
+            if self._encoder is None:
+                raise PrivSVMError(
+                    "X: is a table, and the model has no schema to read it by; give an array with the columns in the "
+                    "order of training"
+                )
             X = self._encoder.features(named_columns(X, self._encoder.schema))
         if not hasattr(X, "indptr"):
-            X = np.asarray(X, dtype=np.float64)
+            try:
+                X = np.asarray(X, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise PrivSVMError(f"X: must hold rows of {self.n_features_in_} numbers each") from None
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             shape = "x".join(map(str, X.shape))
             raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
+        if not np.isfinite(getattr(X, "data", X) if hasattr(X, "indptr") else X).all():
+            raise PrivSVMError("X: holds a number that is not finite; fill missing values as for training")
         scores: np.ndarray = self._path.scores(X, 0)[0]
         return scores
 

@@ -206,8 +206,8 @@ def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float
     return [(gaussian, delta), (one, any_mechanism)]
 
 
-def _stated(schema: Schema) -> dict[str, Any]:
-    """Return what a schema states of the training: the facts of a guarantee."""
+def _stated(schema: Schema, rows: int | None) -> dict[str, Any]:
+    """Return what a schema and a public number of rows state of the training: the facts of a guarantee."""
     stated: dict[str, Any] = {
         "preparation": {None: "undeclared", True: "prescaled", False: "declared"}[schema.prescaled],
         "condensing": "none",
@@ -216,7 +216,7 @@ def _stated(schema: Schema) -> dict[str, Any]:
         "bounds": "declared",
         "n_features": "declared",
     }
-    return stated if schema.rows is None else stated | {"declared_rows": schema.rows}
+    return stated if rows is None else stated | {"declared_rows": rows}
 
 
 def _proved_epsilon(protection: Protection, guarantee: Guarantee, neighbours: Neighbours, recipe: Recipe) -> float:
@@ -271,6 +271,8 @@ def train(
     asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
     if asks and neighbours == "add_remove" and schema.rows is None:
         raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
+    # Where a row is replaced, all neighbours have as many rows, those that are held back included.
+    public_rows = schema.rows if neighbours == "add_remove" else max(len(X), schema.rows or 1)
     held, n_rows, share = None, schema.rows, terms.hold_back
     source = system_source() if source is None and share is not None else source
     if share is not None and source is not None:
@@ -310,7 +312,7 @@ def train(
             estimator = method(**settings).fit(X, codes)
         except ValueError as error:
             raise PrivSVMError(f"{error}") from None
-        guarantee = restore(estimator.guarantee_, **_stated(schema))
+        guarantee = restore(estimator.guarantee_, **_stated(schema, public_rows))
         if held is not None:
             guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows)
         estimator.guarantee_ = guarantee

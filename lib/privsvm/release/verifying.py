@@ -73,7 +73,8 @@ def _check_terms(record: ModelFile) -> None:
         schema = parse_schema(record.table, "the schema", released=True)
         unit = ("person", schema.rows_per_person) if schema.person else ("row", 1)
         declared = None if guarantee.facts is None else guarantee.facts.declared_rows
-        if (protection.unit, protection.rows) != unit or schema.rows != declared:
+        counted = guarantee.neighbours == "replace_one" and (declared or 0) >= (schema.rows or 1)
+        if (protection.unit, protection.rows) != unit or not (schema.rows == declared or counted):
             raise ValueError("the guarantee is for another unit or number of rows than the schema declares")
     parameters = record.recipe.get("parameters")
     terms = parameters if isinstance(parameters, dict) else {}

@@ -178,7 +178,8 @@ class DelimitedText:
             _check_text(line)
             fields = split_fields(line, self.delimiter) if line.strip() else []
         except ValueError as error:
-            wish = "with the line ends of Unix or Windows" if "\r" in line else "as UTF-8"
+            returns = "\r" in line and "\0" not in line
+            wish = "with the line ends of Unix or Windows" if returns else "as CSV in UTF-8"
             raise PrivSVMError(f"{name}: line {number} {error}; fix it, or save the table {wish}") from None
         self._trailing = self._header and len(fields) > 1 and not fields[-1].strip()
         self._width = len(fields)

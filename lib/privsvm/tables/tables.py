@@ -8,9 +8,11 @@ whose cells are all empty. A message that depends on the rows would tell of them
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -145,7 +147,7 @@ def parse_numbers(values: Sequence[Any]) -> np.ndarray:
 
 
 def _parse_value(value: Any) -> float:
-    return parse_number(value) if type(value) is str else float(value)
+    return parse_number(value) if isinstance(value, str) else float(value)
 
 
 def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
@@ -250,7 +252,11 @@ def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Seque
     problems = []
     if missing:
         hint = nearest_name(missing[0], names) if len(missing) == 1 else ""
-        problems.append(f"no column {listed(missing)}" + (f" ({hint})" if hint.startswith("did") else ""))
+        hint = hint if hint.startswith("did") else ""
+        composed = functools.partial(unicodedata.normalize, "NFC")
+        if {*map(composed, missing)} <= {*map(composed, names)}:
+            hint = "written in another Unicode form there: save the file in NFC"
+        problems.append(f"no column {listed(missing)}" + (f" ({hint})" if hint else ""))
     if undeclared:
         problems.append(f"{listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
     if problems:

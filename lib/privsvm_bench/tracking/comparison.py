@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,28 +45,30 @@ class Difference:
     n_splits: int
 
 
-def result_files(name: str, folder: str | os.PathLike[str] = "data/results") -> list[Path]:
+def result_files(name: str, folders: Sequence[str] = ("data/results", "data/private/results")) -> list[Path]:
     """Find the results that a word of the command line means.
 
     Parameters
     ----------
     name : str
         A result file, a folder of them, or a method of the benchmark that ran here.
-    folder : path-like
-        Where the benchmark keeps its results.
+    folders : sequence of str
+        Where the benchmark keeps its results: of the catalogue's datasets, and of your own.
 
     Raises
     ------
     PrivSVMError
         If there are none.
     """
-    for path in (Path(name), Path(folder) / name):
-        if path.is_file():
-            return [path]
-        files = sorted(path.glob("*.json")) if path.is_dir() else []
+    if Path(name).is_file():
+        return [Path(name)]
+    for places in ([Path(name)], [Path(folder, name) for folder in folders]):
+        files = [path for place in places for path in sorted(place.glob("*.json"))]
         if files:
             return files
-    raise PrivSVMError(f"{name}: no result file, folder of results, or method in {folder}; run `make run` first")
+    raise PrivSVMError(
+        f"{name}: no result file, folder of results, or method in {' or '.join(folders)}; run `make run` first"
+    )
 
 
 def _over_repeats(result: Result, metric: str, index: int) -> list[float | None]:

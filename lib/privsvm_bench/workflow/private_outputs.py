@@ -29,6 +29,7 @@ _FOLDERS = (
     "private",
     "logs",
     "reports",
+    "dvc_plots",
     "mlruns",
     "mlartifacts",
     ".cache",

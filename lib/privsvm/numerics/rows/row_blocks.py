@@ -118,7 +118,7 @@ class ArrayBlocks(RowBlocks):
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
         super().__init__(X.shape, block_rows)
-        self._X = X
+        self._X = np.asarray(X) if isinstance(X, np.ndarray) else X.tocsr()
 
     def read(self, start: int, stop: int) -> Any:
         rows = self._X[start:stop]
