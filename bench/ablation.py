@@ -1,9 +1,9 @@
-"""Measure what each special path of the C-SVC, Crammer-Singer and condensing solvers buys.
+"""Measure what each special path of the C-SVC and Crammer-Singer solvers buys.
 
 Two processes fit the same cases in turn on one thread, one of them with the path switched off. The ratio with the path
 is the recorded one, a peer's time over ours (bench/drawn.json, docs/benchmarks.md); the ratio without it is that, times
 our time with over our time without, both from the same run. Peers: LIBSVM and oneDAL for C-SVC, LIBLINEAR for
-Crammer-Singer, mini-batch k-means for condensing. One line a path goes to bench/ablation.csv, where the lines of paths
+Crammer-Singer. One line a path goes to bench/ablation.csv, where the lines of paths
 that were removed stay.
 """
 
@@ -14,7 +14,6 @@ import csv
 import dataclasses
 import importlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -94,31 +93,23 @@ def recorded_tables() -> dict[str, dict[str, float]]:
             ratios[cells[0]] = {"LIBSVM": float(cells[4]), "oneDAL": float(cells[6])}
         elif len(cells) == 9 and re.fullmatch(r"[\d.e-]+", cells[2]) and "classes" in cells[1]:
             ratios[f"{cells[0]}, C={cells[2]}"] = {"LIBLINEAR": float(cells[8])}
-        elif len(cells) == 8 and re.fullmatch(r"\d+", cells[0]) and cells[3]:
-            ratios[f"cod-rna {cells[0]}"] = {"k-means": float(cells[3]) / float(cells[1])}
     return ratios
 
 
-def cases_of(group: str, drawn: list[int] | None, named: list[str] | None) -> list[dict[str, Any]]:
+def cases_of(group: str) -> list[dict[str, Any]]:
     """List the cases of a group, with the recorded ratios."""
     tables = recorded_tables()
     if group == "crammer-singer":
         return [{"name": name, "ratios": ratios} for name, ratios in tables.items() if "LIBLINEAR" in ratios]
-    if group == "condensing":
-        return [{"name": name, "ratios": ratios} for name, ratios in tables.items() if "k-means" in ratios]
     records = [one for one in json.loads(RESULTS.read_text())["records"] if one["threads"] == 1]
     cases = []
     for number, record in enumerate(records):
-        if (drawn is None or number in drawn) and record["ours"].get("fit", np.inf) <= LONGEST_SECONDS:
+        if record["ours"].get("fit", np.inf) <= LONGEST_SECONDS:
             ratios = {peer: record["ratios"][peer]["fit"] for peer in ("LIBSVM", "oneDAL") if peer in record["ratios"]}
             cases.append({"name": f"drawn {number}", "record": record, "ratios": ratios})
     from svm import CASES
 
-    cases += [
-        {"name": name, "ratios": tables[name]}
-        for name in CASES
-        if name in tables and (named is None or any(word in name for word in named))
-    ]
+    cases += [{"name": name, "ratios": tables[name]} for name in CASES if name in tables]
     return cases
 
 
@@ -141,11 +132,6 @@ class Fits:
     def _prepare(self, case: dict[str, Any]) -> Callable[[], float]:
         if "LIBLINEAR" in case["ratios"]:
             return self._crammer_singer(case["name"])
-        if "k-means" in case["ratios"]:
-            from condense import scaled_rows, triples
-
-            X = scaled_rows("cod-rna")[: int(case["name"].split()[1])]
-            return lambda: float(triples(X)[:10].sum())
         from svm import CACHE_MB, CASES, TOLERANCE, load_rows
 
         from privsvm import SVMClassifier
@@ -180,14 +166,9 @@ class Worker:
     """A process that times cases, with one path switched off or none."""
 
     def __init__(self, path: str) -> None:
-        # A path may be another checkout, whose sources are measured as they are.
-        tree = Path(path) if os.path.isdir(path) else None
-        command = [sys.executable, __file__, "--worker", "" if tree else path]
-        environment = worker_environment()
-        if tree:
-            environment |= {"PYTHONPATH": str(tree / "lib"), "NUMBA_CACHE_DIR": str(tree / ".cache/numba")}
+        command = [sys.executable, __file__, "--worker", path]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=worker_environment()
         )
 
     def time(self, case: dict[str, Any]) -> dict[str, float]:
@@ -214,29 +195,14 @@ def serve(path: str) -> None:
         print(json.dumps(fits.time(json.loads(line))), flush=True)
 
 
-def compare(case: dict[str, Any], workers: dict[str, Worker], repeats: int) -> dict[str, dict[str, float]]:
+def compare(case: dict[str, Any], workers: dict[str, Worker]) -> dict[str, dict[str, float]]:
     """Return the least time and the objective of each path and of none, from alternating runs."""
     runs: dict[str, list[dict[str, float]]] = {path: [] for path in workers}
-    for _ in range(repeats):
+    for _ in range(LEAST_RUNS):
         for path, worker in workers.items():
-            if sum(run["seconds"] for run in runs[path]) < ENOUGH_SECONDS or len(runs[path]) < min(repeats, 2):
+            if sum(run["seconds"] for run in runs[path]) < ENOUGH_SECONDS or len(runs[path]) < 2:
                 runs[path].append(worker.time(case))
     return {path: min(one, key=lambda run: run["seconds"]) for path, one in runs.items()}
-
-
-def beside(options: argparse.Namespace) -> None:
-    """Print our time, that of another checkout over it, and the ratios to peers, for every case."""
-    workers = {path: Worker(path) for path in (str(REPOSITORY), options.beside)}
-    factors = []
-    for case in cases_of(options.group, options.drawn, options.named):
-        ours, theirs = compare(case, workers, options.repeats).values()
-        factors.append(ours["seconds"] / theirs["seconds"])
-        change = (ours["objective"] - theirs["objective"]) / max(abs(theirs["objective"]), 1e-300)
-        ratios = {peer: round(ratio / factors[-1], 2) for peer, ratio in case["ratios"].items()}
-        print(f"{case['name']:28} {ours['seconds']:.4f} s, {factors[-1]:.2f} times, {change:.0e}", ratios, flush=True)
-    for worker in workers.values():
-        worker.end()
-    print(f"median {np.median(factors):.2f}, most {max(factors):.2f} times the time of the other checkout")
 
 
 def line_of(path: str, measured: list[tuple[dict[str, float], float]]) -> dict[str, Any]:
@@ -262,30 +228,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker")
     parser.add_argument("--paths", nargs="*", default=list(PATHS))
-    parser.add_argument("--beside", metavar="CHECKOUT", help="time the same cases with these sources; print only")
-    parser.add_argument("--group", default="svm", help="cases for --beside")
-    parser.add_argument("--drawn", nargs="*", type=int, help="numbers of drawn cases; all by default")
-    parser.add_argument("--named", nargs="*", help="parts of names of sets; all by default")
-    parser.add_argument("--repeats", type=int, default=LEAST_RUNS)
     options = parser.parse_args()
     if options.worker is not None:
         serve(options.worker)
-        return
-    if options.beside:
-        beside(options)
         return
     lines = {}
     if TABLE.exists():
         with TABLE.open(encoding="utf-8", newline="") as file:
             lines = {line["path"]: line for line in csv.DictReader(file)}
-    for group in ("svm", "crammer-singer", "condensing"):
+    for group in ("svm", "crammer-singer"):
         chosen = [path for path in options.paths if PATHS[path][0] == group]
         if not chosen:
             continue
         workers = {path: Worker(path) for path in ("", *chosen)}
         measured: dict[str, list[tuple[dict[str, float], float]]] = {path: [] for path in chosen}
-        for case in cases_of(group, options.drawn, options.named):
-            fits = compare(case, workers, options.repeats)
+        for case in cases_of(group):
+            fits = compare(case, workers)
             plain = fits[""]
             for path in chosen:
                 factor = fits[path]["seconds"] / plain["seconds"]

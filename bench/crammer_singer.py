@@ -21,6 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
 from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_crammer_singer
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.reproduction.context import Context
 
 REPETITIONS = 7
 # Runs longer than this are repeated less often.
@@ -76,19 +78,8 @@ def bundled_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def paper_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Read one of the paper's sets: features in [0, 1], and class codes."""
-    from privsvm_bench.datasets.catalogue import resolve
-    from privsvm_bench.datasets.download import download_raw
-    from privsvm_bench.datasets.readers import read_part
-
-    entry = resolve(name)
-    tables = []
-    for role, files in entry.parts.items():
-        for file in files.files:
-            if not (RAW / name / file).exists():
-                download_raw(name, file, RAW / name / file)
-        tables.append(read_part(entry, role, RAW / name))
-    X = np.concatenate([X.toarray() if scipy.sparse.issparse(X) else X for X, _ in tables])
-    y = np.unique(np.concatenate([labels for _, labels in tables]), return_inverse=True)[1]
+    X, y, _ = Context("bench", RAW, "bench").class_rows(name, *resolve(name).parts)
+    X = X.toarray() if scipy.sparse.issparse(X) else X
     return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-12), y
 
 

@@ -21,6 +21,9 @@ import scipy.sparse
 from drawn import gamma_of, objective, timed, worker_environment
 from sklearn.datasets import make_classification
 
+from privsvm_bench.datasets.catalogue import resolve
+from privsvm_bench.reproduction.context import Context
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 RAW = REPOSITORY / ".cache" / "bench"
 
@@ -75,18 +78,8 @@ def load_rows(dataset: str, scaling: str) -> tuple[Any, np.ndarray]:
         return hard_rows()
     if " x " in dataset:
         return made_up_rows(*map(int, re.findall("[0-9]+", dataset)))
-    from privsvm_bench.datasets.catalogue import resolve
-    from privsvm_bench.datasets.download import download_raw
-    from privsvm_bench.datasets.readers import read_part
-
-    entry = resolve(dataset)
-    role = "train" if "train" in entry.parts else next(iter(entry.parts))
-    for name in entry.parts[role].files:
-        if not (RAW / dataset / name).exists():
-            download_raw(dataset, name, RAW / dataset / name)
-    X, y = read_part(entry, role, RAW / dataset)
-    if scipy.sparse.issparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
-        X = X.toarray()
+    parts = resolve(dataset).parts
+    X, y, _ = Context("bench", RAW, "bench").class_rows(dataset, "train" if "train" in parts else next(iter(parts)))
     if scipy.sparse.issparse(X):
         # The peers accept 32-bit indices only.
         X = scipy.sparse.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)

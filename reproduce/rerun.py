@@ -1,4 +1,4 @@
-"""Put a rerun beside the committed distributions: ``python -m reproduce.rerun FOLDER`` writes FOLDER/rerun.html.
+"""Print a rerun beside the committed distributions: ``python -m reproduce.rerun FOLDER``.
 
 FOLDER is where ``python -m reproduce.draws --reports FOLDER`` put its distributions.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import collections
-import csv
 import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_json, write_text
+from privsvm.files import read_json
 from privsvm_bench.workflow.stage import run
 
 
@@ -26,7 +25,7 @@ def _origin(folder: Path) -> str:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Compare and write the page."""
+    """Compare, and print the cells that differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", metavar="FOLDER", help="distributions of the rerun")
     parser.add_argument(
@@ -35,7 +34,6 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     from privsvm_bench.reproduction.distributions import read_distributions
-    from privsvm_bench.reproduction.rendering import environment
     from privsvm_bench.reproduction.rerun import beside
 
     folder, committed = Path(options.folder), Path(options.committed)
@@ -47,19 +45,11 @@ def main(argv: list[str] | None = None) -> None:
         for table in tables
         for line in beside(read_distributions(committed / table.name), read_distributions(table))
     ]
-    printed = {}
-    for path in Path(__file__).parent.glob("*/published.csv"):
-        with open(path, encoding="utf-8", newline="") as handle:
-            for row in csv.DictReader(handle):
-                printed["/".join(row[key] for key in ("dataset", "method", "setting", "metric"))] = row["value"]
     readings = dict(collections.Counter(line.reading for line in lines).most_common())
-    page = environment().get_template("rerun.html.jinja")
-    write_text(
-        folder / "rerun.html",
-        page.render(
-            lines=lines, readings=readings, printed=printed, committed=_origin(committed), rerun=_origin(folder)
-        ),
-    )
+    print(f"committed: {_origin(committed)}\nrerun: {_origin(folder)}")
+    for line in lines:
+        if line.reading != "the same":
+            print(f"{line.cell}: committed {line.committed:.6g}, rerun {line.rerun:.6g}; {line.reading}")
     print("; ".join(f"{number} {reading}" for reading, number in readings.items()), file=sys.stderr)
 
 

@@ -29,7 +29,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Log the results and write the record keys."""
     parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--results", nargs="+", type=Path, required=True, help="data/results/<method>/<dataset>.json")
-    parser.add_argument("--timings", type=Path, default=Path("logs/timings"), help="folder of timings, if there")
     parser.add_argument("--audits", nargs="*", type=Path, default=[], help="data/audits/<method>.json")
     parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")
     parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.TrackJob")
@@ -40,7 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
     uri_with_password = os.environ.get("PRIVSVM_TRACKING_URI", "")
     if without_passwords(uri_with_password) == tracking_uri:
         tracking_uri = uri_with_password
-    files = [(path, timing_files(path, options.timings)) for path in sorted(options.results)]
+    files = [(path, timing_files(path, Path("logs/timings"))) for path in sorted(options.results)]
 
     from privsvm_bench.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
 

@@ -1,7 +1,4 @@
-"""Open the results in MLflow: log missing runs, print a link for each dataset, serve the page on this machine.
-
-With ``--only-log`` no page is served; the runs and their ``current`` tags are updated to the present results.
-"""
+"""Open the results in MLflow: log missing runs, print a link for each dataset, serve the page on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
-from privsvm.plain_yaml import read_yaml
+from privsvm_bench.jobs.params import read_params
 from privsvm_bench.records import read_tracked, timing_files
 from privsvm_bench.workflow.stage import run
 
@@ -23,28 +20,6 @@ from track import current_commit
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
 _OLDER_RUNS = "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'`"
-
-
-def configured_tracking_uri(path: Path) -> str:
-    """Read ``mlflow.tracking_uri`` from the parameter file.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file cannot be read (see `read_yaml`), or does not have that key.
-    """
-    remedy = "add `mlflow: {tracking_uri: 'sqlite:///mlflow.db'}` or pass --tracking-uri"
-    content, _ = read_yaml(path)
-    section = content.get("mlflow")
-    tracking_uri = section.get("tracking_uri") if isinstance(section, dict) else None
-    if not isinstance(tracking_uri, str) or not tracking_uri:
-        raise PrivSVMError(f"{path}: mlflow.tracking_uri: {tracking_uri!r} is not a URI; {remedy}")
-    return tracking_uri
-
-
-def has_results(data: Path) -> bool:
-    """Say whether there is a result file below ``data``."""
-    return any(True for folder in (data, data / "private") for _ in folder.glob("results/*/*.json"))
 
 
 def find_results(data: Path, tracked: Path) -> list[Path]:
@@ -106,20 +81,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Log the results, print the links and become the MLflow server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=5000, help="port to serve on, or the next free one above it")
-    parser.add_argument("--tracking-uri", help="use this in place of mlflow.tracking_uri in params.yaml")
-    parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the parameter file")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of results")
-    parser.add_argument("--timings", type=Path, default=Path("logs/timings"), help="folder of timings, if there")
-    parser.add_argument("--tracked", type=Path, default=Path("reports/tracking.json"), help="output of the track stage")
-    parser.add_argument("--only-log", action="store_true", help="log the present results and stop; serve no page")
     options = parser.parse_args(arguments)
     if not 1 <= options.port <= 65535:
         raise PrivSVMError(f"--port: {options.port} is not a port; pass a number from 1024 to 65535")
-    if options.only_log and not has_results(options.data):
-        print(f"ui: no results in {options.data / 'results'}, nothing to log")
-        return
-    tracking_uri = options.tracking_uri or configured_tracking_uri(options.params)
-    results = find_results(options.data, options.tracked)
+    tracking_uri = read_params().mlflow.tracking_uri
+    results = find_results(Path("data"), Path("reports/tracking.json"))
 
     from privsvm_bench.tracking.audits import AUDITS
     from privsvm_bench.tracking.mlflow_log import log_results
@@ -127,14 +93,11 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.tracking.store import file_folder, is_server
     from privsvm_bench.tracking.views import view_links
 
-    files = [(path, timing_files(path, options.timings)) for path in results]
+    files = [(path, timing_files(path, Path("logs/timings"))) for path in results]
     # Audits of the shown methods.
     methods = sorted({path.parent.name for path in results})
-    audits = [path for name in methods if (path := options.data / "audits" / f"{name}.json").exists()]
-    keys = log_results(files, tracking_uri, current_commit(), audits)
-    if options.only_log:
-        print(f"ui: {len(keys)} results are in MLflow, marked as the current ones")
-        return
+    audits = [path for name in methods if (path := Path(f"data/audits/{name}.json")).exists()]
+    log_results(files, tracking_uri, current_commit(), audits)
     curves = collect_runs(files)
     names = {run.experiment_name for run in curves}
     names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}

@@ -1,10 +1,16 @@
-"""Neighbouring datasets that move a solution far, and a noise source of zeros."""
+"""Scaled sets, neighbouring datasets that move a solution far, and a noise source of zeros."""
 
 import numpy as np
 
 from privsvm.numerics.noise.noise_source import NoiseSource
 
 KINDS = ["label", "zeros", "huge", "opposite", "duplicate", "lost class", "removed"]
+
+
+def scaled(load, low=-1.0):
+    """Rows scaled to [low, 1] by ranges, as if these were public."""
+    X, y = load(return_X_y=True)
+    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * (1.0 - low) + low, y
 
 
 def neighbours(X, y, n_classes, kind, rng):
@@ -40,6 +46,9 @@ class Silence(NoiseSource):
 
     def __init__(self):
         super().__init__(bytes(32))
+
+    def part(self, name):
+        return self
 
     def rounded_normals(self, sigma, size):
         return np.zeros(size, dtype=np.int64)

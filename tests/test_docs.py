@@ -71,16 +71,6 @@ def test_the_architecture_names_every_folder():
         assert f"{name}/`" in text, name
 
 
-def test_the_page_of_coverage_adds_up():
-    counts = {"covered_lines": 6, "covered_branches": 1, "num_statements": 8, "num_branches": 2}
-    files = {
-        name: {"summary": counts} for name in ("lib/privsvm/base/a.py", "lib/privsvm/base/b.py", "lib/privsvm/c.py")
-    }
-    page = script("write_coverage").page({"meta": {"version": "7"}, "files": files})
-    assert "| `base/` | 20 | 70.0% |" in page
-    assert "| **all** | 30 | **70.0%** |" in page
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 def test_make_targets_that_pages_name_exist(page):
     targets = set(re.findall(r"^([a-z-]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))

@@ -1,5 +1,6 @@
 """After a warm-up, no fit compiles anything, whatever the type, the order and the flags of the rows."""
 
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ WARM_UP = (
 FITS = """
 import gc
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from numba.core.dispatcher import Dispatcher
 from privsvm import SVMClassifier
@@ -20,10 +22,13 @@ rows = [X, np.asfortranarray(X), X.astype(np.float32), np.round(X).astype(np.int
 rows[0].flags.writeable = False
 zeros = X * (rng.random(X.shape) < 0.1)
 rows += [zeros, scipy.sparse.csr_matrix(zeros)]
-rows += [scipy.sparse.csc_array(zeros), scipy.sparse.csr_array(zeros, dtype=np.float32)]
+rows += [scipy.sparse.csc_array(zeros), scipy.sparse.csr_array(zeros, dtype=np.float32), pd.DataFrame(X)]
+long = scipy.sparse.csr_array(zeros)
+long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+rows += [long]
 for data in rows:
     for labels in (y, np.arange(1300) % 3):
-        for options in ({}, {"C": 1e5}, {"kernel": "linear"}, {"kernel": "poly"}):
+        for options in ({}, {"C": 1e5}, {"kernel": "linear"}, {"kernel": "poly"}, {"kernel": "sigmoid"}):
             SVMClassifier(max_iter=3000, **options).fit(data, labels).predict(data[:50])
         SVMClassifier().fit(data[:200], labels[:200])
 matrix = X @ X.T
@@ -34,8 +39,10 @@ print(sorted({f.py_func.__qualname__ for f in gc.get_objects() if isinstance(f, 
 """
 
 
-def test_a_first_fit_compiles_nothing():
+def test_a_first_fit_compiles_nothing(tmp_path):
+    # What other tests compiled must not count.
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for code, printed in ((WARM_UP, ""), (FITS, "[]\n")):
         command = [sys.executable, "-W", "ignore", "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         assert done.stdout == printed

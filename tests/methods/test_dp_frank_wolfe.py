@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 from tests.privacy.oracles import zcdp_epsilon
 
 from privsvm import DPFrankWolfeClassifier
@@ -18,11 +18,6 @@ from privsvm.methods.dp_frank_wolfe import score_sensitivity, slope_bits
 def model_for(n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "radius": 10.0, "n_steps": 20, **changes}
     return DPFrankWolfeClassifier(**chosen)
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
 def loss(margins, h):

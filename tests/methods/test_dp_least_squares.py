@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import Silence
+from tests.adversarial import Silence, scaled
 
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.moments.private_scaling import rows_to_scale
@@ -21,11 +21,7 @@ from privsvm.methods.dp_newton import DPNewtonClassifier
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import relation_factor
 
-
-def scaled(load):
-    """Rows scaled by ranges, as if these were public."""
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
+METHODS = [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier, DPNewtonClassifier]
 
 
 def model_for(n_classes, **changes):
@@ -33,12 +29,7 @@ def model_for(n_classes, **changes):
 
 
 def silent(model, X, y, epsilon=1.0):
-    return model.release_path(X, y, [epsilon], 1, lambda epsilon, repeat: SilentParts())
-
-
-class SilentParts(Silence):
-    def part(self, name):
-        return self
+    return model.release_path(X, y, [epsilon], 1, lambda epsilon, repeat: Silence())
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -113,11 +104,14 @@ def test_the_filter_inverts_what_stands_out_and_flattens_the_rest():
     assert np.allclose(weights, np.diag([1e-6, flat, flat]), rtol=1e-6)
 
 
-def test_accuracy():
+@pytest.mark.parametrize("method", METHODS)
+def test_accuracy(method):
     """Measured: wine .94, breast cancer .95, digits .92 on rows not trained on; far below chance to fail."""
     for load, n_classes, least in ((load_wine, 3, 0.85), (load_breast_cancer, 2, 0.9), (load_digits, 10, 0.85)):
         X, y = scaled(load)
-        assert model_for(n_classes, epsilon=4.0).fit(X, y).score(X, y) > least
+        model = method(classes=list(range(n_classes)), epsilon=4.0, random_state=0).fit(X, y)
+        assert model.score(X, y) > least
+        assert model.coef_.shape == (n_classes if n_classes > 2 else 1, X.shape[1])
 
 
 def test_sparse_rows_give_the_same_model_and_paths_are_stored():
@@ -135,18 +129,18 @@ def test_sparse_rows_give_the_same_model_and_paths_are_stored():
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-def test_the_audit_comes_close_and_refutes_nothing(relation):
+@pytest.mark.parametrize(("method", "share"), zip(METHODS, (0.8, 0.2, 0.2), strict=True))
+def test_the_audit_comes_close_and_refutes_nothing(method, share, relation):
     X, y = scaled(load_wine)
-    model = model_for(3, neighbours=relation, n_rows=178)
-    for epsilon, guarantee in zip(
-        (0.5, 8.0), model.release_path(X, y, [0.5, 8.0], 1, 0, audit=True).guarantees, strict=True
-    ):
+    model = method(classes=[0, 1, 2], random_state=0, neighbours=relation, n_rows=178)
+    for guarantee in model.release_path(X, y, [0.5, 8.0], 1, 0, audit=True).guarantees:
         assert guarantee.status == "seeded"
         assert guarantee.witness.confidence is None
-        assert 0.8 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
+        proved = guarantee.epsilon_with_system_noise
+        assert share * proved < guarantee.witness.epsilon <= proved
 
 
-@pytest.mark.parametrize("method", [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier, DPNewtonClassifier])
+@pytest.mark.parametrize("method", METHODS)
 def test_the_number_of_rows_is_public_or_nothing_is_proved(method):
     X, y = scaled(load_wine)
     model = method(classes=[0, 1, 2], neighbours="add_remove", random_state=0)
@@ -155,16 +149,3 @@ def test_the_number_of_rows_is_public_or_nothing_is_proved(method):
     guarantee = model.set_params(allow_unsound=True).fit(X, y).guarantee_
     assert guarantee.status == "claimed"
     assert "number of rows was counted" in guarantee.reason
-
-
-def test_data_without_anything_to_learn_is_answered():
-    for X, y in (
-        ([[0.3, 0.1]], [2]),
-        (np.zeros((5, 2)), [0, 1, 2, 0, 1]),
-        (np.full((6, 2), 5e-324), [0, 1, 2, 0, 1, 2]),
-        (np.ones((7, 2)), [0, 1, 2, 0, 1, 2, 0]),
-        (np.array([[1e308, -1e308], [1e308, 1e308], [5e-324, 1e308]]), [0, 1, 2]),
-    ):
-        model = model_for(3).fit(X, y)
-        assert model.guarantee_.status == "seeded"
-        assert np.isfinite(model.decision_function([[0.5, -0.5], [0.0, 0.0]])).all()

@@ -4,7 +4,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 
 from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier
 from privsvm.base.stored_paths import path_from_arrays
@@ -20,11 +20,6 @@ def model_for(n_classes, **changes):
 def model_on(landmarks, n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "gamma": 0.05, "landmarks": landmarks, **changes}
     return GivenLandmarkDualClassifier(**chosen)
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
 def weights_of(path, gamma):

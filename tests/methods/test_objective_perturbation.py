@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
@@ -20,11 +20,6 @@ from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 def model_for(n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.01, "data_norm": 1.5, **changes}
     return ObjectivePerturbationClassifier(**chosen)
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
 def log_density(w, X, signs, C, h, s):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.methods.opera import OPERAClassifier
@@ -36,11 +36,6 @@ def silent(model, X, y):
     return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
 
 
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9), y
-
-
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12), st.floats(-11.5, 2),
        st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from(["naive", "joint"]))  # fmt: skip
 @settings(max_examples=150, deadline=None)
@@ -60,7 +55,7 @@ def test_weights_never_move_more_than_the_sensitivity(seed, kind, n_classes, n, 
 
 
 def test_guarantee_of_the_sound_variant():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     naive, joint = (
         sound(3, epsilon=0.9, delta=1e-6, composition=composition, random_state=0).fit(X, y).guarantee_
         for composition in ("naive", "joint")
@@ -85,7 +80,7 @@ def test_guarantee_of_the_sound_variant():
 
 
 def test_sound_path_is_accounted_audited_and_seeded():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     epsilons = [0.5, 8.0]
     for composition in ("naive", "joint"):
         first, second = (
@@ -101,7 +96,7 @@ def test_sound_path_is_accounted_audited_and_seeded():
 
 @pytest.mark.parametrize("variant", ["sound", "as_published"])
 def test_sparse_rows_give_the_same_model(variant):
-    X, y = scaled(load_digits)
+    X, y = scaled(load_digits, 0.0)
     X, y = np.where(X < 0.4, 0.0, X)[:300], y[:300]
     model = either(variant, 10, C=0.05, **({"gap": 1e-8} if variant == "sound" else {}))
     dense, sparse = (model.release_path(rows, y, [1.0], 2, 0, audit=True) for rows in (X, scipy.sparse.csr_matrix(X)))
@@ -112,7 +107,7 @@ def test_sparse_rows_give_the_same_model(variant):
 
 
 def test_published_weights_are_one_vs_rest_with_squared_hinge():
-    X, y = scaled(load_digits)
+    X, y = scaled(load_digits, 0.0)
     theirs = LinearSVC(C=0.005, fit_intercept=False, max_iter=10_000, random_state=42, tol=1e-8).fit(X, y)
     weights = silent(published(10), X, y).coef[0, 0]
     assert np.allclose(weights, theirs.coef_, atol=2e-3)
@@ -120,7 +115,7 @@ def test_published_weights_are_one_vs_rest_with_squared_hinge():
 
 
 def test_published_rows_are_not_clipped():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     short, long = (silent(published(3), factor * X, y).coef for factor in (1.0, 10.0))
     assert np.linalg.norm(X, axis=1).max() > 1.5
     assert not np.allclose(short, long, rtol=0.1)
@@ -131,7 +126,7 @@ def test_published_rows_are_not_clipped():
 @pytest.mark.parametrize("constant", [2, 4])
 @pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
 def test_published_noise(calibration, composition, constant, load):
-    X, y = scaled(load)
+    X, y = scaled(load, 0.0)
     n_classes = int(y.max()) + 1
     n_vectors = 1 if n_classes == 2 else n_classes
     model = published(n_classes, calibration=calibration, composition=composition, constant=constant)
@@ -148,7 +143,7 @@ def test_published_noise(calibration, composition, constant, load):
 
 
 def test_published_noise_has_the_scale_that_is_stated():
-    X, y = scaled(load_digits)
+    X, y = scaled(load_digits, 0.0)
     path = published(10).release_path(X, y, [1.0], 40, 5)
     noise = path.coef[0] - silent(published(10), X, y).coef[0, 0]
     # 25 600 draws: the standard deviation of their spread is 0.44 %, so 3 % is nearly seven of them.
@@ -156,7 +151,7 @@ def test_published_noise_has_the_scale_that_is_stated():
 
 
 def test_published_claim_and_its_reasons():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
 
     def reason(epsilon=1.0, **changes):
         guarantee = published(3, epsilon=epsilon, **changes).fit(X, y).guarantee_
@@ -225,7 +220,7 @@ def test_classes_without_rows_keep_their_place(variant, labels):
 
 @pytest.mark.parametrize("variant", ["sound", "as_published"])
 def test_two_classes_release_one_vector(variant):
-    X, y = scaled(load_breast_cancer)
+    X, y = scaled(load_breast_cancer, 0.0)
     path = either(variant, 2).release_path(X, y, [1.0, 2.0], 3, 0)
     assert path.coef.shape == (2, 3, 1, 30)
     assert path.scores(X, 0).shape == (3, len(y), 1)
@@ -236,7 +231,7 @@ def test_two_classes_release_one_vector(variant):
 
 
 def test_accuracy_goes_from_chance_to_the_svm_s():
-    X, y = scaled(load_digits)
+    X, y = scaled(load_digits, 0.0)
     for variant in ("sound", "as_published"):
         model = either(variant, 10, C=1.0, data_norm=1.0)
         path = model.release_path(X, y, [1e-3, 1e4], 3, 0)
@@ -246,7 +241,7 @@ def test_accuracy_goes_from_chance_to_the_svm_s():
 
 
 def test_what_needs_consent_raises_without_it():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     with pytest.raises(ValueError, match="allow_unsound=False: the epsilon of OPERA as published does not hold"):
         published(3, allow_unsound=False).fit(X, y)
 

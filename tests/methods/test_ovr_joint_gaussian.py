@@ -4,7 +4,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 
 from privsvm import PrivateSVMClassifier
 from privsvm.families.output_perturbation.perturbation import solve_one_vs_rest
@@ -20,11 +20,6 @@ def model_for(n_classes, **changes):
 def silent(model, X, y):
     """The path with noise that is zero: exact weights, on the mechanism's grid."""
     return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
 @given(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 8), st.integers(1, 12), st.floats(-11.5, 2),

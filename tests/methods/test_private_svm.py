@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 from tests.objectives import hinge_objective
 
 from privsvm import (
@@ -42,11 +42,6 @@ def model_for(n_classes, kernel="linear", mechanism="gaussian", **changes):
 def silent(model, X, y, **kwargs):
     """The path with noise that is zero: exact weights, on the mechanism's grid."""
     return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence(), **kwargs)
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
 @given(st.tuples(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12),

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
+from tests.adversarial import scaled
 from tests.objectives import crammer_singer_objective
 
 from privsvm.base.stored_paths import path_from_arrays
@@ -24,15 +25,10 @@ def names(estimator):
     return type(estimator).__name__
 
 
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9), y
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=names)
 class TestEveryReference:
     def test_it_is_not_private_and_says_so(self, estimator):
-        X, y = scaled(load_wine)
+        X, y = scaled(load_wine, 0.0)
         path = clone(estimator).release_path(X, y, [1.0, 2.0], 5, 0, audit=True)
         (guarantee,) = path.guarantees
         assert guarantee.status == "none"
@@ -44,7 +40,7 @@ class TestEveryReference:
         assert path.fit_seconds > 0.0
 
     def test_a_stored_path_predicts_the_same(self, estimator):
-        X, y = scaled(load_wine)
+        X, y = scaled(load_wine, 0.0)
         model = clone(estimator).fit(X, y)
         path = model.release_path(X, y, [1.0], 1)
         again = path_from_arrays(path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees,
@@ -53,7 +49,7 @@ class TestEveryReference:
         assert np.allclose(model.decision_function(X), X @ model.coef_.T + model.intercept_)
 
     def test_two_classes_keep_two_vectors(self, estimator):
-        X, y = scaled(load_breast_cancer)
+        X, y = scaled(load_breast_cancer, 0.0)
         labels = np.array(["malignant", "benign"])[y]
         model = clone(estimator).set_params(C=3.0).fit(X, labels)
         assert model.coef_.shape == (2, 30)
@@ -64,11 +60,11 @@ class TestEveryReference:
         assert model.score(X, labels) > 0.95
 
     def test_it_learns_ten_classes(self, estimator):
-        X, y = scaled(load_digits)
+        X, y = scaled(load_digits, 0.0)
         assert clone(estimator).set_params(C=0.1).fit(X, y).score(X, y) > 0.95
 
     def test_sparse_rows_give_the_same_model(self, estimator):
-        X, y = scaled(load_digits)
+        X, y = scaled(load_digits, 0.0)
         X = np.where(X < 0.4, 0.0, X)
         tight = {"gap": 1e-10} if isinstance(estimator, CrammerSingerClassifier) else {"tol": 1e-9}
         dense, sparse = (
@@ -78,7 +74,7 @@ class TestEveryReference:
         assert np.allclose(dense.decision_function(X), sparse.decision_function(scipy.sparse.csr_array(X)), atol=2e-3)
 
     def test_a_class_without_rows_keeps_its_place(self, estimator):
-        X, y = scaled(load_wine)
+        X, y = scaled(load_wine, 0.0)
         model = clone(estimator).set_params(classes=[2, 7, 1, 0]).fit(X, y)
         assert model.classes_.tolist() == [2, 7, 1, 0]
         assert model.coef_.shape == (4, 13)
@@ -87,7 +83,7 @@ class TestEveryReference:
 
     @pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, True, "1"])
     def test_bad_numbers_are_named(self, estimator, value):
-        X, y = scaled(load_wine)
+        X, y = scaled(load_wine, 0.0)
         checked = {
             "CrammerSingerClassifier": ["C", "gap"],
             "WestonWatkinsClassifier": ["C", "smoothing", "tol"],
@@ -98,7 +94,7 @@ class TestEveryReference:
                 clone(estimator).set_params(**{name: value}).fit(X, y)
 
     def test_a_limit_is_checked_and_reported(self, estimator):
-        X, y = scaled(load_digits)
+        X, y = scaled(load_digits, 0.0)
         name = "max_epochs" if isinstance(estimator, CrammerSingerClassifier) else "max_iter"
         for value in (0, 2.5, True, "3"):
             with pytest.raises(ValueError, match=f"{name}="):
@@ -108,7 +104,7 @@ class TestEveryReference:
         assert model.n_iter_ <= 3
 
     def test_rows_that_are_not_finite_and_wrong_labels_are_refused(self, estimator):
-        X, y = scaled(load_wine)
+        X, y = scaled(load_wine, 0.0)
         with pytest.raises(ValueError, match=r"label .*2.*not in classes"):
             clone(estimator).set_params(classes=[0, 1]).fit(X, y)
         X[3, 1] = np.nan
@@ -119,7 +115,7 @@ class TestEveryReference:
 @pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("load", [load_wine, load_digits, load_breast_cancer])
 def test_crammer_singer_is_certified_and_liblinear_s(load, C):
-    X, y = scaled(load)
+    X, y = scaled(load, 0.0)
     model = CrammerSingerClassifier(C=C).fit(X, y)
     assert model.gap_ <= 1e-4 * model.objective_
     assert model.dual_objective_ <= model.objective_
@@ -135,7 +131,7 @@ def test_crammer_singer_is_certified_and_liblinear_s(load, C):
 
 
 def test_a_gap_beyond_float64_ends():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     model = CrammerSingerClassifier(C=0.1, gap=1e-30).fit(X, y)
     assert model.gap_ < 1e-10 * model.objective_
 
@@ -151,7 +147,7 @@ def test_a_small_optimum_far_below_the_start_is_certified_too():
 
 @pytest.mark.parametrize("C", [1e-2, 1.0])
 def test_smoothed_references_solve_their_problem(C):
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     for model, problem in (
         (WestonWatkinsClassifier(C=C, smoothing=0.1), weston_watkins_problem(X, y, 3, C, 0.1)),
         (M3SVMClassifier(C=C, smoothing=0.1, ridge=0.01), m3_problem(X, y, 3, C, 0.1, 0.01)),
@@ -166,7 +162,7 @@ def test_smoothed_references_solve_their_problem(C):
 
 
 def test_weston_watkins_offsets_are_an_option():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     without, with_offsets = (WestonWatkinsClassifier(fit_intercept=flag).fit(X + 3.0, y) for flag in (False, True))
     assert np.array_equal(without.intercept_, np.zeros(3))
     assert np.abs(with_offsets.intercept_).min() > 0.01
@@ -178,7 +174,7 @@ def test_weston_watkins_offsets_are_an_option():
 @pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
 def test_no_weight_keeps_crammer_singer_from_its_end(C, size):
     """It ends with its certificate, or says at once that float64 cannot tell solutions apart."""
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     model = CrammerSingerClassifier(C=C)
     if 1e-4 * C * len(y) < 2.0**-1022:
         with pytest.raises(ValueError, match=r"^C=4.94066e-324, gap=0.0001: [^\n]*use a larger C$"):

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 
 from privsvm import (
+    DPFeatureCovarianceClassifier,
+    DPLeastSquaresClassifier,
+    DPNewtonClassifier,
     GivenLandmarkDualClassifier,
     LandmarkDualClassifier,
     ObjectivePerturbationClassifier,
@@ -147,7 +150,9 @@ def test_the_distances_of_all_problems_count(n_classes, relation):
     assert off - closed >= 2 * math.sqrt(n_problems * 1e-2) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [*METHODS, DPFeatureCovarianceClassifier, DPLeastSquaresClassifier, DPNewtonClassifier]
+)
 def test_data_without_anything_to_learn_is_answered(method):
     """One row, rows of zeros, rows of one class, equal rows, and rows that are too large for a square."""
     model = method(classes=[0, 1, 2], random_state=0)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tests.adversarial import KINDS, neighbours
+from tests.adversarial import KINDS, neighbours, scaled
 from tests.replay import Recorder, Replayer, check_given, recorded_leaves, released_bits
 
 from privsvm import (
@@ -42,11 +42,6 @@ GRID = {"C": [0.01, 0.1, 1.0]}
 def search_for(n_classes=3, method=OvRJointGaussianClassifier, grid=None, relation="replace_one", **chosen):
     estimator = method(classes=list(range(n_classes)), neighbours=relation)
     return PrivateSearch(estimator, GRID if grid is None else grid, **{"random_state": 0, "mean_runs": 3.0, **chosen})
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1, y
 
 
 @parametrize_with_checks(

@@ -5,6 +5,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from tests.adversarial import scaled
 from tests.objectives import hinge_objective
 
 from privsvm.solvers.linear.all_in_one import (
@@ -14,11 +15,6 @@ from privsvm.solvers.linear.all_in_one import (
     weston_watkins_problem,
 )
 from privsvm.solvers.linear.hinge import solve_hinge
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9), y
 
 
 def tight(problem, share=1e-9):
@@ -126,7 +122,7 @@ def test_solution_is_stationary_adds_up_to_zero_and_no_worse_than_scipy_s(seed, 
 
 @pytest.mark.parametrize("kind", ["weston_watkins", "m3"])
 def test_sparse_rows_give_the_same_solution(kind):
-    X, y = scaled(load_digits)
+    X, y = scaled(load_digits, 0.0)
     X = np.where(X < 0.3, 0.0, X)
     for fit_intercept in (False, True):
         solutions = []
@@ -181,7 +177,7 @@ def test_weston_watkins_tends_to_the_quadratic_program(seed):
 
 @pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
 def test_two_classes_are_a_binary_svm(C):
-    X, y = scaled(load_breast_cancer)
+    X, y = scaled(load_breast_cancer, 0.0)
     signs = np.where(y == 1, 1.0, -1.0)
     smoothing, ridge = 1e-3, 0.2
     excess = C * len(y) * smoothing / 2
@@ -201,7 +197,7 @@ def test_two_classes_are_a_binary_svm(C):
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_digits])
 def test_m3_without_offsets_is_weston_watkins(load):
-    X, y = scaled(load)
+    X, y = scaled(load, 0.0)
     n_classes, C, ridge = int(y.max()) + 1, 0.3, 0.7
     m3 = tight(m3_problem(X, y, n_classes, C, 0.05, ridge, fit_intercept=False))
     ww = tight(weston_watkins_problem(X, y, n_classes, C / (n_classes + 2 * ridge), 0.05))
@@ -211,7 +207,7 @@ def test_m3_without_offsets_is_weston_watkins(load):
 
 def test_m3_is_the_paper_s_smoothed_problem():
     """Equation 12, sum of losses + lambda margins + mu' norms, over 2 lambda."""
-    X, y = scaled(load_iris)
+    X, y = scaled(load_iris, 0.0)
     weight, norms, smoothing = 0.05, 0.01, 0.1
 
     def published(v):
@@ -233,7 +229,7 @@ def test_m3_is_the_paper_s_smoothed_problem():
 
 
 def test_offsets_of_weston_watkins_are_free():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     problem = weston_watkins_problem(X, y, 3, 0.2, 0.05, fit_intercept=True)
     solution = tight(problem)
     # Labels shifted by a constant feature: the offsets follow it, the weights stay.
@@ -264,7 +260,7 @@ def test_awkward_data(kind, fit_intercept):
 
 
 def test_a_limit_on_the_steps_is_reported():
-    X, y = scaled(load_digits)
+    X, y = scaled(load_digits, 0.0)
     problem = weston_watkins_problem(X, y, 10, 1.0, 1e-3)
     solution = solve_all_in_one(problem, 1e-6, max_steps=2)
     assert not solution.converged
@@ -275,7 +271,7 @@ def test_a_limit_on_the_steps_is_reported():
 
 
 def test_an_unreachable_target_ends():
-    X, y = scaled(load_wine)
+    X, y = scaled(load_wine, 0.0)
     solution = solve_all_in_one(weston_watkins_problem(X, y, 3, 1.0, 0.1), 1e-40)
     assert not solution.converged
     assert solution.gradient_norm < 1e-8

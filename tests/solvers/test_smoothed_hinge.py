@@ -105,14 +105,6 @@ def test_for_no_smoothing_it_is_the_hinge_svm():
     assert np.allclose(smooth, solve_hinge(X, y, 0.5, 1e-12).coef, atol=1e-3)
 
 
-def test_the_start_does_not_matter():
-    X, y, rng = problem(3, 150, 6)
-    b = rng.normal(size=6)
-    points = [solve_smoothed_hinge(X, y, 0.3, 0.2, 1e-9, b, start).coef for start in (None, b * 0, 100 * b)]
-    for point in points[1:]:
-        assert np.linalg.norm(point - points[0]) <= 2e-9
-
-
 @pytest.mark.parametrize("linear_size", [0.0, 1.0, 1e4])
 def test_duplicates_and_zero_rows_and_one_label(linear_size):
     X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.6, 0.8]])

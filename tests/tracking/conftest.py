@@ -121,8 +121,8 @@ def write_result(tmp_path: Path) -> WriteResult:
         data = tmp_path / "data"
         path = data / "results" / method / f"{dataset}.json"
         write_json(path, sealed(result_content(method, dataset, **options)))
-        train = data / "timings" / method / f"{dataset}.train.json"
-        evaluate = data / "timings" / method / f"{dataset}.evaluate.json"
+        train = data.parent / "logs/timings" / method / f"{dataset}.train.json"
+        evaluate = data.parent / "logs/timings" / method / f"{dataset}.evaluate.json"
         seconds = 0.2 + math.log(len(method))
         write_json(train, {"fit_seconds": [seconds, seconds + 0.5], "release_seconds": [0.25, 0.75]})
         write_json(evaluate, {"predict_seconds": [0.1, 0.3], "rows_predicted": [58, 58]})

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:
     files = [path for path, _ in results]
     parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db"})
     output = ("--output", "reports/tracking.json", "--parameters", parameters)
-    return call(folder, "track.py", "--results", *files, "--timings", "data/timings", *output)
+    return call(folder, "track.py", "--results", *files, *output)
 
 
 def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> None:
@@ -42,7 +40,7 @@ def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> 
     assert track(tmp_path, wine_results[::-1]).returncode == 0
     assert (tmp_path / "reports/tracking.json").read_bytes() == written
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "data", "mlartifacts", "mlflow.db", "mlflow.db.lock", "reports"
+        "data", "logs", "mlartifacts", "mlflow.db", "mlflow.db.lock", "reports"
     ]  # fmt: skip
 
 
@@ -54,48 +52,12 @@ def test_track_names_missing_settings(tmp_path: Path, wine_results: Any) -> None
 
 
 def test_ui_without_results_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
+    shutil.copy(STAGES.parent / ".test/params.yaml", tmp_path)
     done = call(tmp_path, "ui.py")
     assert done.returncode == 1
     assert "run `make run` first" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "mlflow.db").exists()
-
-
-def test_ui_only_log_brings_the_runs_in_line_and_stops(
-    tmp_path: Path, write_result: Callable[..., Any], wine_results: Any
-) -> None:
-    def current() -> list[tuple[str, str]]:
-        with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
-            query = "SELECT p.value, t.value FROM params p JOIN tags t ON t.run_uuid = p.run_uuid"
-            return sorted(connection.execute(f"{query} WHERE p.key = 'parameter.C' AND t.key = 'current'"))
-
-    assert len(wine_results) == 4
-    (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
-    done = call(tmp_path, "ui.py", "--only-log")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["ui: 4 results are in MLflow, marked as the current ones"]
-    assert current() == [("1.0", "yes")] * 4
-    write_result("pmsvm_wp", parameters={"C": 2.0})
-    assert call(tmp_path, "ui.py", "--only-log").stdout == done.stdout
-    assert current() == [("1.0", "no"), *[("1.0", "yes")] * 3, ("2.0", "yes")]
-
-
-def test_ui_only_log_without_results_is_no_error(tmp_path: Path) -> None:
-    done = call(tmp_path, "ui.py", "--only-log")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["ui: no results in data/results, nothing to log"]
-    assert not (tmp_path / "mlflow.db").exists()
-
-
-@pytest.mark.parametrize("text", ["mlflow: {}\n", "mlflow: 3\n", "- a\n", "a: b: c\n", None])
-def test_ui_names_a_parameter_file_without_tracking_uri(tmp_path: Path, text: str | None) -> None:
-    if text is not None:
-        (tmp_path / "params.yaml").write_text(text)
-    done = call(tmp_path, "ui.py")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: params.yaml: ")
-    assert done.stderr.count("\n") == 1
 
 
 @pytest.fixture

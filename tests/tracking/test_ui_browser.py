@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,11 +26,11 @@ pytestmark = [pytest.mark.browser, needs_browser]
 
 
 @contextlib.contextmanager
-def running_ui(folder: Path, *arguments: str) -> Iterator[dict[str, str]]:
+def running_ui(folder: Path) -> Iterator[dict[str, str]]:
     """Run stages/ui.py in `folder` until its page answers; yields what it printed, as name to link."""
     port = free_port()
     log = folder / "ui.log"
-    command = [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port), *arguments]
+    command = [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port)]
     with running_server(command, port, log):
         yield dict(re.findall(r"^(\S+): (http\S+)$", log.read_text(), flags=re.MULTILINE))
 
@@ -76,8 +77,8 @@ def test_link_opens_on_accuracy_against_epsilon(
     # An older run of other parameters must not be drawn.
     log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")
     write_result("pmsvm_wp", level=0.93)
-    (tmp_path / "params.yaml").write_text("mlflow: {tracking_uri: 'sqlite:///mlflow.db'}\n")
-    with running_ui(tmp_path, "--timings", "data/timings") as links:
+    shutil.copy(PROJECT / ".test/params.yaml", tmp_path)
+    with running_ui(tmp_path) as links:
         assert list(links) == ["demo/wine"]
         printed = (tmp_path / "ui.log").read_text()
         assert printed.index("http") < printed.index("clear the filter `tags.current = 'yes'`")

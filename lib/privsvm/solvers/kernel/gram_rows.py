@@ -20,28 +20,13 @@ __all__ = ["PrecomputedRows", "row_distances"]
 _STORED_COST = 2.0
 
 
-def row_distances(X, Z=None) -> np.ndarray:
-    """Compute squared distances of rows, in float64.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    Z : ndarray or CSR matrix (m, d), optional
-        Other rows; None for X itself, with a diagonal of exact zeros.
-
-    Returns
-    -------
-    ndarray (n, m)
-    """
-    others = X if Z is None else Z
+def row_distances(X) -> np.ndarray:
+    """Compute squared distances of rows, an array or CSR matrix (n, d), in float64 (n, n)."""
     if not hasattr(X, "toarray"):
         # A shift leaves distances as they are, and shorter rows lose less to cancellation.
-        origin = others.mean(axis=0)
-        X, others = X - origin, others - origin
-    distances = squared_distances(X, others)
-    if Z is None:
-        np.fill_diagonal(distances, 0.0)
+        X = X - X.mean(axis=0)
+    distances = squared_distances(X, X)
+    np.fill_diagonal(distances, 0.0)
     return distances
 
 

@@ -123,7 +123,6 @@ def solve_smoothed_hinge(
     smoothing: float,
     tol: float,
     linear: np.ndarray | None = None,
-    start: np.ndarray | None = None,
 ) -> SmoothedHingeSolution:
     """Solve the two-class problem until the gradient is small enough.
 
@@ -141,8 +140,6 @@ def solve_smoothed_hinge(
         Stop once the distance to the optimum is certainly at most this.
     linear : ndarray (d,) or None, default=None
         Linear term b; None: zero.
-    start : ndarray (d,) or None, default=None
-        Where to start; None: the optimum without rows, ``-b``.
 
     Returns
     -------
@@ -151,7 +148,7 @@ def solve_smoothed_hinge(
     """
     y = np.ascontiguousarray(y, dtype=np.float64)
     linear = np.zeros(X.shape[1]) if linear is None else linear
-    coef = -linear if start is None else start.copy()
+    coef = -linear
     lengths = row_lengths(squared_norms(X))
     n_steps, progress = 0, Progress(_PATIENCE)
     while True:
