@@ -241,6 +241,12 @@ def test_entries_that_are_stored_twice_add_up_before_rows_are_bounded():
     assert np.array_equal(models[0].coef_, models[1].coef_)
 
 
+def test_sparse_rows_by_column_are_read_by_row():
+    X = scipy.sparse.random(64, 64, 0.2, random_state=0)
+    models = [fitted("recommended", ArrayBlocks(rows), np.arange(64) % 2) for rows in (X.tocsc(), X.tocsr())]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+
+
 class Counted(RowBlocks):
     """Rows that are made when they are read; tells how many blocks were in memory at most."""
 

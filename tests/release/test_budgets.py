@@ -167,6 +167,12 @@ def test_a_budget_takes_no_meta_estimator(kind, consent):
     assert budget.spent is None
 
 
+def test_a_budget_is_judged_by_the_number_of_rows():
+    rows, labels = np.tile(X, (4, 1)), np.tile(Y, 4)
+    with Budget(epsilon=2.0, delta=0.008), pytest.raises(BudgetExceededError, match="delta is 0.008: at 1 / 240"):
+        PrivateLinearClassifier(classes=[0, 1], neighbours="replace_one").fit(rows, labels)
+
+
 @pytest.mark.parametrize("pipeline", [False, True])
 @pytest.mark.parametrize("scored", [cross_val_score, cross_val_predict, learning_curve, permutation_test_score])
 def test_a_budget_takes_no_cross_validation(scored, pipeline):

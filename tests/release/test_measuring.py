@@ -140,6 +140,13 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
     assert scale_of(train(X, y, declared(rows=60), terms).estimator.guarantee_) is None
 
 
+@pytest.mark.parametrize("hold_back", [None, 0.5])
+def test_a_delta_is_judged_by_all_rows_whichever_train(hold_back):
+    X, y = np.random.default_rng(0).uniform(-1, 1, size=(15_000, 2)), np.arange(15_000) % 3
+    with pytest.raises(PrivSVMError, match="at 1 / 15000 or more"):
+        train(X, y, declared(), Terms(1.0, 1e-4, "replace_one", hold_back=hold_back))
+
+
 def test_one_of_several_events_costs_what_the_dearest_does():
     gaussian, laplace = Gaussian(4.0), Laplace(3.0)
     either = OneOf((gaussian, laplace))

@@ -52,6 +52,14 @@ def test_a_row_has_the_same_features_in_any_company(rows):
         assert alone.tobytes() == all_features[index : index + 1].tobytes()
 
 
+@pytest.mark.parametrize("cell", ["1_0", "\uff11", "5"])
+def test_texts_of_numpy_have_the_same_features_in_any_company(cell):
+    columns = {"a": {"bounds": [0, 10], "fill": 0}}
+    schema = PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": columns})
+    first = [schema.fit_transform({"a": np.array([cell, other])})[0, 0] for other in ("3", "none")]
+    assert first[0] == first[1]
+
+
 def test_what_each_kind_of_column_becomes():
     schema = PublicSchema(DECLARED)
     rows = {
@@ -207,7 +215,7 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
         ({"schema": declared | {"person": "id2", "rows_per_person": 1}}, "with `privsvm release`"),
         ({"schema": declared | {"columns": {"a": "decide"}}}, "column 'a' needs a decision"),
         ({"schema": "s.yaml"}, "is not a mapping"),
-        ({"schema": declared | {"card": {"purpse": "x"}}}, "card.purpse is not a known key; did you mean 'purpose'"),
+        ({"schema": declared | {"card": {"aim": "x"}}}, "card.aim is not a known key; known: "),
     ):
         with pytest.raises(PrivSVMError, match=message):
             resolve("wards", settings | change)

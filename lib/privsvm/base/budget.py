@@ -208,10 +208,12 @@ def spend(guarantee: Guarantee) -> None:
                 "counted; use random_state=None"
             )
         # A seeded fit is counted as one with system noise, and the total says seeded.
-        epsilon = compose([*fits, guarantee], limit["delta"]).epsilon_with_system_noise
-        if epsilon > limit["epsilon"] * (1.0 + 1e-9):
+        total = compose([*fits, guarantee], limit["delta"])
+        if not total.theorem_holds:
+            refuse_in_budget(total.reason)
+        if total.epsilon_with_system_noise > limit["epsilon"] * (1.0 + 1e-9):
             raise BudgetExceededError(
-                f"{len(fits) + 1} fits would cost epsilon {epsilon:.4g} at delta {limit['delta']:g}, above the budget "
+                f"{len(fits) + 1} fits would cost epsilon {total.epsilon_with_system_noise:.4g} at delta {limit['delta']:g}, above the budget "
                 f"of {limit['epsilon']:g}: lower the epsilon of each, or fit less often"
             )
         with open(file, "a", encoding="utf-8") as handle:
