@@ -505,16 +505,15 @@ class RowsByBlock:
 
     def keep(self) -> RowsByBlock:
         """Cache the results of the steps, for as many rows as fit into memory."""
-        if not self.source.in_memory or self.source.client is not None:
+        if not self.source.in_memory or self.source.client is not None or self.shape[0] == 0:
             return self
-        kept: dict[tuple[int, int], Any] = {}
-        size = 0
-        for piece in _pieces(0, self.shape[0], self.width):
-            made = _single(self._made(piece))
-            size += _bytes(made)
-            if size > _KEPT_BYTES:
-                break
-            kept[piece] = made
+        pieces = list(_pieces(0, self.shape[0], self.width))
+        first = _single(self._made(pieces[0]))
+        # The others are as large.
+        pieces = pieces[: max(1, _KEPT_BYTES // max(1, _bytes(first)))]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            others = pool.map(lambda piece: _single(self._made(piece)), pieces[1:])
+            kept = dict(zip(pieces, [first, *others], strict=True))
         return dataclasses.replace(self, kept=kept, kept_steps=len(self.steps))
 
     def _made(self, piece: tuple[int, int]) -> Any:
