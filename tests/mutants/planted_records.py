@@ -791,4 +791,29 @@ MUTANTS_OF_RECORDS = (
         "if not np.isfinite(array).all():", "if array.ndim < 0:",
         f"{_UNTRUSTED}test_arrays_of_other_kinds_are_refused", says="DID NOT RAISE",
     ),
+    _bug(
+        "a total knows no number of rows", "base/estimators.py",
+        "restore(guarantee, declared_rows=max(rows.shape[0], declared or 1))", "restore(guarantee)",
+        f"{_BUDGETS}test_a_budget_is_judged_by_the_number_of_rows", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a total counts the rows of the smallest fit", "privacy/assumptions.py",
+        "declared_rows=max(rows, default=None)", "declared_rows=min(rows, default=None)",
+        "tests/privacy/test_gate.py::test_facts_of_several_releases_are_the_worst", says="assert",
+    ),
+    _bug(
+        "a delta is judged by the rows that train", "release/recipes.py",
+        'public_rows = schema.rows if neighbours == "add_remove" else max(len(X), schema.rows or 1)', "public_rows = schema.rows",
+        "tests/release/test_measuring.py::test_a_delta_is_judged_by_all_rows_whichever_train", says="DID NOT RAISE",
+    ),
+    _bug(
+        "columns of a sparse matrix are read as its rows", "numerics/rows/row_blocks.py",
+        "self._X = np.asarray(X) if isinstance(X, np.ndarray) else X.tocsr()", "self._X = X",
+        "tests/families/test_rows_by_block.py::test_sparse_rows_by_column_are_read_by_row", says="assert",
+    ),
+    _bug(
+        "a model takes the place of one whose epsilon is spent", "base/model_file.py",
+        "if (folder / CARD).exists():", "if None:",
+        "tests/release/test_released.py::test_a_released_folder_is_not_overwritten", says="DID NOT RAISE",
+    ),
 )  # fmt: skip
