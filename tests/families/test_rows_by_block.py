@@ -243,7 +243,10 @@ def test_entries_that_are_stored_twice_add_up_before_rows_are_bounded():
 
 def test_sparse_rows_by_column_are_read_by_row():
     X = scipy.sparse.random(64, 64, 0.2, random_state=0)
-    models = [fitted("recommended", ArrayBlocks(rows), np.arange(64) % 2) for rows in (X.tocsc(), X.tocsr())]
+    models = [
+        fitted("recommended, few rows", ArrayBlocks(rows), np.arange(64) % C, bounds=None)
+        for rows in (X.tocsc(), X.tocsr())
+    ]
     assert np.array_equal(models[0].coef_, models[1].coef_)
 
 
