@@ -169,7 +169,7 @@ def test_a_budget_takes_no_meta_estimator(kind, consent):
 
 def test_a_budget_is_judged_by_the_number_of_rows():
     rows, labels = np.tile(X, (4, 1)), np.tile(Y, 4)
-    with Budget(epsilon=2.0, delta=0.008), pytest.raises(BudgetExceededError, match="delta is 0.008: at 1 / 240"):
+    with Budget(epsilon=2.0, delta=0.008), pytest.raises(BudgetExceededError, match=r"delta is 0\.008: at 1 / 240"):
         PrivateLinearClassifier(classes=[0, 1], neighbours="replace_one").fit(rows, labels)
 
 

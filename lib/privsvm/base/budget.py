@@ -211,9 +211,10 @@ def spend(guarantee: Guarantee) -> None:
         total = compose([*fits, guarantee], limit["delta"])
         if not total.theorem_holds:
             refuse_in_budget(total.reason)
-        if total.epsilon_with_system_noise > limit["epsilon"] * (1.0 + 1e-9):
+        epsilon = total.epsilon_with_system_noise
+        if epsilon > limit["epsilon"] * (1.0 + 1e-9):
             raise BudgetExceededError(
-                f"{len(fits) + 1} fits would cost epsilon {total.epsilon_with_system_noise:.4g} at delta {limit['delta']:g}, above the budget "
+                f"{len(fits) + 1} fits would cost epsilon {epsilon:.4g} at delta {limit['delta']:g}, above the budget "
                 f"of {limit['epsilon']:g}: lower the epsilon of each, or fit less often"
             )
         with open(file, "a", encoding="utf-8") as handle:

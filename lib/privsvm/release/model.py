@@ -122,7 +122,7 @@ class ReleasedModel:
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             shape = "x".join(map(str, X.shape))
             raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
-        if not np.isfinite(getattr(X, "data", X) if hasattr(X, "indptr") else X).all():
+        if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
             raise PrivSVMError("X: holds a number that is not finite; fill missing values as for training")
         scores: np.ndarray = self._path.scores(X, 0)[0]
         return scores
