@@ -1,5 +1,7 @@
 """Scaled sets, neighbouring datasets that move a solution far, and a noise source of zeros."""
 
+import dataclasses
+
 import numpy as np
 
 from privsvm.numerics.noise.noise_source import NoiseSource
@@ -64,3 +66,8 @@ class Silence(NoiseSource):
 
     def normal(self, loc, scale, size):
         return np.zeros(size)
+
+
+def all_but_the_number_of_rows(guarantee):
+    """Fields of a record; the number of rows is public where a row is replaced."""
+    return vars(guarantee) | {"facts": dataclasses.replace(guarantee.facts, declared_rows=None)}

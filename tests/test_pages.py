@@ -32,7 +32,7 @@ NOT_RUN = {
     "docs/install.md": ["needs an index of packages, which tests do not have"],
     "docs/production.md": ["makes a key for good; tests/release/test_released.py signs and verifies"],
     "docs/reproductions.md": [
-        "hours of computing, and needs data sets; tests/reproduce runs each experiment on a few rows"
+        "hours of computing, and needs data sets; tests/reproduction runs each experiment on a few rows"
     ],
     "docs/upstream.md": ["ends the process", "hangs"],
 }

@@ -178,7 +178,7 @@ MUTANTS = (
     _bug(
         "steps have half the noise that is accounted for", _MECHANISMS,
         "return self.noise_multiplier * self.max_grad_norm", "return 0.5 * self.noise_multiplier * self.max_grad_norm",
-        f"{_RECORD}[PMSVMGPClassifier-replace_one]", says=_ANOTHER,
+        f"{_RECORD}[GRPUAClassifier-replace_one-batch_size=4]", says=_ANOTHER,
     ),
     # --- gradient methods
     _bug(

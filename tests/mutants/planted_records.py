@@ -322,7 +322,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a delta that publishes a row is proved", "privacy/gate.py",
-        "if rows is None or delta * rows < 1.0:", "if rows is None or delta < 1.0:",
+        "if rows is not None and delta * rows >= 1.0:", "if rows is not None and delta >= 1.0:",
         f"{_GATE}test_a_delta_that_allows_a_row_to_be_published_proves_nothing", says="assert",
     ),
     _bug(
@@ -620,13 +620,13 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a delta that publishes a row is proved if nobody declares the rows", "base/estimators.py",
-        'n_rows = rows.shape[0] if neighbours == "replace_one" else None', "n_rows = None",
+        'if neighbours == "replace_one" and rows.shape[0] > 0:', "if None:",
         "tests/methods/test_edges.py::test_no_delta_from_one_over_the_rows_on_is_proved_where_all_neighbours_have_as_many",
         says="DID NOT RAISE",
     ),
     _bug(
         "a search looks at no delta", "model_selection/private_search.py",
-        "many_fits, *of_rows):", "many_fits):",
+        "guarantee = judged_for_rows(guarantee, rows, self.estimator.neighbours)", "pass",
         "tests/methods/test_edges.py::test_a_search_looks_at_delta_too", says="DID NOT RAISE",
     ),
     _bug(
