@@ -3,8 +3,7 @@
 Two processes fit the same cases in turn on one thread, one of them with the path switched off. The ratio with the path
 is the recorded one, a peer's time over ours (bench/drawn.json, docs/benchmarks.md); the ratio without it is that, times
 our time with over our time without, both from the same run. Peers: LIBSVM and oneDAL for C-SVC, LIBLINEAR for
-Crammer-Singer. One line a path goes to bench/ablation.csv, where the lines of paths
-that were removed stay.
+Crammer-Singer. One line a path goes to bench/ablation.csv, where the lines of paths that were removed stay.
 """
 
 from __future__ import annotations

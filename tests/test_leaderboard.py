@@ -131,6 +131,8 @@ def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
     data = board.UtilitySet("made", X, np.arange(60) % 2, *public, [rows])
     for entry in ("dp_tr_newton", "dp_naive_bayes", board.COUNTED, "majority"):
         assert 0.0 <= board.run(entry, data, 1.0, 0)["accuracy"] <= 1.0
+    with pytest.raises(AttributeError, match="decision_function"):
+        board.run("sklearn.dummy:DummyClassifier", data, 1.0, 0)
 
 
 def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(board, monkeypatch, tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import math
 import os
@@ -26,6 +27,7 @@ __all__ = [
     "missing_file",
     "read_json",
     "read_npz",
+    "remove_leftovers",
     "write_json",
     "write_npz",
     "write_text",
@@ -58,6 +60,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 os.close(folder)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left of attempts to write a file; see `atomic_path`.
+
+    For whoever is the only one that writes the file.
+    """
+    target = Path(path)
+    for leftover in target.parent.glob(f".{glob.escape(target.stem)}.*.part{glob.escape(target.suffix)}"):
+        leftover.unlink(missing_ok=True)
 
 
 def _number_or_infinity(value: Any) -> float:

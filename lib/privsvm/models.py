@@ -104,7 +104,7 @@ def _fields(model: Any, path: list[str]) -> list[str]:
             model = model.model_fields[key].annotation
         else:
             # A value of a mapping.
-            model = getattr(model, "__args__", (None, None))[-1]
+            model = (get_args(model) or (None,))[-1]
         if type(None) in get_args(model):
             model = get_args(model)[0]
     return list(cast(Any, model).model_fields) if hasattr(model, "model_fields") else []

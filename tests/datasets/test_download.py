@@ -212,6 +212,16 @@ def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path):
     assert "no public address" in message
 
 
+def test_a_killed_download_leaves_nothing_beside_the_data(server, tmp_path):
+    """Also not the copy that was just being put in place: the next attempt removes it."""
+    server.files["a"] = BODY
+    target = tmp_path / "a.data"
+    (tmp_path / ".a.0123abcd.part.data").write_bytes(BODY[:1000])
+    (tmp_path / ".b.0123abcd.part.data").write_bytes(b"of another file")
+    fetch_file(data_file(server.url("a")), target)
+    assert leftovers(tmp_path, "a.data") == [".b.0123abcd.part.data"]
+
+
 def test_old_file_survives_a_failure(tmp_path):
     (tmp_path / "a.data").write_bytes(b"old")
     with pytest.raises(PrivSVMError):

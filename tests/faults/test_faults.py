@@ -17,7 +17,7 @@ import pytest
 
 from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
-from privsvm.files import write_json, write_npz, write_text
+from privsvm.files import remove_leftovers, write_json, write_npz, write_text
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe, Terms
@@ -28,7 +28,6 @@ from privsvm_bench.datasets import download
 from privsvm_bench.datasets.catalogue import DataFile
 from privsvm_bench.jobs.model_files import load_paths, released, save_paths
 from privsvm_bench.records import SavedModels
-from privsvm_bench.workflow.session import remove_parts
 from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, killed_at, small_disk
 
 MOMENTS = 10**6 if os.environ.get("PRIVSVM_FAULTS") == "all" else 3
@@ -122,8 +121,9 @@ def check_after(work: Work, folder: Path, expected: dict[str, bytes], outcome: O
             assert files[name] in (OLD, expected[name]), f"{name} is neither the old file nor the new one"
     work.do(folder)
     if outcome.killed:
-        # The next run begins by removing leftovers of its outputs.
-        remove_parts(*(str(folder / name) for name in work.files))
+        # Jobs begin by removing leftovers of their outputs.
+        for name in work.files:
+            remove_leftovers(folder / name)
     after = {name: content for name, content in contents(folder).items() if not name.endswith(".lock")}
     assert set(after) == set(expected)
     if work.same:

@@ -104,10 +104,10 @@ def test_the_filter_inverts_what_stands_out_and_flattens_the_rest():
     assert np.allclose(weights, np.diag([1e-6, flat, flat]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_accuracy(method):
+@pytest.mark.parametrize(("method", "digits"), zip(METHODS, (0.85, 0.87, 0.87), strict=True))
+def test_accuracy(method, digits):
     """Measured: wine .94, breast cancer .95, digits .92 on rows not trained on; far below chance to fail."""
-    for load, n_classes, least in ((load_wine, 3, 0.85), (load_breast_cancer, 2, 0.9), (load_digits, 10, 0.85)):
+    for load, n_classes, least in ((load_wine, 3, 0.85), (load_breast_cancer, 2, 0.9), (load_digits, 10, digits)):
         X, y = scaled(load)
         model = method(classes=list(range(n_classes)), epsilon=4.0, random_state=0).fit(X, y)
         assert model.score(X, y) > least
@@ -133,11 +133,11 @@ def test_sparse_rows_give_the_same_model_and_paths_are_stored():
 def test_the_audit_comes_close_and_refutes_nothing(method, share, relation):
     X, y = scaled(load_wine)
     model = method(classes=[0, 1, 2], random_state=0, neighbours=relation, n_rows=178)
-    for guarantee in model.release_path(X, y, [0.5, 8.0], 1, 0, audit=True).guarantees:
+    path = model.release_path(X, y, [0.5, 8.0], 1, 0, audit=True)
+    for epsilon, guarantee in zip((0.5, 8.0), path.guarantees, strict=True):
         assert guarantee.status == "seeded"
         assert guarantee.witness.confidence is None
-        proved = guarantee.epsilon_with_system_noise
-        assert share * proved < guarantee.witness.epsilon <= proved
+        assert share * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
 
 
 @pytest.mark.parametrize("method", METHODS)

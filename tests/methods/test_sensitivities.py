@@ -166,4 +166,4 @@ def test_data_without_anything_to_learn_is_answered(method):
         (np.array([[1e308, -1e308], [1e308, 1e308], [5e-324, 1e308]]), [0, 1, 2]),
     ):
         assert model.fit(X, y).guarantee_.status == "seeded"
-        assert np.isfinite(model.decision_function([[0.5, -0.5]])).all()
+        assert np.isfinite(model.decision_function([[0.5, -0.5], [0.0, 0.0]])).all()

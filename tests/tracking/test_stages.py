@@ -60,6 +60,16 @@ def test_ui_without_results_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "mlflow.db").exists()
 
 
+@pytest.mark.parametrize("text", ["mlflow: {}\n", "mlflow: 3\n", "- a\n", "a: b: c\n", None])
+def test_ui_names_a_parameter_file_without_tracking_uri(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "params.yaml").write_text(text)
+    done = call(tmp_path, "ui.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: params.yaml: ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(STAGES))

@@ -233,10 +233,11 @@ def audit(
     make = _copies(estimator)
     if draws < 40:
         raise ValueError(f"draws={draws!r}: must be at least 40")
-    stated = getattr(make(), "epsilon", None) if epsilon is None else epsilon
+    asked = make()
+    stated = getattr(asked, "epsilon", None) if epsilon is None else epsilon
     if stated is None or not 0 < float(stated) < math.inf:
         raise ValueError(f"epsilon={stated!r}: must be a positive finite number")
-    delta = getattr(make(), "delta", None) or 0.0 if delta is None else delta
+    delta = getattr(asked, "delta", None) or 0.0 if delta is None else delta
     if not (0 <= delta < 1 and (delta > 0 or not gaussian)):
         raise ValueError(f"delta={delta!r}: must be at least 0 and below 1, and with gaussian=True above 0")
     tried = list(pairs)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
-from privsvm.files import atomic_path, write_npz
+from privsvm.files import atomic_path, remove_leftovers, write_npz
 from privsvm.tables.labels import normalise_label
 from privsvm_bench.datasets.catalogue import (
     PACKING_SUFFIXES,
@@ -216,6 +216,7 @@ def fetch_file(
         If all sources fail. The message names the file, the reason of every source, and how to set a mirror.
     """
     target = Path(target)
+    remove_leftovers(target)
     if file.sha256 is not None and target.is_file() and sha256_of_file(target) == file.sha256:
         return str(target)
     label = file.name if dataset is None else f"{dataset}/{file.name}"

@@ -18,7 +18,7 @@ import filelock
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError
-from privsvm.files import write_text
+from privsvm.files import remove_leftovers, write_text
 from privsvm.warm_up import cache_folder
 
 if TYPE_CHECKING:
@@ -128,8 +128,10 @@ def remove_parts(*outputs: str) -> None:
         Files and folders that no other process writes: those of a run that has locked its folder.
     """
     for output in map(Path, outputs):
-        parts = output.rglob(".*.part*") if output.is_dir() else output.parent.glob(f".{output.stem}.*.part*")
-        for part in list(parts):
+        if not output.is_dir():
+            remove_leftovers(output)
+            continue
+        for part in list(output.rglob(".*.part*")):
             if _PART.fullmatch(part.name):
                 shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 

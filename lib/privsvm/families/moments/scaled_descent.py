@@ -32,7 +32,7 @@ from privsvm.families.moments.second_moments import (
 from privsvm.numerics.noise.noise_source import NoiseSource, Stated
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, mapped
+from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, kept, mapped
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
@@ -325,8 +325,7 @@ def _trained(
     feature_mean = np.zeros(2 * recipe.n_frequencies)
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
-        features = mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies)
-        features = features.keep() if is_by_block(features) else features
+        features = kept(mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies))
         scaled, feature_mean = _centred(features, recipe.feature_mean_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
     matrix, step_share = None, recipe.step_share
@@ -348,8 +347,7 @@ def _trained(
             steps = share_beside(recipe.moment_share, joint, condition, cells.shape[1], rounding)
             step_share = steps / recipe.n_steps
         cells = mapped(cells, _evened, matrix)
-    if is_by_block(cells):
-        cells = cells.keep()
+    cells = kept(cells)
     descent = HuberDescent(
         n_steps=recipe.n_steps,
         length=recipe.length * budget.signal,

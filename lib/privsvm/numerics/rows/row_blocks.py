@@ -40,6 +40,7 @@ __all__ = [
     "dense_bytes",
     "dense_rows",
     "is_by_block",
+    "kept",
     "mapped",
     "memory_of_machine",
     "open_rows",
@@ -652,6 +653,11 @@ def dense_rows(rows: Any) -> np.ndarray:
 def is_by_block(rows: Any) -> bool:
     """Tell whether rows are `RowsByBlock`, or an array."""
     return isinstance(rows, RowsByBlock)
+
+
+def kept(rows: Any) -> Any:
+    """Cache what was made of `RowsByBlock`, see `RowsByBlock.keep`; return an array unchanged."""
+    return rows.keep() if isinstance(rows, RowsByBlock) else rows
 
 
 def mapped(rows: Any, step: Callable[..., Any], *arguments: Any, n_features: int | None = None) -> Any:
