@@ -241,6 +241,18 @@ def test_entries_that_are_stored_twice_add_up_before_rows_are_bounded():
     assert np.array_equal(models[0].coef_, models[1].coef_)
 
 
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_array])
+def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another(kind):
+    models = []
+    for last in ([2, 3], [3, 2]):
+        # Summed in another order, the first entries of a row are another number.
+        values = np.array([*([1e16, 1.0, -1e16, 1.0] * 6 + [1.0]) * 39, 1.0, 1.0])
+        places = np.array([*([0] * 24 + [1]) * 39, *last])
+        X = scipy.sparse.csr_array((values, places, np.append(np.arange(40) * 25, 977)), shape=(40, 4))
+        models.append(fitted("recommended", ArrayBlocks(kind(X)), np.arange(40) % 2))
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+
+
 def test_sparse_rows_by_column_are_read_by_row():
     X = scipy.sparse.random(64, 64, 0.2, random_state=0)
     models = [

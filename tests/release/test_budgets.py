@@ -44,6 +44,8 @@ from privsvm import (
 )
 from privsvm.privacy.gate import compose, restore
 from privsvm.registry import estimator_class, implementations
+from privsvm.release.recipes import Terms, train
+from privsvm.tables.schema import parse_schema
 
 X = np.array([[-0.8, 0.1], [0.7, -0.2]] * 30)
 Y = np.array([0, 1] * 30)
@@ -79,7 +81,10 @@ def test_the_fit_that_would_exceed_it_is_refused_and_keeps_no_model():
             third.fit(X, Y)
         assert not hasattr(third, "coef_")
     assert budget.spent.epsilon_proved <= 1.5
-    with Budget(epsilon=9, delta=1e-5, verbose=False), pytest.raises(BudgetExceededError, match="proved models alone"):
+    with (
+        Budget(epsilon=9, delta=1e-5, verbose=False),
+        pytest.raises(BudgetExceededError, match="whose whole cost is proved"),
+    ):
         PrivateSVMClassifier(allow_unsound=True).fit(X, Y)
 
 
@@ -289,7 +294,7 @@ def test_no_name_of_a_record_keeps_a_proof_that_a_step_took():
     steps = make_private_pipeline(StandardScaler(), trained).fit(X, Y)
     assert {steps[-1].guarantee_.status, steps[-1].privacy_.status, steps[-1]._path.guarantees[0].status} == {"claimed"}
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
-        with pytest.raises(BudgetExceededError, match="proved models alone"):
+        with pytest.raises(BudgetExceededError, match="whose whole cost is proved"):
             make_private_pipeline(StandardScaler(), model(allow_unsound=True)).fit(X, Y)
         assert make_private_pipeline(SCHEMA, model()).fit(X, Y).guarantee_.status == "proved"
     assert budget.spent.epsilon_proved <= 1.0
@@ -445,6 +450,7 @@ def test_a_fit_in_a_budget_is_counted_or_refused(kind, consent):
 
 
 def test_what_a_budget_does_not_count_is_refused_by_name():
+    schema = parse_schema({**SCHEMA.schema, "prescaled": False})
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
         for name, task in {
             "PrivateSVMClassifier": lambda: model().release_path(X, Y, [1.0], 1),
@@ -454,8 +460,10 @@ def test_what_a_budget_does_not_count_is_refused_by_name():
         }.items():
             with pytest.raises(BudgetExceededError, match=f"^{name}: .*fit a private estimator such as Private"):
                 task()
-        with pytest.raises(BudgetExceededError, match=r"^a budget takes proved models alone"):
+        with pytest.raises(BudgetExceededError, match=r"^a budget takes fits alone whose whole cost is proved"):
             DPSVMDVPClassifier(allow_unsound=True).fit(X, Y)
+        with pytest.raises(BudgetExceededError, match="rows that are held back are measured after it"):
+            train(X, Y, schema, Terms(1.0, 1e-5, "replace_one", hold_back=0.1))
     assert budget.spent is None
 
 

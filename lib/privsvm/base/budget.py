@@ -175,9 +175,9 @@ def refuse_uncounted(estimator: Any) -> None:
 
 
 def refuse_in_budget(reason: str | None) -> None:
-    """Raise BudgetExceededError, with the reason, for a model of which nothing is proved, if a budget is open."""
+    """Raise BudgetExceededError, with the reason, for what no fit pays for as a whole, if a budget is open."""
     if _open_file() is not None:
-        raise BudgetExceededError(f"a budget takes proved models alone, and this one is not: {reason}")
+        raise BudgetExceededError(f"a budget takes fits alone whose whole cost is proved, and not this one: {reason}")
 
 
 def spend(guarantee: Guarantee) -> None:

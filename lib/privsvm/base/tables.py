@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.numerics.rows.well_formed import check_sparse
+from privsvm.numerics.rows.well_formed import check_sparse, sorted_rows
 
 __all__ = ["refuse_masked", "rows_of_users", "rows_to_predict", "training_rows"]
 
@@ -54,7 +54,7 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
         # Sums must not depend on the memory layout of the caller's rows.
         return np.ascontiguousarray(X), y
     # Entries stored twice add up, which bounds on the stored numbers would miss.
-    X = _sorted_rows(X)
+    X = sorted_rows(X)
     X.sum_duplicates()
     if not np.isfinite(X.data).all():
         raise ValueError("X holds entries stored twice whose sum is infinity")
@@ -89,31 +89,12 @@ def rows_of_users(X: Any) -> Any:
         if X.format in ("lil", "dok"):
             X = X.tocsr()
             check_sparse(X)
-        return X if X.format == "csr" else _sorted_rows(X)
+        return X if X.format == "csr" else sorted_rows(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):
         return X
     return _checked_frame(_as_pandas(X))
-
-
-def _sorted_rows(X: Any) -> Any:
-    """Turn a sparse matrix (n, d) into a new CSR array with the entries of every row in the order of their columns.
-
-    Entries that are stored twice stay apart, in the order in which they are stored. SciPy does not keep the order among
-    equals, and sorts all rows where any is out of order: what a row adds up to would depend on the others.
-    """
-    import scipy.sparse
-
-    if X.format == "csr":
-        # A new one, since its flags may be older than its entries.
-        rows = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        if rows.has_sorted_indices:
-            return rows
-    entries = X.tocoo()
-    order = np.lexsort((entries.col, entries.row))
-    ends = np.cumsum(np.bincount(entries.row, minlength=X.shape[0]))
-    return scipy.sparse.csr_array((entries.data[order], entries.col[order], np.append(0, ends)), shape=X.shape)
 
 
 def _as_pandas(table: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from privsvm.base.budget import refuse_in_budget
 from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
 from privsvm.errors import PrivSVMError, nearest_name
@@ -278,6 +279,7 @@ def train(
     if share is not None and source is not None:
         if not LEAST_SHARE <= share <= LARGEST_SHARE:
             raise PrivSVMError(f"hold_back={share!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
+        refuse_in_budget("rows that are held back are measured after it; leave the budget, or hold back none")
         n_rows = None if n_rows is None else max(n_rows - round(share * n_rows), 1)
         units = np.arange(len(X)) if units is None else units
         away = held_back_rows(units, share, neighbours, source.part("held back"))

@@ -22,7 +22,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError, listed, nearest_name
 from privsvm.numerics.rows.rows import is_sparse
-from privsvm.numerics.rows.well_formed import check_sparse
+from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse
 from privsvm.tables.delimited import MISSING, DelimitedText, Malformed, parse_number, physical_lines
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
@@ -33,8 +33,8 @@ from privsvm_bench.datasets.prepared import Features
 
 __all__ = ["content_hash", "read_part"]
 
-# Rows are kept sparse below this share of non-zero values and from this number of features.
-SPARSE_DENSITY = 0.25
+# Rows of sparse formats are kept sparse from this number of features. Their numbers of non-zero values, which are
+# private, must not decide: methods get the bounds of dense rows alone.
 SPARSE_FEATURES = 100
 # Most features of a LIBSVM file that declares no number: one wrong index would exhaust the memory.
 _MOST_FEATURES = 10_000_000
@@ -92,7 +92,7 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     -------
     X : ndarray of shape (n, d), float64, or scipy.sparse.csr_array
         Features in the units of the file, NaN where a value is missing. CSR only for ``libsvm`` files and sparse
-        ``mat`` variables with at least 100 features and less than a quarter of non-zero values.
+        ``mat`` variables with at least 100 features.
     labels : ndarray of n texts
         Labels as `normalise_label` writes them, after the part's `label_map`.
 
@@ -200,16 +200,10 @@ def stack_rows(blocks: list[Any]) -> Features:
 
 def _dense_or_sparse(X: Any) -> Features:
     """Keep a matrix that was read as sparse, or make it dense; see `read_part`. ValueError if it is none."""
-    from scipy.sparse import csr_array
-
     check_sparse(X)
-    X = csr_array(X, dtype=np.float64)
-    X.sum_duplicates()
+    X = canonical_rows(X)
     X.eliminate_zeros()
-    n, d = X.shape
-    if d >= SPARSE_FEATURES and X.nnz < SPARSE_DENSITY * n * d:
-        return X
-    return X.toarray()
+    return X if X.shape[1] >= SPARSE_FEATURES else X.toarray()
 
 
 def _normalise_labels(labels: np.ndarray, recipe: DataPart, where: str) -> np.ndarray:

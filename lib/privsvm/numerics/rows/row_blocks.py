@@ -27,7 +27,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import aligned_bytes
-from privsvm.numerics.rows.well_formed import check_sparse
+from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse, sorted_rows
 
 __all__ = [
     "ArrayBlocks",
@@ -119,7 +119,7 @@ class ArrayBlocks(RowBlocks):
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
         super().__init__(X.shape, block_rows)
-        self._X = np.asarray(X) if isinstance(X, np.ndarray) else X.tocsr()
+        self._X = np.asarray(X) if isinstance(X, np.ndarray) else X if X.format == "csr" else sorted_rows(X)
 
     def read(self, start: int, stop: int) -> Any:
         rows = self._X[start:stop]
@@ -375,10 +375,8 @@ def _widened(values: np.ndarray) -> np.ndarray:
 def _checked(rows: Any) -> Any:
     if not isinstance(rows, np.ndarray):
         check_sparse(rows)
-        if not rows.has_canonical_format:
-            # Entries stored twice add up, which bounds on the stored numbers would miss.
-            rows = rows.copy()
-            rows.sum_duplicates()
+        # Entries stored twice add up, which bounds on the stored numbers would miss.
+        rows = canonical_rows(rows)
     values = rows if isinstance(rows, np.ndarray) else rows.data
     if not np.isfinite(values).all():
         raise ValueError("X holds a number that is not finite (NaN or infinity)")

@@ -5,17 +5,15 @@ The weights of one feature lie together, so one instruction serves eight classes
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 
 __all__ = [
     "CsrArrays",
-    "canonical_rows",
     "compact",
     "count_numbers",
     "padded_weights",
@@ -78,15 +76,6 @@ def square_rows(data, indptr):
             total += data[e] * data[e]
         squares[i] = total
     return squares
-
-
-def canonical_rows(X: Any) -> scipy.sparse.csr_array:
-    """Return sparse rows as canonical float64 CSR; X does not change."""
-    X = scipy.sparse.csr_array(X, dtype=np.float64)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def padded_weights(n_features: int, n_classes: int) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Whether the arrays of a sparse matrix fit each other; by NumPy alone.
+"""Whether the arrays of a sparse matrix fit each other, and one form of rows for all its formats.
 
-SciPy checks them where a matrix is made, but takes whatever is written into it afterwards. Compiled code that trusts
+SciPy checks arrays where a matrix is made, but takes whatever is written into it afterwards. Compiled code that trusts
 them reads and writes beside its arrays.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_sparse"]
+__all__ = ["canonical_rows", "check_sparse", "sorted_rows"]
 
 
 def check_sparse(X: Any) -> None:
@@ -63,3 +63,37 @@ def _check_indices(indices: Any, size: int, name: str) -> None:
             raise ValueError(
                 f"X: {name} index {index} of the sparse matrix is beside its {size} {name}s; build it again"
             )
+
+
+def sorted_rows(X: Any) -> Any:
+    """Turn a sparse matrix (n, d) into a new CSR array with the entries of every row in the order of their columns.
+
+    Entries that are stored twice stay apart, in the order in which they are stored. SciPy does not keep the order among
+    equals, and sorts all rows where any is out of order: what a row adds up to would depend on the others.
+    """
+    # Imported late: checks alone do not need it.
+    import scipy.sparse
+
+    if X.format == "csr":
+        # A new one, since its flags may be older than its entries.
+        rows = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        if rows.has_sorted_indices:
+            return rows
+    entries = X.tocoo()
+    order = np.lexsort((entries.col, entries.row))
+    ends = np.cumsum(np.bincount(entries.row, minlength=X.shape[0]))
+    return scipy.sparse.csr_array((entries.data[order], entries.col[order], np.append(0, ends)), shape=X.shape)
+
+
+def canonical_rows(X: Any) -> Any:
+    """Return a sparse matrix (n, d) as CSR of float64, with one entry for each column of a row; X does not change.
+
+    Entries that are stored twice add up in the order in which they are stored.
+    """
+    import scipy.sparse
+
+    if X.format == "csr" and X.has_canonical_format:
+        return scipy.sparse.csr_array(X, dtype=np.float64)
+    rows = sorted_rows(X).astype(np.float64, copy=False)
+    rows.sum_duplicates()
+    return rows

@@ -31,7 +31,7 @@ from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
 from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Stated, StepTape, as_source
 from privsvm.numerics.noise.rounded_normals import check_sigma, fill_from_stream, open_rounded_stream
 from privsvm.numerics.rows.row_blocks import RowsByBlock, mapped
-from privsvm.numerics.rows.sparse_rows import canonical_rows
+from privsvm.numerics.rows.well_formed import canonical_rows
 from privsvm.solvers.gradients.clipped_gradients import (
     LOSSES,
     PRODUCT_BITS,

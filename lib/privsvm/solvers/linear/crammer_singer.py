@@ -33,7 +33,6 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 from privsvm.numerics.rows.sparse_rows import (
     CsrArrays,
-    canonical_rows,
     compact,
     count_numbers,
     padded_weights,
@@ -41,6 +40,7 @@ from privsvm.numerics.rows.sparse_rows import (
     square_rows,
     sum_rows,
 )
+from privsvm.numerics.rows.well_formed import canonical_rows
 from privsvm.solvers.linear.certificate import (
     BLOCK,
     UNIT,
