@@ -16,12 +16,13 @@ print(curves.groupby("status")["method"].nunique().rename("methods"), end="\n\n"
 
 at_one = curves[(curves["epsilon"] == 1) & (curves["status"] == "seeded")]
 table = at_one.pivot(index="method", columns="dataset", values="accuracy")
-table = table.sort_values("breast_cancer", ascending=False)
+dataset = table.columns[0]
+table = table.sort_values(dataset, ascending=False)
 print(table.to_string(float_format="{:.3f}".format, na_rep="-"))
 
-table["breast_cancer"].sort_values().plot.barh(color="#1852cc", figsize=(6, 4))
+table[dataset].sort_values().plot.barh(color="#1852cc", figsize=(6, 4))
 plt.xlim(0.5, 1)
-plt.xlabel("accuracy of proved methods on breast_cancer at epsilon 1")
+plt.xlabel(f"accuracy of proved methods on {dataset} at epsilon 1")
 plt.ylabel("")
 plt.tight_layout()
 plt.show()

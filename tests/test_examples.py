@@ -53,8 +53,9 @@ def kept(reachable):
 def test_three_entities_and_a_trainer(kept):
     output, folder = kept
     right = int(output.split(" new clients ")[1].split()[0])
-    # The most frequent class is right for about 43.
-    assert right >= 58
+    # Of 69, with a split and secrets that have no seeds: fewer in less than one of a million runs. The commonest class
+    # is right for about 43.
+    assert right >= 54
     assert output.count("whoever knows 10 of its 500 rows computes all others") == 3
     predictions = (folder / "shared/trainer/predictions.csv").read_text().splitlines()
     assert len(predictions) == 70
@@ -157,7 +158,7 @@ def test_secrets_are_drawn_anew(kept, party, tmp_path):
         )  # fmt: skip
     first, second = (read_private(tmp_path / name / "secret.npz") for name in ("first", "second"))
     np.testing.assert_array_equal(first["centre_0"], second["centre_0"])
-    assert not np.isclose(first["random_matrix_0"], second["random_matrix_0"]).any()
+    assert not (first["random_matrix_0"] == second["random_matrix_0"]).any()
 
 
 class TestMistakes:

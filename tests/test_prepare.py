@@ -15,7 +15,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 UV = """#!/bin/sh
 echo "$@" >> uv.log
-sleep 2
+while [ -e hold ]; do sleep 0.05; done
+echo installed >> uv.log
 """
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
 PROJECT = """[build-system]
@@ -77,10 +78,14 @@ class Clone:
         assert process.returncode == 0, output
         return output
 
+    def log(self) -> list[str]:
+        """Read the calls of uv, and where they ended."""
+        log = self.folder / "uv.log"
+        return log.read_text().splitlines() if log.exists() else []
+
     def installs(self) -> int:
         """Count the installations by uv."""
-        log = self.folder / "uv.log"
-        return len(log.read_text().splitlines()) if log.exists() else 0
+        return self.log().count("installed")
 
     def environment(self) -> Path:
         assert (self.folder / ".venv").is_symlink()
@@ -122,7 +127,11 @@ def test_tools_come_on_top_and_stay(clone):
 
 
 def test_two_at_once_prepare_once(clone):
+    hold = clone.folder / "hold"
+    hold.touch()
     processes = [clone.start(), clone.start()]
+    time.sleep(2)
+    hold.unlink()
     outputs = sorted(process.communicate()[0] for process in processes)
     assert [process.returncode for process in processes] == [0, 0]
     assert outputs[0] == ""
@@ -132,14 +141,20 @@ def test_two_at_once_prepare_once(clone):
 
 def test_a_killed_preparation_runs_again_after_its_installer(clone):
     """The next preparation waits for the installer of a killed one, then starts again."""
+    hold = clone.folder / "hold"
+    hold.touch()
     process = clone.start()
-    while not clone.installs():
+    while not clone.log():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
+    # Its installer goes on, and holds its output open.
+    process.wait()
+    process = clone.start()
+    # Time to begin, had it not to wait.
+    time.sleep(2)
+    hold.unlink()
     process.communicate()
-    started = time.monotonic()
-    clone.prepare()
-    assert time.monotonic() - started > 2
-    assert clone.installs() == 2
+    assert process.returncode == 0
+    assert [line == "installed" for line in clone.log()] == [False, True, False, True]
     clone.environment()

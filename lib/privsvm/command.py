@@ -343,10 +343,10 @@ def _list_of_shares(text: str) -> list[float]:
 
 
 def _list_of_numbers(text: str) -> list[int]:
-    numbers = [int(part) for part in text.split(",")]
-    if not all(1 <= number <= 1000 for number in numbers):
-        raise argparse.ArgumentTypeError(f"{text}: must be whole numbers from 1 to 1000")
-    return numbers
+    parts = text.split(",")
+    if not all(part.isdecimal() and 1 <= int(part) <= 1000 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text}: must be whole numbers from 1 to 1000, such as 2,5")
+    return [int(part) for part in parts]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -373,7 +373,10 @@ def _parser() -> argparse.ArgumentParser:
             "--true-positives", type=_share, help="share of those whose data were used that a test finds, such as .03"
         )
         limits.add_argument(
-            "--at-false-positives", type=_share, default=0.01, help="while it is wrong about this share of the others"
+            "--at-false-positives",
+            type=_share,
+            default=0.01,
+            help="while it is wrong about this share of the others (default .01)",
         )
         return limits
 
@@ -381,7 +384,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--rows", type=int, required=required)
         added.add_argument("--features", type=int, required=required)
         added.add_argument("--classes", type=int, default=2)
-        added.add_argument("--prevalence", type=float, default=0.5, help="share of the rarest class")
+        added.add_argument("--prevalence", type=float, help="share of the rarest class (default: as common as others)")
         added.add_argument("--rows-per-person", type=int, default=None)
 
     schema = command("schema", _schema, "draft a schema from a table's header")

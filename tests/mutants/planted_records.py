@@ -641,7 +641,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "how many numbers are zero decides what a method knows", "privsvm_bench/datasets/readers.py",
-        "X.shape[1] >= SPARSE_FEATURES", "X.nnz < 0.25 * X.shape[0] * X.shape[1]",
+        "X.shape[1] >= _SPARSE_FEATURES", "X.nnz < 0.25 * X.shape[0] * X.shape[1]",
         "tests/datasets/test_readers.py::test_libsvm_dense_and_sparse", says="assert",
     ),
     _bug(

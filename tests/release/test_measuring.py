@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import math
+import re
 import shutil
 
 import numpy as np
@@ -22,7 +23,7 @@ from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.calibration import HeldBackCounts, Measurement
-from privsvm.release.class_rates import accuracy_text
+from privsvm.release.class_rates import accuracy_text, class_rates
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.measuring import held_back_rows, scale_of
 from privsvm.release.recipes import Recipe, Terms, train
@@ -233,6 +234,15 @@ def test_an_interval_is_wide_where_little_is_known():
     assert Measurement.from_card(json.loads(json.dumps(measured.to_card()))) == measured
 
 
+def test_counts_that_no_share_explains_have_no_interval():
+    measured = Measurement(
+        hold_back=0.1, rows_per_unit=1, number=None, scale=1.0, right=(90.0, 19.0), wrong=(10.0, -9.0)
+    )
+    sensitivity, specificity, *_ = class_rates(measured, "y", ["no", "yes"])
+    assert sensitivity.endswith("finds 100 (no interval: the noise on the counts outweighs them).")
+    assert "(95 % interval" in specificity
+
+
 @pytest.fixture(scope="module")
 def measured_release(hospital, tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
@@ -277,7 +287,8 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     assert "95 % interval" in (folder / "model" / "card.html").read_text()
     line = json.loads((folder / "ledger.jsonl").read_text())
     assert [event["kind"] for event in line["guarantee"]["event"]["events"]] == ["composed", "laplace"]
-    assert run("card", folder / "model")[1].replace("\n   ", "").count("95 % interval") == 8
+    shown = run("card", folder / "model")[1]
+    assert len(re.findall("95 % interval|no interval: the noise", shown.replace("\n   ", ""))) == 8
 
 
 @pytest.mark.parametrize(

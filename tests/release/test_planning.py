@@ -77,6 +77,7 @@ def test_simulated_tables_are_learned():
     [
         (["--rows", 100, "--features", 5, "--prevalence", "nan"], "prevalence=nan"),
         (["--rows", 100, "--features", 5, "--prevalence", 1], "prevalence=1.0"),
+        (["--rows", 100, "--features", 5, "--classes", 5, "--prevalence", 0.3], "prevalence=0.3: is the share of the"),
         (["--rows", 5 * 10**12, "--features", 5], "would take"),
         (["--rows", 100, "--features", 10**10], "would take"),
         (["--rows", 10**400, "--features", 5], "would take"),

@@ -1,10 +1,13 @@
 """A budget that is divided by several releases."""
 
+import dataclasses
+
 import pytest
 from tests.release.conftest import run
 
 from privsvm.errors import PrivSVMError
 from privsvm.release.ledger import Ledger, total_of
+from privsvm.release.measuring import with_measurement
 from privsvm.release.retraining import schedule
 
 
@@ -42,3 +45,12 @@ def test_command_plans_after_the_releases_of_the_ledger(hospital):
     assert "no budget is known" in err
     with pytest.raises(PrivSVMError, match="from 1 to 1000"):
         schedule(1.0, 0, 1e-5)
+
+
+def test_no_release_on_the_way_exceeds_the_budget(hospital):
+    (entry,) = Ledger(hospital / "ledger.jsonl").entries()
+    guarantee = with_measurement(entry.guarantee, entry.guarantee.epsilon_requested)
+    earlier = [dataclasses.replace(entry, guarantee=guarantee)] * 2
+    spent = total_of(entry.account, earlier).epsilon
+    # As deltas add up, the first total may be larger than the last.
+    assert max(schedule(1.001 * spent, 4, entry.delta, earlier).totals) <= 1.001 * spent * (1 + 1e-9)

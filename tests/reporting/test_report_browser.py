@@ -375,6 +375,7 @@ def test_axe_finds_nothing(
     assert [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in report["violations"]] == []
 
 
+@pytest.mark.long
 def test_the_overview_of_many_datasets_leads_to_their_pages(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
 ) -> None:

@@ -31,7 +31,7 @@ class Failing:
                 state.requests.append(self.path)
                 if status is None:
                     # It hangs until the client gives up.
-                    time.sleep(1.5)
+                    time.sleep(6)
                     return
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
@@ -56,7 +56,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("NO_PROXY", "*")
     for name in store._REQUESTS:
         # Put back after the test.
-        monkeypatch.setenv(name, "1" if name.endswith("TIMEOUT") else "2" if name.endswith("RETRIES") else "0")
+        monkeypatch.setenv(name, "5" if name.endswith("TIMEOUT") else "2" if name.endswith("RETRIES") else "0")
     servers: list[Failing] = []
 
     def start(status: int | None) -> Failing:

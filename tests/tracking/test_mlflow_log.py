@@ -280,7 +280,7 @@ def killed_at(moment: int, waits: bool, context: Any, arguments: tuple[Any, ...]
     return bool(process.exitcode == -signal.SIGKILL), n_statements
 
 
-# A sample; `.ci/run` has 20, and `PRIVSVM_KILLS=50 pytest tests/tracking/test_mlflow_log.py` more.
+# `.ci/run` has 20, and `PRIVSVM_KILLS=50 pytest tests/tracking/test_mlflow_log.py` more.
 KILLS = int(os.environ.get("PRIVSVM_KILLS", "4"))
 
 # With what MLflow imports once it opens a database, which takes as long as all else.
@@ -290,6 +290,7 @@ MLFLOW = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_result: Any) -> None:
     results = [write_result(f"method_{index}", level=0.9 + index / 1000) for index in range(8)]
     # Started once with everything imported, so that each kill hits the logging and not the imports.

@@ -31,6 +31,7 @@ def user(finished_once, tmp_path) -> tuple[Workspace, Workspace]:
     return home, other
 
 
+@pytest.mark.long
 def test_a_workflow_of_one_data_set_has_the_bits_of_a_plain_run(user):
     home, other = user
     before = home.times(".")

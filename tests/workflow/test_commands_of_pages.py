@@ -41,6 +41,7 @@ def run(workspace: Workspace, command: str) -> str:
     return workspace.make(*arguments) if program == "make" else workspace.call("sh", "-c", command)
 
 
+@pytest.mark.long
 def test_commands_on_changes(finished):
     finished.commit("results")
     finished.change("methods.pmsvm_wp.C", 0.02)

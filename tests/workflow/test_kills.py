@@ -18,7 +18,7 @@ from privsvm.files import read_json
 
 pytestmark = pytest.mark.workflow
 
-# A sample; `.ci/run` has 20, and `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py` more.
+# `.ci/run` has 20, and `PRIVSVM_KILLS=100 pytest tests/workflow/test_kills.py` more.
 KILLS = int(os.environ.get("PRIVSVM_KILLS", "3"))
 LEAST_OF_A_KIND = min(2, KILLS // 3)
 
@@ -83,6 +83,7 @@ def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims
     return len(killed)
 
 
+@pytest.mark.long
 def test_killed_runs_recover(fresh, finished_once):
     """Kill jobs, Snakemake and DVC in turn, each with work to do."""
     rng = random.Random(20)

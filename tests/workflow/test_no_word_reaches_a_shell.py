@@ -40,6 +40,7 @@ def test_names_are_refused_before_anything_runs(finished):
     assert finished.hashes("data", "docs", "lib", "stages") == before
 
 
+@pytest.mark.long
 def test_free_text_is_passed_on_unchanged(finished):
     """Mirror, own file and database may be any text."""
     text = 'it\'s "$(touch pwned)" `touch pwned`; touch pwned | touch pwned & {wildcards.dataset}'

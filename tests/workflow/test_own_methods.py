@@ -82,6 +82,7 @@ def models_made_again(workspace) -> set[str]:
     return {name.split("/")[2] for line in workspace.stale_jobs() for name in line.split(", ") if "/models/" in name}
 
 
+@pytest.mark.long
 def test_a_class_of_another_package(finished):
     package = finished.folder / "packages/my_centroids"
     package.mkdir(parents=True)

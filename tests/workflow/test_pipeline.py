@@ -82,6 +82,7 @@ def test_one_parameter_reruns_one_method_and_comes_back(finished):
     assert finished.git("status", "--porcelain") == ""
 
 
+@pytest.mark.long
 def test_removed_entries_leave_and_added_ones_run_alone(finished):
     params = finished.params()
     del params["datasets"]["breast_cancer"]
@@ -146,6 +147,7 @@ def test_clone_pull_sync(finished, tmp_path):
     assert "run dvc pull or dvc repro" in output
 
 
+@pytest.mark.long
 def test_two_clones_share_one_cache(finished, tmp_path):
     other = finished.copy(tmp_path / "other")
     for workspace in (finished, other):
@@ -164,6 +166,7 @@ def test_two_clones_share_one_cache(finished, tmp_path):
     assert finished.hashes("data/models/pmsvm_wp").items().isdisjoint(other.hashes("data/models/pmsvm_wp").items())
 
 
+@pytest.mark.long
 def test_moved_and_copied_clones_have_nothing_to_do(finished, tmp_path):
     """The folder's name needs quotes in a shell."""
     finished.folder.rename(tmp_path / 'it\'s a "moved" $(touch pwned) clone')

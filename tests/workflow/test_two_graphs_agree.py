@@ -149,6 +149,7 @@ def test_a_solver_reruns_only_the_methods_that_use_it(workspace):
     assert not [name for name in stale if "models/majority/" in name]
 
 
+@pytest.mark.long
 def test_dvc_repro_trains_only_what_changed(workspace, tmp_path):
     """Models of unchanged methods come from the cache of finished jobs."""
     clone = workspace.copy(tmp_path / "clone")

@@ -13,6 +13,7 @@ def lines_with(output: str, text: str) -> list[str]:
     return [line for line in output.splitlines() if text in line]
 
 
+@pytest.mark.long
 def test_without_git_results_stand_and_a_note_says_so(finished):
     before, lock = finished.hashes(*RESULTS), (finished.folder / "dvc.lock").read_bytes()
     shutil.rmtree(finished.folder / ".git")
@@ -46,6 +47,7 @@ def break_git(folder):
     return lambda: ((folder / ".git").rmdir(), (folder / "kept").rename(folder / ".git"))
 
 
+@pytest.mark.long
 def test_failing_dvc_leaves_results_and_one_line(finished):
     before = finished.hashes(*RESULTS)
     for epsilon, fault in ((4.0, break_cache), (0.5, break_git)):

@@ -11,6 +11,8 @@ from privsvm.release.intervals import estimate_share
 __all__ = ["accuracy_text", "class_rates", "majority_share"]
 
 _ERROR = 0.05
+# Counts that no share explains leave no more of an interval.
+_NO_WIDTH = 1e-9
 _BALANCED = (
     " The model gives all classes equal weight, so it may name the commonest class less often than that class occurs. "
     "Judge it by the figure with every class weighted equally."
@@ -22,6 +24,8 @@ def _of_100(share: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
+    if high - low < _NO_WIDTH:
+        return "(no interval: the noise on the counts outweighs them)"
     return f"(95 % interval {_of_100(low)} to {_of_100(high)})"
 
 

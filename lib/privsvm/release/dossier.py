@@ -105,7 +105,7 @@ def _parameters(record: ModelFile) -> list[str]:
         ("epsilon", f"{protection.epsilon:.6g} per {protection.unit}"),
         ("delta", f"{protection.delta:.3g}"),
         ("status", guarantee.status),
-        ("requested", f"epsilon {guarantee.epsilon_requested:.6g} per row"),
+        ("asked of the training", f"epsilon {guarantee.epsilon_requested:.6g} per row"),
         ("accountant", protection.accountant),
     )
     return _table(("parameter", "value"), rows)
@@ -138,7 +138,7 @@ def _unit(record: ModelFile, card: dict[str, Any]) -> list[str]:
     rows = (
         ("protected", card["protected"]),
         ("contribution", contribution),
-        ("relation", f"{card['relation']}, for rows"),
+        ("relation of single rows", card["relation"]),
     )
     return _table(("point", "answer"), rows)
 

@@ -41,7 +41,7 @@ _NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
 
 @dataclasses.dataclass(frozen=True)
 class TableShape:
-    """Shape of a table, and the share of its last class.
+    """Shape of a table, and the share of its rarest class; None: all are as common.
 
     Raises
     ------
@@ -52,11 +52,14 @@ class TableShape:
     rows: int
     features: int
     n_classes: int
-    prevalence: float = 0.5
+    prevalence: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.prevalence < 1.0:
-            raise PrivSVMError(f"prevalence={self.prevalence!r}: is the share of a class; must lie between 0 and 1")
+        if self.prevalence is not None and not 0.0 < self.prevalence <= 1.0 / max(self.n_classes, 1):
+            raise PrivSVMError(
+                f"prevalence={self.prevalence!r}: is the share of the rarest of {self.n_classes} classes; must lie "
+                f"between 0 and 1 / {self.n_classes}"
+            )
         needed, most = 8 * _COPIES * self.rows * self.features, memory_of_machine()
         if needed > most:
             raise PrivSVMError(
@@ -205,6 +208,7 @@ def _distance(auc: float) -> float:
 def _simulated(difficulty: str, shape: TableShape, schema: Schema, epsilon: float, seeds: Sequence[int]) -> Expected:
     """Train on one made-up table for each seed, and test."""
     rows, features, n_classes, prevalence = dataclasses.astuple(shape)
+    prevalence = 1.0 / n_classes if prevalence is None else prevalence
     auc = DIFFICULTIES[difficulty]
     pairs, recipes = [], []
     for repeat, seed in enumerate(seeds):

@@ -88,15 +88,18 @@ def schedule(budget: float, releases: int, delta: float, entries: Sequence[Entry
         composed = group_account(Composed(events), rows, all_deltas, neighbours or "add_remove")
         return min(composed.epsilon, added)
 
-    if budget <= _SMALLEST or total(_SMALLEST, releases) > budget:
+    def totals(epsilon: float) -> tuple[float, ...]:
+        # Deltas add up, so that an earlier total may be the largest.
+        return tuple(total(epsilon, count) for count in range(1, releases + 1))
+
+    if budget <= _SMALLEST or max(totals(_SMALLEST)) > budget:
         raise PrivSVMError(
             f"budget={budget:g}: leaves nothing for {releases} release(s) after {len(entries)} in the ledger; plan "
             "fewer, or decide on a larger total"
         )
-    largest = bisect(lambda epsilon: total(epsilon, releases) <= budget, _SMALLEST, 1.001 * budget, _TOLERANCE)[0]
+    largest = bisect(lambda epsilon: max(totals(epsilon)) <= budget, _SMALLEST, 1.001 * budget, _TOLERANCE)[0]
     unit = 10.0 ** (math.floor(math.log10(largest)) - 2)
     epsilon = float(f"{math.ceil(largest / unit) * unit:.3g}")
-    if total(epsilon, releases) > budget * (1.0 + 1e-9):
+    if max(totals(epsilon)) > budget * (1.0 + 1e-9):
         epsilon = float(f"{math.floor(largest / unit) * unit:.3g}")
-    totals = tuple(total(epsilon, count) for count in range(1, releases + 1))
-    return Schedule(epsilon, delta, totals, math.fsum([*(entry.delta for entry in entries), releases * delta]))
+    return Schedule(epsilon, delta, totals(epsilon), math.fsum([*(entry.delta for entry in entries), releases * delta]))

@@ -58,7 +58,10 @@ def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.Path
     """
     entry = load_catalogue().get(name)
     if entry is None:
-        raise PrivSVMError(f"{name}: not in the catalogue; `python -m privsvm_bench datasets` lists what is")
+        raise PrivSVMError(
+            f"{name}: not in the catalogue; `python -m privsvm_bench datasets` lists what is; your own data are not "
+            "written out"
+        )
     prepared = load_prepared(Path(folder) / f"{name}.npz")
     if is_sparse(prepared.X):
         raise PrivSVMError(f"{name}: sparse rows have no table; hand on data/raw/{name}")

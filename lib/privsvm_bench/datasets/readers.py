@@ -35,7 +35,7 @@ __all__ = ["content_hash", "read_part"]
 
 # Rows of sparse formats are kept sparse from this number of features. Their numbers of non-zero values, which are
 # private, must not decide: methods get the bounds of dense rows alone.
-SPARSE_FEATURES = 100
+_SPARSE_FEATURES = 100
 # Most features of a LIBSVM file that declares no number: one wrong index would exhaust the memory.
 _MOST_FEATURES = 10_000_000
 # Longest label: NumPy's text arrays are as wide as their longest item.
@@ -203,7 +203,7 @@ def _dense_or_sparse(X: Any) -> Features:
     check_sparse(X)
     X = canonical_rows(X)
     X.eliminate_zeros()
-    return X if X.shape[1] >= SPARSE_FEATURES else X.toarray()
+    return X if X.shape[1] >= _SPARSE_FEATURES else X.toarray()
 
 
 def _normalise_labels(labels: np.ndarray, recipe: DataPart, where: str) -> np.ndarray:

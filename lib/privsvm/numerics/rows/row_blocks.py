@@ -297,7 +297,9 @@ def _readable(file: Any) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, pyarrow.ArrowException, MemoryError) as error:
-        raise PrivSVMError(f"{file}: cannot be read as Parquet ({_line(error)}); get the file again") from None
+        raise PrivSVMError(
+            f"{file}: cannot be read as Parquet ({_line(error)}); get the file again, or write rows to .npy"
+        ) from None
 
 
 def _check_columns(file: Any, schema: Any, label: str | None) -> None:
@@ -344,6 +346,8 @@ def open_rows(path: Any, labels: Any = None, block_rows: int | None = None) -> R
     PrivSVMError
         If a file cannot be read, or holds other things than numbers.
     """
+    if not Path(path).exists():
+        raise PrivSVMError(f"{path}: file not found; check the path")
     if str(path).endswith(".npy"):
         return NpyBlocks(path, labels, block_rows)
     return ParquetBlocks(path, labels, block_rows)
