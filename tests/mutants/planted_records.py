@@ -823,11 +823,6 @@ MUTANTS_OF_RECORDS = (
         "tests/release/test_measuring.py::test_a_delta_is_judged_by_all_rows_whichever_train", says="DID NOT RAISE",
     ),
     _bug(
-        "columns of a sparse matrix are read as its rows", "numerics/rows/row_blocks.py",
-        "self._X = np.asarray(X) if isinstance(X, np.ndarray) else X.tocsr()", "self._X = X",
-        "tests/families/test_rows_by_block.py::test_sparse_rows_by_column_are_read_by_row", says="assert",
-    ),
-    _bug(
         "a model takes the place of one whose epsilon is spent", "base/model_file.py",
         "if (folder / CARD).exists():", "if None:",
         "tests/release/test_released.py::test_a_released_folder_is_not_overwritten", says="DID NOT RAISE",
