@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help prepare prepare-dev run test test-long lint docs ui status sync check reproduce bench leaderboard audit-peers lock clean
+.PHONY: help prepare prepare-dev run test lint docs ui status sync check reproduce bench leaderboard audit-peers lock clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -29,11 +29,8 @@ prepare-dev:  ## Install what tests, checks and pages need on top of that
 run: prepare  ## Run the benchmark: reports/index.html, mlflow.db, dvc.lock
 	snakemake --cores $(CORES)
 
-test: prepare-dev  ## Run the tests
+test: prepare-dev  ## Run all tests but the long ones (pytest -m long)
 	pytest -m "not long"
-
-test-long: prepare-dev  ## Run the tests that run the workflow again and again
-	pytest -m long
 
 lint: prepare-dev  ## Check formatting, style, types, layers, spelling, security, workflow
 	ruff format --check .
