@@ -53,9 +53,9 @@ def kept(reachable):
 def test_three_entities_and_a_trainer(kept):
     output, folder = kept
     right = int(output.split(" new clients ")[1].split()[0])
-    # Of 69, with a split and secrets that have no seeds: fewer in less than one of a million runs. The commonest class
-    # is right for about 43.
-    assert right >= 54
+    # Of 69, with a split and secrets that have no seeds: fewer with probability 5e-7, by how often each row was wrong
+    # in 150 runs. The most frequent class is right for about 43.
+    assert right >= 58
     assert output.count("whoever knows 10 of its 500 rows computes all others") == 3
     predictions = (folder / "shared/trainer/predictions.csv").read_text().splitlines()
     assert len(predictions) == 70
@@ -158,7 +158,8 @@ def test_secrets_are_drawn_anew(kept, party, tmp_path):
         )  # fmt: skip
     first, second = (read_private(tmp_path / name / "secret.npz") for name in ("first", "second"))
     np.testing.assert_array_equal(first["centre_0"], second["centre_0"])
-    assert not (first["random_matrix_0"] == second["random_matrix_0"]).any()
+    # Two of 500 standard normals are close with probability .0016: five or more in less than one of 1e15 runs.
+    assert np.isclose(first["random_matrix_0"], second["random_matrix_0"]).sum() < 5
 
 
 class TestMistakes:

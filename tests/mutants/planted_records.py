@@ -652,7 +652,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a budget forgets what held-back rows cost", "release/recipes.py",
-        '        refuse_in_budget("rows that are held back are measured after it; leave the budget, or hold back none")\n', "",
+        '        refuse_in_budget("no fit pays for what rows held back measure; leave the budget, or hold back none")\n', "",
         f"{_BUDGETS}test_what_a_budget_does_not_count_is_refused_by_name", says="DID NOT RAISE",
     ),
     _bug(

@@ -81,10 +81,7 @@ def test_the_fit_that_would_exceed_it_is_refused_and_keeps_no_model():
             third.fit(X, Y)
         assert not hasattr(third, "coef_")
     assert budget.spent.epsilon_proved <= 1.5
-    with (
-        Budget(epsilon=9, delta=1e-5, verbose=False),
-        pytest.raises(BudgetExceededError, match="whose whole cost is proved"),
-    ):
+    with Budget(epsilon=9, delta=1e-5, verbose=False), pytest.raises(BudgetExceededError, match="proved models alone"):
         PrivateSVMClassifier(allow_unsound=True).fit(X, Y)
 
 
@@ -294,7 +291,7 @@ def test_no_name_of_a_record_keeps_a_proof_that_a_step_took():
     steps = make_private_pipeline(StandardScaler(), trained).fit(X, Y)
     assert {steps[-1].guarantee_.status, steps[-1].privacy_.status, steps[-1]._path.guarantees[0].status} == {"claimed"}
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
-        with pytest.raises(BudgetExceededError, match="whose whole cost is proved"):
+        with pytest.raises(BudgetExceededError, match="proved models alone"):
             make_private_pipeline(StandardScaler(), model(allow_unsound=True)).fit(X, Y)
         assert make_private_pipeline(SCHEMA, model()).fit(X, Y).guarantee_.status == "proved"
     assert budget.spent.epsilon_proved <= 1.0
@@ -460,9 +457,9 @@ def test_what_a_budget_does_not_count_is_refused_by_name():
         }.items():
             with pytest.raises(BudgetExceededError, match=f"^{name}: .*fit a private estimator such as Private"):
                 task()
-        with pytest.raises(BudgetExceededError, match=r"^a budget takes fits alone whose whole cost is proved"):
+        with pytest.raises(BudgetExceededError, match=r"^a budget takes proved models alone"):
             DPSVMDVPClassifier(allow_unsound=True).fit(X, Y)
-        with pytest.raises(BudgetExceededError, match="rows that are held back are measured after it"):
+        with pytest.raises(BudgetExceededError, match="no fit pays for what rows held back measure"):
             train(X, Y, schema, Terms(1.0, 1e-5, "replace_one", hold_back=0.1))
     assert budget.spent is None
 

@@ -16,6 +16,7 @@ from tests.adversarial import KINDS, neighbours
 from tests.release.conftest import run
 from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
 
+from privsvm.base.budget import Budget
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
@@ -241,6 +242,18 @@ def test_counts_that_no_share_explains_have_no_interval():
     sensitivity, specificity, *_ = class_rates(measured, "y", ["no", "yes"])
     assert sensitivity.endswith("finds 100 (no interval: the noise on the counts outweighs them).")
     assert "(95 % interval" in specificity
+
+
+def test_a_budget_refuses_a_measurement_in_one_line(hospital, tmp_path):
+    table, schema = hospital / "patients.csv", ("--schema", hospital / "schema.yaml")
+    ledger = ("--ledger", tmp_path / "ledger.jsonl")
+    assert run("inspect", table, *schema, *ledger)[0] == 0
+    with Budget(epsilon=9, delta=1e-3, verbose=False) as budget:
+        asked = ("--epsilon", 1, "--hold-back", 0.1, "--out", tmp_path / "model")
+        code, _, err = run("release", "--data", table, *schema, *ledger, *asked)
+    assert (code, budget.spent) == (1, None)
+    assert err.splitlines()[-1].startswith("error: a budget takes proved models alone")
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Annotated, Any, NoReturn, Self
 
 from privsvm.digests import canonical_json
+from privsvm.errors import PrivSVMError
 from privsvm.files import fork_safe_lock
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
@@ -35,7 +36,7 @@ _fit = threading.local()
 _opening = fork_safe_lock()
 
 
-class BudgetExceededError(ValueError):
+class BudgetExceededError(PrivSVMError):
     """A fit that would cost more than is left; its model was not kept."""
 
 
@@ -175,9 +176,9 @@ def refuse_uncounted(estimator: Any) -> None:
 
 
 def refuse_in_budget(reason: str | None) -> None:
-    """Raise BudgetExceededError, with the reason, for what no fit pays for as a whole, if a budget is open."""
+    """Raise BudgetExceededError, with the reason, for a model whose whole cost is not proved, if a budget is open."""
     if _open_file() is not None:
-        raise BudgetExceededError(f"a budget takes fits alone whose whole cost is proved, and not this one: {reason}")
+        raise BudgetExceededError(f"a budget takes proved models alone, and this one is not: {reason}")
 
 
 def spend(guarantee: Guarantee) -> None:

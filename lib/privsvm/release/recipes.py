@@ -279,7 +279,7 @@ def train(
     if share is not None and source is not None:
         if not LEAST_SHARE <= share <= LARGEST_SHARE:
             raise PrivSVMError(f"hold_back={share!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
-        refuse_in_budget("rows that are held back are measured after it; leave the budget, or hold back none")
+        refuse_in_budget("no fit pays for what rows held back measure; leave the budget, or hold back none")
         n_rows = None if n_rows is None else max(n_rows - round(share * n_rows), 1)
         units = np.arange(len(X)) if units is None else units
         away = held_back_rows(units, share, neighbours, source.part("held back"))
