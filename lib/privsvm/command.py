@@ -116,7 +116,7 @@ def _release(options: argparse.Namespace) -> int:
     )
     entry = done.entry
     if done.resumed:
-        print("this is the model of an earlier run, interrupted after its entry in the ledger; nothing was spent now")
+        print("this is the model of an earlier run, interrupted after it was paid for; nothing was spent now")
     out = printable(str(options.out))
     print(f"{out}: released, {cost_words(entry)}, proved")
     if done.measured is not None:
@@ -262,11 +262,11 @@ def _ledger(options: argparse.Namespace) -> int:
         print(canonical_json(deployments(entries), indent=1))
         return 0
     for entry in entries:
-        print(f"{entry.number} {printable(f'{entry.date} {entry.account}')}: {cost_words(entry)}")
+        unfinished = "" if entry.model else ", paid and not finished"
+        print(f"{entry.number} {printable(f'{entry.date} {entry.account}')}: {cost_words(entry)}{unfinished}")
     for name in dict.fromkeys(entry.account for entry in entries):
         print(printable(str(ledger.total(name))))
-    head = entries[-1].head if entries else "none"
-    print(f"{printable(str(ledger.path))}: {len(entries)} release(s), head {head}")
+    print(f"{printable(str(ledger.path))}: {len(entries)} release(s), head {ledger.head or 'none'}")
     return 0
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "read_json",
     "read_npz",
     "remove_leftovers",
+    "sync_folder",
     "write_json",
     "write_npz",
     "write_text",
@@ -51,15 +52,19 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
         os.replace(temporary, target)
-        # Folders can be synced on POSIX alone.
-        if os.name == "posix":
-            folder = os.open(target.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring a folder's new names to the disk; on POSIX, where folders can be synced."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

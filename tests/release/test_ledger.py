@@ -161,28 +161,48 @@ def test_edits_and_cuts_show(small, tmp_path):
     path = tmp_path / "ledger.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     for broken in (
-        [lines[0], lines[2]],
-        [lines[1], lines[0], lines[2]],
+        lines[2:],
+        [*lines[:2], *lines[3:]],
+        [lines[1], lines[0], *lines[2:]],
+        [*lines[:2], *lines[:2]],
         [lines[0].replace("small", "smell"), *lines[1:]],
         [re.sub(r'"epsilon":[0-9.]+,', '"epsilon":0.1,', lines[0]), *lines[1:]],
         [lines[0], "{}\n", lines[2]],
+        [*lines[:2], lines[2][:100]],
+        [*lines[:2], lines[2][:100] + "\n"],
     ):
         path.write_text("".join(broken))
-        with pytest.raises(PrivSVMError, match="was changed, or a line before it is missing"):
+        with pytest.raises(PrivSVMError, match="was changed or cut, or a line before it is missing"):
             Ledger(path).entries()
     # A cut end leaves a whole chain; cards know better.
-    path.write_text("".join(lines[:2]))
+    path.write_text("".join(lines[:4]))
     assert len(Ledger(path).entries()) == 2
     verify(tmp_path / "b", ledger=Ledger(path))
     with pytest.raises(PrivSVMError, match="does not contain this release"):
         verify(tmp_path / "c", ledger=Ledger(path))
-    path.write_text(lines[0].replace('"version":2', '"version":3'))
-    with pytest.raises(PrivSVMError, match="has version 3; update PrivSVM"):
+    path.write_text(lines[0].replace('"version":3', '"version":4'))
+    with pytest.raises(PrivSVMError, match="has version 4; update PrivSVM"):
         Ledger(path).entries()
-    # A line that was being written when its process was killed.
-    path.write_text(lines[0] + lines[1][:100])
-    once(small, tmp_path, "d")
-    assert [entry.number for entry in Ledger(path).entries()] == [1, 2]
+
+
+@pytest.mark.parametrize("written", [
+    lambda text: text.removesuffix("\n"), lambda text: text + "\n\n", lambda text: text.replace("\n", "\r\n"),
+    lambda text: text.replace("\n", "\r\n").removesuffix("\r\n"),
+])  # fmt: skip
+@pytest.mark.parametrize("n_lines", [1, 2, 3, 4])
+def test_an_editor_forgets_no_release(small, tmp_path, written, n_lines):
+    """Whatever it does to the ends of lines: whole lines that fit the chain count."""
+    for name in ("a", "b"):
+        once(small, tmp_path, name)
+    path = tmp_path / "ledger.jsonl"
+    lines = path.read_text().splitlines(keepends=True)[:n_lines]
+    path.write_bytes(written("".join(lines)).encode())
+    before = Ledger(path).entries()
+    assert [bool(entry.model) for entry in before] == [True, True][: n_lines // 2] + [False] * (n_lines % 2)
+    done = once(small, tmp_path, "c")
+    assert Ledger(path).entries() == [*before, done.entry]
+    assert done.total.releases == len(before) + 1
+    verify(tmp_path / "c", ledger=Ledger(path))
 
 
 def _killed_at(moment, small, folder):
@@ -236,11 +256,13 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
         before = ledger.entries()
         assert len(before) <= 1
         if (folder / "model").exists():
-            assert len(before) == 1
+            assert [bool(entry.model) for entry in before] == [True]
         else:
-            again = once(small, folder, "model")
-            assert again.resumed == (len(before) == 1)
-        assert len(ledger.entries()) == 1
+            again = once(small, folder, "model", confirm=lambda before, after: False)
+            assert not again.resumed or before
+        (entry,) = ledger.entries()
+        # What was paid for before the kill pays for the next attempt, too.
+        assert not before or (entry.id, entry.guarantee) == (before[0].id, before[0].guarantee)
         spent_before_the_kill += len(before)
         verify(folder / "model", ledger=ledger)
         assert not list(folder.glob(".*.part"))
@@ -366,7 +388,7 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
     once(small, tmp_path / "elsewhere", "c")
     foreign = (tmp_path / "elsewhere/ledger.jsonl").read_text()
     cut = tmp_path / "cut.jsonl"
-    cut.write_text(lines[0])
+    cut.write_text("".join(lines[:2]))
     # A cut at the end is no other ledger by itself; the card of the release tells.
     verify(tmp_path / "a", ledger=Ledger(cut))
     with pytest.raises(PrivSVMError, match="does not contain this release"):
@@ -375,11 +397,11 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
     with pytest.raises(PrivSVMError, match="does not contain this release"):
         verify(tmp_path / "b", ledger=Ledger(cut))
     for name, changed in [
-        ("merged", text + foreign), ("the same line twice", text + lines[1]), ("turned round", lines[1] + lines[0]),
-        ("a blank line", text + "\n"), ("without its first line", lines[1]),
+        ("merged", text + foreign), ("the same line twice", text + lines[3]), ("turned round", lines[1] + lines[0]),
+        ("without its first line", "".join(lines[1:])), ("the first release twice", text + "".join(lines[:2])),
     ]:  # fmt: skip
         cut.write_text(changed)
-        with pytest.raises(PrivSVMError, match="was changed, or a line before it is missing"):
+        with pytest.raises(PrivSVMError, match="was changed or cut, or a line before it is missing"):
             once(small, tmp_path, name, ledger=Ledger(cut))
         assert cut.read_text() == changed
         assert not (tmp_path / name).exists()
@@ -388,13 +410,23 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
 def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_path):
     once(small, tmp_path, "m")
     path = tmp_path / "ledger.jsonl"
-    line = json.loads(path.read_text())
-    odd = {"account": [], "unit": "group", "rows": 0, "epsilon": -1.0, "delta": "inf", "model": 1, "date": None}
-    for name, value in odd.items():
-        edited = line | {name: value}
+    text = path.read_text()
+    begun, released = map(json.loads, text.splitlines())
+    odd = [
+        {"account": []}, {"unit": "group"}, {"rows": 0}, {"epsilon": -1.0}, {"delta": "inf"}, {"date": None},
+        {"model": "a" * 64}, {"id": "x"}, {"id": ""}, {"state": "paid"}, {"state": None}, {"number": 2}, {"version": 2},
+        {"version": "3"}, {"version": None},
+    ]  # fmt: skip
+    for edited in (begun | change for change in odd):
         edited["hash"] = content_digest(edited, "hash")
         path.write_text(canonical_json(edited) + "\n")
-        with pytest.raises(PrivSVMError, match="line 1 was changed, or a line before it is missing"):
+        with pytest.raises(PrivSVMError, match="line 1 was changed or cut, or a line before it is missing"):
+            Ledger(path).entries()
+    for change in ({"model": ""}, {"model": 1}, {"number": 2}, {"number": 0}, {"number": True}, {"date": "x"}):
+        edited = released | change
+        edited["hash"] = content_digest(edited, "hash")
+        path.write_text(text.splitlines()[0] + "\n" + canonical_json(edited) + "\n")
+        with pytest.raises(PrivSVMError, match="line 2 was changed or cut, or a line before it is missing"):
             Ledger(path).entries()
 
 

@@ -1,8 +1,9 @@
 """A budget for several fits on the same rows: composed by one accountant, refused where it would be exceeded.
 
-A fit adds its guarantee to the file of the budget that is open where it begins. The environment variable PRIVSVM_BUDGET
-names that file, so that processes started inside the block inherit it. A meta-estimator of scikit-learn fits clones: a
-budget refuses these, since it knows nothing of what else is read from the rows.
+A fit adds its guarantee to the file of the budget that is open where it begins: before it draws noise, and for good,
+since an error after a draw would be an answer too. The environment variable PRIVSVM_BUDGET names that file, so that
+processes started inside the block inherit it. A meta-estimator of scikit-learn fits clones: a budget refuses these,
+since it knows nothing of what else is read from the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, NoReturn, Self
@@ -25,19 +26,30 @@ from privsvm.files import fork_safe_lock
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
 
-__all__ = ["Budget", "BudgetExceededError", "counted", "refuse_clone", "refuse_in_budget", "refuse_uncounted", "spend"]
+__all__ = [
+    "Budget",
+    "BudgetExceededError",
+    "counted",
+    "is_counted",
+    "paid_by",
+    "pay",
+    "refuse_clone",
+    "refuse_in_budget",
+    "refuse_uncounted",
+    "spend",
+]
 
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 60.0
 
-# The budget that was open when the fit of this thread began.
+# Of this thread: who pays for its fit, and the file of the budget that was open when it began.
 _fit = threading.local()
 # Only one thread may open a budget.
 _opening = fork_safe_lock()
 
 
 class BudgetExceededError(PrivSVMError):
-    """A fit that would cost more than is left; its model was not kept."""
+    """A fit that would cost more than is left; it drew no noise."""
 
 
 class Budget:
@@ -68,8 +80,8 @@ class Budget:
     Raises
     ------
     BudgetExceededError
-        By the fit that would exceed it, by one that ends when the block was left, and by a second one with seeded
-        noise, which may be the noise of the first.
+        By the fit that would exceed it, by one that would draw its noise after the block was left, and by a second one
+        with seeded noise, which may be the noise of the first. A fit that draws noise and then fails has been paid for.
 
     Examples
     --------
@@ -156,19 +168,34 @@ def _read(file: Path) -> tuple[dict[str, float], list[Guarantee]]:
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[None]:
-    """Make what is inside one fit, which `spend` counts for the budget that was open when it began."""
-    before = getattr(_fit, "file", None), getattr(_fit, "runs", False)
-    _fit.file, _fit.runs = _open_file(), True
+def paid_by(payer: Callable[[Guarantee], None]) -> Iterator[None]:
+    """Let a function pay for the fits inside: it gets each guarantee before any noise is drawn, and may refuse it."""
+    before = getattr(_fit, "payer", None), getattr(_fit, "file", None)
+    _fit.payer, _fit.file = payer, before[1] or _open_file()
     try:
         yield
     finally:
-        _fit.file, _fit.runs = before
+        _fit.payer, _fit.file = before
+
+
+def counted() -> contextlib.AbstractContextManager[None]:
+    """Make what is inside one fit; who pays for fits around it pays for it, or the budget that is open."""
+    return paid_by(getattr(_fit, "payer", None) or spend)
+
+
+def pay(guarantee: Guarantee) -> None:
+    """Pay for the model of a fit, before its noise is drawn."""
+    _fit.payer(guarantee)
+
+
+def is_counted() -> bool:
+    """Tell whether this is inside a fit."""
+    return getattr(_fit, "payer", None) is not None
 
 
 def refuse_uncounted(estimator: Any) -> None:
     """Raise BudgetExceededError for training outside `counted` if a budget is open: nothing would pay for it."""
-    if not getattr(_fit, "runs", False) and _open_file() is not None:
+    if not is_counted() and _open_file() is not None:
         raise BudgetExceededError(
             f"{type(estimator).__name__}: a budget counts `fit` of private estimators and of PrivateSearch, and "
             "nothing else. Leave the budget first, or fit a private estimator such as PrivateLinearClassifier"
@@ -184,8 +211,8 @@ def refuse_in_budget(reason: str | None) -> None:
 def spend(guarantee: Guarantee) -> None:
     """Count a fit for the budget that was open when it began or is open now, if there is one.
 
-    Raises BudgetExceededError if all fits together would cost more, nothing is proved of this one, or nobody counts it
-    any more.
+    Raises BudgetExceededError if all fits together would cost more or have no total, nothing is proved of this one, or
+    nobody counts it any more.
     """
     file = getattr(_fit, "file", None) or _open_file()
     if file is None:
@@ -193,8 +220,8 @@ def spend(guarantee: Guarantee) -> None:
     if not guarantee.theorem_holds:
         refuse_in_budget(guarantee.reason)
     exceeded = BudgetExceededError(
-        "the budget was left before this fit had ended, so that nothing counts it: wait for the fits inside it, and "
-        "start worker processes anew outside"
+        "the budget was left before this fit was counted: wait for the fits inside it, and start worker processes anew "
+        "outside"
     )
     if not file.exists():
         raise exceeded
@@ -209,7 +236,10 @@ def spend(guarantee: Guarantee) -> None:
                 "counted; use random_state=None"
             )
         # A seeded fit is counted as one with system noise, and the total says seeded.
-        total = compose([*fits, guarantee], limit["delta"])
+        try:
+            total = compose([*fits, guarantee], limit["delta"])
+        except ValueError as error:
+            raise BudgetExceededError(f"this fit and those before it have no total: {error}") from None
         if not total.theorem_holds:
             refuse_in_budget(total.reason)
         epsilon = total.epsilon_with_system_noise
@@ -220,6 +250,8 @@ def spend(guarantee: Guarantee) -> None:
             )
         with open(file, "a", encoding="utf-8") as handle:
             handle.write(canonical_json(guarantee) + "\n")
+            handle.flush()
+            os.fsync(handle.fileno())
 
 
 def refuse_clone(estimator: Any) -> None:

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import counted, refuse_clone, spend
+from privsvm.base.budget import counted, is_counted, pay, refuse_clone, refuse_in_budget
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -44,7 +44,7 @@ from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
-from privsvm.privacy.gate import restore
+from privsvm.privacy.gate import ONE_OF_SEVERAL, restore, with_assumption
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "ReleasedClassifier",
     "SingleModelClassifier",
     "all_or_nothing",
+    "judged_for_class",
     "judged_for_rows",
     "noise_generators",
     "noise_streams",
@@ -149,12 +150,16 @@ class Release:
         The relation.
     repeats : int
         Models R per epsilon.
-    streams : callable
-        From an epsilon and the number of a repeat to a source of noise; see `noise_streams`.
+    sources : callable
+        From an epsilon and the number of a repeat to a source of noise; see `noise_streams` and `source`.
     randomness : {"system", "seeded"}
         Where the noise comes from, for the privacy record.
     audit : bool
         Whether guarantees get a witness.
+    book : callable
+        Judges a guarantee and lets it be paid for; see `pay`.
+    guarantees : list of Guarantee
+        Those that were paid for.
     """
 
     rows: Any
@@ -164,9 +169,25 @@ class Release:
     delta: float
     neighbours: Neighbours
     repeats: int
-    streams: Callable[[float, int], Any]
+    sources: Callable[[float, int], Any]
     randomness: Randomness
     audit: bool
+    book: Callable[[Guarantee], Guarantee]
+    guarantees: list[Guarantee] = dataclasses.field(default_factory=list)
+
+    def pay(self, guarantees: Iterable[Guarantee]) -> None:
+        """Judge the guarantees of the E epsilons and pay for them, once: they follow from public facts alone.
+
+        Whatever is refused is refused here. After it nothing may depend on noise or rows but the released models: an
+        error, a warning or a number of steps would be an answer that nobody accounts for.
+        """
+        self.guarantees.extend([self.book(guarantee) for guarantee in guarantees])
+
+    def source(self, epsilon: float, repeat: int) -> Any:
+        """Return the noise of one model; raise RuntimeError before it is paid for."""
+        if not self.guarantees:
+            raise RuntimeError("noise is drawn before it is paid for: a fault of the method")
+        return self.sources(epsilon, repeat)
 
     def stack(self, items: Sequence[_Item], draw: Callable[[_Item, Any], np.ndarray]) -> np.ndarray:
         """Draw from the noise of every epsilon and repeat.
@@ -176,7 +197,7 @@ class Release:
         """
         return np.stack(
             [
-                np.stack([draw(item, self.streams(epsilon, repeat)) for repeat in range(self.repeats)])
+                np.stack([draw(item, self.source(epsilon, repeat)) for repeat in range(self.repeats)])
                 for epsilon, item in zip(self.epsilons, items, strict=True)
             ]
         )
@@ -186,9 +207,9 @@ class Release:
         shape = len(self.epsilons), self.repeats
         return [np.stack(arrays).reshape(*shape, *arrays[0].shape) for arrays in zip(*models, strict=True)]
 
-    def path(self, kind: type[PathT], guarantees: Sequence[Guarantee], **arrays: Any) -> PathT:
-        """Make the path of the released models from their records, arrays and times."""
-        return kind(epsilons=self.epsilons, guarantees=tuple(guarantees), n_classes=self.n_classes, **arrays)
+    def path(self, kind: type[PathT], **arrays: Any) -> PathT:
+        """Make the path of the released models from their arrays and times."""
+        return kind(epsilons=self.epsilons, guarantees=tuple(self.guarantees), n_classes=self.n_classes, **arrays)
 
 
 # Public by declaration, so that recipes state their values; more than so many as their number.
@@ -241,16 +262,12 @@ def judged_for_rows(guarantee: Guarantee, rows: Any, neighbours: Neighbours) -> 
     return guarantee if source is None else guarantee.with_broken_assumption(source)
 
 
-def _without_proof(path: Any, *reasons: str | None) -> Any:
-    """Take the proof from released models for reasons, if there are any."""
-    guarantees = list(path.guarantees)
-    for reason in reasons:
-        if reason is not None:
-            guarantees = [
-                guarantee if reason in (guarantee.reason or "") else guarantee.with_broken_assumption(reason)
-                for guarantee in guarantees
-            ]
-    return dataclasses.replace(path, guarantees=tuple(guarantees))
+def _without_proof(guarantee: Guarantee, *reasons: str | None) -> Guarantee:
+    """Take the proof from a record for reasons, if there are any."""
+    for reason in filter(None, reasons):
+        if reason not in (guarantee.reason or ""):
+            guarantee = guarantee.with_broken_assumption(reason)
+    return guarantee
 
 
 class MarksClones:
@@ -263,23 +280,36 @@ class MarksClones:
         clone._cloned = True
         return clone
 
-    def _check_clone(self, allow_composition: bool, allow_unsound: bool) -> str | None:
-        """Refuse a clone in a budget; return why elsewhere nothing is proved of it, to which the user must consent."""
-        if not self._cloned:
+    def _many_fits(self, allow_composition: bool) -> str | None:
+        """Say why nothing is proved of a clone to whose fits nobody consented."""
+        if not self._cloned or allow_composition:
             return None
-        refuse_clone(self)
-        if allow_composition:
-            return None
-        reason = (
+        return (
             "allow_composition=False: sklearn.base.clone made this estimator, as searches, cross-validations and "
             "ensembles do, which fit many on the same rows, and their budgets add up"
         )
-        if not allow_unsound:
+
+    def _check_clone(self, allow_composition: bool, allow_unsound: bool) -> None:
+        """Refuse a clone in a budget, and elsewhere one to whose fits nobody consented."""
+        if self._cloned:
+            refuse_clone(self)
+        reason = self._many_fits(allow_composition)
+        if reason is not None and not allow_unsound:
             raise ValueError(
                 f"{reason}; use privsvm.PrivateSearch, fit an estimator that you made by its class, or set "
                 "allow_composition=True if you add up yourself"
             )
-        return reason
+
+
+def judged_for_class(
+    guarantee: Guarantee, estimator: MarksClones, *reasons: str | None, composition: bool
+) -> Guarantee:
+    """Judge a record for the estimator's class, and for a clone whose user does or does not add up the fits."""
+    many_fits = estimator._many_fits(composition)
+    guarantee = _without_proof(guarantee, unknown_class(estimator), many_fits, *reasons)
+    if estimator._cloned and composition:
+        guarantee = with_assumption(guarantee, ONE_OF_SEVERAL)
+    return guarantee
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -544,14 +574,14 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         """
         with all_or_nothing(self):
             self.check_declared()
-            many_fits = self._check_clone(self.allow_composition, self.allow_unsound)
+            self._check_clone(self.allow_composition, self.allow_unsound)
+            unknown = unknown_class(self)
+            if unknown is not None:
+                # It may have a `release_path` of its own, which pays for nothing.
+                check_consent(self.allow_unsound, f"nothing is proved: {unknown}")
+                refuse_in_budget(unknown)
             path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-            # Once more: a derived class may have a `release_path` of its own.
-            path = _without_proof(path, unknown_class(self), many_fits)
-            guarantee = path.guarantees[0]
-            if guarantee.status == "claimed":
-                check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
-            spend(guarantee)
+            path = dataclasses.replace(path, guarantees=(_without_proof(path.guarantees[0], unknown),))
             # Inside, so that no interruption leaves a model under the record of the one before.
             self._keep(path)
             self._keep_recipe()
@@ -592,7 +622,9 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         ReleasedPath
             The E x R models and their records.
         """
-        streams = self.noise_source(rng, self)
+        if audit and rng is None:
+            raise ValueError("audit=True: a witness is computed from the rows without noise; give rng a seed")
+        sources = self.noise_source(rng, self)
         self._check_parameters()
         delta = self._delta()
         # Pure differential privacy has no delta, and the check wants one.
@@ -606,15 +638,24 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             delta=delta,
             neighbours=self.neighbours,
             repeats=repeats,
-            streams=streams,
+            sources=sources,
             randomness=randomness_of(rng),
             audit=audit,
+            book=functools.partial(self._book, rows),
         )
         # A caller who lets NumPy raise for tiny or huge numbers would learn that a row has one.
         with one_blas_thread(), np.errstate(all="ignore"):
-            path = self._release(release)
-        judged = tuple(judged_for_rows(guarantee, rows, self.neighbours) for guarantee in path.guarantees)
-        return _without_proof(dataclasses.replace(path, guarantees=judged), unknown_class(self))
+            return self._release(release)
+
+    def _book(self, rows: Any, guarantee: Guarantee) -> Guarantee:
+        """Judge a guarantee for the rows as they come; inside a fit, see to it that it is consented to and paid for."""
+        guarantee = judged_for_rows(guarantee, rows, self.neighbours)
+        guarantee = judged_for_class(guarantee, self, composition=self.allow_composition)
+        if is_counted():
+            if guarantee.status == "claimed":
+                check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
+            pay(guarantee)
+        return guarantee
 
     def _check_parameters(self) -> None:
         """Check parameters, and the consent that some of them need."""

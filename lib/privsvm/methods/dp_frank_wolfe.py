@@ -136,8 +136,15 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             )
             for epsilon in epsilons
         ]
+        seconds = time.perf_counter() - started
+        witnesses = [self._witness(mechanism, *rows.shape) if release.audit else None for mechanism in mechanisms]
+        release.pay(
+            self._guarantee(mechanism, X.shape[0], release.randomness, witness)
+            for mechanism, witness in zip(mechanisms, witnesses, strict=True)
+        )
+        started = time.perf_counter()
         models = [
-            (mechanism, release.streams(mechanism.epsilon, repeat))
+            (mechanism, release.source(mechanism.epsilon, repeat))
             for mechanism in mechanisms
             for repeat in range(repeats)
         ]
@@ -146,15 +153,9 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             [self._train(rows, signs, models[start : start + block]) for start in range(0, len(models), block)]
         ).reshape(len(epsilons), repeats, signs.shape[0], -1)
         n_features = X.shape[1]
-        seconds = time.perf_counter() - started
-        witnesses = [self._witness(mechanism, *rows.shape) if release.audit else None for mechanism in mechanisms]
         return release.path(
             LinearPath,
-            [
-                self._guarantee(mechanism, X.shape[0], release.randomness, witness)
-                for mechanism, witness in zip(mechanisms, witnesses, strict=True)
-            ],
-            release_seconds=seconds,
+            release_seconds=seconds + time.perf_counter() - started,
             coef=np.ascontiguousarray(weights[..., :n_features]),
             intercept=weights[..., n_features:].sum(axis=-1) * float(self.data_bound),
         )

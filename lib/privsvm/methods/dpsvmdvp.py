@@ -159,7 +159,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         vectors = X[support]
         vectors = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
         witness = verbatim_row_witness(vectors, X, self.neighbours) if release.audit else None
-        guarantees = [self._guarantee(release, epsilon, pairs, witness) for epsilon in release.epsilons]
+        release.pay(self._guarantee(release, epsilon, pairs, witness) for epsilon in release.epsilons)
         started = time.perf_counter()
         positions = [np.searchsorted(support, pair.rows) for pair in pairs]
 
@@ -175,7 +175,6 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         offsets = np.array([pair.offset for pair in pairs])
         return release.path(
             KernelPath,
-            guarantees,
             n_support=int(support.size),
             n_iter=self.n_iter_,
             fit_seconds=fit_seconds,

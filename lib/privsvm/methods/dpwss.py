@@ -115,7 +115,8 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
         gamma = resolve_gamma(self.gamma, X)
         started = time.perf_counter()
         jobs = [(epsilon, repeat) for epsilon in release.epsilons for repeat in range(repeats)]
-        rngs = [release.streams(epsilon, repeat) for epsilon, repeat in jobs]
+        release.pay(self._guarantee(release, epsilon, None) for epsilon in release.epsilons)
+        rngs = [release.source(epsilon, repeat) for epsilon, repeat in jobs]
         every = self._train(X, codes, n_classes, gamma, [epsilon for epsilon, _ in jobs], rngs)
         trainings = [every[start : start + repeats] for start in range(0, len(every), repeats)]
         release_seconds = time.perf_counter() - started
@@ -128,23 +129,23 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
         }
         self.n_selected_ = every[-1].n_selected
         if self.kernel == "linear":
-            guarantees = [self._guarantee(release, epsilon, None) for epsilon in release.epsilons]
             coef = np.array([[training.coef for training in row] for row in trainings])
             kind = LinearPath if n_classes == 2 else OneVsOneLinearPath
-            return release.path(kind, guarantees, coef=coef, **common)
+            return release.path(kind, coef=coef, **common)
         support = np.unique(np.concatenate([training.support for training in every]))
         vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
         pair_coef = np.zeros((len(trainings), repeats, support.size, every[0].intercept.size))
         for epsilon_index, row in enumerate(trainings):
             for repeat, training in enumerate(row):
                 pair_coef[epsilon_index, repeat, np.searchsorted(support, training.support)] = training.coef
-        guarantees = [
-            self._guarantee(release, epsilon, self._row_witness(X, row[0].support) if release.audit else None)
-            for epsilon, row in zip(release.epsilons, trainings, strict=True)
-        ]
+        if release.audit:
+            # Nothing is proved of this method: a witness may come from what it released.
+            release.guarantees[:] = [
+                dataclasses.replace(guarantee, witness=self._row_witness(X, row[0].support))
+                for guarantee, row in zip(release.guarantees, trainings, strict=True)
+            ]
         return release.path(
             KernelPath,
-            guarantees,
             support_vectors=np.ascontiguousarray(vectors),
             pair_coef=pair_coef,
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),

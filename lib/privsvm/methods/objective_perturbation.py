@@ -7,6 +7,7 @@ Minima Perturbation does (Iyengar et al. 2019).
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 
@@ -110,23 +111,20 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         started = time.perf_counter()
         rows, codes = clipped_rows(release.rows, float(self.data_norm)), release.codes
         n_vectors = 1 if len(self.classes_) == 2 else len(self.classes_)
-        guarantees, models = [], []
-        seconds = time.perf_counter() - started
+        seconds, guarantees, solves = time.perf_counter() - started, [], []
         for epsilon in release.epsilons:
-            started = time.perf_counter()
             smoothing = self._smoothing(epsilon, n_vectors)
             mechanism, tol = self._mechanism(epsilon, release.delta, smoothing, rows.shape[1], n_vectors)
             most_rows = self._most_rows(tol, is_by_block(rows))
             check_rows(rows.shape[0], most_rows)
-            streams = [release.streams(epsilon, repeat) for repeat in range(release.repeats)]
-            models.append([self._train(rows, codes, mechanism, smoothing, tol, stream) for stream in streams])
-            seconds += time.perf_counter() - started
             witness = self._witness(mechanism, smoothing) if release.audit else None
             guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release.randomness, witness))
-        coef = np.array(models)
-        return release.path(
-            LinearPath, guarantees, release_seconds=seconds, coef=coef, intercept=np.zeros(coef.shape[:3])
-        )
+            solves.append(functools.partial(self._train, rows, codes, mechanism, smoothing, tol))
+        release.pay(guarantees)
+        started = time.perf_counter()
+        coef = release.stack(solves, lambda solve, source: solve(source))
+        seconds += time.perf_counter() - started
+        return release.path(LinearPath, release_seconds=seconds, coef=coef, intercept=np.zeros(coef.shape[:3]))
 
     def _smoothing(self, epsilon: float, n_vectors: int) -> float:
         if self.smoothing is not None:

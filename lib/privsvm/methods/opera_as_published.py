@@ -124,11 +124,11 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
                 randomness=release.randomness,
             )
             guarantees.append(guarantee)
+        release.pay(guarantees)
         started = time.perf_counter()
         coef = release.stack(scales, lambda scale, rng: weights + rng.normal(0.0, scale, size=weights.shape))
         return release.path(
             LinearPath,
-            guarantees,
             fit_seconds=fit_seconds,
             release_seconds=time.perf_counter() - started,
             coef=coef,

@@ -452,17 +452,17 @@ class PrivateLinearClassifier(PrivateClassifier):
         budgets = [
             Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
         ]
+        n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
+        release.pay(self._guarantee(budget, n_rows, X.shape[1], release.randomness) for budget in budgets)
         run = functools.partial(self._train, rows, X.shape, release.codes, weights)
         repeats = range(release.repeats)
-        jobs = [(budget, release.streams(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
+        jobs = [(budget, release.source(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
         with thread_pool(1 if by_block else n_threads) as pool:
             results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
-        n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
         seconds = time.perf_counter() - started
         self._why = results[0][1].why
         return release.path(
             ColumnLinearPath,
-            [self._guarantee(budget, n_rows, X.shape[1], release.randomness) for budget in budgets],
             release_seconds=seconds,
             lower=lower,
             upper=upper,

@@ -18,11 +18,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import spend
+from privsvm.base.budget import paid_by, pay
 from privsvm.base.estimators import (
     MarksClones,
     PrivateClassifier,
     all_or_nothing,
+    judged_for_class,
     judged_for_rows,
     noise_streams,
     randomness_of,
@@ -56,6 +57,10 @@ __all__ = ["PrivateSearch", "count_right_rows"]
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
 _ROUND_UP = 1.0 + 1e-12
+
+
+def _nobody(run: Guarantee) -> None:
+    """Pay for nothing."""
 
 
 def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
@@ -207,30 +212,35 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         streams = noise_streams(self.random_state, self)
         self._check_parameters()
         consent = bool(self.estimator.allow_unsound)
-        many_fits = self._check_clone(bool(self.estimator.allow_composition), consent)
+        self._check_clone(bool(self.estimator.allow_composition), consent)
         rows, codes, self.classes_ = check_training_data(self, X, y, self.estimator.classes)
-        plan = self._plan(rows.shape[1], rows.shape[0])
+        # Plans are of made-up rows.
+        with paid_by(_nobody):
+            plan = self._plan(rows.shape[1], rows.shape[0])
+        guarantee = self._judged(plan, plan.guarantees[0], rows)
+        if guarantee.status == "claimed":
+            check_consent(consent, f"nothing is proved: {guarantee.reason}")
+        pay(guarantee)
         source = streams(float(self.epsilon), 0)
         chosen = draw_choices(source.part("choices").next_key(), len(plan.candidates), self._draw_runs(source))
         best = None
-        with one_blas_thread(), np.errstate(all="ignore"):
+        # The search has paid for its runs.
+        with one_blas_thread(), np.errstate(all="ignore"), paid_by(_nobody):
             for number, index in enumerate(chosen):
                 run = self._run(X, rows, y, codes, plan, index, source.part(f"run {number}"))
                 # Runs are alike: taking the first among equals is as good as taking any.
                 if best is None or run.right > best.right:
                     best = run
         assert best is not None
-        guarantee = self._guarantee(plan, plan.guarantees[0] if best.path is None else best.path.guarantees[0])
-        guarantee = judged_for_rows(guarantee, rows, self.estimator.neighbours)
-        for reason in (unknown_class(self), unknown_class(self.estimator), many_fits):
-            if reason is not None:
-                guarantee = guarantee.with_broken_assumption(reason)
-        if guarantee.status == "claimed":
-            check_consent(consent, f"nothing is proved: {guarantee.reason}")
-        spend(guarantee)
         if best.path is None:
             raise ValueError(best.problem)
-        self._keep(best, best.path, guarantee, plan)
+        self._keep(best, best.path, self._judged(plan, best.path.guarantees[0], rows), plan)
+
+    def _judged(self, plan: _Plan, run: Guarantee, rows: Any) -> Guarantee:
+        """Make the record of the whole, in the words of one run, and judge it for the rows as they come."""
+        composition = bool(self.estimator.allow_composition)
+        guarantee = judged_for_rows(self._guarantee(plan, run), rows, self.estimator.neighbours)
+        return judged_for_class(guarantee, self, unknown_class(self.estimator), composition=composition)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, PrivateClassifier) or "delta" not in self.estimator.declared:

@@ -36,6 +36,7 @@ __all__ = [
     "LARGEST_DELTA",
     "LARGEST_EPSILON",
     "ONE_MODEL",
+    "ONE_OF_SEVERAL",
     "SECRET_SEED",
     "THIS_STEP_ALONE",
     "Claim",
@@ -46,6 +47,7 @@ __all__ = [
     "grant",
     "refusals",
     "restore",
+    "with_assumption",
 ]
 
 LARGEST_EPSILON, LARGEST_DELTA = 50.0, 0.01
@@ -60,6 +62,9 @@ _FIRST_SECRET_SEED = (  # nosec B105
     "for one release only"
 )
 ONE_MODEL = "one model is released; several add up"
+ONE_OF_SEVERAL = (
+    "this is a clone, one of several fits on the same rows: their budgets add up, and no choice among them is covered"
+)
 THIS_STEP_ALONE = "the status is that of this step alone: rows reach it untouched by other rows"
 OUTSIDE = "covered is the released model, and nothing else that is computed from the rows"
 
@@ -177,6 +182,12 @@ def agrees(accounted: float, stated: float) -> bool:
     """Whether a stated epsilon is what was accounted for, or a little more; never where nothing bounds the event."""
     low, high = accounted * (1.0 - _STORED_ACCURACY), accounted * (1.0 + _OLDER)
     return math.isfinite(accounted) and low <= stated <= high
+
+
+def with_assumption(guarantee: Guarantee, assumption: str) -> Guarantee:
+    """Return a record that assumes one thing more."""
+    fields = _fields(guarantee) | {"assumptions": (*guarantee.assumptions, assumption)}
+    return Guarantee(**fields, grant=THE_GRANT if guarantee.theorem_holds else None)
 
 
 def _fields(statement: Statement) -> dict[str, Any]:

@@ -29,7 +29,11 @@ def deployments(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     list of dict
         JSON values that the registry's schema accepts; `UNKNOWN` where people must write something.
     """
-    return [_deployment(entry, [other for other in entries if other.account == entry.account]) for entry in entries]
+    return [
+        _deployment(entry, [other for other in entries if other.account == entry.account])
+        for entry in entries
+        if entry.model
+    ]
 
 
 def _deployment(entry: Entry, same_data: Sequence[Entry]) -> dict[str, Any]:

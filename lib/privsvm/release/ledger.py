@@ -1,8 +1,12 @@
-"""The ledger: one line for every release of a data set, each bound to the one before.
+"""The ledger: two lines for every release of a data set, each bound to the line before.
 
-An account is a declared name, so an edited file stays on its account. Lines are only ever added, under a lock, and are
-on the disk before a model leaves its temporary folder. Every entry holds the hash of the one before it; the last one is
-printed on the card of the release, so that edits and cuts show.
+The first line, "begun", pays: it is on the disk before any noise is drawn, and nothing takes it back, since a release
+that fails after its draw would be an answer too. The second one, "released", names the model, and is on the disk before
+that leaves its temporary folder. A release that was killed in between published nothing, and draws again on its line.
+
+An account is a declared name, so an edited file stays on its account. Lines are only ever added, under a lock. Every
+line holds the hash of the one before it; that of the second line is printed on the card of the release, so that edits
+and cuts show.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import pydantic
 from privsvm.base.model_file import Protection, agree, content_digest, protection_of
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
+from privsvm.files import sync_folder
 from privsvm.models import Model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed, Event
@@ -30,8 +35,8 @@ from privsvm.untrusted import parse_json, read_regular_file
 
 __all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "cost_words", "default_ledger"]
 
-# Version 2 added the budget of an account.
-LEDGER_VERSION = 2
+# Version 2 added the budget of an account; up to it, one line both paid and named the model.
+LEDGER_VERSION, _ONE_LINE = 3, 2
 _START = "0" * 64
 # Bytes of a ledger: some 10,000 releases.
 _LARGEST = 32 << 20
@@ -45,9 +50,18 @@ class _Fields(Model, strict=True):
     rows: Annotated[int, pydantic.Field(ge=1)]
     epsilon: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
     delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
-    model: str
-    date: str
+    model: Annotated[str, pydantic.Field(pattern="^([0-9a-f]{64})?$")] = ""
+    date: Annotated[str, pydantic.Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
     budget: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] | None = None
+    id: Annotated[str, pydantic.Field(pattern="^([0-9a-f]{32})?$")] = ""
+
+
+class _Released(Model, strict=True):
+    """What a line says that names the model of a release that was begun."""
+
+    number: int
+    model: Annotated[str, pydantic.Field(pattern="^[0-9a-f]{64}$")]
+    date: Annotated[str, pydantic.Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 
 def default_ledger() -> Path:
@@ -57,7 +71,7 @@ def default_ledger() -> Path:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One release.
+    """One release, which is paid for, whether or not there is a model yet.
 
     Attributes
     ----------
@@ -70,13 +84,17 @@ class Entry:
     guarantee : Guarantee
         For rows, judged by the gate when the ledger was read.
     model : str
-        Digest of the model.
+        Digest of the model; empty until it is released.
     date : str
         Day of the release.
     budget : float or None
         Epsilon that all releases of the account may cost together, as it was given with this one.
+    id : str
+        By which a release that was interrupted finds the line that paid for it.
     head : str
-        Hash of the entry, which holds that of the one before.
+        Hash of its last line, which holds that of the line before.
+    number : int
+        Of the release in the file; both lines have it.
     """
 
     account: str
@@ -88,8 +106,9 @@ class Entry:
     model: str
     date: str
     budget: float | None
-    head: str
-    number: int
+    id: str = ""
+    head: str = ""
+    number: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,27 +202,36 @@ class Ledger:
         Raises
         ------
         PrivSVMError
-            If a line was edited, moved or taken out, or is of a newer version.
+            If a line was edited, moved, taken out or cut, or is of a newer version.
         """
+        return list(self._read()[0].values())
+
+    @property
+    def head(self) -> str | None:
+        """Hash of the last line; None without any."""
+        _, number, head = self._read()
+        return head if number else None
+
+    def _read(self) -> tuple[dict[int, Entry], int, str]:
+        """Return the entries by number, the number of lines, and the hash of the last one."""
+        entries: dict[int, Entry] = {}
+        number, head = 0, _START
         try:
             text = read_regular_file(self.path, _LARGEST, "give --ledger, or PRIVSVM_LEDGER, the name of one").decode()
         except FileNotFoundError:
-            return []
+            return entries, number, head
         except UnicodeDecodeError as error:
             raise PrivSVMError(f"{self.path}: cannot be read ({error}); restore it from a copy") from None
-        # A line without its end was being written when a process was killed: nothing was released on it.
-        lines = text[: text.rfind("\n") + 1].splitlines()
-        entries: list[Entry] = []
-        previous = _START
-        for number, line in enumerate(lines, start=1):
-            entries.append(self._entry(line, number, previous))
-            previous = entries[-1].head
-        return entries
+        for line in filter(str.strip, text.splitlines()):
+            number += 1
+            head = self._include(entries, line, number, head).head
+        return entries, number, head
 
-    def _entry(self, line: str, number: int, previous: str) -> Entry:
+    def _include(self, entries: dict[int, Entry], line: str, number: int, previous: str) -> Entry:
+        """Add what a line says to the entries, and return the entry that it is about."""
         broken = PrivSVMError(
-            f"{self.path}: line {number} was changed, or a line before it is missing; restore the file "
-            "from a copy, and keep the account's total in mind until then"
+            f"{self.path}: line {number} was changed or cut, or a line before it is missing; restore the file from a "
+            "copy, and keep the account's total in mind until then"
         )
         try:
             content = parse_json(line.encode())
@@ -212,57 +240,98 @@ class Ledger:
             raise broken from None
         if isinstance(version, int) and version > LEDGER_VERSION:
             raise PrivSVMError(f"{self.path}: line {number} has version {version}; update PrivSVM to read it")
-        if content.get("previous") != previous or content.get("hash") != content_digest(content, "hash"):
-            raise broken
         try:
-            stated = {name: content[name] for name in _Fields.model_fields if name != "budget" or name in content}
-            fields = _Fields.model_validate(stated)
-            with foreign_numbers():
-                guarantee = restore(content["guarantee"], fields.rows)
-                computed = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
-            if content["number"] != number or not agree(computed.epsilon, fields.epsilon):
+            if content.get("previous") != previous or content.get("hash") != content_digest(content, "hash"):
                 raise broken
-            return Entry(**fields.model_dump(), guarantee=guarantee, head=content["hash"], number=number)
+            state = content["state"] if version > _ONE_LINE else None
+            if state == "released":
+                stated = _Released.model_validate({name: content[name] for name in _Released.model_fields})
+                entry = entries[stated.number]
+                if entry.model:
+                    raise broken
+                entry = dataclasses.replace(entry, model=stated.model, date=stated.date, head=content["hash"])
+            else:
+                fields = _Fields.model_validate(
+                    {name: content[name] for name in _Fields.model_fields if name in content}
+                )
+                if (state, bool(fields.model), bool(fields.id)) not in ((None, True, False), ("begun", False, True)):
+                    raise broken
+                with foreign_numbers():
+                    guarantee = restore(content["guarantee"], fields.rows)
+                    computed = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
+                own = len(entries) + 1
+                if content["number"] != own or not agree(computed.epsilon, fields.epsilon):
+                    raise broken
+                entry = Entry(**fields.model_dump(), guarantee=guarantee, head=content["hash"], number=own)
         except (ValueError, KeyError, TypeError):
             raise broken from None
+        entries[entry.number] = entry
+        return entry
 
-    def append(self, content: Mapping[str, Any]) -> Entry:
-        """Add a release; the caller holds the lock.
+    def begun(self, content: Mapping[str, Any]) -> Entry | None:
+        """Find the line that has paid for a release: it has its id and public terms, and no model."""
+        for entry in self.entries():
+            stated = {name: value for name, value in vars(entry).items() if name not in ("head", "number", "date")}
+            if not entry.model and canonical_json(stated | {"date": content["date"]}) == canonical_json(content):
+                return entry
+        return None
+
+    def begin(self, content: Mapping[str, Any]) -> Entry:
+        """Pay for a release, before any noise is drawn; the caller holds the lock.
 
         Parameters
         ----------
         content : mapping
-            Fields of `Entry` but ``head`` and ``number``; the guarantee may be an object or JSON.
+            Fields of `Entry` but ``head`` and ``number``, with no model.
 
         Returns
         -------
         Entry
             On the disk when this returns.
         """
-        entries = self.entries()
-        line = {
-            **content,
-            "version": LEDGER_VERSION,
-            "number": len(entries) + 1,
-            "previous": entries[-1].head if entries else _START,
-        }
+        paid = {name: value for name, value in content.items() if name != "model"}
+        return self._append(paid | {"state": "begun", "number": len(self.entries()) + 1})
+
+    def finish(self, entry: Entry, model: str, date: str) -> Entry:
+        """Name the model of a release that was paid for; the caller holds the lock.
+
+        Raises
+        ------
+        PrivSVMError
+            If another process has released a model on that line: this one is not paid for.
+        """
+        if any(other.number == entry.number and other.model for other in self.entries()):
+            raise PrivSVMError(
+                f"{self.path}: another process has finished release {entry.number}; this model is dropped, and the next "
+                "one pays anew"
+            )
+        return self._append({"state": "released", "number": entry.number, "model": model, "date": date})
+
+    def _append(self, content: Mapping[str, Any]) -> Entry:
+        entries, number, previous = self._read()
+        line = {**content, "version": LEDGER_VERSION, "previous": previous}
         line["hash"] = content_digest(line)
-        text = canonical_json(line) + "\n"
-        entry = self._entry(text, len(entries) + 1, line["previous"])
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "r+b") as handle:
-            # Cut off a line that a killed process left incomplete.
-            complete = handle.read().rfind(b"\n") + 1
-            handle.truncate(complete)
-            handle.seek(complete)
+        text = canonical_json(line)
+        entry = self._include(entries, text, number + 1, previous)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            # An editor or a copy may have taken the last line's end.
+            ended = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+            waiting = (text if ended else f"\n{text}").encode() + b"\n"
             try:
-                handle.write(text.encode())
-                handle.flush()
-                os.fsync(handle.fileno())
+                # Without a buffer, which would be written at its old place after a failure.
+                while waiting:
+                    waiting = waiting[os.write(descriptor, waiting) :]
+                os.fsync(descriptor)
             except OSError:
-                # Perhaps on the disk, perhaps not: taken back, since nothing was released on it.
-                os.ftruncate(handle.fileno(), complete)
+                # Perhaps on the disk, perhaps not: taken back, since nothing was drawn or released on it.
+                os.ftruncate(descriptor, size)
                 raise
+        finally:
+            os.close(descriptor)
+        if size == 0:
+            sync_folder(self.path.parent)
         return entry
 
     def total_up_to(self, entry: Entry) -> Total:

@@ -18,7 +18,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, grant
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.guarantee import Guarantee, Randomness
 from privsvm.release.calibration import HeldBackCounts, ranked_labels, sizes_of_ranks
 
 __all__ = [
@@ -240,7 +240,7 @@ def measure(
     )
 
 
-def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
+def with_measurement(guarantee: Guarantee, epsilon: float, randomness: Randomness = "system") -> Guarantee:
     """Make the record of a training and a measurement on other rows.
 
     Parameters
@@ -249,6 +249,8 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
         Of the training.
     epsilon : float
         Of the measurement, for one row.
+    randomness : {"system", "seeded"}
+        Where the noise of the measurement comes from.
 
     Returns
     -------
@@ -274,4 +276,4 @@ def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
             "those held back are drawn without looking at any row, and nobody both trains and measures",
         ),
     )
-    return grant(claim, guarantee.facts, guarantee.randomness)
+    return grant(claim, guarantee.facts, guarantee.randomness if randomness == "system" else randomness)

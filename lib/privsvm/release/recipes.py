@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from privsvm.base.budget import refuse_in_budget
+from privsvm.base.budget import paid_by, refuse_in_budget, spend
 from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
 from privsvm.errors import PrivSVMError, nearest_name
@@ -18,7 +19,7 @@ from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Event, Gaussian, Laplace, OneOf, relation_factor
 from privsvm.privacy.gate import LARGEST_EPSILON, restore
-from privsvm.privacy.guarantee import Guarantee, Neighbours
+from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
 from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.calibration import HeldBackCounts
@@ -223,11 +224,16 @@ def _stated(schema: Schema, rows: int | None) -> dict[str, Any]:
 def _proved_epsilon(protection: Protection, guarantee: Guarantee, neighbours: Neighbours, recipe: Recipe) -> float:
     """Return the epsilon that is proved for a unit; raise PrivSVMError where none is, or for another relation."""
     if protection.epsilon is None:
-        reason = guarantee.reason or "its noise was seeded"
+        seeded = guarantee.status == "seeded" and "its noise is seeded"
+        reason = guarantee.reason or seeded or "no accountant bounds what it does with all rows of a unit"
         raise PrivSVMError(f"nothing is proved for this release: {reason}")
     if guarantee.neighbours != neighbours:
         raise PrivSVMError(f"{recipe.implementation}: its guarantee is for another relation than requested")
     return protection.epsilon
+
+
+class _TooExpensiveError(Exception):
+    """A budget of one row whose guarantee for a unit exceeds the terms; nothing was drawn."""
 
 
 def train(
@@ -239,6 +245,7 @@ def train(
     units: np.ndarray | None = None,
     random_state: int | None = None,
     source: NoiseSource | None = None,
+    book: Callable[[Guarantee, Protection], None] = lambda guarantee, protection: None,
 ) -> Trained:
     """Train one model with noise from the operating system, and measure it where that is asked for.
 
@@ -256,6 +263,8 @@ def train(
         For simulations alone. A release has none.
     source : NoiseSource or None
         Of what is held back, and of the noise on what it measures; None is the operating system.
+    book : callable
+        Pays for the release, before any noise is drawn; it may refuse.
 
     Raises
     ------
@@ -275,6 +284,7 @@ def train(
     # Where a row is replaced, all neighbours have as many rows, those that are held back included.
     public_rows = schema.rows if neighbours == "add_remove" else max(len(X), schema.rows or 1)
     held, n_rows, share = None, schema.rows, terms.hold_back
+    randomness: Randomness = "system" if source is None and random_state is None else "seeded"
     source = system_source() if source is None and share is not None else source
     if share is not None and source is not None:
         if not LEAST_SHARE <= share <= LARGEST_SHARE:
@@ -282,6 +292,7 @@ def train(
         refuse_in_budget("no fit pays for what rows held back measure; leave the budget, or hold back none")
         n_rows = None if n_rows is None else max(n_rows - round(share * n_rows), 1)
         units = np.arange(len(X)) if units is None else units
+        # Who is held back decides nothing before the release is paid for.
         away = held_back_rows(units, share, neighbours, source.part("held back"))
         held, X, codes = (X[away], codes[away]), X[~away], codes[~away]
     if neighbours == "add_remove":
@@ -293,40 +304,49 @@ def train(
         raise PrivSVMError(
             f"epsilon={epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; use a smaller one"
         )
+    judged: tuple[Guarantee, Protection] | None = None
+
+    def pay(trained: Guarantee) -> None:
+        """Judge the guarantee for the whole release, and pay for it, before the noise of the training is drawn."""
+        nonlocal judged
+        guarantee = restore(trained, **_stated(schema, public_rows))
+        if share is not None:
+            guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows, randomness)
+        protection = protection_of(guarantee, unit, rows, delta, with_system_noise=random_state is not None)
+        if _proved_epsilon(protection, guarantee, neighbours, recipe) > epsilon * (1.0 + 1e-9):
+            raise _TooExpensiveError
+        _check_risk(guarantee, rows, terms)
+        spend(trained)
+        book(guarantee, protection)
+        judged = guarantee, protection
+
     try:
-        budgets = _budgets(epsilon, delta, rows)
+        for row_epsilon, row_delta in _budgets(epsilon, delta, rows):
+            common = {
+                "classes": list(range(len(schema.classes))),
+                "epsilon": row_epsilon,
+                "delta": row_delta,
+                "neighbours": neighbours,
+                "n_rows": n_rows,
+                "random_state": random_state,
+            }
+            if "indicators" in declared:
+                # As `Encoder.features` makes them.
+                common |= {"bounds": (-1.0, 1.0), "indicators": schema.indicators}
+            settings = parameters | {name: value for name, value in common.items() if name in declared}
+            with contextlib.suppress(_TooExpensiveError), paid_by(pay):
+                estimator = method(**settings).fit(X, codes)
+                break
+        else:
+            raise PrivSVMError(
+                f"epsilon={epsilon!r}: {recipe.implementation} cannot guarantee it for {rows} rows per person"
+            )
+    except PrivSVMError:
+        raise
     except ValueError as error:
         raise PrivSVMError(f"{error}") from None
-    for row_epsilon, row_delta in budgets:
-        common = {
-            "classes": list(range(len(schema.classes))),
-            "epsilon": row_epsilon,
-            "delta": row_delta,
-            "neighbours": neighbours,
-            "n_rows": n_rows,
-            "random_state": random_state,
-        }
-        if "indicators" in declared:
-            # As `Encoder.features` makes them.
-            common |= {"bounds": (-1.0, 1.0), "indicators": schema.indicators}
-        settings = parameters | {name: value for name, value in common.items() if name in declared}
-        try:
-            estimator = method(**settings).fit(X, codes)
-        except ValueError as error:
-            raise PrivSVMError(f"{error}") from None
-        guarantee = restore(estimator.guarantee_, **_stated(schema, public_rows))
-        if held is not None:
-            guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows)
-        estimator.guarantee_ = guarantee
-        simulated = random_state is not None
-        protection = protection_of(guarantee, unit, rows, delta, with_system_noise=simulated)
-        if _proved_epsilon(protection, guarantee, neighbours, recipe) <= epsilon * (1.0 + 1e-9):
-            break
-    else:
-        raise PrivSVMError(
-            f"epsilon={epsilon!r}: {recipe.implementation} cannot guarantee it for {rows} rows per person"
-        )
-    _check_risk(guarantee, rows, terms)
+    assert judged is not None
+    estimator.guarantee_, protection = judged
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or share is None or source is None:
         return Trained(estimator, protection, method_settings)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from privsvm.base.model_file import (
     ARRAYS,
     RECORD,
     Description,
+    Protection,
     content_digest,
     read_model,
     write_model,
@@ -22,6 +24,7 @@ from privsvm.base.model_file import (
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
+from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.calibration import Measurement
 from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_files, card_page, total_on_card
 from privsvm.release.inspections import is_inspected
@@ -33,7 +36,7 @@ from privsvm.tables.tables import units_table
 
 __all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
 
-_DRAFT = "card.draft.json"
+_DRAFT, _BEGUN = "card.draft.json", "begun.json"
 
 
 class RefusedError(PrivSVMError):
@@ -154,7 +157,7 @@ def release(
     terms : Terms
         What it may cost, and how it is trained.
     ledger : Ledger
-        Where the release is entered.
+        Where the release is paid for, before any noise is drawn.
     permission : Permission
         What the user allows.
     card : CardOptions
@@ -178,7 +181,8 @@ def release(
         raise PrivSVMError("accuracy: give a stated accuracy or hold_back, not both")
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
     with _reserved(out) as draft_folder:
-        resumed = _resume(draft_folder, out, ledger, key)
+        interrupted, identifier = draft_folder.exists(), _identifier(draft_folder)
+        resumed = _resume(draft_folder, out, ledger, key, identifier)
         if resumed is not None:
             spent = ledger.total(resumed.account)
             if spent is None or resumed.account != schema.name or abs(resumed.epsilon - epsilon) > 1e-6 * epsilon:
@@ -192,52 +196,100 @@ def release(
                 f"{data}: was not inspected with this schema, so unreadable columns would waste epsilon; "
                 "run `privsvm inspect` with the table and --schema, or pass --without-inspection"
             )
-        before = ledger.total(schema.name)
-        budget = before.budget if before is not None and permission.budget is None else permission.budget
-        if before is not None:
-            _check_budget(dataclasses.replace(before, budget=budget))
-            delta = default_delta(schema.rows) if terms.delta is None else terms.delta
-            after = ledger.total_with(before, *planned_event(schema, terms), epsilon, delta)
-            after = dataclasses.replace(after, budget=budget)
-            if not permission.confirm(before, after):
-                raise RefusedError(
-                    f"account {schema.name!r} holds {before.releases} release(s), epsilon {before.epsilon:.4g} per "
-                    f"{before.unit} in all; with this one, about {after.epsilon:.4g}. Run with --yes to spend more"
-                )
-        if budget is not None and epsilon > budget:
-            raise RefusedError(f"epsilon {epsilon:g} is above the budget of {budget:g}; nothing was spent")
+        payment = _Payment(ledger, schema, terms, permission, {"date": date, "id": identifier, "model": ""})
+        payment.ask()
         ledger.check_writable()
         X, codes, units = units_table(data, schema)
-        trained = train(X, codes, schema, terms, units=units)
         shutil.rmtree(draft_folder, ignore_errors=True)
         draft_folder.mkdir(mode=0o700)
         try:
-            entry_content = _write_part(draft_folder, trained, schema, date, card.accuracy)
-            entry_content["budget"] = permission.budget
+            write_json(draft_folder / _BEGUN, {"id": identifier})
+            trained = train(X, codes, schema, terms, units=units, book=payment.book)
+            assert payment.entry is not None
+            digest = _write_part(draft_folder, trained, schema, date, card.accuracy)
             with ledger.locked():
-                planned = Entry(**entry_content, head="", number=0)
-                total = ledger.total(schema.name, [planned])
-                assert total is not None
-                _check_budget(total)
-                now = ledger.total(schema.name)
-                if now is not None and now != before and not permission.confirm(now, total):
-                    raise RefusedError(
-                        f"account {schema.name!r}: another release was entered in the meantime; this one spent "
-                        "nothing. Run again to see the total"
-                    )
-                entry = ledger.append(entry_content)
-        except BaseException:
-            if not _entered(draft_folder, ledger):
+                entry = ledger.finish(payment.entry, digest, date)
+                total = ledger.total_up_to(entry)
+        except BaseException as error:
+            if payment.entry is None and not interrupted:
                 shutil.rmtree(draft_folder, ignore_errors=True)
+            elif isinstance(error, OSError):
+                raise _unfinished(out, error) from None
             raise
         try:
             _finish(draft_folder, out, entry, total, key)
         except OSError as error:
-            raise PrivSVMError(
-                f"{out}: {error.strerror or error}; the release is in the ledger and its model is kept: fix that and "
-                "run the same command again, which spends nothing"
-            ) from None
+            raise _unfinished(out, error) from None
     return Released(entry, total, measured=trained.held_back)
+
+
+def _unfinished(out: Path, error: OSError) -> PrivSVMError:
+    return PrivSVMError(
+        f"{out}: {error.strerror or error}; the release is paid for in the ledger: fix that and run the same command "
+        "again, which spends nothing"
+    )
+
+
+@dataclasses.dataclass
+class _Payment:
+    """How a release is paid for: by a line of the ledger, once, before any noise is drawn."""
+
+    ledger: Ledger
+    schema: Schema
+    terms: Terms
+    permission: Permission
+    # Fields of the line that do not follow from the guarantee.
+    fields: dict[str, Any]
+    before: Total | None = None
+    entry: Entry | None = None
+
+    def ask(self) -> None:
+        """Raise RefusedError where budget or user do not allow the release, before anything is trained."""
+        account, epsilon, budget = self.schema.name, self.terms.epsilon, self.permission.budget
+        if any(entry.id == self.fields["id"] and not entry.model for entry in self.ledger.entries()):
+            # An interrupted release of this folder; `book` asks where it was of other terms.
+            return
+        self.before = before = self.ledger.total(account)
+        budget = before.budget if before is not None and budget is None else budget
+        if before is not None:
+            _check_budget(dataclasses.replace(before, budget=budget))
+            delta = default_delta(self.schema.rows) if self.terms.delta is None else self.terms.delta
+            after = self.ledger.total_with(before, *planned_event(self.schema, self.terms), epsilon, delta)
+            after = dataclasses.replace(after, budget=budget)
+            if not self.permission.confirm(before, after):
+                raise RefusedError(
+                    f"account {account!r} holds {before.releases} release(s), epsilon {before.epsilon:.4g} per "
+                    f"{before.unit} in all; with this one, about {after.epsilon:.4g}. Run with --yes to spend more"
+                )
+        if budget is not None and epsilon > budget:
+            raise RefusedError(f"epsilon {epsilon:g} is above the budget of {budget:g}; nothing was spent")
+
+    def book(self, guarantee: Guarantee, protection: Protection) -> None:
+        """Write the line that pays, or find the one of a release that was interrupted."""
+        content = {
+            **self.fields,
+            "account": self.schema.name,
+            "unit": protection.unit,
+            "rows": protection.rows,
+            "epsilon": protection.epsilon,
+            "delta": protection.delta,
+            "guarantee": guarantee,
+            "budget": self.permission.budget,
+        }
+        with self.ledger.locked():
+            self.entry = self.ledger.begun(content)
+            if self.entry is not None:
+                return
+            total = self.ledger.total(self.schema.name, [Entry(**content)])
+            assert total is not None
+            _check_budget(total)
+            now = self.ledger.total(self.schema.name)
+            if now is not None and now != self.before and not self.permission.confirm(now, total):
+                raise RefusedError(
+                    f"account {self.schema.name!r}: another release was entered in the meantime; this one spent "
+                    "nothing. Run again to see the total"
+                )
+            self.entry = self.ledger.begin(content)
 
 
 def _check_budget(total: Total) -> None:
@@ -248,8 +300,8 @@ def _check_budget(total: Total) -> None:
         )
 
 
-def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, accuracy: str | None) -> dict[str, Any]:
-    """Write the model and what its card will say; return what the ledger needs."""
+def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, accuracy: str | None) -> str:
+    """Write the model and what its card will say; return the model's digest."""
     estimator = trained.estimator
     digest = write_model(
         draft_folder,
@@ -266,41 +318,43 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
     )
     record = read_model(draft_folder)[1]
     write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.held_back))
-    return {
-        "account": schema.name,
-        "unit": trained.protection.unit,
-        "rows": trained.protection.rows,
-        "epsilon": trained.protection.epsilon,
-        "delta": trained.protection.delta,
-        "guarantee": estimator.guarantee_,
-        "model": digest,
-        "date": date,
-    }
+    return digest
 
 
-def _entered(draft_folder: Path, ledger: Ledger) -> list[Entry]:
-    """Find the model of a temporary folder in the ledger."""
+def _identifier(draft_folder: Path) -> str:
+    """Return the id of the release that was interrupted in a temporary folder, or a new one."""
     try:
-        digest = read_model(draft_folder)[1].digest
-    except (PrivSVMError, OSError):
-        return []
-    return [entry for entry in ledger.entries() if entry.model == digest]
+        found = read_json(draft_folder / _BEGUN)["id"]
+    except (PrivSVMError, OSError, LookupError, TypeError):
+        found = None
+    return found if isinstance(found, str) else secrets.token_hex(16)
 
 
-def _resume(draft_folder: Path, out: Path, ledger: Ledger, key: str | os.PathLike[str] | None) -> Entry | None:
-    """Finish a release that was entered into the ledger before its process ended; else clear the place."""
-    if not draft_folder.exists():
+def _resume(
+    draft_folder: Path, out: Path, ledger: Ledger, key: str | os.PathLike[str] | None, identifier: str
+) -> Entry | None:
+    """Finish a release whose model was written before its process ended; None where there is none that is paid for."""
+    if not (draft_folder / _DRAFT).exists() and not (draft_folder / CARD).exists():
         return None
-    entered = _entered(draft_folder, ledger)
-    if not entered:
-        shutil.rmtree(draft_folder)
+    try:
+        record = read_model(draft_folder)[1]
+    except (PrivSVMError, OSError):
+        return None
+    for entry in ledger.entries():
+        paid = entry.id == identifier and not entry.model and entry.guarantee == record.judged[0]
+        if paid or entry.model == record.digest:
+            break
+    else:
         return None
     for path in draft_folder.iterdir():
-        if path.name not in (ARRAYS, RECORD, CARD, PAGE, _DRAFT):
+        if path.name not in (ARRAYS, RECORD, CARD, PAGE, _DRAFT, _BEGUN):
             # Half a file of the process that was killed.
             path.unlink()
-    _finish(draft_folder, out, entered[0], ledger.total_up_to(entered[0]), key)
-    return entered[0]
+    if not entry.model:
+        with ledger.locked():
+            entry = ledger.finish(entry, record.digest, entry.date)
+    _finish(draft_folder, out, entry, ledger.total_up_to(entry), key)
+    return entry
 
 
 def _finish(draft_folder: Path, out: Path, entry: Entry, total: Total, key: str | os.PathLike[str] | None) -> None:
@@ -325,7 +379,8 @@ def _finish(draft_folder: Path, out: Path, entry: Entry, total: Total, key: str 
     write_json(draft_folder / CARD, card)
     if PAGE not in names:
         write_text(draft_folder / PAGE, card_page(read_json(draft_folder / CARD)))
-    draft.unlink(missing_ok=True)
+    for name in (_DRAFT, _BEGUN):
+        (draft_folder / name).unlink(missing_ok=True)
     # It is to be handed over, and written by nobody else, whatever the umask says.
     for path in draft_folder.iterdir():
         os.chmod(path, 0o644)

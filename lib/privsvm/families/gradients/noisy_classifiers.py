@@ -22,7 +22,7 @@ from privsvm.constraints import (
     one_of,
     optional,
 )
-from privsvm.families.gradients.noisy_training import release_noisy_gradient, training_plan
+from privsvm.families.gradients.noisy_training import Record, release_noisy_gradient, training_plan
 from privsvm.families.moments.private_scaling import SCALINGS
 from privsvm.families.output_perturbation.perturbation import clipped_rows
 from privsvm.numerics.compiled.threads import count_threads
@@ -149,18 +149,16 @@ class NoisyGradientClassifier(PrivateClassifier):
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
         if self.data_norm is not None and self._scaling == "none":
             release = dataclasses.replace(release, rows=clipped_rows(release.rows, float(self.data_norm)))
-        trained = release_noisy_gradient(
+        return release_noisy_gradient(
             release,
             plan,
             self._gradient_steps(),
+            Record(*self._words(), facts_of_call(self.classes, n_rows=self.n_rows)),
             n_jobs=self.n_jobs,
             composition=self._composition,
             scaling=self._scaling,
             automatic_rate=self.learning_rate == "auto",
         )
-        what, reference = self._words()
-        guarantees = trained.guarantees(what, reference, facts_of_call(self.classes, n_rows=self.n_rows))
-        return trained.path(guarantees)
 
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)

@@ -31,7 +31,7 @@ from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGa
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps, prepare_rows
 
 __all__ = [
-    "NoisyGradientRelease",
+    "Record",
     "TrainingPlan",
     "release_noisy_gradient",
     "training_plan",
@@ -39,6 +39,8 @@ __all__ = [
 
 # How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
 _AUTOMATIC = 0.25
+# Overflow: above this, scores might.
+_LARGEST_WEIGHT = 1e100
 # Bytes of dense rows above which their scaling goes on block by block.
 _LARGEST_TABLE = 2**27
 
@@ -85,120 +87,98 @@ def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epoc
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NoisyGradientRelease:
-    """Models trained by noisy gradient steps for E epsilons and R repeats.
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What privacy records say beside numbers: what is trained, after which paper, and what is known of the call."""
 
-    Attributes
-    ----------
-    release : Release
-        What was asked for.
-    mechanisms : tuple of SampledGaussianSteps (E)
-        What made one part of a model private.
-    n_parts : int
-        How many parts, with a share of the budget each, make a model: 1, or the number of binary problems.
-    plan : TrainingPlan
-        The public numbers.
-    coef : ndarray (E, R, k, d)
-        Weight vectors.
-    intercept : ndarray (E, R, k)
-        Offsets.
-    scaling : {"none", "centre", "whiten"}
-        What the rows went through before.
-    features : tuple of ndarray (E, R, d)
-        For ``whiten``: centres and spreads; for ``centre`` with offsets: centres.
-    seconds : float
-        Of all trainings.
-    """
+    what: str
+    reference: str
+    facts: Facts
 
-    release: Release
-    mechanisms: tuple[SampledGaussianSteps, ...]
-    n_parts: int
-    plan: TrainingPlan
-    coef: np.ndarray
-    intercept: np.ndarray
-    scaling: str
-    features: tuple[np.ndarray, ...]
-    seconds: float
+    def guarantee(
+        self,
+        release: Release,
+        epsilon: float,
+        mechanism: SampledGaussianSteps,
+        plan: TrainingPlan,
+        n_parts: int,
+        scaling: str,
+    ) -> Guarantee:
+        """Make the record of a model of `n_parts` parts, which have a share of epsilon and their mechanism each."""
+        before = {
+            "none": "",
+            "centre": "a noisy mean of unit rows, then ",
+            "whiten": "noisy centres, spreads and second moments of the features, then ",
+        }[scaling]
+        released = (
+            [
+                "noisy sums of the rows, of one row's norm at most, with noise of "
+                + ", ".join(f"{multiplier:.6g}" for multiplier in mechanism.releases)
+                + " times that norm, are accounted for together with the steps"
+            ]
+            if mechanism.releases
+            else []
+        )
+        shared = "" if n_parts == 1 else f", {n_parts} times with epsilon / {n_parts} each"
+        steps = SelfComposed(
+            PoissonSampled(mechanism.sample_rate, Gaussian(mechanism.noise_multiplier)), mechanism.n_steps
+        )
+        event: Event = Composed((*map(Gaussian, mechanism.releases), steps)) if mechanism.releases else steps
+        claim = Claim(
+            event=event if n_parts == 1 else SelfComposed(event, n_parts),
+            mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
+            f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
+            f"{shared}: {self.what}",
+            neighbours=mechanism.neighbours,
+            epsilon_requested=epsilon,
+            delta=release.delta,
+            sensitivity=mechanism.max_grad_norm * relation_factor(mechanism.neighbours),
+            noise_scale=mechanism.noise_scale,
+            assumptions=(
+                f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
+                REFUSED_DATA,
+                f"n_rows={plan.n_rows} ({'declared' if plan.declared else 'counted'}), "
+                f"sample_rate={plan.sample_rate:.6g}, n_steps={plan.n_steps}, "
+                "the learning rate and all other parameters, the class set, the number of features and the scaling "
+                "bounds are public",
+                ONE_MODEL,
+                *released,
+                "rows and their clipped gradients are truncated to grids; sums, their noise and the sampling of "
+                "rows are exact; training time is not covered",
+                NOISE_ASSUMPTION,
+            ),
+            reference=self.reference,
+        )
+        return grant(claim, self.facts, release.randomness)
 
-    def guarantees(self, what: str, reference: str, facts: Facts) -> tuple[Guarantee, ...]:
-        """Privacy records of the E epsilons."""
-        plan, guarantees = self.plan, []
-        rows = "declared" if plan.declared else "counted"
-        for epsilon, mechanism in zip(self.release.epsilons, self.mechanisms, strict=True):
-            before = {
-                "none": "",
-                "centre": "a noisy mean of unit rows, then ",
-                "whiten": "noisy centres, spreads and second moments of the features, then ",
-            }[self.scaling]
-            released = (
-                [
-                    "noisy sums of the rows, of one row's norm at most, with noise of "
-                    + ", ".join(f"{multiplier:.6g}" for multiplier in mechanism.releases)
-                    + " times that norm, are accounted for together with the steps"
-                ]
-                if mechanism.releases
-                else []
-            )
-            shared = "" if self.n_parts == 1 else f", {self.n_parts} times with epsilon / {self.n_parts} each"
-            steps = SelfComposed(
-                PoissonSampled(mechanism.sample_rate, Gaussian(mechanism.noise_multiplier)), mechanism.n_steps
-            )
-            event: Event = Composed((*map(Gaussian, mechanism.releases), steps)) if mechanism.releases else steps
-            claim = Claim(
-                event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts),
-                mechanism=f"{before}Gaussian noise on {plan.n_steps} sums of clipped gradients"
-                f"{' of Poisson-drawn rows' if plan.sample_rate < 1 else ''}"
-                f"{shared}: {what}",
-                neighbours=mechanism.neighbours,
-                epsilon_requested=epsilon,
-                delta=self.release.delta,
-                sensitivity=mechanism.max_grad_norm * relation_factor(mechanism.neighbours),
-                noise_scale=mechanism.noise_scale,
-                assumptions=(
-                    f"a row's gradient has norm at most {mechanism.max_grad_norm:g}: enforced by clipping",
-                    REFUSED_DATA,
-                    f"n_rows={plan.n_rows} ({rows}), sample_rate={plan.sample_rate:.6g}, n_steps={plan.n_steps}, "
-                    "the learning rate and all other parameters, the class set, the number of features and the scaling "
-                    "bounds are public",
-                    ONE_MODEL,
-                    *released,
-                    "rows and their clipped gradients are truncated to grids; sums, their noise and the sampling of "
-                    "rows are exact; training time is not covered",
-                    NOISE_ASSUMPTION,
-                ),
-                reference=reference,
-            )
-            guarantee = grant(claim, facts, self.release.randomness)
-            guarantees.append(guarantee)
-        return tuple(guarantees)
 
-    def path(self, guarantees: tuple[Guarantee, ...]) -> LinearPath:
-        """Return the models with their records."""
-        common = {"coef": self.coef, "intercept": self.intercept, "release_seconds": self.seconds}
-        if self.scaling == "whiten":
-            centre, spread = self.features
-            bound = np.full(1, feature_bound(self.coef.shape[-1]))
-            return self.release.path(
-                StandardizedLinearPath, guarantees, centre=centre, spread=spread, bound=bound, **common
-            )
-        if self.scaling == "centre" and self.features:
-            return self.release.path(CentredLinearPath, guarantees, centre=self.features[0], **common)
-        kind = UnitLinearPath if self.scaling == "centre" else LinearPath
-        return self.release.path(kind, guarantees, **common)
+def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], seconds: float) -> LinearPath:
+    """Make the path of trained models: weights (k, d) and offsets (k,), and the centre and spread of scaled rows."""
+    coef, intercept, *features = release.stacked(models)
+    # Too large a learning rate makes weights that are no numbers: zeros, since an error would tell what the noise was.
+    coef, intercept = (np.nan_to_num(np.clip(array, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)) for array in (coef, intercept))
+    common = {"coef": coef, "intercept": intercept, "release_seconds": seconds}
+    if scaling == "whiten":
+        centre, spread = features
+        bound = np.full(1, feature_bound(coef.shape[-1]))
+        return release.path(StandardizedLinearPath, centre=centre, spread=spread, bound=bound, **common)
+    if scaling == "centre" and features:
+        return release.path(CentredLinearPath, centre=features[0], **common)
+    return release.path(UnitLinearPath if scaling == "centre" else LinearPath, **common)
 
 
 def release_noisy_gradient(
     release: Release,
     plan: TrainingPlan,
     steps: GradientSteps,
+    record: Record,
     *,
     n_jobs: int | None = None,
     composition: str = "joint",
     scaling: str = "none",
     automatic_rate: bool = False,
-) -> NoisyGradientRelease:
-    """Train one model for every epsilon and repeat.
+) -> LinearPath:
+    """Train one model for every epsilon and repeat, and return their path.
 
     Sampling and noise of the steps are filled in here. Threads (`n_jobs`) train models at the same time, or work on the
     blocks of one; the result does not depend on them. For the one-vs-rest loss, "joint" composition is one training of
@@ -253,11 +233,15 @@ def release_noisy_gradient(
         rows_to_scale(rows, scaling) if scaling != "none" else rows if by_block else prepare_rows(rows, steps)
     )
 
+    release.pay(
+        record.guarantee(release, epsilon, mechanism, plan, n_problems, scaling)
+        for epsilon, mechanism in zip(epsilons, mechanisms, strict=True)
+    )
     jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
 
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
-        stream = release.streams(epsilons[index], repeat)
+        stream = release.source(epsilons[index], repeat)
         run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream)
         if scaling != "none":
             noise = stream.part("scaling")
@@ -273,23 +257,7 @@ def release_noisy_gradient(
     started = time.perf_counter()
     with thread_pool(n_pooled) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
-    seconds = time.perf_counter() - started
-    coef, intercept, *features = release.stacked(results)
-    if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
-        raise ValueError(
-            f"learning_rate={planned[0].learning_rate:.3g}: training diverged; use a smaller one or less regulariser"
-        )
-    return NoisyGradientRelease(
-        release=release,
-        mechanisms=mechanisms,
-        n_parts=n_problems,
-        plan=plan,
-        coef=coef,
-        intercept=intercept,
-        scaling=scaling,
-        features=tuple(features),
-        seconds=seconds,
-    )
+    return _path(release, scaling, results, time.perf_counter() - started)
 
 
 def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:

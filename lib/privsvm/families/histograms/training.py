@@ -120,13 +120,14 @@ class HistogramClassifier(PrivateClassifier):
         lower, upper, levels = self._columns(release.rows.shape[1])
         started = time.perf_counter()
         cells = column_cells(dense_rows(release.rows), lower, upper, levels)
+        release.pay(self._guarantee(release, epsilon, levels) for epsilon in release.epsilons)
         models = [
             self._model(
                 cells,
                 release.codes,
                 levels,
                 self._multipliers(epsilon, release.delta, levels),
-                release.streams(epsilon, repeat),
+                release.source(epsilon, repeat),
             )
             for epsilon in release.epsilons
             for repeat in range(release.repeats)
@@ -134,7 +135,6 @@ class HistogramClassifier(PrivateClassifier):
         arrays = dict(zip(Trees._fields, release.stacked(models), strict=True))
         return release.path(
             TreesPath,
-            [self._guarantee(release, epsilon, levels) for epsilon in release.epsilons],
             release_seconds=time.perf_counter() - started,
             lower=lower,
             upper=upper,

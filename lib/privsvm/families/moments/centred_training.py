@@ -124,16 +124,15 @@ class CentredRowsClassifier(PrivateClassifier):
         started = time.perf_counter()
         by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
         cells = rows_to_scale(RowsByBlock.of(X, sparse=True) if by_block else X, "centre")
-        guarantees, models = [], []
-        for epsilon in release.epsilons:
-            multiplier, plan = self._plan(epsilon, release.delta, n_rows, cells.shape[1])
-            guarantees.append(self._guarantee(release, epsilon, n_rows, multiplier, plan))
-            models += [
-                self._model(cells, release.codes, n_rows, multiplier, plan, release.streams(epsilon, repeat))
-                for repeat in range(release.repeats)
-            ]
+        plans = [(epsilon, *self._plan(epsilon, release.delta, n_rows, cells.shape[1])) for epsilon in release.epsilons]
+        release.pay(self._guarantee(release, epsilon, n_rows, multiplier, plan) for epsilon, multiplier, plan in plans)
+        models = [
+            self._model(cells, release.codes, n_rows, multiplier, plan, release.source(epsilon, repeat))
+            for epsilon, multiplier, plan in plans
+            for repeat in range(release.repeats)
+        ]
         arrays = dict(zip(("coef", "intercept", "centre"), release.stacked(models), strict=True))
-        return release.path(CentredLinearPath, guarantees, release_seconds=time.perf_counter() - started, **arrays)
+        return release.path(CentredLinearPath, release_seconds=time.perf_counter() - started, **arrays)
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:
         """Noise multiplier of the centre, and what follows."""

@@ -16,7 +16,6 @@ from privsvm.families.output_perturbation.hinge_release import (
 from privsvm.families.output_perturbation.perturbation import OneVsRestRelease
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_grid import grid_rows
-from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.features.fourier import fourier_frequencies
 from privsvm.solvers.features.row_features import fourier_row_features
 from privsvm.solvers.kernel.kernels import resolve_gamma
@@ -72,7 +71,5 @@ class FourierRows(HingeReleaseClassifier):
             model=frequencies,
         )
 
-    def _released(
-        self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
-    ) -> FourierPath:
-        return release.path(FourierPath, guarantees, frequencies=features.model, coef=release.coef)
+    def _released(self, release: OneVsRestRelease, features: Features) -> FourierPath:
+        return release.path(FourierPath, frequencies=features.model, coef=release.coef)

@@ -20,13 +20,13 @@ from privsvm.families.output_perturbation.perturbation import (
     HingeProblem,
     Noise,
     OneVsRestRelease,
+    Record,
     clipped_rows,
     clipped_to,
     extreme_rows,
     release_one_vs_rest,
 )
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
-from privsvm.privacy.guarantee import Guarantee
 
 __all__ = [
     "Features",
@@ -134,24 +134,23 @@ class HingeReleaseClassifier(PrivateClassifier):
         """Return what is solved on features of a bounded norm."""
         return HingeProblem(C=float(self.C), data_norm=norm, gap=self.gap)
 
-    def _released(self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features) -> Any:
+    def _released(self, release: OneVsRestRelease, features: Features) -> Any:
         """Path of the released weights."""
-        return release.path(LinearPath, guarantees, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]))
+        return release.path(LinearPath, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]))
 
     def _release(self, release: Release) -> Any:
         X = release.rows
         features = self._features(X)
         extremes = extreme_rows(X) if release.audit else []
+        facts = facts_of_call(self.classes, features=features.origin, solution="certified")
         released = release_one_vs_rest(
             dataclasses.replace(release, rows=features.compute(X)),
             self._problem(features.norm),
             self._noise(),
+            Record(*self._words(), features.bounded, features.public, facts),
             [(features.compute(row), features.compute(-row)) for row in extremes],
         )
-        what, reference = self._words()
-        facts = facts_of_call(self.classes, features=features.origin, solution="certified")
-        guarantees = released.guarantees(what, features.bounded, features.public, reference, facts)
-        return self._released(released, guarantees, features)
+        return self._released(released, features)
 
 
 class GaussianNoise(HingeReleaseClassifier):

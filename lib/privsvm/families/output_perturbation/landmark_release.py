@@ -18,7 +18,6 @@ from privsvm.families.output_perturbation.hinge_release import (
 )
 from privsvm.families.output_perturbation.perturbation import OneVsRestRelease
 from privsvm.numerics.rows.row_grid import grid_rows
-from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.features.landmarks import landmark_map
 from privsvm.solvers.features.row_features import landmark_row_features
 from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
@@ -91,13 +90,10 @@ class LandmarkReleaseClassifier(GaussianNoise):
             "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features",
         )
 
-    def _released(
-        self, release: OneVsRestRelease, guarantees: tuple[Guarantee, ...], features: Features
-    ) -> OneVsRestKernelPath:
+    def _released(self, release: OneVsRestRelease, features: Features) -> OneVsRestKernelPath:
         landmarks, inverse_root, gamma = features.model
         return release.path(
             OneVsRestKernelPath,
-            guarantees,
             support_vectors=landmarks,
             pair_coef=np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2)),
             intercept=np.zeros(release.coef.shape[:3]),

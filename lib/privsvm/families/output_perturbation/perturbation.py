@@ -39,6 +39,7 @@ __all__ = [
     "HingeProblem",
     "Noise",
     "OneVsRestRelease",
+    "Record",
     "certified_for",
     "check_rows",
     "check_scale",
@@ -255,67 +256,62 @@ class OneVsRestRelease:
     ----------
     release : Release
         What was asked for.
-    mechanisms : tuple of VectorsMechanism (E)
-        What made them private.
     coef : ndarray (E, R, k, d)
         The noisy weights; the exact ones are not kept.
-    gap : float
-        Square of the public bound on every problem's distance to its optimum.
-    most_rows : int
-        For how many rows; public.
-    witnesses : tuple of Witness or None (E)
-        Lower bounds on epsilon, where asked for.
     fit_seconds, release_seconds : float
         As in `privsvm.base.released.ReleasedPath`.
     """
 
     release: Release
-    mechanisms: tuple[VectorsMechanism, ...]
     coef: np.ndarray
-    gap: float
-    most_rows: int
-    witnesses: tuple[Witness | None, ...]
     fit_seconds: float
     release_seconds: float
 
-    def guarantees(
-        self, what: str, data_assumptions: Sequence[str], public: str, reference: str, facts: Facts
-    ) -> tuple[Guarantee, ...]:
-        """Privacy records of the E mechanisms.
-
-        Noise is added to `what`, `data_assumptions` say why rows, as the solver sees them, have bounded norm, and
-        `public` starts a sentence that goes on with "are public".
-        """
-        gaussian = self.mechanisms[0].noise == "gaussian"
-        guarantees = []
-        for mechanism, witness in zip(self.mechanisms, self.witnesses, strict=True):
-            count = mechanism.n_vectors if mechanism.composition == "naive" else 1
-            scale, sensitivity = mechanism.noise_scale, mechanism.total_sensitivity
-            claim = Claim(
-                event=noise_event(mechanism.noise, scale, sensitivity, self.release.neighbours, count),
-                mechanism=f"{'Gaussian' if gaussian else 'Laplace'} noise on {what}",
-                neighbours=self.release.neighbours,
-                epsilon_requested=mechanism.epsilon,
-                delta=mechanism.delta_proved,
-                sensitivity=sensitivity,
-                noise_scale=scale,
-                assumptions=(
-                    *data_assumptions,
-                    f"every solution is within sqrt({self.gap:.3g}) of its optimum: certified by the duality gap and "
-                    f"a bound on round-off, {certified_for(self.most_rows)}",
-                    REFUSED_DATA,
-                    f"{public}, the class set, the number of features and the scaling bounds are public",
-                    *EVERY_RELEASE,
-                ),
-                reference=reference,
-            )
-            guarantees.append(grant(claim, facts, self.release.randomness, witness))
-        return tuple(guarantees)
-
-    def path(self, kind: type[PathT], guarantees: Sequence[Guarantee], **arrays: Any) -> PathT:
+    def path(self, kind: type[PathT], **arrays: Any) -> PathT:
         """Return the models with their records; see `Release.path`."""
         times = {"fit_seconds": self.fit_seconds, "release_seconds": self.release_seconds}
-        return self.release.path(kind, guarantees, **times, **arrays)
+        return self.release.path(kind, **times, **arrays)
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What privacy records say beside the numbers of the mechanism.
+
+    Noise is added to `what`, `bounded` says why rows, as the solver sees them, have bounded norm, and `public` starts a
+    sentence that goes on with "are public".
+    """
+
+    what: str
+    reference: str
+    bounded: Sequence[str]
+    public: str
+    facts: Facts
+
+    def guarantee(
+        self, release: Release, mechanism: VectorsMechanism, gap: float, most_rows: int, witness: Witness | None
+    ) -> Guarantee:
+        """Make the record of one mechanism, whose problems are solved to the square of a distance."""
+        count = mechanism.n_vectors if mechanism.composition == "naive" else 1
+        scale, sensitivity = mechanism.noise_scale, mechanism.total_sensitivity
+        claim = Claim(
+            event=noise_event(mechanism.noise, scale, sensitivity, release.neighbours, count),
+            mechanism=f"{'Gaussian' if mechanism.noise == 'gaussian' else 'Laplace'} noise on {self.what}",
+            neighbours=release.neighbours,
+            epsilon_requested=mechanism.epsilon,
+            delta=mechanism.delta_proved,
+            sensitivity=sensitivity,
+            noise_scale=scale,
+            assumptions=(
+                *self.bounded,
+                f"every solution is within sqrt({gap:.3g}) of its optimum: certified by the duality gap and a bound on "
+                f"round-off, {certified_for(most_rows)}",
+                REFUSED_DATA,
+                f"{self.public}, the class set, the number of features and the scaling bounds are public",
+                *EVERY_RELEASE,
+            ),
+            reference=self.reference,
+        )
+        return grant(claim, self.facts, release.randomness, witness)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -371,6 +367,7 @@ def release_one_vs_rest(
     release: Release,
     problem: HingeProblem,
     noise: Noise,
+    record: Record,
     audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
 ) -> OneVsRestRelease:
     """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
@@ -409,15 +406,15 @@ def release_one_vs_rest(
             return problem.weights(changed_rows, changed_codes, n_classes, target)
 
         witnesses = _witnesses(release, mechanisms, audit_pairs, solve)
+    release.pay(
+        record.guarantee(release, mechanism, target, most_rows, witness)
+        for mechanism, witness in zip(mechanisms, witnesses, strict=True)
+    )
     started = time.perf_counter()
     coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(vectors, source))
     return OneVsRestRelease(
         release=release,
-        mechanisms=mechanisms,
         coef=coef.reshape(*coef.shape[:2], *weights.shape),
-        gap=target,
-        most_rows=most_rows,
-        witnesses=witnesses,
         fit_seconds=fit_seconds,
         release_seconds=time.perf_counter() - started,
     )

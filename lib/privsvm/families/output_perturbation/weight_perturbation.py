@@ -89,11 +89,11 @@ class WeightPerturbationClassifier(PrivateClassifier):
             if release.audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
             guarantees.append(self._guarantee(mechanism, gap, witness, release.randomness))
+        release.pay(guarantees)
         started = time.perf_counter()
         coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(weights, source))
         return release.path(
             LinearPath,
-            guarantees,
             fit_seconds=fit_seconds,
             release_seconds=time.perf_counter() - started,
             coef=coef,

@@ -99,7 +99,8 @@ def thread_pool(n_threads: int) -> Iterator[ThreadPoolExecutor | None]:
     if n_threads == 1:
         yield None
         return
-    pool = _idle.pop(n_threads, None) or ThreadPoolExecutor(n_threads)
+    # A thread has settings of its own for overflow; a warning would tell what rows or noise do to numbers.
+    pool = _idle.pop(n_threads, None) or ThreadPoolExecutor(n_threads, initializer=lambda: np.seterr(all="ignore"))
     try:
         yield pool
     except BaseException:
