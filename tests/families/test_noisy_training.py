@@ -260,6 +260,8 @@ def test_parameters_of_another_perturbation_are_unknown(method, name):
         method(allow_unsound=True, **{name: 0.5})
 
 
-def test_training_that_diverges_is_not_released():
-    with pytest.raises(ValueError, match="learning_rate="):
-        gradient(ridge=1e5, learning_rate=1.0, epochs=500).fit(*wine())
+def test_training_that_diverges_has_finite_weights():
+    """An error would tell what the noise was; see tests/methods/test_outcomes.py."""
+    model = gradient(ridge=1e5, learning_rate=1.0, epochs=500).fit(*wine())
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.decision_function(wine()[0])).all()

@@ -150,7 +150,9 @@ def test_no_row_is_treated_like_its_neighbour_of_one(method, kind, tmp_path):
     assert none.decision_function(X).shape == one.decision_function(X).shape
     assert set(none.predict(X)) <= {"no", "yes"}
     if kind == "array":
-        path = copy.deepcopy(model).release_path(*tables[0], [1.0, 2.0], 2, audit=True)
+        path = copy.deepcopy(model).release_path(*tables[0], [1.0, 2.0], 2, rng=0, audit=True)
+        with pytest.raises(ValueError, match="audit=True: a witness is computed"):
+            copy.deepcopy(model).release_path(*tables[0], [1.0], 1, audit=True)
         assert path.scores(X, 0).shape[0] == 2
         with pytest.raises(ValueError, match="0 sample"):
             copy.deepcopy(model).set_params(neighbours="replace_one").fit(*tables[0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
@@ -39,6 +39,7 @@ __all__ = [
     "innermost",
     "leaves",
     "noise_event",
+    "noise_multipliers",
     "pure_epsilon",
     "relation_factor",
 ]
@@ -354,6 +355,23 @@ def leaves(event: Event) -> list[tuple[Event, int]]:
     if isinstance(event, Composed):
         return [pair for component in event.events for pair in leaves(component)]
     return [(event, 1)]
+
+
+def noise_multipliers(event: Event, neighbours: Neighbours) -> Iterator[float]:
+    """List the noise of all parts of an event, in what one row adds: of selections, half their range in scores."""
+    for leaf, _ in leaves(event):
+        match leaf:
+            case Gaussian() | Laplace():
+                yield leaf.noise_multiplier
+            case ExponentialMechanism():
+                yield 2.0 * relation_factor(neighbours) / leaf.epsilon
+            case PerturbedObjectives():
+                yield 1.0 / (leaf.signal * math.sqrt(leaf.n_objectives))
+            case PoissonSampled() | BestOfNegativeBinomial() | BestOfPoisson():
+                yield from noise_multipliers(leaf.event, neighbours)
+            case OneOf():
+                for part in leaf.events:
+                    yield from noise_multipliers(part, neighbours)
 
 
 def pure_epsilon(event: Event, neighbours: Neighbours) -> float | None:

@@ -24,10 +24,8 @@ from privsvm.privacy.events import (
     Composed,
     EpsilonDelta,
     Event,
-    Gaussian,
-    Laplace,
     check_effort,
-    leaves,
+    noise_multipliers,
     relation_factor,
 )
 from privsvm.privacy.guarantee import THE_GRANT, Guarantee, Neighbours, Randomness, Statement, Witness
@@ -243,17 +241,16 @@ def _check(statement: Statement) -> Guarantee:
 
 
 def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> None:
-    """Raise ValueError where a record of one noisy vector has another scale than its event."""
-    (release, _), *others = leaves(event)
+    """Raise ValueError where a record states a sensitivity and a scale of noise that no part of its event has."""
     sensitivity, scale = statement.sensitivity, statement.noise_scale
-    if others or not isinstance(release, (Gaussian, Laplace)) or sensitivity is None or scale is None:
+    multipliers = list(noise_multipliers(event, neighbours))
+    if sensitivity is None or scale is None or not multipliers:
         return
-    multiplier = scale * relation_factor(neighbours)
-    if not abs(multiplier - release.noise_multiplier * sensitivity) <= _STORED_ACCURACY * multiplier:
-        raise ValueError(
-            f"noise_scale is {scale}: for a sensitivity of {sensitivity:.9g} its event has "
-            f"{release.noise_multiplier * sensitivity / relation_factor(neighbours):.9g}"
-        )
+    stated = scale * relation_factor(neighbours)
+    scales = [multiplier * sensitivity for multiplier in multipliers]
+    if not any(abs(stated - one) <= _STORED_ACCURACY * stated for one in scales):
+        known = ", ".join(f"{one / relation_factor(neighbours):.9g}" for one in scales)
+        raise ValueError(f"noise_scale is {scale}: for a sensitivity of {sensitivity:.9g} its event has {known}")
 
 
 class Stored:

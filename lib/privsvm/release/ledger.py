@@ -302,8 +302,8 @@ class Ledger:
         """
         if any(other.number == entry.number and other.model for other in self.entries()):
             raise PrivSVMError(
-                f"{self.path}: another process has finished release {entry.number}; this model is dropped, and the next "
-                "one pays anew"
+                f"{self.path}: another process has finished release {entry.number}; this model is dropped, and the "
+                "next one pays anew"
             )
         return self._append({"state": "released", "number": entry.number, "model": model, "date": date})
 
