@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LOCKS = ["requirements.lock", "requirements-dev.lock"]
-SECONDS = 300
+SECONDS = 600
 
 
 def report(answer: Mapping[str, Any]) -> tuple[int, list[str]]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.waits import PATIENCE
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
-# Timeout in seconds, long because the machine may be busy.
-PATIENCE = 900
 
 needs_browser = pytest.mark.skipif(
     not (CHROMIUM and CHROMEDRIVER),
@@ -34,6 +34,7 @@ def headless_browser(profile: Path, *logs: str) -> Iterator[Any]:
         options.add_argument(f"--{flag}")
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(CHROMEDRIVER))
     try:
+        driver.command_executor.client_config.timeout = PATIENCE
         driver.set_page_load_timeout(PATIENCE)
         driver.set_script_timeout(PATIENCE)
         yield driver

@@ -10,6 +10,7 @@ import xdist
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.warm_up import cache_key
+from tests.waits import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -20,6 +21,8 @@ os.environ["PRIVSVM_CACHE"] = str(REPOSITORY / ".cache")
 os.environ["DVC_NO_ANALYTICS"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["DO_NOT_TRACK"] = "true"
+# A server on a slow machine answers late.
+os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(PATIENCE)
 
 # The same examples in every run. `pytest --hypothesis-profile=default` draws new ones.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,3 +33,18 @@ def steps(work: Callable[[], Any]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+@contextlib.contextmanager
+def counted_calls() -> Iterator[list[int]]:
+    """Count the calls of functions, of Python and of C, in the one number of a list."""
+    count = [0]
+
+    def profile(_frame: FrameType, event: str, _argument: Any) -> None:
+        count[0] += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        yield count
+    finally:
+        sys.setprofile(None)

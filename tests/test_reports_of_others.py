@@ -7,6 +7,7 @@ import csv
 import os
 import subprocess
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.tracking.audits import audit_runs
 from privsvm_bench.workflow.session import check_times, scripts_folder
 from tests.privacy.oracles import sampled_gaussian_epsilon
+from tests.waits import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:
@@ -283,19 +285,18 @@ def _(folder):
 
 @sklearn(3195)
 def _(folder):
-    held, done = threading.Event(), threading.Event()
+    held = threading.Event()
 
     def compute():
         with threads.one_blas_thread(), threads._OneThread.lock:
             held.set()
-            done.wait(0.2)
+            time.sleep(0.2)
 
     thread = threading.Thread(target=compute)
     thread.start()
-    held.wait(60)
+    held.wait(PATIENCE)
     if (child := os.fork()) == 0:
-        os._exit(0 if threads._OneThread.lock.acquire(timeout=20) else 1)
-    done.set()
+        os._exit(0 if threads._OneThread.lock.acquire(timeout=PATIENCE) else 1)
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.blocks import REPOSITORY, blocks_run_by
 from tests.browser import headless_browser, needs_browser
+from tests.waits import PATIENCE
 
 INDEX = "# Small\n\n{words}\n"
 
@@ -87,7 +88,7 @@ def test_the_list_of_versions_leads_from_file_to_file(built, tmp_path):
         chosen = Select(browser.find_element("id", "versions"))
         assert chosen.first_selected_option.text.endswith("(present)")
         chosen.select_by_visible_text("v0.1.0")
-        wait = WebDriverWait(browser, 600)
+        wait = WebDriverWait(browser, PATIENCE)
         wait.until(lambda _: "as it was" in browser.find_element("tag name", "body").text)
         chosen = Select(browser.find_element("id", "versions"))
         assert chosen.first_selected_option.text == "v0.1.0"

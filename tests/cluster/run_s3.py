@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 from tests.blocks import blocks_run_by
-from tests.cluster.run_slurm import say, wait_for
+from tests.cluster.run_slurm import say
+from tests.waits import wait_until
 from tests.workflow.conftest import SMALL, Workspace, copy_repository
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -80,7 +81,7 @@ def main() -> None:
     program = Path(sys.executable).with_name("moto_server")
     server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL)
     try:
-        wait_for("moto's server", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, lambda: "moto's server")
         client = boto3.client("s3", endpoint_url=url)
         client.create_bucket(Bucket="bucket")
         with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +89,7 @@ def main() -> None:
             workflow(Path(folder), settings, client)
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(600)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.blocks import blocks_run_by
+from tests.waits import wait_until
 from tests.workflow.conftest import SMALL, Workspace, copy_repository
 
 CONFIGURATION = """\
@@ -52,15 +53,6 @@ def say(holds: object, text: str) -> None:
     print(f"ok: {text}", flush=True)
 
 
-def wait_for(text: str, holds: Callable[[], object], seconds: float = 120) -> None:
-    """Wait until a condition holds; exit after a limit."""
-    until = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > until:
-            sys.exit(f"error: {text}: not after {seconds:g} s")
-        time.sleep(0.3)
-
-
 def answer(*command: str) -> str:
     """Return the output of a command; empty if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,7 +76,7 @@ def slurm(folder: Path) -> Iterator[None]:
             started.append(Path("/run/munge/munged.pid"))
         for daemon in (["slurmctld"], ["slurmd", "-N", "n1"], ["slurmd", "-N", "n2"]):
             subprocess.run(daemon, check=True)
-        wait_for("two idle nodes", lambda: answer("sinfo", "-h", "-o", "%D %t").split() == ["2", "idle"])
+        wait_until(lambda: answer("sinfo", "-h", "-o", "%D %t").split() == ["2", "idle"], lambda: "two idle nodes")
         yield
     finally:
         subprocess.run(["scancel", "--user=root"], check=False)
@@ -106,7 +98,7 @@ def runs(local: Workspace, remote: Workspace) -> None:
     say(remote.nothing_to_do(), "and here")
     say("Nothing to be done" in remote.call(*ACCOUNT, "--dry-run"), "with an account too")
     process = remote.start(*SINGLY, "--forcerun", "train")
-    wait_for("a job of Slurm", lambda: answer("squeue", "-h", "-t", "running", "-o", "%i"), 300)
+    wait_until(lambda: answer("squeue", "-h", "-t", "running", "-o", "%i"), lambda: "a job of Slurm")
     subprocess.run(["scancel", *answer("squeue", "-h", "-t", "running", "-o", "%i").split()[:1]], check=True)
     process.communicate()
     say(process.returncode == 0 and local.hashes() == remote.hashes(), "a cancelled job is submitted again")

@@ -174,6 +174,7 @@ class BadServer:
                 self.head(404, 0)
 
             def hang(self) -> None:
+                # Longer than a client of the tests waits; later it closes.
                 time.sleep(3.0)
 
             def cut(self) -> None:

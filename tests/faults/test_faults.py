@@ -29,6 +29,7 @@ from privsvm_bench.datasets.catalogue import DataFile
 from privsvm_bench.jobs.model_files import load_paths, released, save_paths
 from privsvm_bench.records import SavedModels
 from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, killed_at, small_disk
+from tests.waits import PATIENCE
 
 MOMENTS = 10**6 if os.environ.get("PRIVSVM_FAULTS") == "all" else 3
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(120, 40))
@@ -247,7 +248,7 @@ def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServe
         assert bad.requests <= (62 if habit == "loop" else 2)
         assert list(target.parent.glob("*")) == []
         # A server that hangs closes by itself; the good one may take its time.
-        for name, value in (("CONNECT_SECONDS", 60.0), ("READ_SECONDS", 60.0), ("RETRIES", 0)):
+        for name, value in (("CONNECT_SECONDS", PATIENCE), ("READ_SECONDS", PATIENCE), ("RETRIES", 0)):
             monkeypatch.setattr(download, name, value)
         download.fetch_file(body_at(bad.address, good.address), target)
         assert target.read_bytes() == BODY

@@ -1,7 +1,7 @@
 """Craft hostile model, card and ledger files with valid digests, and run commands on them.
 
 ``python -m tests.fuzz.crafted 1000`` prints a JSON line for each case: the change, the exit code, lines on standard
-error, processor seconds, and megabytes of the process. Every case runs in a fork.
+error, calls of functions, and megabytes of the process. Every case runs in a fork.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.steps import counted_calls
+from tests.waits import PATIENCE
 
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json, sha256_of_file
@@ -128,6 +130,8 @@ class Folder:
         self.path, self.ledger = path / "model", path / "ledger.jsonl"
         shutil.copytree(FIRST / "model", self.path)
         shutil.copy(FIRST / "ledger.jsonl", self.ledger)
+        self.rows = path / "rows.csv"
+        self.rows.write_text("age,ward,day,smoker\n50,a,2020-05-01,yes\n")
         self.record = json.loads((self.path / "model.json").read_text())
         self.card = json.loads((self.path / "card.json").read_text())
         with np.load(self.path / "model.npz") as stored:
@@ -395,7 +399,7 @@ CHANGES: tuple[Callable[[random.Random, Folder], None], ...] = (
 )  # fmt: skip
 
 
-def answer(folder: Folder, rows: Path, command: str) -> tuple[int, str, str]:
+def answer(folder: Folder, command: str) -> tuple[int, str, str]:
     """Run a command in this process."""
     from privsvm.command import main
 
@@ -403,7 +407,7 @@ def answer(folder: Folder, rows: Path, command: str) -> tuple[int, str, str]:
         "verify": ["verify", folder.path, "--ledger", folder.ledger],
         "card": ["card", folder.path],
         "risk": ["risk", folder.path],
-        "predict": ["predict", folder.path, rows],
+        "predict": ["predict", folder.path, folder.rows],
         "ledger": ["ledger", "--ledger", folder.ledger],
     }[command]
     out, err = io.StringIO(), io.StringIO()
@@ -426,8 +430,6 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
             os._exit(0)
         if os.waitpid(child, 0)[1]:
             raise RuntimeError(f"case {number} of {change.__name__} could not be crafted")
-        rows = Path(temporary) / "rows.csv"
-        rows.write_text("age,ward,day,smoker\n50,a,2020-05-01,yes\n")
         commands = ["verify", "card", "predict", "risk"]
         commands = ["ledger", "verify"] if change is change_ledger else commands[: 2 if change is change_card else 4]
         if change in (change_bytes, change_kind):
@@ -436,10 +438,13 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+            # Against hanging only.
+            resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
             try:
-                code, out, err = answer(folder, rows, command)
+                with counted_calls() as calls:
+                    code, out, err = answer(folder, command)
                 outcome: dict[str, Any] = {"code": code, "out": out[-200:], "err": err[:300], "lines": err.count("\n")}
+                outcome["calls"] = calls[0]
             except BaseException as error:
                 outcome = {"code": -1, "out": "", "err": f"{type(error).__name__}: {error}"[:300], "lines": 99}
             os.write(write, json.dumps(outcome).encode())
@@ -450,12 +455,16 @@ def run_case(number: int, seed: int) -> dict[str, Any]:
         _, status, usage = os.wait4(child, 0)
     outcome = json.loads(report) if report else {"code": status, "out": "", "err": "died", "lines": 99}
     outcome |= {"case": number, "change": change.__name__, "command": command}
-    return outcome | {"seconds": round(usage.ru_utime + usage.ru_stime, 3), "megabytes": usage.ru_maxrss >> 10}
+    return {"calls": 0} | outcome | {"megabytes": usage.ru_maxrss >> 10}
 
 
 def main() -> None:
     """Run a number of cases, with a seed as the second argument."""
     cases, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    with tempfile.TemporaryDirectory() as temporary:
+        # What they import is no work of a case.
+        for command in ("verify", "card", "risk", "predict", "ledger"):
+            answer(Folder(Path(temporary) / command), command)
     for number in range(cases):
         print(json.dumps(run_case(number, seed)), flush=True)
 

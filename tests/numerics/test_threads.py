@@ -1,8 +1,10 @@
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
+from tests.waits import PATIENCE
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from privsvm.base import budget
@@ -21,13 +23,13 @@ def test_the_last_user_lifts_the_limit():
     def other():
         with one_blas_thread():
             entered.set()
-            done.wait(60)
+            done.wait(PATIENCE)
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=other, daemon=True)
     with threadpool_limits(2, user_api="blas"):
         assert set(blas_threads()) == {2}
         thread.start()
-        entered.wait(60)
+        entered.wait(PATIENCE)
         assert set(blas_threads()) == {1}
         with one_blas_thread():
             done.set()
@@ -60,7 +62,7 @@ def threads_of(n_threads):
     barrier = threading.Barrier(n_threads)
 
     def work():
-        barrier.wait(60)
+        barrier.wait(PATIENCE)
         return threading.get_ident()
 
     with thread_pool(n_threads) as pool:
@@ -117,21 +119,20 @@ def test_a_task_is_done_once_for_each_part(n_threads):
 @pytest.mark.parametrize("held", [budget._opening, threads._OneThread.lock], ids=["budget", "blas"])
 def test_a_copy_of_this_process_can_take_every_lock(held):
     """Another thread holds the lock while the process is copied; the copy would wait for it for ever."""
-    ready, done = threading.Event(), threading.Event()
+    ready = threading.Event()
 
     def hold():
         with held:
             ready.set()
-            done.wait(0.2)
+            time.sleep(0.2)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    ready.wait(60)
+    ready.wait(PATIENCE)
     child = os.fork()
     if child == 0:
-        os._exit(0 if held.acquire(timeout=20) else 1)
-    done.set()
+        os._exit(0 if held.acquire(timeout=PATIENCE) else 1)
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
-    assert held.acquire(timeout=20)
+    assert held.acquire(timeout=PATIENCE)
     held.release()

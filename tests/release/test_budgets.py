@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
+from tests.waits import PATIENCE
 
 import privsvm
 from privsvm import (
@@ -330,7 +331,7 @@ def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeyp
 
     def slow(self, *arguments, **options):
         inside.set()
-        closed.wait(60)
+        closed.wait(PATIENCE)
         return release_path(self, *arguments, **options)
 
     def fit(model):
@@ -338,13 +339,15 @@ def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeyp
             model.fit(X, Y)
         except BudgetExceededError as error:
             refused.append(str(error))
+        finally:
+            inside.set()
 
     monkeypatch.setattr(PrivateSVMClassifier, "release_path", slow)
     trained = model()
-    thread = threading.Thread(target=fit, args=(trained,))
+    thread = threading.Thread(target=fit, args=(trained,), daemon=True)
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
         thread.start()
-        inside.wait(60)
+        inside.wait(PATIENCE)
     closed.set()
     thread.join()
     assert budget.spent is None

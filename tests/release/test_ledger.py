@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 from tests.release.conftest import run
+from tests.waits import PATIENCE
 
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json
@@ -57,7 +58,7 @@ def once(small, folder, name, epsilon=1.0, persons=False, **options):
         "without_inspection": True,
     }
     settings |= {"epsilon": epsilon} | options
-    ledger = settings.pop("ledger", None) or Ledger(folder / "ledger.jsonl")
+    ledger = settings.pop("ledger", None) or Ledger(folder / "ledger.jsonl", wait=PATIENCE)
     schema = per_person if persons else per_row
     parts = []
     for kind in (Terms, Permission, CardOptions):

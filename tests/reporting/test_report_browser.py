@@ -6,14 +6,14 @@ import importlib.util
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from synthetic_results import METHODS, attack_of, make_attack, make_condensed_attack, make_condensed_result
-from tests.browser import PATIENCE, headless_browser, needs_browser
+from tests.browser import headless_browser, needs_browser
+from tests.waits import wait_until
 
 from privsvm.privacy.guarantee import STATUS_TEXT, theorem_holds
 from privsvm_bench.records import read_prepared, read_timings
@@ -43,18 +43,11 @@ def open_page(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
         browser.get(path.as_uri())
-        wait_for(lambda: browser.execute_script("return document.documentElement.dataset.ready") == "true")
+        wait_until(lambda: browser.execute_script("return document.documentElement.dataset.ready") == "true")
         return browser
 
     yield start
     browser.get("about:blank")
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the page did not get there in time"
-        time.sleep(0.05)
 
 
 def draw(driver: Any, selector: str) -> dict[str, Any]:
@@ -128,7 +121,7 @@ def test_wide_tables_show_a_shadow_and_fit_a_desktop(
     phone = open_page(page, 420)
     assert phone.execute_script(measure) == [True, True, True]
     phone.execute_script("document.querySelector('table.scores').parentElement.scrollLeft = 9999")
-    wait_for(lambda: phone.execute_script(measure)[1] is False)
+    wait_until(lambda: phone.execute_script(measure)[1] is False)
     assert phone.execute_script("return document.querySelector('.frame.more-left table.scores') !== null")
 
 
@@ -236,7 +229,7 @@ def test_metric_selector_changes_charts_and_tables(
         "return [...document.getElementById('metric').options].map((one) => one.text)"
     )
     choose(driver, "metric", title)
-    wait_for(lambda: draw(driver, ".curve-chart")["title"] == title)
+    wait_until(lambda: draw(driver, ".curve-chart")["title"] == title)
     caption, *cells = driver.execute_script(f"return {shown}")
     assert caption == title
     assert cells
@@ -385,7 +378,7 @@ def test_the_overview_of_many_datasets_leads_to_their_pages(
     assert driver.execute_script("return document.querySelectorAll('a.dataset svg').length") == 40
     assert driver.execute_script("return document.querySelectorAll('.curve-chart').length") == 0
     driver.execute_script("document.querySelector('#dataset-30').click()")
-    wait_for(lambda: "dataset_30.html" in driver.current_url)
+    wait_until(lambda: "dataset_30.html" in driver.current_url)
     curves = draw(driver, ".curve-chart")
     assert len(curves["names"]) == 20
     check_quiet(driver)

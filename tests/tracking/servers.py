@@ -7,13 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import requests
-
-START_SECONDS = 600
+from tests.waits import PATIENCE, wait_until
 
 
 def free_port() -> int:
@@ -33,15 +31,15 @@ def running_server(
         process = subprocess.Popen(
             command, cwd=log.parent, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
+
+    def answers() -> bool:
+        assert process.poll() is None, log.read_text()
+        with contextlib.suppress(requests.RequestException):
+            return requests.get(f"{address}/health", timeout=PATIENCE).ok
+        return False
+
     try:
-        end = time.monotonic() + START_SECONDS
-        while True:
-            with contextlib.suppress(requests.RequestException):
-                if requests.get(f"{address}/health", timeout=5).ok:
-                    break
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.3)
+        wait_until(answers, log.read_text, pause=0.3)
         yield address
     finally:
         # The server starts workers: end the whole group, which holds nothing else.
@@ -49,4 +47,4 @@ def running_server(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=20)
+                process.wait(timeout=PATIENCE)

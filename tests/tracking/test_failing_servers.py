@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.server
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from servers import free_port
+from tests.waits import wait_until
 
 from privsvm.errors import PrivSVMError, without_passwords
 from privsvm.plain_yaml import read_yaml
@@ -24,14 +24,14 @@ class Failing:
 
     def __init__(self, status: int | None) -> None:
         self.requests: list[str] = []
+        self.closed = threading.Event()
         state = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def handle_any(self) -> None:
                 state.requests.append(self.path)
                 if status is None:
-                    # It hangs until the client gives up.
-                    time.sleep(6)
+                    state.closed.wait()
                     return
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
@@ -65,6 +65,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     yield start
     for server in servers:
+        server.closed.set()
         server.listener.shutdown()
         server.listener.server_close()
         server.thread.join()
@@ -86,6 +87,7 @@ def refusal(address: str, results: Any) -> str:
 def test_a_server_that_fails_is_asked_three_times(failing: Any, wine_results: Any, status: int | None) -> None:
     server = failing(status)
     refusal(server.address, wine_results)
+    wait_until(lambda: len(server.requests) >= 3)
     assert len(server.requests) == 3
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from servers import free_port, running_server
-from tests.browser import PATIENCE, headless_browser, needs_browser
+from tests.browser import headless_browser, needs_browser
+from tests.waits import PATIENCE
 
 PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from tests.blocks import blocks_run_by
-from tests.browser import PATIENCE
+from tests.waits import PATIENCE
 
 from .conftest import Workspace
 

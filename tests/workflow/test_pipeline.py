@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from privsvm.files import read_json
-from tests.browser import PATIENCE, headless_browser, needs_browser
+from tests.browser import headless_browser, needs_browser
+from tests.waits import PATIENCE
 
 from .conftest import REPOSITORY, Workspace
 

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _VARIABLE = "PRIVSVM_BUDGET"
-_LONGEST_WAIT = 60.0
+_LONGEST_WAIT = 600.0
 
 # Of this thread: who pays for its fit, and the file of the budget that was open when it began.
 _fit = threading.local()
