@@ -107,6 +107,15 @@ def test_training_that_diverges_is_released(draws, changes, scaling):
     assert np.isfinite(model.decision_function(X)).all()
 
 
+def test_threads_tell_nothing_either(draws):
+    """They have settings of their own for numbers that overflow."""
+    model = SoftmaxDPSGDClassifier(classes=[0, 1, 2], learning_rate=1e100, scaling="whiten", n_jobs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = model.release_path(X, Y, [1.0, 2.0], 2)
+    assert np.isfinite(path.coef).all()
+
+
 def test_a_search_ends_in_a_model(draws):
     search = PrivateSearch(SoftmaxDPSGDClassifier(classes=[0, 1, 2]), {"learning_rate": [0.1, 1e100]}, mean_runs=3)
     search.fit(X, Y)
@@ -154,7 +163,7 @@ def test_a_model_is_paid_for_once_and_by_its_own_record(case):
 def test_noise_needs_payment():
     release = Release(
         rows=X, codes=Y, n_classes=3, epsilons=(1.0,), delta=1e-5, neighbours="replace_one", repeats=1,
-        sources=lambda epsilon, repeat: NoiseSource(bytes(32)), randomness="seeded", audit=False, book=lambda paid: paid,
+        sources=lambda epsilon, repeat: NoiseSource(bytes(32)), randomness="seeded", audit=False, book=lambda one: one,
     )  # fmt: skip
     with pytest.raises(RuntimeError, match="drawn before it is paid for"):
         release.source(1.0, 0)

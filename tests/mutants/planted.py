@@ -255,7 +255,7 @@ MUTANTS = (
     ),
     _bug(
         "several binary problems are recorded as one", _TRAINING,
-        "event=event if self.n_parts == 1 else SelfComposed(event, self.n_parts)", "event=event",
+        "event=event if n_parts == 1 else SelfComposed(event, n_parts)", "event=event",
         f"{_RECORD}[GRPUAClassifier-replace_one]", says=_ANOTHER,
     ),
     _bug(
@@ -492,7 +492,7 @@ MUTANTS = (
     ),
     _bug(
         "models of a block share their choices", _FRANK_WOLFE,
-        "(mechanism, release.streams(mechanism.epsilon, repeat))", "(mechanism, release.streams(mechanism.epsilon, 0))",
+        "(mechanism, release.source(mechanism.epsilon, repeat))", "(mechanism, release.source(mechanism.epsilon, 0))",
         f"{_CHANCES}[DPFrankWolfeClassifier-replace_one]", says="chisquare(counts, expected).pvalue",
     ),
     # --- moments

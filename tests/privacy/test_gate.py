@@ -22,10 +22,14 @@ from privsvm.errors import PrivSVMError
 from privsvm.privacy.accounting import zcdp_rho
 from privsvm.privacy.assumptions import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, failings, merged
 from privsvm.privacy.events import (
+    BestOfPoisson,
+    Composed,
     EpsilonDelta,
+    ExponentialMechanism,
     Gaussian,
     Laplace,
     NonPrivate,
+    OneOf,
     PerturbedObjectives,
     PoissonSampled,
     SelfComposed,
@@ -204,6 +208,23 @@ def test_no_epsilon_above_50_is_proved():
         if "epsilon" in method.declared and fitted(method).guarantee_.status == "proved":
             with pytest.raises(ValueError, match=r"allow_unsound=False: nothing is proved: .*above 50"):
                 fitted(method, allow_unsound=False, epsilon=60.0, delta=1e-5)
+
+
+@pytest.mark.parametrize("part", [
+    Gaussian(8.0), PoissonSampled(0.5, Gaussian(8.0)), SelfComposed(Laplace(8.0), 2), ExponentialMechanism(0.5),
+    OneOf((Gaussian(8.0), Laplace(9.0))), BestOfPoisson(3.0, Gaussian(8.0)), PerturbedObjectives(0.125, 0.1, 1, 80.0),
+    Composed((Laplace(9.0), Gaussian(8.0))),
+], ids=lambda part: part.kind)  # fmt: skip
+def test_sensitivity_and_noise_are_those_of_a_part(part):
+    """A card shows both: noise of 8 rows, which are 2 long and so move sums by 4 where one is replaced."""
+    record = asked(event=part, sensitivity=4.0, noise_scale=16.0, epsilon_requested=50.0)
+    assert record.status == "proved"
+    assert restore(record) == record
+    for name, value in (("sensitivity", 3.9), ("noise_scale", 16.1)):
+        edited = copy.copy(record)
+        object.__setattr__(edited, name, value)
+        with pytest.raises(ValueError, match="noise_scale is 16"):
+            restore(edited)
 
 
 def test_a_record_that_somebody_edited_is_refused():

@@ -43,7 +43,7 @@ from privsvm import (
     SVMClassifier,
     make_private_pipeline,
 )
-from privsvm.privacy.gate import compose, restore
+from privsvm.privacy.gate import ONE_OF_SEVERAL, compose, restore
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.recipes import Terms, train
 from privsvm.tables.schema import parse_schema
@@ -204,7 +204,12 @@ def test_clones_prove_nothing_unless_their_user_adds_up():
     accepted = clone(model(allow_unsound=True)).fit(X, Y).guarantee_
     assert accepted.status == "claimed"
     assert "sklearn.base.clone" in accepted.reason
-    assert clone(model(allow_composition=True)).fit(X, Y).guarantee_.status == "proved"
+    several = clone(model(allow_composition=True)).fit(X, Y)
+    assert several.guarantee_.status == "proved"
+    # Its user adds up; what is chosen by scores is covered by no sum, and the record says so wherever it goes.
+    for fitted in (several, pickle.loads(pickle.dumps(several))):
+        assert fitted.guarantee_.assumptions[-1] == ONE_OF_SEVERAL
+    assert ONE_OF_SEVERAL not in model(allow_composition=True).fit(X, Y).guarantee_.assumptions
     search = PrivateSearch(model(), {"C": [0.1]}, epsilon=4.0, mean_runs=2)
     with pytest.raises(ValueError, match="allow_composition=False"):
         clone(search).fit(X, Y)

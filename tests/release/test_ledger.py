@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -268,6 +269,105 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
         verify(folder / "model", ledger=ledger)
         assert not list(folder.glob(".*.part"))
     assert 0 < spent_before_the_kill < len(moments)
+
+
+def _interrupted(small, folder, name, step, **options):
+    """Begin a release, and let it fail in a step after its noise was drawn."""
+    from privsvm.release import releasing
+
+    def failing(*arguments):
+        raise OSError("no room")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(releasing, step, failing)
+        with pytest.raises(PrivSVMError, match="no room; the release is paid for in the ledger: fix that and run the"):
+            once(small, folder, name, **options)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("hold_back", [None, 0.2])
+@pytest.mark.parametrize("step", ["_write_part", "_finish"])
+def test_a_release_that_fails_is_paid_for_once(small, tmp_path, step, persons, hold_back):
+    """An outcome of noise is an outcome; the same command draws again on the line that paid, and asks nobody."""
+    options = {"recipe": None, "persons": persons, "hold_back": hold_back, "budget": 1.2}
+    _interrupted(small, tmp_path, "m", step, **options)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    (paid,) = ledger.entries()
+    assert bool(paid.model) == (step == "_finish")
+    total = ledger.total(paid.account)
+    assert (total.releases, total.epsilon) == (1, pytest.approx(1.0, rel=0.01))
+    unfinished = ", paid and not finished" in run("ledger", "--ledger", ledger.path)[1]
+    assert unfinished == (not paid.model)
+    assert [record["url_slug"] for record in deployments(ledger.entries())] == [f"{paid.account}-1"] * bool(paid.model)
+    _interrupted(small, tmp_path, "m", step, **options)
+    assert [(entry.id, entry.number) for entry in ledger.entries()] == [(paid.id, 1)]
+    done = once(small, tmp_path, "m", confirm=lambda before, after: False, **options)
+    assert done.resumed == bool(paid.model)
+    assert ledger.entries() == [done.entry]
+    assert (done.entry.id, done.entry.guarantee) == (paid.id, paid.guarantee)
+    verify(tmp_path / "m", ledger=ledger)
+
+
+def test_a_model_that_was_written_is_released_as_it_is(small, tmp_path):
+    """Only the line that names it is missing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "finish", lambda *arguments: os.kill(os.getpid(), signal.SIGKILL))
+        pid = os.fork()
+        if pid == 0:
+            once(small, tmp_path, "m")
+            os._exit(0)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
+    written = json.loads((tmp_path / ".m.part" / "model.json").read_text())["digest"]
+    done = once(small, tmp_path, "m", confirm=lambda before, after: False)
+    assert (done.resumed, done.entry.model, done.total.releases) == (True, written, 1)
+    verify(tmp_path / "m", ledger=Ledger(tmp_path / "ledger.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"epsilon": 0.5}, {"name": "n"}, {"neighbours": "add_remove"}, {"hold_back": 0.2}, {"delta": 1e-6}],
+    ids=str,
+)
+def test_any_other_command_pays(small, tmp_path, other):
+    options = {"recipe": None, "name": "m", "neighbours": "replace_one"}
+    _interrupted(small, tmp_path, step="_write_part", **options)
+    changed = options | other
+    if "neighbours" in other:
+        with pytest.raises(PrivSVMError, match="no total"):
+            once(small, tmp_path, **changed)
+        return
+    with pytest.raises(RefusedError, match=r"Run with --yes|entered in the meantime"):
+        once(small, tmp_path, **changed, confirm=lambda before, after: False)
+    assert once(small, tmp_path, **changed).total.releases == 2
+    assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 2
+
+
+def test_one_payment_releases_one_model(small, tmp_path):
+    """Also where the temporary folder of an interrupted release was copied."""
+    _interrupted(small, tmp_path, "m", "_write_part")
+    shutil.copytree(tmp_path / ".m.part", tmp_path / ".n.part")
+    once(small, tmp_path, "n", confirm=lambda before, after: False)
+    with pytest.raises(RefusedError):
+        once(small, tmp_path, "m", confirm=lambda before, after: False)
+    entry = Ledger(tmp_path / "ledger.jsonl").entries()[0]
+    with pytest.raises(PrivSVMError, match="another process has finished release 1"):
+        Ledger(tmp_path / "ledger.jsonl").finish(entry, "0" * 64, "2026-01-01")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"recipe": Recipe("softmax_dpsgd", {"max_grad_norm": -1.0})}, {"recipe": Recipe("private_svm", {"gap": 1e-99})},
+        {"recipe": Recipe("softmax_dpsgd", {"batch_size": 7}), "persons": True}, {"delta": 0.1}, {"hold_back": 0.9},
+        {"epsilon": 99.0}, {"epsilon": 1e-12, "delta": 1e-12},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_mistake_costs_nothing(small, tmp_path, mistake):
+    with pytest.raises(PrivSVMError):
+        once(small, tmp_path, "m", **{"recipe": None, **mistake})
+    assert Ledger(tmp_path / "ledger.jsonl").entries() == []
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def _in_another_process(small, folder, name):

@@ -20,7 +20,7 @@ from privsvm.base.budget import Budget
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.calibration import HeldBackCounts, Measurement
@@ -141,6 +141,25 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
     assert trained.held_back.scale == counts.noise_multiplier == scale_of(guarantee)
     assert trained.held_back.number == (12 if relation == "replace_one" else None)
     assert scale_of(train(X, y, declared(rows=60), terms).estimator.guarantee_) is None
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_noise_that_somebody_knows_proves_nothing(relation):
+    """Who knows the source of the counts' noise subtracts it, wherever the noise of the training comes from."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, size=(60, 2)), np.arange(60) % 3
+    terms = Terms(1.5, 1e-5, relation, hold_back=0.2)
+    with pytest.raises(PrivSVMError, match="nothing is proved for this release: its noise is seeded"):
+        train(X, y, declared(rows=60), terms, source=NoiseSource(bytes(32)))
+    simulated = train(X, y, declared(rows=60), terms, source=NoiseSource(bytes(32)), random_state=0)
+    assert simulated.estimator.guarantee_.status == "seeded"
+
+
+def test_a_budget_that_no_training_keeps_is_not_called_seeded():
+    X, y, units = np.zeros((60, 2)), np.arange(60) % 3, np.arange(60) // 3
+    persons = declared(rows=60, person="who", rows_per_person=3)
+    terms = Terms(1.5, 1e-5, recipe=Recipe("softmax_dpsgd", {"batch_size": 10}), hold_back=0.2)
+    with pytest.raises(PrivSVMError, match="softmax_dpsgd cannot guarantee it for 3 rows per person"):
+        train(X, y, persons, terms, units=units)
 
 
 @pytest.mark.parametrize("hold_back", [None, 0.5])

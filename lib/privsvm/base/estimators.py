@@ -615,7 +615,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             See `noise_streams`.
         audit : bool, default=False
             Whether guarantees get a witness: a lower bound on epsilon, shown on a pair of neighbouring datasets. It
-            takes a few more training runs, and may be computed from the private rows.
+            takes a few more training runs, and is computed from the rows without noise: `rng` must not be None.
 
         Returns
         -------

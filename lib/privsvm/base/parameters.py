@@ -211,7 +211,8 @@ ALLOW_COMPOSITION: Any = parameter(
     False,
     FLAG,
     "Consent to fits of clones, which searches and cross-validations of scikit-learn make: the budgets of "
-    "all of them add up, and you add them up. No effect in a `privsvm.Budget`, which refuses clones.",
+    "all of them add up, and you add them up. What is chosen by their scores is covered on public rows alone. No "
+    "effect in a `privsvm.Budget`, which refuses clones.",
     effect="consent",
     common=True,
 )

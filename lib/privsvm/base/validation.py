@@ -11,7 +11,7 @@ import numpy as np
 from privsvm.base.tables import training_rows
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows.row_blocks import RowBlocks, memory_of_machine
-from privsvm.privacy.accounting import check_budget
+from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
 from privsvm.privacy.assumptions import AS_GIVEN, Facts
 
 __all__ = [
@@ -39,6 +39,9 @@ _LARGEST_LABEL = 2.0**53
 
 # Why nothing is proved for a model whose public label set was not given.
 INFERRED_CLASSES = "the class set was taken from the private labels"
+
+# Standard deviation of the noise with a whole budget, in rows.
+_MOST_NOISE = 1e6
 
 
 def is_number(value: Any) -> bool:
@@ -71,6 +74,12 @@ def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], f
     delta = check_positive("delta", delta)
     for epsilon in epsilons:
         check_budget(check_positive("epsilon", epsilon), delta)
+        # Parts of a budget have more noise, which the sampler must be able to draw once it is paid for.
+        if gaussian_noise_multiplier(epsilon, delta) > _MOST_NOISE:
+            raise ValueError(
+                f"epsilon={epsilon!r}, delta={delta!r}: noise as large as {_MOST_NOISE:.0e} rows drowns all tables; "
+                "use larger ones"
+            )
     return [float(epsilon) for epsilon in epsilons], delta
 
 

@@ -81,7 +81,8 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
         step = multiplier(steps / n_steps)
         apart = (Gaussian(moments.multiplier), SelfComposed(Gaussian(step), n_steps))
         events = (Gaussian(multiplier(1.0)),) if joint else apart
-        return CentredTraining(moments, events, relation_factor(self.neighbours), step, step)
+        # Beside the moments, a step has the noise of a part of one release.
+        return CentredTraining(moments, events, relation_factor(self.neighbours), None if joint else step, step)
 
     def _weights(
         self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource

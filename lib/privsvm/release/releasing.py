@@ -182,7 +182,10 @@ def release(
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
     with _reserved(out) as draft_folder:
         interrupted, identifier = draft_folder.exists(), _identifier(draft_folder)
-        resumed = _resume(draft_folder, out, ledger, key, identifier)
+        try:
+            resumed = _resume(draft_folder, out, ledger, key, identifier)
+        except OSError as error:
+            raise _unfinished(out, error) from None
         if resumed is not None:
             spent = ledger.total(resumed.account)
             if spent is None or resumed.account != schema.name or abs(resumed.epsilon - epsilon) > 1e-6 * epsilon:

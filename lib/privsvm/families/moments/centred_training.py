@@ -52,9 +52,9 @@ class CentredTraining(NamedTuple):
     moments: MomentsMechanism
     # Noise multipliers of the moments and of the releases after them.
     events: tuple[Event, ...]
-    # For the record: sensitivity of one release, and the standard deviation of its noise.
+    # For the record: sensitivity of one release, and the standard deviation of its noise if the event has it.
     sensitivity: float
-    noise_scale: float
+    noise_scale: float | None
     # Noise multiplier of one step, for methods that take steps.
     step_multiplier: float = 0.0
     # Contribution of one row over the noise of one release with the whole budget.
