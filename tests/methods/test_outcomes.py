@@ -12,6 +12,7 @@ from privsvm.base.budget import BudgetExceededError, paid_by
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.errors import PrivSVMError
 from privsvm.methods import DPSVMDVPClassifier, OPERAAsPublishedClassifier, PMSVMWPAsPublishedClassifier
+from privsvm.numerics.compiled.threads import thread_pool
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.solvers.gradients import noisy_gradient
 
@@ -114,6 +115,8 @@ def test_threads_tell_nothing_either(draws):
         warnings.simplefilter("error")
         path = model.release_path(X, Y, [1.0, 2.0], 2)
     assert np.isfinite(path.coef).all()
+    with thread_pool(2) as pool:
+        assert set(pool.submit(np.geterr).result().values()) == {"ignore"}
 
 
 def test_a_search_ends_in_a_model(draws):

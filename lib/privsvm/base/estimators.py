@@ -57,7 +57,7 @@ __all__ = [
     "ReleasedClassifier",
     "SingleModelClassifier",
     "all_or_nothing",
-    "judged_for_class",
+    "judged_for_clone",
     "judged_for_rows",
     "noise_generators",
     "noise_streams",
@@ -301,15 +301,12 @@ class MarksClones:
             )
 
 
-def judged_for_class(
-    guarantee: Guarantee, estimator: MarksClones, *reasons: str | None, composition: bool
+def judged_for_clone(
+    guarantee: Guarantee, estimator: MarksClones, composition: bool, *reasons: str | None
 ) -> Guarantee:
-    """Judge a record for the estimator's class, and for a clone whose user does or does not add up the fits."""
-    many_fits = estimator._many_fits(composition)
-    guarantee = _without_proof(guarantee, unknown_class(estimator), many_fits, *reasons)
-    if estimator._cloned and composition:
-        guarantee = with_assumption(guarantee, ONE_OF_SEVERAL)
-    return guarantee
+    """Judge the record of a fit for other reasons, and for a clone whose user does or does not add up the fits."""
+    guarantee = _without_proof(guarantee, estimator._many_fits(composition), *reasons)
+    return with_assumption(guarantee, ONE_OF_SEVERAL) if estimator._cloned and composition else guarantee
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -649,9 +646,9 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
 
     def _book(self, rows: Any, guarantee: Guarantee) -> Guarantee:
         """Judge a guarantee for the rows as they come; inside a fit, see to it that it is consented to and paid for."""
-        guarantee = judged_for_rows(guarantee, rows, self.neighbours)
-        guarantee = judged_for_class(guarantee, self, composition=self.allow_composition)
+        guarantee = _without_proof(judged_for_rows(guarantee, rows, self.neighbours), unknown_class(self))
         if is_counted():
+            guarantee = judged_for_clone(guarantee, self, self.allow_composition)
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
             pay(guarantee)

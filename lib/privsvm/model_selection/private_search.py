@@ -23,7 +23,7 @@ from privsvm.base.estimators import (
     MarksClones,
     PrivateClassifier,
     all_or_nothing,
-    judged_for_class,
+    judged_for_clone,
     judged_for_rows,
     noise_streams,
     randomness_of,
@@ -240,7 +240,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """Make the record of the whole, in the words of one run, and judge it for the rows as they come."""
         composition = bool(self.estimator.allow_composition)
         guarantee = judged_for_rows(self._guarantee(plan, run), rows, self.estimator.neighbours)
-        return judged_for_class(guarantee, self, unknown_class(self.estimator), composition=composition)
+        return judged_for_clone(guarantee, self, composition, unknown_class(self), unknown_class(self.estimator))
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, PrivateClassifier) or "delta" not in self.estimator.declared:
