@@ -25,9 +25,9 @@ from typing import Any
 from privsvm.errors import PrivSVMError
 
 # Calls that change the disk.
-CALLS = ("open", "fsync", "replace", "rename", "mkdir", "chmod")
+CALLS = ("open", "write", "fsync", "replace", "rename", "mkdir", "chmod")
 # Calls at which a process is killed.
-LAST_CALLS = (*CALLS, "unlink", "fdopen")
+LAST_CALLS = (*CALLS, "unlink", "fdopen", "ftruncate", "close")
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,8 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
 def in_fork(work: Callable[[], object], prepare: Callable[[], list[int]] = lambda: [0]) -> Outcome:
     """Do work in a fork; code 0: done, 1: stopped with one line, 2: other."""
     reader, writer = os.pipe()
+    # Not with the faults of the work.
+    write = os.write
     pid = os.fork()
     if not pid:
         code, message, count = 2, "", [0]
@@ -87,7 +89,7 @@ def in_fork(work: Callable[[], object], prepare: Callable[[], list[int]] = lambd
             code, message = 1, f"{error}"
         except BaseException:
             message = traceback.format_exc()
-        os.write(writer, f"{count[0]} {message}".encode())
+        write(writer, f"{count[0]} {message}".encode())
         os._exit(code)
     os.close(writer)
     with os.fdopen(reader, "rb") as handle:
