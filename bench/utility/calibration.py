@@ -18,7 +18,6 @@ from verdicts import TABLES
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
-from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.release.calibration import Calibration, ranked_labels
 from privsvm.release.model import probabilities
 from privsvm.release.recipes import Terms, train
@@ -66,8 +65,7 @@ def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
         }
     )  # fmt: skip
     released = train(
-        X[train_rows], data.y[train_rows], schema, Terms(EPSILON, DELTA, hold_back=HOLD_BACK), random_state=split,
-        source=seeded_source(split, data.name),
+        X[train_rows], data.y[train_rows], schema, Terms(EPSILON, DELTA, hold_back=HOLD_BACK), random_state=split
     )  # fmt: skip
     assert released.held_back is not None
     calibration, path, codes = Calibration(released.held_back), released.estimator._path, data.y[test_rows]

@@ -895,8 +895,9 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "noise on counts that somebody knows is the system's", "release/recipes.py",
-        '"system" if source is None and random_state is None else "seeded"', '"system"',
-        f"{_MEASURED}test_noise_that_somebody_knows_proves_nothing", says="DID NOT RAISE",
+        "system_source() if random_state is None else seeded_source(random_state, schema.name)",
+        "seeded_source(random_state or 0, schema.name)",
+        f"{_MEASURED}test_noise_of_counts_is_as_secret_as_that_of_the_training", says="assert",
     ),
     _bug(
         "records of several parts state any noise", "privacy/gate.py",

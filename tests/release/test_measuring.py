@@ -20,7 +20,7 @@ from privsvm.base.budget import Budget
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
+from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.calibration import HeldBackCounts, Measurement
@@ -144,14 +144,16 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-def test_noise_that_somebody_knows_proves_nothing(relation):
-    """Who knows the source of the counts' noise subtracts it, wherever the noise of the training comes from."""
+def test_noise_of_counts_is_as_secret_as_that_of_the_training(relation):
+    """Who knows the source of the counts' noise subtracts it."""
     X, y = np.random.default_rng(0).uniform(-1, 1, size=(60, 2)), np.arange(60) % 3
     terms = Terms(1.5, 1e-5, relation, hold_back=0.2)
-    with pytest.raises(PrivSVMError, match="nothing is proved for this release: its noise is seeded"):
-        train(X, y, declared(rows=60), terms, source=NoiseSource(bytes(32)))
-    simulated = train(X, y, declared(rows=60), terms, source=NoiseSource(bytes(32)), random_state=0)
-    assert simulated.estimator.guarantee_.status == "seeded"
+    proved = [train(X, y, declared(rows=60), terms) for _ in range(2)]
+    seeded = [train(X, y, declared(rows=60), terms, random_state=0) for _ in range(2)]
+    assert [one.estimator.guarantee_.status for one in (*proved, *seeded)] == ["proved"] * 2 + ["seeded"] * 2
+    for made, are_equal in ((proved, False), (seeded, True)):
+        first, second = (one.held_back.counts for one in made)
+        assert np.allclose(first, second) == are_equal
 
 
 def test_a_budget_that_no_training_keeps_is_not_called_seeded():

@@ -18,7 +18,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, grant
-from privsvm.privacy.guarantee import Guarantee, Randomness
+from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.calibration import HeldBackCounts, ranked_labels, sizes_of_ranks
 
 __all__ = [
@@ -240,7 +240,7 @@ def measure(
     )
 
 
-def with_measurement(guarantee: Guarantee, epsilon: float, randomness: Randomness = "system") -> Guarantee:
+def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
     """Make the record of a training and a measurement on other rows.
 
     Parameters
@@ -249,8 +249,6 @@ def with_measurement(guarantee: Guarantee, epsilon: float, randomness: Randomnes
         Of the training.
     epsilon : float
         Of the measurement, for one row.
-    randomness : {"system", "seeded"}
-        Where the noise of the measurement comes from.
 
     Returns
     -------
@@ -276,4 +274,4 @@ def with_measurement(guarantee: Guarantee, epsilon: float, randomness: Randomnes
             "those held back are drawn without looking at any row, and nobody both trains and measures",
         ),
     )
-    return grant(claim, guarantee.facts, guarantee.randomness if randomness == "system" else randomness)
+    return grant(claim, guarantee.facts, guarantee.randomness)

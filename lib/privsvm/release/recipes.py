@@ -14,12 +14,12 @@ from privsvm.base.budget import paid_by, refuse_in_budget, spend
 from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.numerics.noise.noise_source import NoiseSource, system_source
+from privsvm.numerics.noise.noise_source import seeded_source, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Event, Gaussian, Laplace, OneOf, relation_factor
 from privsvm.privacy.gate import LARGEST_EPSILON, restore
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
+from privsvm.privacy.guarantee import Guarantee, Neighbours
 from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.calibration import HeldBackCounts
@@ -244,7 +244,6 @@ def train(
     *,
     units: np.ndarray | None = None,
     random_state: int | None = None,
-    source: NoiseSource | None = None,
     book: Callable[[Guarantee, Protection], None] = lambda guarantee, protection: None,
 ) -> Trained:
     """Train one model with noise from the operating system, and measure it where that is asked for.
@@ -261,8 +260,6 @@ def train(
         Whose rows they are, see `privsvm.tables.tables.units_table`; None: each row is its own.
     random_state : int or None
         For simulations alone. A release has none.
-    source : NoiseSource or None
-        Of what is held back, and of the noise on what it measures; None is the operating system.
     book : callable
         Pays for the release, before any noise is drawn; it may refuse.
 
@@ -284,9 +281,9 @@ def train(
     # Where a row is replaced, all neighbours have as many rows, those that are held back included.
     public_rows = schema.rows if neighbours == "add_remove" else max(len(X), schema.rows or 1)
     held, n_rows, share = None, schema.rows, terms.hold_back
-    randomness: Randomness = "system" if source is None and random_state is None else "seeded"
-    source = system_source() if source is None and share is not None else source
-    if share is not None and source is not None:
+    # Of what is held back, and of the noise on what it measures: both as much of a secret as the noise of the training.
+    source = system_source() if random_state is None else seeded_source(random_state, schema.name)
+    if share is not None:
         if not LEAST_SHARE <= share <= LARGEST_SHARE:
             raise PrivSVMError(f"hold_back={share!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
         refuse_in_budget("no fit pays for what rows held back measure; leave the budget, or hold back none")
@@ -311,7 +308,7 @@ def train(
         nonlocal judged
         guarantee = restore(trained, **_stated(schema, public_rows))
         if share is not None:
-            guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows, randomness)
+            guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows)
         protection = protection_of(guarantee, unit, rows, delta, with_system_noise=random_state is not None)
         if _proved_epsilon(protection, guarantee, neighbours, recipe) > epsilon * (1.0 + 1e-9):
             raise _TooExpensiveError
@@ -348,7 +345,7 @@ def train(
     assert judged is not None
     estimator.guarantee_, protection = judged
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
-    if held is None or share is None or source is None:
+    if held is None or share is None:
         return Trained(estimator, protection, method_settings)
     held_back = HeldBack(share, terms.epsilon_of_counts / rows, neighbours, rows, schema.rows)
     counts = measure(estimator._path, *held, held_back, source.part("counts"))

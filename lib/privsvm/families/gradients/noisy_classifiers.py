@@ -151,9 +151,8 @@ class NoisyGradientClassifier(PrivateClassifier):
             release = dataclasses.replace(release, rows=clipped_rows(release.rows, float(self.data_norm)))
         return release_noisy_gradient(
             release,
-            plan,
+            Record(plan, *self._words(), facts_of_call(self.classes, n_rows=self.n_rows)),
             self._gradient_steps(),
-            Record(*self._words(), facts_of_call(self.classes, n_rows=self.n_rows)),
             n_jobs=self.n_jobs,
             composition=self._composition,
             scaling=self._scaling,

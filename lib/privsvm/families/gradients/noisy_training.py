@@ -89,8 +89,9 @@ def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epoc
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What privacy records say beside numbers: what is trained, after which paper, and what is known of the call."""
+    """What privacy records say: public numbers, what is trained, after which paper, and what is known of the call."""
 
+    plan: TrainingPlan
     what: str
     reference: str
     facts: Facts
@@ -100,11 +101,11 @@ class Record:
         release: Release,
         epsilon: float,
         mechanism: SampledGaussianSteps,
-        plan: TrainingPlan,
         n_parts: int,
         scaling: str,
     ) -> Guarantee:
         """Make the record of a model of `n_parts` parts, which have a share of epsilon and their mechanism each."""
+        plan = self.plan
         before = {
             "none": "",
             "centre": "a noisy mean of unit rows, then ",
@@ -169,9 +170,8 @@ def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], 
 
 def release_noisy_gradient(
     release: Release,
-    plan: TrainingPlan,
-    steps: GradientSteps,
     record: Record,
+    steps: GradientSteps,
     *,
     n_jobs: int | None = None,
     composition: str = "joint",
@@ -187,7 +187,7 @@ def release_noisy_gradient(
     `automatic_rate` of learning follows from epsilon, the number of rows and the number of steps.
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
-    epsilons, delta, repeats = release.epsilons, release.delta, release.repeats
+    plan, epsilons, delta, repeats = record.plan, release.epsilons, release.delta, release.repeats
     check_choice("composition", composition, COMPOSITIONS)
     binary = steps.loss == "one_vs_rest_hinge"
     n_vectors = 1 if binary and n_classes == 2 else n_classes
@@ -234,7 +234,7 @@ def release_noisy_gradient(
     )
 
     release.pay(
-        record.guarantee(release, epsilon, mechanism, plan, n_problems, scaling)
+        record.guarantee(release, epsilon, mechanism, n_problems, scaling)
         for epsilon, mechanism in zip(epsilons, mechanisms, strict=True)
     )
     jobs = [(index, repeat) for index in range(len(epsilons)) for repeat in range(repeats)]
