@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import operator
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,11 +32,59 @@ __all__ = [
     "either",
     "one_of",
     "optional",
+    "plain",
     "real",
     "text",
+    "trusted",
     "whole",
     "with_numpy",
 ]
+
+# Packages whose classes hold what they show. Below, plain classes that others derive from, and the method of each that
+# reads what is stored; without one its constructor does.
+_PACKAGES = ("builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas", "pyarrow", "scipy")
+_STORED = {
+    **dict.fromkeys(("builtins.bytes", "builtins.list", "builtins.tuple"), "__iter__"),
+    **{"builtins.str": "__str__", "builtins.int": "__int__", "builtins.float": "__float__", "builtins.dict": "items"},
+    **{"decimal.Decimal": "__str__", "numpy.ndarray": "__array__", "pandas.DataFrame": "", "pandas.Series": ""},
+    **dict.fromkeys(("scipy.sparse.sparray", "scipy.sparse.spmatrix"), ""),
+}
+_SIMPLE = (str, int, float, bool, type(None))
+
+
+def trusted(value: Any, *packages: str) -> bool:
+    """Tell whether the class of a value is one of some packages' own; by default of those that hold plain values.
+
+    A derived class may answer anything: one row in place of all, or another number at each look.
+    """
+    kind = type(value)
+    # A class may say any module of itself.
+    own = value is None or getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    return own and kind.__module__.partition(".")[0] in (packages or _PACKAGES)
+
+
+def plain(value: Any) -> Any:
+    """Rebuild a value of a derived class, and items of one, as the plain base class; return any other unchanged."""
+    if not trusted(value):
+        for place, method in _STORED.items():
+            module, _, name = place.rpartition(".")
+            # A package that nobody has imported made no value.
+            kind = getattr(sys.modules.get(module), name, None)
+            if kind is not None and issubclass(type(value), kind):
+                stored = getattr(kind, method)(value) if method else value
+                kind = sys.modules[module].csr_array if module == "scipy.sparse" else kind
+                value = stored if type(stored) is kind else kind(stored)
+                break
+    kind = type(value)
+    objects = kind.__name__ == "ndarray" and value.dtype == object
+    items = [*value, *value.values()] if kind is dict else value.ravel().tolist() if objects else value
+    if kind in (list, tuple, dict) or objects:
+        rebuilt = [item if type(item) in _SIMPLE else plain(item) for item in items]
+        if not all(map(operator.is_, items, rebuilt)):
+            if objects:
+                return sys.modules["numpy"].frompyfunc(plain, 1, 1)(value)
+            return dict(zip(rebuilt, rebuilt[len(value) :], strict=False)) if kind is dict else kind(rebuilt)
+    return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +113,8 @@ class Constraint:
 
     def accepts(self, value: Any) -> bool:
         """Whether a parameter may have this value."""
+        if plain(value) is not value:
+            return False
         if isinstance(value, self.types) or (self.also is not None and self.also(value)):
             return True
         return _matches(self.schema, value)

@@ -1,5 +1,6 @@
 """The private search: its releases, its cost, and that nothing bypasses its draws."""
 
+import copy
 import dataclasses
 import json
 import math
@@ -241,9 +242,23 @@ def test_a_search_holds_nothing_but_what_it_releases():
     assert search.best_estimator_._path.release_seconds == 0.0
     assert (1234567).to_bytes(3, "little") not in pickle.dumps(search)
     assert pickle.loads(pickle.dumps(search)).random_state is None
+    # Nor is that of the estimator, which may be the same number; the search itself keeps it.
+    search.estimator.random_state = 7654321
+    assert (7654321).to_bytes(3, "little") not in pickle.dumps(search)
+    assert search.estimator.random_state == 7654321
     # The event is one best-of-runs, not a composition of runs.
     for event, _ in leaves(search.guarantee_.event):
         assert isinstance(event, BestOfNegativeBinomial)
+
+
+def test_a_search_with_the_record_of_another_does_not_load():
+    X, y = scaled(load_wine)
+    search, other = (search_for(random_state=None, epsilon=epsilon).fit(X, y) for epsilon in (1.0, 2.0))
+    assert pickle.loads(pickle.dumps(search)).guarantee_ == search.guarantee_
+    search.guarantee_ = other.guarantee_
+    for load in (copy.deepcopy, lambda forged: pickle.loads(pickle.dumps(forged))):
+        with pytest.raises(ValueError, match="not the record of the released model"):
+            load(search)
 
 
 def test_events_of_candidates_that_differ_are_one_of_them():

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from privsvm.base.budget import refuse_uncounted
-from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, whole
+from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, plain, whole
 
 __all__ = [
     "ALLOW_COMPOSITION",
@@ -112,8 +112,10 @@ def check_values(declared: Mapping[str, Parameter], values: Mapping[str, Any]) -
     for name, value in values.items():
         if not declared[name].constraint.accepts(value):
             # Arrays are shown on one line, and not all of them.
-            shown = textwrap.shorten(repr(value), 100, placeholder="...")
-            raise ValueError(f"{name}={shown}: {declared[name].constraint.problem(value)}")
+            shown = textwrap.shorten(repr(stored := plain(value)), 100, placeholder="...")
+            derived = "is of a derived class, or holds one: give plain values"
+            problem = declared[name].constraint.problem(value) if stored is value else derived
+            raise ValueError(f"{name}={shown}: {problem}")
 
 
 def _constructor(cls: type, declared: Mapping[str, Parameter]) -> Callable[..., None]:

@@ -9,18 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.numerics.rows.well_formed import check_sparse, sorted_rows
+from privsvm.constraints import plain
+from privsvm.numerics.rows.well_formed import check_sparse, plain_csr, refuse_masked, sorted_rows
 
-__all__ = ["refuse_masked", "rows_of_users", "rows_to_predict", "training_rows"]
-
-
-def refuse_masked(name: str, values: Any) -> None:
-    """Raise ValueError for a masked array: what is hidden in it would count."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} is a masked array: its hidden values would be used; fill them with .filled(value) or leave those "
-            "rows out"
-        )
+__all__ = ["rows_of_users", "rows_to_predict", "training_rows"]
 
 
 def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any]:
@@ -36,6 +28,7 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
     from sklearn.utils.validation import validate_data
 
     refuse_masked("y", y)
+    y = plain(y)
     try:
         X = rows_of_users(X)
         if _is_plain(X) and _are_plain_labels(y, X.shape[0]):
@@ -44,9 +37,9 @@ def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any
                 # Left from an earlier fit.
                 del estimator.feature_names_in_
         else:
-            # It adds all numbers up to look for infinity: of huge ones it would warn, or raise, as the rows have it.
-            # And it would not look if the caller's settings said that rows are finite.
-            with np.errstate(over="ignore", invalid="ignore"), config_context(assume_finite=False):
+            # It converts numbers, and adds them up to look for infinity: of huge and tiny ones it would warn, or raise,
+            # as the rows have it. And it would not look if the caller's settings said that rows are finite.
+            with np.errstate(all="ignore"), config_context(assume_finite=False):
                 X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=fewest)
     except (TypeError, ValueError) as error:
         raise _in_plain_words(error) from None
@@ -70,7 +63,8 @@ def rows_to_predict(estimator: Any, X: Any) -> Any:
     # Imported late, as above.
     from sklearn.utils.validation import validate_data
 
-    return validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
 
 
 def rows_of_users(X: Any) -> Any:
@@ -81,6 +75,7 @@ def rows_of_users(X: Any) -> Any:
     its shape, a column or an array that holds text, times or missing values, and a table that has no Arrow interface.
     """
     refuse_masked("X", X)
+    X = plain(X)
     # Imported late: whoever has no such rows does not wait for it.
     import scipy.sparse
 
@@ -89,7 +84,9 @@ def rows_of_users(X: Any) -> Any:
         if X.format in ("lil", "dok"):
             X = X.tocsr()
             check_sparse(X)
-        return X if X.format == "csr" else sorted_rows(X)
+        if X.format != "csr":
+            return sorted_rows(X)
+        return X if {type(X.data), type(X.indices), type(X.indptr)} == {np.ndarray} else plain_csr(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.tables import training_rows
+from privsvm.constraints import plain, trusted
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows.row_blocks import RowBlocks, memory_of_machine
+from privsvm.numerics.rows.well_formed import refuse_masked
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
 from privsvm.privacy.assumptions import AS_GIVEN, Facts
 
@@ -46,7 +48,7 @@ _MOST_NOISE = 1e6
 
 def is_number(value: Any) -> bool:
     """Tell whether a parameter is a real number of double precision, and not a boolean."""
-    return isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
+    return trusted(value) and isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
 
 
 def check_positive(name: str, value: Any) -> float:
@@ -246,12 +248,15 @@ def _codes_of_source(
             f"X is a {type(X).__name__}: {type(estimator).__name__} needs all rows in memory; read them into an array, "
             "or use a method of sums, such as PrivateLinearClassifier"
         )
-    y = X.labels if y is None else y
+    if X.client is not None and not trusted(X.client, "distributed"):
+        raise ValueError(f"client={X.client!r}: must be a distributed.Client; another may sum other rows")
+    refuse_masked("y", y)
+    y = plain(X.labels if y is None else y)
     if y is None:
         raise ValueError("y=None: the source of rows has no labels; give them here, or name them in open_rows")
     if classes is None:
         raise ValueError("classes=None: give the label set; rows on disk are not searched for it")
-    y = y if isinstance(y, np.ndarray) else np.asarray(y)
+    y = np.asarray(y)
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape} for {X.shape[0]} rows")
     labels = known_classes(classes)

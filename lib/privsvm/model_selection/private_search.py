@@ -8,6 +8,7 @@ there are (Papernot and Steinke 2022, Hyperparameter tuning with Renyi different
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ from privsvm.base.estimators import (
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
+from privsvm.constraints import plain
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, Stated
 from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
@@ -269,7 +271,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             "allow_unsound",
             "allow_composition",
         }
-        candidates: list[dict[str, Any]] = [dict(candidate) for candidate in ParameterGrid(self.param_grid)]
+        candidates: list[dict[str, Any]] = [dict(candidate) for candidate in ParameterGrid(plain(self.param_grid))]
         for candidate in candidates:
             if set_here := sorted(fixed & candidate.keys()):
                 raise ValueError(f"param_grid holds {set_here[0]!r}, which is the same for all candidates")
@@ -430,9 +432,18 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the seed of a fitted search out of what is stored: whoever has it can subtract the noise."""
+        """Leave the seeds of a fitted search out of what is stored: whoever has one can subtract the noise."""
         state: dict[str, Any] = dict(super().__getstate__())
-        return state | {"random_state": None} if "guarantee_" in state else state
+        if "guarantee_" in state:
+            state |= {"random_state": None, "estimator": copy.copy(self.estimator).set_params(random_state=None)}
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take back a fitted search; raise ValueError where its record is not that of its released model."""
+        shown = state.get("guarantee_")
+        if shown is not None and (type(shown), (shown,)) != (Guarantee, state["best_estimator_"]._path.guarantees):
+            raise ValueError("guarantee_ is not the record of the released model: get the file again, or search again")
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = common_tags(super().__sklearn_tags__())

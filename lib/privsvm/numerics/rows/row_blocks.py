@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import aligned_bytes
-from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse, sorted_rows
+from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse, plain_csr, refuse_masked, sorted_rows
 
 __all__ = [
     "ArrayBlocks",
@@ -118,8 +119,10 @@ class ArrayBlocks(RowBlocks):
     in_memory = True
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
+        refuse_masked("X", X)
+        X = plain(X)
         super().__init__(X.shape, block_rows)
-        self._X = np.asarray(X) if isinstance(X, np.ndarray) else X if X.format == "csr" else sorted_rows(X)
+        self._X = np.asarray(X) if isinstance(X, np.ndarray) else plain_csr(X) if X.format == "csr" else sorted_rows(X)
 
     def read(self, start: int, stop: int) -> Any:
         rows = self._X[start:stop]

@@ -10,7 +10,23 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["canonical_rows", "check_sparse", "sorted_rows"]
+__all__ = ["canonical_rows", "check_sparse", "plain_csr", "refuse_masked", "sorted_rows"]
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Raise ValueError for a masked array: what is hidden in it would count."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} is a masked array: its hidden values would be used; fill them with .filled(value) or leave those "
+            "rows out"
+        )
+
+
+def plain_csr(X: Any) -> Any:
+    """Make a CSR array of a CSR matrix, in the same memory: its arrays, too, may be of a derived class."""
+    import scipy.sparse
+
+    return scipy.sparse.csr_array((np.asarray(X.data), np.asarray(X.indices), np.asarray(X.indptr)), shape=X.shape)
 
 
 def check_sparse(X: Any) -> None:
@@ -76,13 +92,14 @@ def sorted_rows(X: Any) -> Any:
 
     if X.format == "csr":
         # A new one, since its flags may be older than its entries.
-        rows = scipy.sparse.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        rows = plain_csr(X).copy()
         if rows.has_sorted_indices:
             return rows
     entries = X.tocoo()
-    order = np.lexsort((entries.col, entries.row))
-    ends = np.cumsum(np.bincount(entries.row, minlength=X.shape[0]))
-    return scipy.sparse.csr_array((entries.data[order], entries.col[order], np.append(0, ends)), shape=X.shape)
+    data, columns, numbers = (np.asarray(values) for values in (entries.data, entries.col, entries.row))
+    order = np.lexsort((columns, numbers))
+    ends = np.cumsum(np.bincount(numbers, minlength=X.shape[0]))
+    return scipy.sparse.csr_array((data[order], columns[order], np.append(0, ends)), shape=X.shape)
 
 
 def canonical_rows(X: Any) -> Any:
