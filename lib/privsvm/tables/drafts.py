@@ -105,6 +105,7 @@ def _looked(values: Sequence[str], commas: bool) -> str:
         return "{boolean: true, fill: middle, looked: true}"
     if present and all(value == value for value in read) and len(distinct) > 2:
         return f"{{bounds: [{min(read):g}, {max(read):g}], fill: middle, looked: true}}"
+    present = list(dict.fromkeys(present))
     for form in _FORMATS:
         days = [day_number(value.strip(), form) for value in present]
         if present and all(day == day for day in days):

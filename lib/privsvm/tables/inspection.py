@@ -11,7 +11,7 @@ import numpy as np
 from privsvm.tables.delimited import MISSING, Tally
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema
-from privsvm.tables.tables import delimiter_of, read_chunks, table_columns
+from privsvm.tables.tables import column_numbers, delimiter_of, read_chunks, table_columns
 
 __all__ = ["inspect_table"]
 
@@ -50,7 +50,7 @@ def inspect_table(
             read = _listed(table[name], column.words)
             findings += _about_categories(name, column, table[name], read)
         else:
-            numbers_read = np.array([column.read(value, schema.decimal) for value in table[name]])
+            numbers_read = column_numbers(column, table[name], schema.decimal)
             read = np.isfinite(numbers_read)
             findings += _about_numbers(name, column, table[name], numbers_read, schema.decimal)
         lines.append(_share_read(name, read))
@@ -140,9 +140,8 @@ def _such_as(values: Iterable[str]) -> str:
 
 def _numbers(values: Sequence[str]) -> np.ndarray:
     """Read numbers (n,) of a column of which nothing is declared, with points or commas; NaN for what is none."""
-    reader = Column(bounds=(0, 1))
-    point_numbers = np.array([reader.number(value) for value in values])
-    return np.where(np.isnan(point_numbers), [reader.read(value, ",") for value in values], point_numbers)
+    by_point, by_comma = (column_numbers(Column(bounds=(0, 1)), values, mark) for mark in (None, ","))
+    return np.where(np.isfinite(by_point), by_point, by_comma)
 
 
 def _scaled_by_itself(name: str, numbers: np.ndarray) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +17,11 @@ _WHOLE = re.compile(r"-?(0)\.0*|(-?[1-9]\d*)\.0*", re.ASCII)
 def normalise_label(value: Any) -> str:
     """Write a label, a category or an identifier the one way that cells with the same meaning share.
 
-    The text without surrounding blanks, and 7 for 7.0: files of numbers have the one or the other.
+    The text without surrounding blanks, and 7 for 7.0: files of numbers have the one or the other. Whole numbers that
+    became floats keep all their digits, where their text would have an exponent.
     """
+    if not isinstance(value, (str, int)) and isinstance(value, numbers.Real) and math.isfinite(value):
+        value = math.floor(value) if value == math.floor(value) else value
     text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
     whole_number = _WHOLE.fullmatch(text)
     return text if whole_number is None else whole_number[1] or whole_number[2]

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import BROKEN
 from privsvm.tables.schema import Schema, parse_schema, read_schema
@@ -93,15 +94,16 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "_encoder"):
             self.fit()
-        features = self._encoder.schema.features
-        if hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping):
-            return self._encoder.features(named_columns(X, self._encoder.schema))
-        rows = [list(row) for row in X]
-        for row in rows:
-            if len(row) != len(features):
-                raise PrivSVMError(f"X: {len(row)} columns, and the schema declares {len(features)}; name them")
-        turned = list(zip(*rows, strict=True)) or [()] * len(features)
-        return self._encoder.features(dict(zip(features, turned, strict=True)))
+        names = self._encoder.schema.features
+        if not (hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping)):
+            X = plain(X)
+            is_array = type(X) in (np.ndarray, np.ma.MaskedArray)
+            rows = X if is_array else [[*map(row.get, names)] if type(row) is dict else list(row) for row in X]
+            if widths := {len(row) for row in rows} - {len(names)}:
+                raise PrivSVMError(f"X: {min(widths)} columns, and the schema declares {len(names)}; name them")
+            columns = X.T if is_array else list(zip(*rows, strict=True))
+            X = dict(zip(names, columns if len(rows) else [()] * len(names), strict=True))
+        return self._encoder.features(named_columns(X, self._encoder.schema))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names (d,) of the features."""

@@ -7,8 +7,9 @@ whoever writes it takes it from a data dictionary or from common knowledge, not 
 from __future__ import annotations
 
 import datetime
-import functools
+import decimal
 import math
+import numbers
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from privsvm.constraints import COUNT, FLAG, Constraint, optional, text
+from privsvm.constraints import COUNT, FLAG, Constraint, optional, plain, text
 from privsvm.errors import PrivSVMError, listed
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
@@ -63,7 +64,6 @@ _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-@functools.lru_cache(maxsize=65536)
 def day_number(value: str, form: str) -> float:
     """Count the days from 1970-01-01 to a date; NaN for what is none.
 
@@ -85,6 +85,14 @@ def with_point(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return "" if "." in value else value.replace(",", ".")
+
+
+def _real(value: Any) -> float:
+    """Convert a real number; ValueError for what becomes one with a warning, such as a masked or a complex cell."""
+    value = value.item() if hasattr(value, "item") and not hasattr(value, "mask") else value
+    if not isinstance(value, (numbers.Real, decimal.Decimal)):
+        raise ValueError(value)
+    return float(value)
 
 
 def same_word(value: Any, words: Sequence[str]) -> str | None:
@@ -140,20 +148,22 @@ class Column(Model):
         return "boolean" if self.boolean else "number"
 
     def number(self, value: Any) -> float:
-        """Turn the value of one cell into a number, NaN where it is none."""
+        """Turn the value of one cell into a number, NaN where it is none; no value raises or warns."""
         kind = self.kind
+        # A cell's error would tell of its row: whatever it is, the cell cannot be read.
         try:
             if kind == "date":
-                if hasattr(value, "astype"):
+                if str(getattr(value, "dtype", "")).startswith("datetime64"):
                     # NumPy's own, which Python's functions do not take.
                     value = value.astype("datetime64[us]").item()
-                # Through its text: a date is the same number whatever its type is.
-                return day_number(str(self._as_text(value)).strip(), self.date or "iso")
+                # Through its text: a date is the same number whatever its type is, 20200301.0 beside missing ones too.
+                written = normalise_label(value) if isinstance(value, numbers.Real) else str(self._as_text(value))
+                return day_number(written.strip(), self.date or "iso")
             if kind == "boolean":
                 word = normalise_label(value).lower()
                 return 1.0 if word in TRUE else 0.0 if word in FALSE else math.nan
-            number = parse_number(value) if isinstance(value, str) else float(value)
-        except (TypeError, ValueError, OverflowError):
+            number = parse_number(value) if isinstance(value, str) else _real(value)
+        except Exception:
             return math.nan
         return number if math.isfinite(number) else math.nan
 
@@ -354,7 +364,7 @@ class Schema(Model):
         if not isinstance(value, Mapping) or not value:
             raise ValueError("must be a mapping from the name of a column to what it is; add it")
         value = {str(name): {"ignore": True} if item == "ignore" else item for name, item in value.items()}
-        strange = [name for name, item in value.items() if not isinstance(item, (Mapping, Column))]
+        strange = [name for name, item in value.items() if not isinstance(item, Mapping)]
         if strange:
             raise ValueError(f"column {strange[0]!r} is {value[strange[0]]!r}; write `ignore` or one of {FORMS}")
         looked = [name for name, item in value.items() if isinstance(item, Mapping) and item.get("looked")]
@@ -414,7 +424,7 @@ class Schema(Model):
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON values, from which `parse_schema` makes the same."""
-        content = {name: _json(value) for name, value in self if name != "columns" and value is not None}
+        content = {name: _json(value) for name, value in vars(self).items() if name != "columns" and value is not None}
         # A list: canonical JSON sorts the keys of mappings, and the order is that of the features.
         return content | {"columns": [[name, _plain(column)] for name, column in self.columns.items()]}
 
@@ -443,9 +453,14 @@ def parse_schema(values: Any, where: str = "schema", *, released: bool = False) 
     `where` names it in messages. In that of a `released` model, of before `fill` was required, missing values count as
     the middle. Raises PrivSVMError, one line; where columns need a decision it names all of them.
     """
-    if isinstance(values, Schema):
-        return values
-    return check_model(Schema, _with_fills(values) if released else values, where)
+    return check_model(Schema, _declared(plain(_with_fills(values) if released else values)), where)
+
+
+def _declared(value: Any) -> Any:
+    """Rebuild a declaration from plain data: a derived class could read cells in its own way."""
+    if isinstance(value, Model):
+        return _declared({name: item for name, item in vars(value).items() if item is not None})
+    return {name: _declared(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def _with_fills(values: Any) -> Any:

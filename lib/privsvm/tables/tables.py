@@ -8,6 +8,7 @@ whose cells are all empty. A message that depends on the rows would tell of them
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -19,15 +20,17 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError, listed, nearest_name
 from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
-from privsvm.tables.schema import Column, Schema, with_point
+from privsvm.tables.schema import Column, Schema, parse_schema, with_point
 
 __all__ = [
     "Encoder",
     "bounded_contribution",
     "category_codes",
+    "column_numbers",
     "delimiter_of",
     "header_of",
     "labelled_table",
@@ -40,14 +43,15 @@ __all__ = [
 ]
 
 _CHUNK = 20_000
-# Texts of one column whose code is remembered.
-_REMEMBERED = 100_000
+# Digits of whole numbers that float64 may not tell apart.
+_LONG_CODE = 16
+# Types whose cells are converted all at once.
+_PLAIN = {str, int, float, bool, np.float64}
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
-# Names of columns in a message.
 
 
 class Encoder:
-    """Turns columns of values into features.
+    """Turns columns of values into features; remembers none of them, since it is stored with models.
 
     `feature_names` (d) are such as ``age``, or ``ward=a`` for the indicator of a category.
     """
@@ -59,10 +63,10 @@ class Encoder:
             for name, column in schema.features.items()
             for label in ([f"{name}={word}" for word in column.words] if column.kind == "categories" else [name])
         )
-        self._codes: dict[str, dict[str, int]] = {name: {} for name in schema.features}
         self._classes = {normalise_label(name): code for code, name in enumerate(schema.ordered_classes)}
-        self._labels: dict[str, int] = {}
 
+    # Of tiny and huge numbers, NumPy would raise or warn as its user has set it.
+    @np.errstate(all="ignore")
     def features(self, columns: Mapping[str, Sequence[Any]]) -> np.ndarray:
         """Encode rows.
 
@@ -75,7 +79,7 @@ class Encoder:
         for name, column in self.schema.features.items():
             values = columns[name]
             if column.kind == "categories":
-                codes = self._category_codes(name, column, values)
+                codes = _category_codes(column, values)
                 encoded_rows = np.flatnonzero(codes >= 0)
                 X[encoded_rows, feature_index + codes[encoded_rows]] = 1.0
                 feature_index += len(column.words)
@@ -86,20 +90,18 @@ class Encoder:
 
     def labels(self, values: Sequence[Any]) -> np.ndarray:
         """Return class codes (n), -1 for a label that is none of the classes."""
-        return _looked_up(values, self._labels, lambda value: self._classes.get(normalise_label(value), -1))
+        return _read_cells(values, lambda value: self._classes.get(normalise_label(value), -1), -1).astype(np.int64)
 
-    def _category_codes(self, name: str, column: Column, values: Sequence[Any]) -> np.ndarray:
-        words, unknown, missing = category_codes(column)
 
-        def code(value: Any) -> int:
-            try:
-                word = "" if _is_missing(value) else normalise_label(value)
-            except ValueError:
-                # Whole numbers of thousands of digits have no text.
-                return unknown
-            return missing if word == "" else words.get(word, unknown)
+def _category_codes(column: Column, values: Sequence[Any]) -> np.ndarray:
+    words, unknown, missing = category_codes(column)
 
-        return _looked_up(values, self._codes[name], code)
+    def code(value: Any) -> int:
+        word = "" if _is_missing(value) else normalise_label(value)
+        return missing if word == "" else words.get(word, unknown)
+
+    # Whole numbers of thousands of digits, for example, have no text.
+    return _read_cells(values, code, unknown).astype(np.int64)
 
 
 def category_codes(column: Column) -> tuple[dict[str, int], int, int]:
@@ -116,23 +118,33 @@ def category_codes(column: Column) -> tuple[dict[str, int], int, int]:
 def _is_missing(value: Any) -> bool:
     """Whether a value of a data frame stands for none: it is not equal to itself, or nobody can tell (pandas.NA)."""
     try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):
+        return value is None or value is np.ma.masked or bool(value != value)
+    except Exception:
         return True
 
 
-def _looked_up(values: Sequence[Any], code_of_text: dict[str, int], code: Callable[[Any], int]) -> np.ndarray:
-    """Codes (n) of values; those of texts are worked out once."""
-    codes = np.empty(len(values), dtype=np.int64)
+def _read_cells(
+    values: Sequence[Any], read: Callable[[Any], float], unreadable: float, once: bool = True
+) -> np.ndarray:
+    """Read cells (n), each by itself: what `read` cannot read is `unreadable`, and none raises.
+
+    Texts that repeat are read `once`. Warnings are not caught, which is not safe beside other threads: `read` converts
+    nothing that NumPy warns of.
+    """
+    numbers, number_of_text = np.empty(len(values)), dict[str, float]()
     for row, value in enumerate(values):
         # Different values of other types may be equal as keys (1 and True).
-        value_code = code_of_text.get(value) if type(value) is str else None
-        if value_code is None:
-            value_code = code(value)
-            if type(value) is str and len(code_of_text) < _REMEMBERED:
-                code_of_text[value] = value_code
-        codes[row] = value_code
-    return codes
+        remembers = once and type(value) is str
+        number = number_of_text.get(value) if remembers else None
+        if number is None:
+            try:
+                number = read(value if type(value) in _PLAIN else plain(value))
+            except Exception:
+                number = unreadable
+            if remembers:
+                number_of_text[value] = number
+        numbers[row] = number
+    return numbers
 
 
 def parse_numbers(values: Sequence[Any]) -> np.ndarray:
@@ -150,17 +162,19 @@ def _parse_value(value: Any) -> float:
     return parse_number(value) if isinstance(value, str) else float(value)
 
 
+def column_numbers(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
+    """Read numbers (n,) of a column; not finite for cells that are none."""
+    if column.kind == "number" and _PLAIN.issuperset(map(type, values)):
+        # One by one otherwise, to the same numbers: a cell that is none changes none of the others.
+        with contextlib.suppress(ValueError, OverflowError):
+            return parse_numbers([*map(with_point, values)] if decimal == "," else values)
+    read = functools.partial(column.read, decimal=decimal) if decimal == "," else column.number
+    return _read_cells(values, read, np.nan, once=column.kind != "number")
+
+
 def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
     """Numbers (n,) in [-1, 1]; missing ones as declared."""
-    if decimal == "," and column.kind == "number":
-        values = list(map(with_point, values))
-    try:
-        if column.kind != "number":
-            raise ValueError
-        numbers = parse_numbers(values)
-    except (ValueError, TypeError, OverflowError):
-        # One by one, to the same numbers: a cell that is none changes none of the others.
-        numbers = np.fromiter(map(column.number, values), dtype=np.float64, count=len(values))
+    numbers = column_numbers(column, values, decimal)
     low, high = column.limits
     middle = 0.5 * low + 0.5 * high
     inside = np.clip(np.where(np.isfinite(numbers), numbers, column.fill_number), low, high)
@@ -172,8 +186,10 @@ def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.nd
 def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     """Take the columns of a data frame or a mapping that a schema declares.
 
-    It may have others. Raises PrivSVMError if columns are missing, are there twice, or differ in their number of rows.
+    It may have others. Raises PrivSVMError if columns are missing, are there twice, differ in their number of rows, or
+    hold codes as numbers that float64 does not tell apart: where one is missing, pandas would turn them into others.
     """
+    X = plain(X)
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
         import pyarrow
 
@@ -186,9 +202,16 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     twice = [name for name in schema.features if names[name] > 1]
     if twice:
         raise PrivSVMError(f"X: several columns are called {listed(twice)}; give each its own name")
-    columns = {
-        name: X[name].to_pylist() if hasattr(X[name], "to_pylist") else list(X[name]) for name in schema.features
-    }
+    given = {name: plain(X[name]) for name in schema.features}
+    for name, column in schema.features.items():
+        kind = getattr(given[name], "dtype", None)
+        large = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]
+        if large and isinstance(kind, np.dtype) and kind.kind in "iuf":
+            raise PrivSVMError(
+                f"X: column {name!r} holds numbers, and category {large[0]!r} has more digits than float64, which one "
+                "missing value makes of all of them, tells apart; read the column as text"
+            )
+    columns = {name: cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells) for name, cells in given.items()}
     rows = {len(column) for column in columns.values()}
     if len(rows) > 1:
         raise PrivSVMError(f"X: its columns have {' and '.join(map(str, sorted(rows)))} rows; give all the same number")
@@ -347,6 +370,7 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
     that neighbours keep their number of rows. With a column for persons, the first rows of each in the file count, as
     many as are declared; a row without an identifier counts for nobody and is left out, which moves no other row.
     """
+    schema = parse_schema(schema)
     encoder = Encoder(schema)
     extra = [schema.label] + ([schema.person] if schema.person else [])
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], [np.zeros(0, dtype=np.int64)]
