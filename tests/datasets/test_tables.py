@@ -261,13 +261,14 @@ def test_headers_that_cannot_be_read(tmp_path):
 def test_labels_and_categories_keep_their_text(make_entry, tmp_path):
     names = ["2E01", "2E03", "01", "1", "+1"]
     assert [normalise_label(name) for name in names] == names
-    assert [normalise_label(value) for value in (1, 1.0, "1.0", " 1. ", -0.0, "-3.00")] == [
+    assert [normalise_label(value) for value in (1, 1.0, "1.0", " 1. ", -0.0, "-3.00", 1e16)] == [
         "1",
         "1",
         "1",
         "1",
         "0",
         "-3",
+        "10000000000000000",
     ]
     text = "x,kind\n" + "".join(f"{index},{name}\n" for index, name in enumerate(names))
     _, labels = read_part(make_entry(text, format="csv", label="kind", header_rows=1), "all", tmp_path)

@@ -9,6 +9,11 @@ __all__ = ["MUTANTS_OF_TABLES"]
 _TESTS = "tests/datasets/test_tables.py::"
 _NEIGHBOURS = _TESTS + "test_a_record_moves_no_other_row"
 _MISTAKES = "tests/release/test_mistakes.py::"
+_HOSTILE = "tests/tables/test_hostile_cells.py::"
+_DERIVED = "tests/test_derived_classes.py::"
+_STORED = "tests/methods/test_what_stored_objects_hold.py::test_no_cell_is_stored"
+_SEARCH = "tests/model_selection/test_private_search.py::"
+_PLAIN, _SEARCHING = "constraints.py", "model_selection/private_search.py"
 _DELIMITED, _TABLES, _INSPECTIONS = "tables/delimited.py", "tables/tables.py", "release/inspections.py"
 
 MUTANTS_OF_TABLES = (
@@ -96,5 +101,86 @@ MUTANTS_OF_TABLES = (
         "texts of NumPy are no texts in one of two places", _TABLES,
         "return parse_number(value) if isinstance(value, str) else", "return parse_number(value) if type(value) is str else",
         "tests/tables/test_public_schema.py::test_texts_of_numpy_have_the_same_features_in_any_company", says="assert",
+    ),
+    _bug(
+        "an encoder remembers texts of private cells", _TABLES,
+        "            values = columns[name]\n", "            values = columns[name]\n            self._last = list(values)\n",
+        _STORED, says="assert not",
+    ),
+    _bug(
+        "a stored search has the seed of its estimator", _SEARCHING,
+        ', "estimator": copy.copy(self.estimator).set_params(random_state=None)', "",
+        _SEARCH + "test_a_search_holds_nothing_but_what_it_releases", says="assert",
+    ),
+    _bug(
+        "a search loads with the record of another", _SEARCHING,
+        "        if shown is not None and (type", "        if shown is None and (type",
+        _SEARCH + "test_a_search_with_the_record_of_another_does_not_load", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a derived class of columns reads cells", "tables/schema.py",
+        "    if isinstance(value, Model):\n        return _declared(", "    if isinstance(value, Schema):\n        return _declared(",
+        _DERIVED + "test_a_declaration_is_the_one_that_is_stored", says="assert",
+    ),
+    _bug(
+        "a class is trusted for the module that it names", _PLAIN,
+        "getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind", "True",
+        _DERIVED + "test_a_value_is_rebuilt_from_what_it_stores", says="assert",
+    ),
+    _bug(
+        "items of lists are not looked at", _PLAIN,
+        "    if kind in (list, tuple, dict) or objects:", "    if objects:",
+        _DERIVED + "test_labels_are_those_that_are_stored", says="holds the label 7",
+    ),
+    _bug(
+        "blocks take the arrays of a matrix as they are", "numerics/rows/row_blocks.py",
+        'plain_csr(X) if X.format == "csr"', 'X if X.format == "csr"',
+        _DERIVED + "test_rows_are_those_that_are_stored", says="assert",
+    ),
+    _bug(
+        "any client sums rows", "base/validation.py",
+        'if X.client is not None and not trusted(X.client, "distributed"):', "if X.client is not None and not X.client:",
+        _DERIVED + "test_sums_are_of_a_client_of_dask", says="it was asked",
+    ),
+    _bug(
+        "parameters may be of derived classes", _PLAIN,
+        "        if plain(value) is not value:", "        if False:",
+        _DERIVED + "test_no_parameter_may_be_of_a_derived_class", says="DID NOT RAISE",
+    ),
+    _bug(
+        "tiny cells raise where NumPy is set so", _TABLES,
+        '    @np.errstate(all="ignore")\n    def features', "    def features",
+        _HOSTILE + "test_every_cell_in_every_column", says="FloatingPointError",
+    ),
+    _bug(
+        "tiny numbers of rows raise where NumPy is set so", "base/tables.py",
+        'with np.errstate(all="ignore"), config_context', 'with np.errstate(over="ignore", invalid="ignore"), config_context',
+        _HOSTILE + "test_tiny_numbers_of_rows_are_no_errors", says="FloatingPointError",
+    ),
+    _bug(
+        "a cell of an unforeseen kind is an error", _TABLES,
+        "            except Exception:\n                number = unreadable", "            except (TypeError, ValueError):\n                number = unreadable",
+        _HOSTILE + "test_every_cell_in_every_column", says="a cell was asked",
+    ),
+    _bug(
+        "signalling numbers are an error", _TABLES,
+        "        return value is None or value is np.ma.masked or bool(value != value)\n    except Exception:",
+        "        return value is None or value is np.ma.masked or bool(value != value)\n    except (TypeError, ValueError):",
+        _HOSTILE + "test_cells_that_are_no_number_are_missing", says="assert",
+    ),
+    _bug(
+        "masked and complex cells warn", "tables/schema.py",
+        "    if not isinstance(value, (numbers.Real, decimal.Decimal)):", "    if value is None:",
+        _HOSTILE + "test_every_cell_in_every_column", says="Warning",
+    ),
+    _bug(
+        "whole numbers that became floats get an exponent", "tables/labels.py",
+        "value = math.floor(value) if value == math.floor(value) else value", "value = value + 0.0",
+        "tests/datasets/test_tables.py::test_labels_and_categories_keep_their_text", says="assert",
+    ),
+    _bug(
+        "codes that floats do not tell apart are read if none is missing", _TABLES,
+        'kind.kind in "iuf"', 'kind.kind == "f"',
+        _HOSTILE + "test_codes_that_floats_do_not_tell_apart_are_read_as_text", says="DID NOT RAISE",
     ),
 )  # fmt: skip

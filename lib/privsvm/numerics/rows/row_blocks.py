@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import aligned_bytes
 from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse, plain_csr, refuse_masked, sorted_rows
@@ -120,7 +119,6 @@ class ArrayBlocks(RowBlocks):
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
         refuse_masked("X", X)
-        X = plain(X)
         super().__init__(X.shape, block_rows)
         self._X = np.asarray(X) if isinstance(X, np.ndarray) else plain_csr(X) if X.format == "csr" else sorted_rows(X)
 
