@@ -87,14 +87,6 @@ def with_point(value: Any) -> Any:
     return "" if "." in value else value.replace(",", ".")
 
 
-def _real(value: Any) -> float:
-    """Convert a real number; ValueError for what becomes one with a warning, such as a masked or a complex cell."""
-    value = value.item() if hasattr(value, "item") and not hasattr(value, "mask") else value
-    if not isinstance(value, (numbers.Real, decimal.Decimal)):
-        raise ValueError(value)
-    return float(value)
-
-
 def same_word(value: Any, words: Sequence[str]) -> str | None:
     """Return the one of some declared words that a value is; None if it is none."""
     return next((word for word in words if normalise_label(word) == normalise_label(value)), None)
@@ -162,7 +154,12 @@ class Column(Model):
             if kind == "boolean":
                 word = normalise_label(value).lower()
                 return 1.0 if word in TRUE else 0.0 if word in FALSE else math.nan
-            number = parse_number(value) if isinstance(value, str) else _real(value)
+            if hasattr(value, "item") and not hasattr(value, "mask"):
+                value = value.item()
+            if not isinstance(value, (str, numbers.Real, decimal.Decimal)):
+                # A masked or a complex cell would become a number, with a warning.
+                return math.nan
+            number = parse_number(value) if isinstance(value, str) else float(value)
         except Exception:
             return math.nan
         return number if math.isfinite(number) else math.nan

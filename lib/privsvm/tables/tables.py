@@ -46,7 +46,7 @@ _CHUNK = 20_000
 # Digits of whole numbers that float64 may not tell apart.
 _LONG_CODE = 16
 # Types whose cells are converted all at once.
-_PLAIN = {str, int, float, bool, np.float64}
+_NUMBERS = {int, float, bool, np.float64}
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
 
@@ -138,7 +138,7 @@ def _read_cells(
         number = number_of_text.get(value) if remembers else None
         if number is None:
             try:
-                number = read(value if type(value) in _PLAIN else plain(value))
+                number = read(value if type(value) is str else plain(value))
             except Exception:
                 number = unreadable
             if remembers:
@@ -147,27 +147,23 @@ def _read_cells(
     return numbers
 
 
-def parse_numbers(values: Sequence[Any]) -> np.ndarray:
-    """Read numbers (n,), texts as `parse_number` does; an error of Python's for what is none."""
-    try:
-        # One look at all texts is faster than one at each.
-        written = "".join(values)
-        plain = "_" not in written and written.isascii()
-    except TypeError:
-        plain = False
-    return np.fromiter(map(float if plain else _parse_value, values), dtype=np.float64, count=len(values))
-
-
-def _parse_value(value: Any) -> float:
-    return parse_number(value) if isinstance(value, str) else float(value)
+def parse_numbers(texts: Sequence[str]) -> np.ndarray:
+    """Read numbers (n,) as `parse_number` does; ValueError for what is none."""
+    # One look at all texts is faster than one at each.
+    written = "".join(texts)
+    read = float if "_" not in written and written.isascii() else parse_number
+    return np.fromiter(map(read, texts), dtype=np.float64, count=len(texts))
 
 
 def column_numbers(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
     """Read numbers (n,) of a column; not finite for cells that are none."""
-    if column.kind == "number" and _PLAIN.issuperset(map(type, values)):
-        # One by one otherwise, to the same numbers: a cell that is none changes none of the others.
-        with contextlib.suppress(ValueError, OverflowError):
+    kinds = set(map(type, values)) if column.kind == "number" else {object}
+    # One by one otherwise, to the same numbers: a cell that is none changes none of the others.
+    with contextlib.suppress(ValueError, OverflowError):
+        if kinds == {str}:
             return parse_numbers([*map(with_point, values)] if decimal == "," else values)
+        if kinds <= _NUMBERS:
+            return np.array(values, dtype=np.float64)
     read = functools.partial(column.read, decimal=decimal) if decimal == "," else column.number
     return _read_cells(values, read, np.nan, once=column.kind != "number")
 
