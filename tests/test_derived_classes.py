@@ -220,13 +220,14 @@ ROWS = {
     "csc": lambda: Columns(X),
     "arrays of a matrix": matrix_of_derived_arrays,
     "frame": lambda: Frame(X),
+    "objects of a frame": lambda: pd.DataFrame([[Real(value) for value in row] for row in X], dtype=object),
     "matrix": lambda: np.matrix(X),
     "masked": lambda: np.ma.masked_array(X, X > 0.4),
     "blocks of an array": lambda: ArrayBlocks(X.view(Array)),
     "blocks of a matrix": lambda: ArrayBlocks(Matrix(X)),
     "blocks of derived arrays": lambda: ArrayBlocks(matrix_of_derived_arrays()),
 }
-REFUSED = {"matrix": "matrix", "masked": "masked array"}
+REFUSED = {"objects of a frame": "must hold numbers", "matrix": "matrix", "masked": "masked array"}
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -337,9 +338,10 @@ PLAIN = {"age": [0.25, 1, decimal.Decimal("0.75"), "0.5", 0.25], "ward": ["a", b
         lambda: {name: Sequence(cells, dtype=object) for name, cells in CELLS.items()},
         lambda: Frame({name: pd.Series(cells, dtype=object) for name, cells in CELLS.items()}),
         lambda: [list(row) for row in zip(*CELLS.values(), strict=True)],
-        lambda: [dict(zip(CELLS, row, strict=True)) for row in zip(*CELLS.values(), strict=True)],
+        lambda: [Items(row) for row in zip(*CELLS.values(), strict=True)],
+        lambda: [Mapped(zip(CELLS, row, strict=True)) for row in zip(*CELLS.values(), strict=True)],
     ],
-    ids=["cells", "mapping", "lists", "arrays", "series", "frame", "rows", "mappings"],
+    ids=["cells", "mapping", "lists", "arrays", "series", "frame", "rows", "derived rows", "mappings"],
 )
 def test_cells_are_those_that_are_stored(table):
     schema = PublicSchema(DECLARED)

@@ -63,8 +63,8 @@ def trusted(value: Any, *packages: str) -> bool:
     return own and kind.__module__.partition(".")[0] in (packages or _PACKAGES)
 
 
-def plain(value: Any) -> Any:
-    """Rebuild a value of a derived class, and items of one, as the plain base class; return any other unchanged."""
+def plain(value: Any, items: bool = True) -> Any:
+    """Rebuild a value of a derived class, and `items` that are, as its plain base class; return others unchanged."""
     if not trusted(value):
         for place, method in _STORED.items():
             module, _, name = place.rpartition(".")
@@ -77,10 +77,10 @@ def plain(value: Any) -> Any:
                 break
     kind = type(value)
     objects = kind.__name__ == "ndarray" and value.dtype == object
-    items = [*value, *value.values()] if kind is dict else value.ravel().tolist() if objects else value
-    if kind in (list, tuple, dict) or objects:
-        rebuilt = [item if type(item) in _SIMPLE else plain(item) for item in items]
-        if not all(map(operator.is_, items, rebuilt)):
+    if items and (kind in (list, tuple, dict) or objects):
+        given = [*value, *value.values()] if kind is dict else value.ravel().tolist() if objects else value
+        rebuilt = [item if type(item) in _SIMPLE else plain(item) for item in given]
+        if not all(map(operator.is_, given, rebuilt)):
             if objects:
                 return sys.modules["numpy"].frompyfunc(plain, 1, 1)(value)
             return dict(zip(rebuilt, rebuilt[len(value) :], strict=False)) if kind is dict else kind(rebuilt)

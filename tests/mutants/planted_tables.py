@@ -129,7 +129,7 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "items of lists are not looked at", _PLAIN,
-        "    if kind in (list, tuple, dict) or objects:", "    if objects:",
+        "    if items and (kind in (list, tuple, dict) or objects):", "    if items and objects:",
         _DERIVED + "test_labels_are_those_that_are_stored", says="holds the label 7",
     ),
     _bug(

@@ -38,6 +38,8 @@ class Mute(Raising):
     __hash__ = object.__hash__
 
 
+ENDLESS = []
+ENDLESS.append(ENDLESS)
 HOSTILE = [
     None, pd.NA, pd.NaT, np.nan, np.inf, -np.inf, np.ma.masked, np.datetime64("NaT"), np.datetime64(2**62, "Y"),
     decimal.Decimal("NaN"), decimal.Decimal("sNaN"), decimal.Decimal("-Infinity"), decimal.Decimal("1e-999999"),
@@ -47,7 +49,7 @@ HOSTILE = [
     b"a", "\ud800", "sNaN", "1e-400", "9" * 5000, "\0", "", " a ", True, np.True_, fractions.Fraction(1, 3),
     datetime.date(2020, 3, 1), datetime.datetime(2020, 3, 1, tzinfo=datetime.UTC), datetime.timedelta(1),
     pd.Timestamp("2020-03-01"), pd.Timedelta(1), pd.Period("2020-03"), pd.Interval(0, 1), [], {}, (1,), object(),
-    Raising(), Mute(), Raising, slice(None), np.float64(0.1), np.int64(1), np.str_("a"), np.uint64(2**63),
+    ENDLESS, Raising(), Mute(), Raising, slice(None), np.float64(0.1), np.int64(1), np.str_("a"), np.uint64(2**63),
 ]  # fmt: skip
 GOOD = {"age": 25, "dose": 0.5, "ward": "b", "sex": "m", "day": "2020-03-01", "smoker": True}
 WAYS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.constraints import plain
+from privsvm.constraints import plain, trusted
 from privsvm.numerics.rows.well_formed import check_sparse, plain_csr, refuse_masked, sorted_rows
 
 __all__ = ["rows_of_users", "rows_to_predict", "training_rows"]
@@ -120,7 +120,7 @@ def _checked_frame(frame: Any) -> Any:
         if not (types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)) or types.is_complex_dtype(
             column.dtype
         ):
-            if column.dtype == object and all(isinstance(value, (int, float, np.number)) for value in column):
+            if column.dtype == object and all(map(_is_number, column)):
                 continue
             raise ValueError(f"X: column {name!r} holds values of type {column.dtype}: must hold numbers; encode them")
         if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and bool(column.isna().any()):
@@ -129,6 +129,10 @@ def _checked_frame(frame: Any) -> Any:
                 "out. Input X contains NaN"
             )
     return frame
+
+
+def _is_number(value: Any) -> bool:
+    return trusted(value) and isinstance(value, (int, float, np.number))
 
 
 def _is_plain(X: Any) -> bool:

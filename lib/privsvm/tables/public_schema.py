@@ -96,9 +96,10 @@ class PublicSchema(TransformerMixin, BaseEstimator):
             self.fit()
         names = self._encoder.schema.features
         if not (hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping)):
-            X = plain(X)
+            X = plain(X, items=False)
             is_array = type(X) in (np.ndarray, np.ma.MaskedArray)
-            rows = X if is_array else [[*map(row.get, names)] if type(row) is dict else list(row) for row in X]
+            rows = X if is_array else [plain(row, items=False) for row in X]
+            rows = X if is_array else [[*map(row.get, names)] if type(row) is dict else list(row) for row in rows]
             if widths := {len(row) for row in rows} - {len(names)}:
                 raise PrivSVMError(f"X: {min(widths)} columns, and the schema declares {len(names)}; name them")
             columns = X.T if is_array else list(zip(*rows, strict=True))

@@ -138,7 +138,7 @@ def _read_cells(
         number = number_of_text.get(value) if remembers else None
         if number is None:
             try:
-                number = read(value if type(value) is str else plain(value))
+                number = read(value if type(value) is str else plain(value, items=False))
             except Exception:
                 number = unreadable
             if remembers:
@@ -185,7 +185,7 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     It may have others. Raises PrivSVMError if columns are missing, are there twice, differ in their number of rows, or
     hold codes as numbers that float64 does not tell apart: where one is missing, pandas would turn them into others.
     """
-    X = plain(X)
+    X = plain(X, items=False)
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
         import pyarrow
 
@@ -198,7 +198,7 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     twice = [name for name in schema.features if names[name] > 1]
     if twice:
         raise PrivSVMError(f"X: several columns are called {listed(twice)}; give each its own name")
-    given = {name: plain(X[name]) for name in schema.features}
+    given = {name: plain(X[name], items=False) for name in schema.features}
     for name, column in schema.features.items():
         kind = getattr(given[name], "dtype", None)
         large = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]
