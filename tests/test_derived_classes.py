@@ -355,3 +355,16 @@ class DerivedSchema(PublicSchema):
 def test_a_derived_step_takes_the_proof():
     steps = DerivedSchema(DECLARED), PrivateSVMClassifier(classes=["no", "yes"], allow_unsound=True)
     assert make_private_pipeline(*steps).fit(TABLE, DIED).guarantee_.status == "claimed"
+
+
+class Derived(PrivateLinearClassifier):
+    """Says that it is of the library."""
+
+
+Derived.__module__, Derived.__qualname__ = PrivateLinearClassifier.__module__, "PrivateLinearClassifier"
+
+
+def test_a_derived_method_proves_nothing_whatever_module_it_names():
+    with pytest.raises(ValueError, match="is a class of yours"):
+        Derived(classes=[0, 1]).fit(X, Y)
+    assert Derived(classes=[0, 1], allow_unsound=True).fit(X, Y).guarantee_.status == "claimed"

@@ -39,6 +39,7 @@ from privsvm.base.validation import (
     check_training_data,
     common_tags,
 )
+from privsvm.constraints import trusted
 from privsvm.digests import canonical_json
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
@@ -247,7 +248,7 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 def unknown_class(estimator: Any) -> str | None:
     """Say why nothing is proved of a class that is not the library's own, or return None."""
-    if type(estimator).__module__.partition(".")[0] == "privsvm":
+    if trusted(estimator, "privsvm"):
         return None
     return f"{type(estimator).__name__} is a class of yours: proofs are of the library's own classes, not derived ones"
 

@@ -25,7 +25,7 @@ from privsvm.registry import estimator_class, implementations
 from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, HeldBack, held_back_rows, measure, with_measurement
 from privsvm.release.risk_targets import RiskTarget
-from privsvm.tables.schema import Schema
+from privsvm.tables.schema import Schema, parse_schema
 
 __all__ = [
     "FIXED",
@@ -268,7 +268,7 @@ def train(
     PrivSVMError
         For a budget or a parameter that the method refuses, and where nothing is proved.
     """
-    recipe = recommended() if terms.recipe is None else terms.recipe
+    recipe, schema = recommended() if terms.recipe is None else terms.recipe, parse_schema(schema)
     epsilon, delta = terms.epsilon, default_delta(schema.rows) if terms.delta is None else terms.delta
     method, parameters = _checked(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.recipes import Terms, default_delta, planned_event, train
 from privsvm.release.signing import signature_of
-from privsvm.tables.schema import Schema
+from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import units_table
 
 __all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
@@ -170,7 +170,7 @@ def release(
     RefusedError
         If the budget does not allow it, or the user does not, or nobody has inspected the table.
     """
-    epsilon, key = terms.epsilon, card.key
+    epsilon, key, schema = terms.epsilon, card.key, parse_schema(schema)
     # Without `..`, which would name another folder once this one is made.
     out = Path(os.path.normpath(out))
     _check_free(out)
