@@ -137,16 +137,18 @@ def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
 
 def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(board, monkeypatch, tmp_path, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "own_method.py").write_text("class Own:\n    pass\n")
+    own = "class Own:\n    fit = predict = print\n"
+    (tmp_path / "own_method.py").write_text(own)
     before = board._sources("own_method:Own")
     for entry, message in (
         ("own_method:Own", "has no decision_function"),
         ("own_method:Om", "has no class 'Om'"),
+        ("subprocess:Popen", "is of Python's standard library"),
         ("dp_neton", "no method of the library"),
     ):
         monkeypatch.setattr("sys.argv", ["leaderboard.py", "--entries", entry])
         with pytest.raises(SystemExit):
             board.main()
         assert message in capsys.readouterr().err
-    (tmp_path / "own_method.py").write_text("class Own:\n    constant = -1\n")
+    (tmp_path / "own_method.py").write_text(f"{own}    constant = -1\n")
     assert board._sources("own_method:Own") != before

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import operator
 import os
 import sys
 from collections.abc import Sequence
@@ -152,24 +153,36 @@ def _predict(options: argparse.Namespace) -> int:
 
     import numpy as np
 
-    from privsvm.release.model import NOT_CALIBRATED, load
+    from privsvm.escaping import spreadsheet_cell
+    from privsvm.release.model import NOT_CALIBRATED, check_names, load
     from privsvm.tables.delimited import Tally
 
-    model, tally = load(options.model), Tally()
+    model, tally, apostrophes = load(options.model), Tally(), 0
     classes = model.classes_.tolist()
     names = [*options.keep, "predicted", *(f"probability_{name}" for name in classes)]
     names += [] if options.coverage is None else ["set"]
+    check_names(names)
+
+    def texts(column: Sequence[Any]) -> Sequence[Any]:
+        nonlocal apostrophes
+        written = column if options.raw else list(map(spreadsheet_cell, column))
+        apostrophes += sum(map(operator.is_not, written, column))
+        return written
+
     with contextlib.ExitStack() as stack:
         blocks = model.predict_table(options.table, tuple(options.keep), tally, options.coverage)
         # The first block before anything is written: a table that cannot be read leaves no file.
         first = list(itertools.islice(blocks, 1))
         writer = csv.writer(_opened(options.out, options.table, options.model, stack), lineterminator="\n")
-        writer.writerow(names)
+        writer.writerow(texts(names))
         for labels, shares, kept, sets in itertools.chain(first, blocks):
-            columns = [*kept, labels.tolist(), *np.round(shares, 6).T.tolist()]
+            columns = [*map(texts, kept), texts(labels.tolist()), *np.round(shares, 6).T.tolist()]
             if sets is not None:
-                columns.append(["|".join(map(str, itertools.compress(classes, members))) for members in sets])
+                columns.append(texts(["|".join(map(str, itertools.compress(classes, members))) for members in sets]))
             writer.writerows(zip(*columns, strict=True))
+    if apostrophes:
+        words = "begin like a formula, and have a ' before them lest a spreadsheet run them; --raw leaves it out"
+        print(f"note: {apostrophes} texts {words}", file=sys.stderr)
     if tally.malformed:
         words = printable(f"{options.table}: {tally}")
         print(f"warning: {words}; they were predicted as rows without any value", file=sys.stderr)
@@ -447,6 +460,9 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("table")
     predict.add_argument("--out", help="file; by default standard output")
     predict.add_argument("--keep", action="append", default=[], help="column to copy; can be repeated")
+    predict.add_argument(
+        "--raw", action="store_true", help="no ' before texts that begin like a formula, which a spreadsheet would run"
+    )
     predict.add_argument(
         "--coverage", type=_positive, default=None, help="add a column `set` of labels, right for such a share of rows"
     )

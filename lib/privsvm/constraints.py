@@ -20,14 +20,19 @@ __all__ = [
     "ANY_NUMBER",
     "BOUND",
     "COUNT",
+    "DAY",
+    "DIGEST",
     "FLAG",
     "FOLDS",
+    "LABEL",
+    "NAME",
     "NOT_NEGATIVE",
     "POSITIVE",
     "REPEATS",
     "ROWS",
     "SHARE",
     "SHARE_KEPT",
+    "VERSION",
     "Constraint",
     "either",
     "one_of",
@@ -38,6 +43,7 @@ __all__ = [
     "trusted",
     "whole",
     "with_numpy",
+    "written",
 ]
 
 # Packages whose classes hold what they show. Below, plain classes that others derive from, and the method of each that
@@ -208,6 +214,18 @@ def text(wish: str, pattern: str = "(?s:.*)") -> Constraint:
     return Constraint({"type": "string", "pattern": rf"\A(?:{pattern})\Z"}, wish, "str")
 
 
+def written(least: int, most: int = 1000, *, breaks: bool = False) -> Constraint:
+    """Allow texts of so many characters, all of which a reader sees; `breaks` allows line feeds and tabs among them.
+
+    Not seen are control characters, halves of surrogate pairs, and marks that turn the direction of writing.
+    """
+    first, wish = (r"\x00-\x08\x0b-\x1f", "") if breaks else (r"\x00-\x1f", "one line, ")
+    return text(
+        f"must be {wish}{least} to {most} characters, without control characters",
+        rf"[^{first}\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]{{{least},{most}}}",
+    )
+
+
 def either(wish: str, *options: Constraint) -> Constraint:
     """Allow what one of several constraints allows."""
     schemas = [option.schema for option in options]
@@ -248,3 +266,10 @@ ROWS = whole(1, 2**53)
 REPEATS = whole(1, 100_000)
 FOLDS = whole(2, 100_000)
 FLAG = Constraint({"type": "boolean"}, "must be true or false", "bool")
+
+# Of files that others wrote.
+NAME = text("must be a name of letters, digits, _ . and -", "[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+VERSION = text("must be a version such as 1.0", "[0-9A-Za-z.!+-]{1,64}")
+LABEL = either("must be a number or one line of text", written(0), ANY_NUMBER, FLAG)
+DIGEST = text("must be 64 hexadecimal digits", "[0-9a-f]{64}")
+DAY = text("must be a day as YYYY-MM-DD", "[0-9]{4}-[0-9]{2}-[0-9]{2}")

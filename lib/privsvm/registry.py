@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.metadata
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
@@ -48,7 +49,7 @@ def estimator_class(implementation: str) -> type:
     """Import the class of a method.
 
     It is one of `implementations`, or ``package.module:Class``. Raises PrivSVMError if there is no such file, module or
-    class.
+    class, or it is no classifier or of the standard library: nothing is constructed before.
     """
     if not is_foreign(implementation):
         if implementation not in implementations():
@@ -58,12 +59,13 @@ def estimator_class(implementation: str) -> type:
             )
         return importlib.import_module(module_name(implementation)).ESTIMATOR
     home, class_name = implementation.split(":")
+    _check_home(implementation, home)
     try:
         module = importlib.import_module(home)
-    except ImportError as error:
+    except (Exception, SystemExit) as error:
         raise PrivSVMError(
-            f"implementation: {implementation!r} cannot be imported ({error}); install its package where the workflow "
-            "runs, or correct the name"
+            f"implementation: {implementation!r} cannot be imported ({' '.join(str(error).split())}); install its "
+            "package where the workflow runs, or correct the name"
         ) from None
     estimator = getattr(module, class_name, None)
     if not isinstance(estimator, type):
@@ -71,7 +73,21 @@ def estimator_class(implementation: str) -> type:
         raise PrivSVMError(
             f"implementation: {implementation!r}: {home} has no class {class_name!r}; {nearest_name(class_name, names)}"
         )
+    # Another module may hand on a class of the standard library.
+    _check_home(implementation, str(estimator.__module__))
+    if not all(callable(getattr(estimator, name, None)) for name in ("fit", "predict")):
+        raise PrivSVMError(f"implementation: {implementation!r}: has no methods fit and predict; name a classifier")
     return estimator
+
+
+def _check_home(implementation: str, module: str) -> None:
+    """Refuse the standard library, whose classes run commands and write files, without importing it."""
+    package = module.partition(".")[0]
+    if package in (*sys.stdlib_module_names, "__main__"):
+        raise PrivSVMError(
+            f"implementation: {implementation!r}: {package!r} is of Python's standard library, which has no "
+            "classifiers; name a class of an installed package"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +112,10 @@ class ForeignSource:
 def check_installed(implementation: str) -> importlib.machinery.ModuleSpec:
     """Find the package behind ``package.module:Class``, without importing it.
 
-    Raises PrivSVMError if it is not installed.
+    Raises PrivSVMError if it is not installed, or is the standard library.
     """
     package = implementation.split(":")[0].split(".")[0]
+    _check_home(implementation, package)
     spec = importlib.util.find_spec(package)
     if spec is None:
         raise PrivSVMError(
@@ -135,8 +152,6 @@ def foreign_source(implementation: str) -> ForeignSource:
 
 def version_of_package(package: str) -> str:
     """Find the version of the distribution that installs a package.
-
-    The same as by `importlib.metadata.packages_distributions`, which looks at every file of every distribution.
 
     The same as by `importlib.metadata.packages_distributions`, which looks at every file of every distribution; empty
     if no distribution says that it installs the package.

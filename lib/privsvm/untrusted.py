@@ -15,11 +15,12 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
+from privsvm.constraints import written
 from privsvm.errors import PrivSVMError
 
 __all__ = ["LARGEST_ARRAYS", "LARGEST_JSON", "parse_json", "parse_npz", "read_regular_file"]
@@ -27,6 +28,7 @@ __all__ = ["LARGEST_ARRAYS", "LARGEST_JSON", "parse_json", "parse_npz", "read_re
 # Bytes. JSON of 2 MB takes at most about 100 MB in memory, and the digest of 512 MB about a second.
 LARGEST_ARRAYS, LARGEST_JSON = 512 << 20, 2 << 20
 _MOST_VALUES, _DEEPEST = 100_000, 40
+_ANY_TEXT = written(0, 10_000, breaks=True)
 # Arrays may unpack to so many bytes, and to so many times the bytes of their file more: most coefficients of kernel
 # models of many classes are 0.
 _UNPACKED, _RATIO = 32 << 20, 40
@@ -80,8 +82,8 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, d
 def parse_json(data: bytes) -> Any:
     """Parse JSON of others.
 
-    Raises ValueError if it is none, is nested deeper or has more values than records of ours, or holds text that cannot
-    be written.
+    Raises ValueError if it is none, is nested deeper or has more values than records of ours, or holds text that is
+    longer, cannot be written, or that nobody sees.
     """
     if len(data) > LARGEST_JSON or sum(data.count(mark) for mark in (b",", b"[", b"{")) > _MOST_VALUES:
         raise ValueError("too many values")
@@ -93,7 +95,19 @@ def parse_json(data: bytes) -> Any:
     content = json.loads(data.decode())
     # Halves of surrogate pairs are no text, and NaN and infinities are no numbers.
     json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    for words in _texts(content):
+        if not _ANY_TEXT.accepts(words):
+            raise ValueError(f"{words[:40]!r} {_ANY_TEXT.wish}")
     return content
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """List all texts of a JSON value, the names of its keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def parse_npz(data: bytes, names: Collection[str]) -> dict[str, np.ndarray]:

@@ -65,7 +65,18 @@ __all__ = [
 Condense = Literal["none", "ci", "fcm"]
 """How rows are condensed: not at all, to means of three (CI-SVM), to centres of fuzzy c-means (FCM-SVM)."""
 
-Name = Annotated[str, MinLen(1)]
+
+class _OfParams:
+    """Tells pydantic which names params.yaml takes: they become folders, addresses and headings."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.str_schema(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\z", strict=True)
+
+
+Name = Annotated[str, _OfParams()]
+Words = Annotated[str, MinLen(1)]
 Count = Annotated[int, Ge(0)]
 Positive = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
@@ -183,7 +194,7 @@ class Membership(_Record):
 class Entity(_Record):
     """What the known-sample attack recovers from one entity's public block."""
 
-    entity: Name
+    entity: Words
     features: Positive
     rows_needed: Count
     possible: bool
@@ -279,10 +290,10 @@ class AuditCell(_Record):
     epsilon_proved: ExtendedFloat
     epsilon_with_system_noise: ExtendedFloat = math.inf
     event: str | None
-    pair: Name
+    pair: Words
     draws: Positive
     bounds: Annotated[tuple[AuditBound, ...], MinLen(1)]
-    looks_at: Name = "the released model"
+    looks_at: Words = "the released model"
     reachable: ExtendedFloat = math.inf
     refuted: bool
 
@@ -319,7 +330,7 @@ class AuditRecord(_Record):
     """
 
     method: Name
-    implementation: Name
+    implementation: Words
     parameters: dict[str, Any]
     cells: tuple[AuditCell, ...]
 
@@ -346,7 +357,7 @@ class _Models(_Record):
 
     is_sealed: ClassVar[bool] = True
 
-    implementation: Name
+    implementation: Words
     epsilons: Annotated[tuple[ExtendedFloat, ...], MinLen(1)]
     repeats: Positive
     n_splits: Positive
@@ -384,7 +395,7 @@ class SavedModels(_Models):
         In the order of the class codes.
     """
 
-    kind: Name
+    kind: Words
     classes: tuple[str, ...]
 
 
@@ -629,6 +640,7 @@ def _shortened(value: Any) -> str:
 _RULES = {
     "dataclass_type": "must be an object",
     "dict_type": "must be an object",
+    "string_pattern_mismatch": "must be a name of at most 64 letters, digits, _ . + and -",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "tuple_type": "must be a list",

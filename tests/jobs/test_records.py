@@ -56,7 +56,7 @@ SHARES = st.floats(0, 1)
 COUNTS = st.integers(0, 10**6)
 POSITIVES = st.integers(1, 10**6)
 TEXTS = st.text(max_size=8)
-NAMES = st.text(min_size=1, max_size=8)
+NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,7}", fullmatch=True)
 NEIGHBOURS = st.sampled_from(["replace_one", "add_remove"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | NUMBERS | TEXTS,
@@ -393,7 +393,9 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             1.0,
             "guarantees[0]: key 'sigma' is unknown; another version of PrivSVM may have written it",
         ),
-        ("method", "", "method is '': must not be empty"),
+        ("method", "", "method is '': must be a name of at most 64 letters, digits, _ . + and -"),
+        ("dataset", "../../x", "dataset is '../../x': must be a name of at most 64 letters, digits, _ . + and -"),
+        ("implementation", "", "implementation is '': must not be empty"),
         ("method", None, "method is None: must be a valid string"),
         ("method", 3, "method is 3: must be a valid string"),
         ("n_train", 0, "n_train is 0: must be greater than or equal to 1"),

@@ -183,7 +183,7 @@ def test_a_ledger_holds_what_its_events_cost(changes, tmp_path):
         Ledger(tmp_path / "ledger.jsonl").total("wards")
 
 
-@pytest.mark.parametrize("classes", [["a", "a"], [1, True], ["1", 1], ["a", "a\0"], [2**70, 1], []], ids=repr)
+@pytest.mark.parametrize("classes", [["a", "a"], [1, True], ["1", 1], [2**70, 1], []], ids=repr)
 def test_classes_are_different_labels(classes, first):
     record = json.loads((first / "model.json").read_text()) | {"classes": classes, "table": None}
     written(first, record, json.loads((first / "card.json").read_text()))

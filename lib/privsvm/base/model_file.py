@@ -19,10 +19,11 @@ import pydantic
 
 from privsvm.base.released import ReleasedPath
 from privsvm.base.stored_paths import path_class, path_from_arrays
+from privsvm.constraints import DIGEST, LABEL, VERSION
 from privsvm.digests import canonical_json, sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
-from privsvm.models import Model, check_model
+from privsvm.models import Model, Obeys, check_model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Laplace, OneOf, leaves
 from privsvm.privacy.gate import agrees, foreign_numbers, refusals, restore
@@ -53,6 +54,7 @@ ARRAYS, RECORD, CARD = "model.npz", "model.json", "card.json"
 
 _FORMAT = "privsvm model"
 _COUNT = Annotated[int, pydantic.Field(ge=1)]
+_Digest = Annotated[str, Obeys(DIGEST)]
 _group_account = functools.lru_cache(maxsize=256)(group_account)
 
 
@@ -103,17 +105,17 @@ class ModelFile(Model, strict=True):
 
     format: Literal["privsvm model"]
     version: int
-    privsvm: str
+    privsvm: Annotated[str, Obeys(VERSION)]
     kind: str
-    arrays: str
-    classes: list[str | int | float | bool]
+    arrays: _Digest
+    classes: list[Annotated[Any, Obeys(LABEL)]]
     n_features: Annotated[int, pydantic.Field(ge=0)]
     guarantee: dict[str, Any]
     protection: Protection
     recipe: dict[str, Any]
     table: dict[str, Any] | None
     held_back: dict[str, Any] | None = None
-    digest: str
+    digest: _Digest
 
     @functools.cached_property
     def judged(self) -> tuple[Guarantee, Protection]:
@@ -216,8 +218,8 @@ def plain_labels(classes: Sequence[Any]) -> list[Any]:
     """Turn labels into JSON values; raise PrivSVMError for one that JSON does not have."""
     labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
     for label in labels:
-        if not isinstance(label, (str, int, float, bool)):
-            raise PrivSVMError(f"class {label!r} is neither text nor number; train with such labels to save the model")
+        if not LABEL.accepts(label):
+            raise PrivSVMError(f"class {label!r} {LABEL.wish}; train with such labels to save the model")
     return labels
 
 
@@ -291,7 +293,7 @@ def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict
         data = read_regular_file(path, LARGEST_JSON, "give the folder of a saved model")
     except FileNotFoundError:
         raise PrivSVMError(f"{path}: file not found; give the folder of a saved model") from None
-    damaged = PrivSVMError(f"{path}: damaged, its digest does not match; get the file again")
+    damaged = PrivSVMError(f"{path}: damaged, or no such file of PrivSVM; get it again")
     try:
         content = parse_json(data)
         version = content["version"] if content["format"] == form else None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_versioned
+from privsvm.constraints import DAY, DIGEST, NAME, VERSION
 from privsvm.errors import printable
-from privsvm.models import Model, check_model
+from privsvm.models import Model, Obeys, check_model
+from privsvm.privacy.guarantee import Neighbours, Status
 from privsvm.release.calibration import Measurement
 from privsvm.release.card_page import page, text
 from privsvm.release.class_rates import accuracy_text, class_rates
@@ -55,6 +57,10 @@ _TWO_IDENTIFIERS = (
 )
 
 
+_Name = Annotated[str, Obeys(NAME)]
+_Digest = Annotated[str, Obeys(DIGEST)]
+
+
 class _Unit(Model, strict=True):
     """Who is protected, and how many rows of a unit count."""
 
@@ -83,9 +89,9 @@ class _Total(Model, strict=True):
 class _Place(Model, strict=True):
     """Where the release stands in the ledger."""
 
-    account: str
+    account: _Name
     entry: int
-    head: str
+    head: _Digest
     total: _Total | None = None
 
 
@@ -94,10 +100,10 @@ class _Card(Model, strict=True):
 
     format: str
     version: int
-    data: str
-    date: str
-    privsvm: str
-    model_digest: str
+    data: _Name
+    date: Annotated[str, Obeys(DAY)]
+    privsvm: Annotated[str, Obeys(VERSION)]
+    model_digest: _Digest
     about: dict[str, str] | None = None
     predicts: str = ""
     protected: str
@@ -106,8 +112,8 @@ class _Card(Model, strict=True):
     delta: float
     risk: _Risk | None = None
     in_words: str | list[str]
-    status: str
-    relation: str
+    status: Status
+    relation: Neighbours
     mechanism: str
     reference: str
     accountant: str
@@ -121,8 +127,8 @@ class _Card(Model, strict=True):
     measured: dict[str, Any] | None = None
     how_to_load: str
     ledger: _Place
-    files: dict[str, str]
-    digest: str
+    files: dict[str, _Digest]
+    digest: _Digest
     signature: str | None = None
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from privsvm.base.model_file import ModelFile
-from privsvm.errors import printable
+from privsvm.escaping import markdown_text
 from privsvm.privacy.events import Event, leaves
 from privsvm.release.card import CARD, read_card
 from privsvm.release.ledger import Ledger
@@ -69,9 +67,9 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
         ("For you to answer", _list(_UNANSWERED)),
     )
     lines = [
-        f"# Dossier of the private model of {_words(card['data'])}",
+        f"# Dossier of the private model of {markdown_text(card['data'])}",
         "",
-        f"Model `{record.digest}`, released on {_words(card['date'])} with PrivSVM {_words(record.privsvm)}. The order "
+        f"Model `{record.digest}`, released on {card['date']} with PrivSVM {record.privsvm}. The order "
         "is that of the points in NIST SP 800-226 (2025): parameters, unit, mechanism, accuracy, security, data. Every "
         "number was computed again from the files of the release, but for an accuracy that its issuer states.",
     ]
@@ -83,17 +81,12 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
     return "\n".join(lines) + "\n"
 
 
-def _words(value: Any) -> str:
-    """Escape what others wrote: as one line of Markdown, without HTML and links."""
-    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", html.escape(printable(str(value)), quote=False))
-
-
 def _list(items: Iterable[Any]) -> list[str]:
-    return [f"- {_words(item)}" for item in items]
+    return [f"- {markdown_text(item)}" for item in items]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    marked = [head, ["---"] * len(head), *([_words(cell) for cell in row] for row in rows)]
+    marked = [head, ["---"] * len(head), *([markdown_text(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(cells)} |" for cells in marked]
 
 
@@ -178,7 +171,7 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
         "Counts, choice of features, training and any measurement on held-back rows share one budget: epsilon covers "
         "all of them together.",
         "",
-        f"Entry {place['entry']} of account {_words(place['account'])} in the ledger, `{place['head']}`.",
+        f"Entry {place['entry']} of account {markdown_text(place['account'])} in the ledger, `{place['head']}`.",
     ]
     total = None if ledger is None else ledger.total(place["account"])
     if total is not None:
@@ -187,7 +180,7 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
             *lines,
             "",
             f"The ledger holds {total.releases} release(s) of this data set. Together they cost epsilon "
-            f"{total.epsilon:.4g} and delta {total.delta:.3g} per {total.unit} ({_words(total.accountant)}).{budget}",
+            f"{total.epsilon:.4g} and delta {total.delta:.3g} per {total.unit} ({total.accountant}).{budget}",
         ]
     spent = place.get("total")
     if spent:
@@ -202,7 +195,7 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
 def _accuracy(card: dict[str, Any]) -> list[str]:
     bias = "Accuracy for groups of people was not measured. Noise harms rare classes and small groups most."
     rates = ["", *_list(card["by_class"])] if card.get("by_class") else []
-    return [_words(card["accuracy"]), *rates, "", bias]
+    return [markdown_text(card["accuracy"]), *rates, "", bias]
 
 
 def _correctness(record: ModelFile) -> list[str]:
@@ -211,7 +204,7 @@ def _correctness(record: ModelFile) -> list[str]:
     lines = [
         "- The files are those of the card, and the card is the one that its record gives.",
         "- Epsilon was computed again from the event, and by an accountant of another kind.",
-        f"- The proof is public, and comes with tests: {_words(record.judged[0].reference)}.",
+        f"- The proof is public, and comes with tests: {markdown_text(record.judged[0].reference)}.",
     ]
     rows = [
         (steps, f"{draws:,}", f"{epsilon:g}", bound)

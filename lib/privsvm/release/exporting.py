@@ -10,15 +10,17 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from privsvm.base.model_file import ARRAYS, RECORD
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, printable
 from privsvm.files import atomic_path, write_text
 from privsvm.release.card import CARD, PAGE
 from privsvm.release.model import ReleasedModel, load
 from privsvm.release.onnx_graph import onnx_model
 from privsvm.release.sql_query import sql_query
+from privsvm.release.verifying import verify
 
 __all__ = ["export"]
 
@@ -64,7 +66,8 @@ def export(
     Raises
     ------
     PrivSVMError
-        If the model has no schema, is of a kind that cannot be exported, or a package is missing.
+        If the model has no schema, is of a kind that cannot be exported, or a package is missing; for MLflow, where a
+        card comes with the model, also if `verify` refuses the folder.
     """
     folder, out = Path(folder), Path(out)
     model = load(folder)
@@ -74,7 +77,7 @@ def export(
     if model.schema_ is None:
         raise PrivSVMError(f"{folder}: the model has no schema, which says what its columns are; release it with one")
     if to == "sql":
-        write_text(out, f"-- {_summary(model)}\n{sql_query(model, table, keep)};\n")
+        write_text(out, f"-- {printable(_summary(model))}\n{sql_query(model, table, keep)};\n")
         return
     graph = onnx_model(model, _summary(model))
     with atomic_path(out) as temporary:
@@ -95,14 +98,18 @@ def _write_mlflow(folder: Path, out: Path, model: ReleasedModel) -> None:
     if os.path.lexists(out):
         raise PrivSVMError(f"{out}: exists already; give a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
+    if (folder / CARD).exists():
+        # The card and its page are shown to others.
+        verify(folder)
     python = ".".join(map(str, sys.version_info[:3]))
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.", suffix=".part") as temporary:
         part = Path(temporary) / out.name
         (part / "data").mkdir(parents=True)
-        # Whatever else lies in the folder is not released.
+        # Any other file is not released.
         for name in filter(lambda name: (folder / name).is_file(), (ARRAYS, RECORD, CARD, PAGE)):
             shutil.copyfile(folder / name, part / "data" / name)
         (part / "MLmodel").write_text(_MLMODEL.format(python=python), encoding="utf-8")
         (part / "python_env.yaml").write_text(_PYTHON_ENV.format(python=python), encoding="utf-8")
-        (part / "requirements.txt").write_text(f"privsvm=={model.record.privsvm}\n", encoding="utf-8")
+        # This version has read the model; what the file says of itself is no requirement.
+        (part / "requirements.txt").write_text(f"privsvm=={version('privsvm')}\n", encoding="utf-8")
         os.rename(part, out)

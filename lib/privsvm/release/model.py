@@ -13,7 +13,7 @@ import numpy as np
 
 from privsvm.base.model_file import RECORD, Description, ModelFile, Protection, read_model, write_model
 from privsvm.base.released import ReleasedPath
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, listed
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts
@@ -21,7 +21,7 @@ from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import Encoder, named_columns, read_chunks
 
-__all__ = ["NOT_CALIBRATED", "ReleasedModel", "load", "probabilities", "save"]
+__all__ = ["NOT_CALIBRATED", "ReleasedModel", "check_names", "load", "probabilities", "save"]
 
 NOT_CALIBRATED = "probabilities are not calibrated: a release with --hold-back 0.1 calibrates them on rows held back"
 
@@ -237,6 +237,13 @@ class ReleasedModel:
             held_back=record.held_back,
         )
         write_model(path, self._path, described, self.guarantee_, self.protection_)
+
+
+def check_names(names: list[str]) -> None:
+    """Raise PrivSVMError where two columns of predictions would have one name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PrivSVMError(f"--keep: two columns would have the name {listed(twice)}; keep each once, or rename it")
 
 
 def load(path: str | os.PathLike[str]) -> ReleasedModel:

@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError, listed
 from privsvm.release.exported_scores import write_scores
-from privsvm.release.model import ReleasedModel
+from privsvm.release.model import ReleasedModel, check_names
 from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import FALSE, TRUE, Column
 from privsvm.tables.tables import category_codes
@@ -318,8 +318,8 @@ def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
     Raises
     ------
     PrivSVMError
-        For more features than databases have columns, dates of a rare format, and columns whose names differ in capital
-        letters alone.
+        For more features than databases have columns, dates of a rare format, columns whose names differ in capital
+        letters alone, and a column to return that has the name of a result.
     """
     schema = model.schema_
     assert schema is not None
@@ -341,4 +341,6 @@ def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
             for code, score in enumerate(scores[:-1])
         )
         predicted = f"CASE{cases} ELSE {labels[-1]} END"
-    return query.select([*keep, "predicted", *names], [predicted, *scores])
+    names = [*keep, "predicted", *names]
+    check_names(names)
+    return query.select(names, [predicted, *scores])

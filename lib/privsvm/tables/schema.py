@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from privsvm.constraints import COUNT, FLAG, Constraint, optional, plain, text
+from privsvm.constraints import COUNT, DAY, FLAG, NAME, Constraint, optional, plain, text, written
 from privsvm.errors import PrivSVMError, listed
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
@@ -57,10 +57,8 @@ MIDDLE = "middle"
 TRUE = ("1", "true", "yes", "y", "t", "on")
 FALSE = ("0", "false", "no", "n", "f", "off")
 
-_NAME = text("must be a name of letters, digits, _ . and -", "[A-Za-z0-9][A-Za-z0-9._-]*")
-_TEXT = text("must be a text that is not empty", "(?s:.+)")
-_VALUE = Constraint({"anyOf": [{"type": "number"}, {"type": "string"}]}, "must be a number or a text in quotes")
-_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TEXT, _WORD, _PROSE = written(1), written(0), written(1, 10_000, breaks=True)
+_VALUE = Constraint({"anyOf": [{"type": "number"}, _WORD.schema]}, "must be a number or a line of text in quotes")
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -92,7 +90,7 @@ def same_word(value: Any, words: Sequence[str]) -> str | None:
     return next((word for word in words if normalise_label(word) == normalise_label(value)), None)
 
 
-_Words = Annotated[tuple[str, ...], pydantic.PlainValidator(parse_words)]
+_Words = Annotated[tuple[Annotated[str, Obeys(_WORD)], ...], pydantic.BeforeValidator(parse_words)]
 
 
 class Column(Model):
@@ -261,19 +259,17 @@ class CardText(Model):
         Last day on which it may be used, as YYYY-MM-DD.
     """
 
-    purpose: Annotated[str | None, Obeys(optional(_TEXT))] = None
-    intended_use: Annotated[str | None, Obeys(optional(_TEXT))] = None
-    owner: Annotated[str | None, Obeys(optional(_TEXT))] = None
-    contact: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    purpose: Annotated[str | None, Obeys(optional(_PROSE))] = None
+    intended_use: Annotated[str | None, Obeys(optional(_PROSE))] = None
+    owner: Annotated[str | None, Obeys(optional(_PROSE))] = None
+    contact: Annotated[str | None, Obeys(optional(_PROSE))] = None
     expires: str | None = None
 
     @pydantic.field_validator("expires", mode="before")
     @classmethod
     def _is_day(cls, value: Any) -> Any:
         text = value.isoformat() if isinstance(value, datetime.date) else value
-        if text is not None and not (
-            isinstance(text, str) and _DAY.fullmatch(text) and not math.isnan(day_number(text, "iso"))
-        ):
+        if text is not None and (not DAY.accepts(text) or math.isnan(day_number(text, "iso"))):
             raise ValueError(f"{value!r} is no day; write it as YYYY-MM-DD")
         return text
 
@@ -313,7 +309,7 @@ class Schema(Model):
     """
 
     version: int = SCHEMA_VERSION
-    name: Annotated[str, Obeys(_NAME)]
+    name: Annotated[str, Obeys(NAME)]
     label: Annotated[str, Obeys(_TEXT)]
     classes: _Words
     positive: Annotated[Any, Obeys(optional(_VALUE))] = None
@@ -324,7 +320,7 @@ class Schema(Model):
     delimiter: Annotated[str, Obeys(DELIMITER)] = ","
     decimal: Annotated[str | None, Obeys(optional(text("must be `.` or `,`", "[.,]")))] = None
     card: CardText | None = None
-    columns: dict[str, Column]
+    columns: dict[Annotated[str, Obeys(_TEXT)], Column]
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,14 +105,9 @@ def _attacks_context(attacks: Sequence[Attack], condensed: str | None) -> dict[s
 
 
 def page_names(results: Sequence[Result]) -> dict[str, str]:
-    """Name the page of each data set: its own name where that can be one."""
+    """Name the page of each data set, where there are several."""
     names = dict.fromkeys(result.dataset for result in results)
-    if len(names) == 1:
-        return {}
-    return {
-        name: f"{name if re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', name) else f'dataset-{index}'}.html"
-        for index, name in enumerate(names)
-    }
+    return {name: f"{name}.html" for name in names} if len(names) > 1 else {}
 
 
 def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:

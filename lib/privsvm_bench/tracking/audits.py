@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
+from privsvm.escaping import markdown_text
 from privsvm.privacy.guarantee import Status, theorem_holds
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, colour_of, curve_name
@@ -117,7 +118,7 @@ def _card(record: AuditRecord, curve: str) -> str:
             f"| {cell.relation} | {cell.epsilon:g} | {cell.status} | {best.epsilon:.4g} | {best.kind} | "
             f"{best.ceiling:.4g} | {cell.draws} | {'**yes**' if cell.refuted else 'no'} |"
         )
-    lines += ["", *dict.fromkeys(f"Pair: {cell.pair}." for cell in record.cells), ""]
+    lines += ["", *dict.fromkeys(f"Pair: {markdown_text(cell.pair)}." for cell in record.cells), ""]
     return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_json
+from privsvm.escaping import markdown_text
 from privsvm.privacy.guarantee import Status
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
@@ -187,7 +188,7 @@ def _card(result: Result) -> str:
         "Assumptions": "; ".join(dict.fromkeys(one for each in result.guarantees for one in each.assumptions)),
         "Randomness": _distinct(guarantee.randomness for guarantee in result.guarantees),
     }
-    lines += [f"- {name}: {text}" for name, text in facts.items() if text]
+    lines += [f"- {name}: {markdown_text(text)}" for name, text in facts.items() if text]
     lines += ["", "| epsilon asked for | epsilon proved | with system noise | delta |", "| --- | --- | --- | --- |"]
     for epsilon, guarantee in zip(result.epsilons, result.guarantees, strict=True):
         proved = f"{guarantee.epsilon_proved:.6g} | {guarantee.epsilon_with_system_noise:.6g}"
