@@ -1,9 +1,11 @@
 import importlib.metadata
+import sys
 from pathlib import Path
 
 import pytest
 
 from privsvm.errors import PrivSVMError
+from privsvm.plain_yaml import read_yaml
 from privsvm.registry import (
     ForeignSource,
     estimator_class,
@@ -11,6 +13,7 @@ from privsvm.registry import (
     implementations,
     is_foreign,
 )
+from privsvm_bench.jobs.params import check_params
 
 
 def test_every_method_file_is_an_implementation():
@@ -49,12 +52,55 @@ def test_the_digest_follows_the_source(tmp_path, monkeypatch):
         ("sklearn.dumy:DummyClassifier", "cannot be imported"),
         ("os; rm -rf:x", "is unknown"),
         ("no_such_package_anywhere.module:Class", "install its package"),
+        ("subprocess:Popen", "'subprocess' is of Python's standard library"),
+        ("builtins:eval", "'builtins' is of Python's standard library"),
+        ("antigravity:x", "'antigravity' is of Python's standard library"),
+        ("__main__:Class", "'__main__' is of Python's standard library"),
+        ("own.handed_on:Popen", "'subprocess' is of Python's standard library"),
+        ("own.handed_on:NoMethods", "has no methods fit and predict"),
+        ("own.handed_on:Instances", "has no methods fit and predict"),
+        ("own.handed_on:predict", "has no class 'predict'"),
+        ("own.raises:Class", "cannot be imported .a b."),
+        ("own.leaves:Class", "cannot be imported .3."),
     ],
 )
-def test_what_is_not_there_is_one_line(name, message):
+def test_what_is_not_there_is_one_line(name, message, tmp_path, monkeypatch):
+    package = tmp_path / "own"
+    package.mkdir()
+    modules = {
+        "handed_on": HANDED_ON, "raises": "raise RuntimeError('a\\nb')", "leaves": "import sys\nsys.exit(3)",
+        "__init__": "",
+    }  # fmt: skip
+    for module, text in modules.items():
+        (package / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("sys.modules", {key: item for key, item in sys.modules.items() if key.split(".")[0] != "own"})
     with pytest.raises(PrivSVMError, match=message) as caught:
         estimator_class(name)
     assert "\n" not in str(caught.value)
+    assert "antigravity" not in sys.modules
+
+
+# Constructing one of them fails the test.
+HANDED_ON = """
+from subprocess import Popen
+class NoMethods:
+    def __init__(self, *arguments, **others):
+        raise SystemError
+    fit = print
+class Instances(NoMethods):
+    predict = 3
+def predict():
+    raise SystemError
+"""
+
+
+def test_params_refuse_a_class_of_the_standard_library_before_any_job():
+    """Named with its arguments, the class would run a command."""
+    content, _ = read_yaml(Path(__file__).parents[1] / "params.yaml")
+    content["methods"]["friendly"] = {"implementation": "subprocess:Popen", "args": ["sh", "-c", "id"]}
+    with pytest.raises(PrivSVMError, match="'subprocess' is of Python's standard library"):
+        check_params(content)
 
 
 def test_a_package_that_is_not_installed():

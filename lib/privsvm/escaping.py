@@ -18,8 +18,8 @@ _MARKS = re.compile(r"([\\`*_\[\]|#~])")
 _FIRST_MARKS = re.compile(r"^(\d*)([-+=.)])(?=[-+=\s]|$)")
 
 # Spreadsheets run a cell that begins so, in some languages also by the wide signs; one apostrophe makes it a text.
-_FORMULA = re.compile(r"['\s]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"\s*[-+]?[0-9.,]+([eE][-+]?[0-9]+)?\s*", re.ASCII)
+_FORMULA = re.compile(r"['\s]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r" *[-+]?[0-9.,]+([eE][-+]?[0-9]+)? *")
 
 
 def markdown_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from privsvm.files import atomic_path
 from privsvm.release.ledger import Ledger, default_ledger
 from privsvm.tables.schema import Schema
 from privsvm.tables.tables import header_of
-from privsvm.untrusted import LARGEST_JSON, parse_json, read_regular_file
+from privsvm.untrusted import LARGEST_JSON, read_regular_file
 
 __all__ = ["is_inspected", "record_inspection"]
 
@@ -35,6 +35,10 @@ def _record(table: str | os.PathLike[str], schema: Schema) -> dict[str, Any]:
 
 def _path(ledger: Path, record: dict[str, Any]) -> Path:
     return ledger.parent / _FOLDER / f"{sha256_of_json(record)}.json"
+
+
+def _bytes(record: dict[str, Any]) -> bytes:
+    return (canonical_json(record, indent=1) + "\n").encode()
 
 
 def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> None:
@@ -64,7 +68,7 @@ def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Led
             temporary.write_text("*\n", encoding="utf-8")
     with atomic_path(path) as temporary:
         temporary.touch(mode=0o600)
-        temporary.write_text(canonical_json(record, indent=1) + "\n", encoding="utf-8")
+        temporary.write_bytes(_bytes(record))
 
 
 def is_inspected(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> bool:
@@ -90,9 +94,9 @@ def is_inspected(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) 
         ledgers.append(default_ledger())
     for path in ledgers:
         try:
-            if parse_json(read_regular_file(_path(path, record), LARGEST_JSON, "remove it")) == record:
+            if read_regular_file(_path(path, record), LARGEST_JSON, "remove it") == _bytes(record):
                 return True
-        except (ValueError, OSError, PrivSVMError):
+        except (OSError, PrivSVMError):
             # There is none, or it is damaged.
             continue
     return False
