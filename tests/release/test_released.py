@@ -1,6 +1,7 @@
 """From a table to a released model: what it is worth, what its folder holds, and who notices a change."""
 
 import csv
+import io
 import json
 import math
 import re
@@ -438,6 +439,38 @@ def test_a_kernel_that_nobody_knows_is_no_model(hospital_copy, parameters):
         privsvm.load(
             in_place(hospital_copy / "model", arrays, kind="kernel", n_features=3, classes=["a", "b"], table=None)
         )
+
+
+def test_predictions_run_nothing_in_a_spreadsheet(hospital, tmp_path):
+    """A key is the same without the apostrophe, and `--raw` writes none."""
+    header, row = (hospital / "new.csv").read_text().splitlines()[:2]
+    keys = ["=1+1", "@x", "-5", "+4.5e3", "-a", "'=1", "P1", " +x"]
+    table = tmp_path / "keys.csv"
+    table.write_text("\n".join([header, *(f"{key},{row.split(',', 1)[1]}" for key in keys)]))
+    code, out, err = run("predict", hospital / "model", table, "--keep", "patient")
+    assert [line["patient"] for line in csv.DictReader(io.StringIO(out))] == [
+        "'=1+1", "'@x", "-5", "+4.5e3", "'-a", "''=1", "P1", "' +x",
+    ]  # fmt: skip
+    assert (code, err.splitlines()[0][:14]) == (0, "note: 5 texts ")
+    code, out, err = run("predict", hospital / "model", table, "--keep", "patient", "--raw")
+    assert [line["patient"] for line in csv.DictReader(io.StringIO(out))] == keys
+    assert "--raw" not in err
+
+
+@pytest.mark.parametrize(
+    ("command", "keep"),
+    [
+        *((command, keep) for command in ("predict", "export") for keep in (["age", "age"], ["predicted"])),
+        ("predict", ["probability_yes"]), ("export", ["score_yes"]),
+    ],
+)  # fmt: skip
+def test_no_two_columns_of_predictions_have_one_name(hospital, tmp_path, command, keep):
+    more = [hospital / "new.csv"] if command == "predict" else ["--to", "sql"]
+    kept = [word for name in keep for word in ("--keep", name)]
+    code, _, err = run(command, hospital / "model", *more, *kept, "--out", tmp_path / "out")
+    assert (code, err.count("\n")) == (1, 1)
+    assert f"two columns would have the name {keep[0]!r}" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_terminals_obey_no_card_ledger_or_name(hospital_copy, tmp_path):
