@@ -1,7 +1,4 @@
-"""Texts of others in Markdown and in tables for spreadsheets: one function for each target.
-
-HTML has `html.escape` and Jinja's own, SQL `privsvm.release.sql_query`, terminals `privsvm.errors.printable`.
-"""
+"""Texts of others in Markdown and spreadsheets; HTML has `html.escape`, terminals `privsvm.errors.printable`."""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ import functools
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Le, MinLen, Predicate
 
 from privsvm.digests import sha256_of_json
 from privsvm.errors import PrivSVMError
@@ -66,16 +67,8 @@ Condense = Literal["none", "ci", "fcm"]
 """How rows are condensed: not at all, to means of three (CI-SVM), to centres of fuzzy c-means (FCM-SVM)."""
 
 
-class _OfParams:
-    """Tells pydantic which names params.yaml takes: they become folders, addresses and headings."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.str_schema(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\z", strict=True)
-
-
-Name = Annotated[str, _OfParams()]
+# As in params.yaml: names become folders, addresses and headings.
+Name = Annotated[str, Predicate(re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}").fullmatch)]
 Words = Annotated[str, MinLen(1)]
 Count = Annotated[int, Ge(0)]
 Positive = Annotated[int, Ge(1)]
@@ -640,7 +633,7 @@ def _shortened(value: Any) -> str:
 _RULES = {
     "dataclass_type": "must be an object",
     "dict_type": "must be an object",
-    "string_pattern_mismatch": "must be a name of at most 64 letters, digits, _ . + and -",
+    "predicate_failed": "must be a name of at most 64 letters, digits, _ . + and -",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "tuple_type": "must be a list",

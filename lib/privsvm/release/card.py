@@ -16,7 +16,7 @@ from privsvm.release.calibration import Measurement
 from privsvm.release.card_page import page, text
 from privsvm.release.class_rates import accuracy_text, class_rates
 from privsvm.release.ledger import Total
-from privsvm.release.old_cards import old_card_content, old_card_pages, old_card_text
+from privsvm.release.old_cards import common_content, old_card_content, old_card_pages, old_card_text
 from privsvm.release.risk_targets import per_cent
 
 __all__ = [
@@ -198,50 +198,25 @@ def card_content(
     """
     if version < 3:
         return old_card_content(record, account, date, accuracy, measured, version=version, first=first)
-    protection, (guarantee, computed) = record.protection, record.judged
-    unit, table = protection.unit, record.table or {}
+    protection, table = record.protection, record.table or {}
+    unit = protection.unit
     label, classes = str(table.get("label", "the class")), [str(name) for name in record.classes]
     risk = _risk(record)
-    rows = f"the number of rows, {table['rows']}" if "rows" in table else None
-    if rows is None and guarantee.neighbours == "replace_one":
-        rows = "the number of rows"
     return {
+        **common_content(record, account, date, measured),
         "version": version,
-        "data": account,
-        "date": date,
-        "privsvm": record.privsvm,
-        "model_digest": record.digest,
         "about": dict(table.get("card", {})),
         "predicts": f"It predicts {label}: {', '.join(classes[:-1])} or {classes[-1]}.",
-        "protected": _protected(protection.unit, protection.rows, guarantee.neighbours),
-        "unit": {"kind": unit, "rows": protection.rows},
-        "epsilon": protection.epsilon,
-        "delta": protection.delta,
+        "protected": _protected(unit, protection.rows, record.judged[0].neighbours),
         "risk": risk,
         "in_words": _in_words(unit, risk),
-        "status": guarantee.status,
-        "relation": guarantee.neighbours,
-        "mechanism": guarantee.mechanism,
-        "reference": guarantee.reference,
-        "accountant": computed.accountant,
-        "randomness": "the operating system's entropy; no seed was used or kept",
-        "public": [
-            "the schema: names, bounds, categories, fill values",
-            f"the classes: {', '.join(classes)}",
-            *([rows] if rows else []),
-            "method and parameters",
-        ],
-        "assumptions": list(guarantee.assumptions),
         "not_covered": [
             *_NOT_COVERED,
             *([_TWO_IDENTIFIERS] if unit == "person" else []),
             *([_NOT_CALIBRATED] if measured is None else []),
         ],
-        "recipe": record.recipe,
         "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured, _is_balanced(record))),
         "by_class": [] if measured is None else class_rates(measured, label, classes),
-        **({} if measured is None else {"measured": measured.to_card()}),
-        "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 
 

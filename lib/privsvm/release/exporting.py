@@ -66,8 +66,8 @@ def export(
     Raises
     ------
     PrivSVMError
-        If the model has no schema, is of a kind that cannot be exported, or a package is missing; for MLflow, where a
-        card comes with the model, also if `verify` refuses the folder.
+        If the model has no schema, is of a kind that cannot be exported, or a package is missing; for MLflow, if it has
+        a card and `verify` refuses it.
     """
     folder, out = Path(folder), Path(out)
     model = load(folder)
@@ -110,6 +110,5 @@ def _write_mlflow(folder: Path, out: Path, model: ReleasedModel) -> None:
             shutil.copyfile(folder / name, part / "data" / name)
         (part / "MLmodel").write_text(_MLMODEL.format(python=python), encoding="utf-8")
         (part / "python_env.yaml").write_text(_PYTHON_ENV.format(python=python), encoding="utf-8")
-        # This version has read the model; what the file says of itself is no requirement.
         (part / "requirements.txt").write_text(f"privsvm=={version('privsvm')}\n", encoding="utf-8")
         os.rename(part, out)

@@ -7,6 +7,7 @@ rows: bound to what they hold, one of them would decide whether a release is ref
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,6 @@ def _path(ledger: Path, record: dict[str, Any]) -> Path:
     return ledger.parent / _FOLDER / f"{sha256_of_json(record)}.json"
 
 
-def _bytes(record: dict[str, Any]) -> bytes:
-    return (canonical_json(record, indent=1) + "\n").encode()
-
-
 def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> None:
     """Record that a table was inspected by a declaration, readable for its owner alone.
 
@@ -68,7 +65,7 @@ def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Led
             temporary.write_text("*\n", encoding="utf-8")
     with atomic_path(path) as temporary:
         temporary.touch(mode=0o600)
-        temporary.write_bytes(_bytes(record))
+        temporary.write_text(canonical_json(record, indent=1) + "\n", encoding="utf-8")
 
 
 def is_inspected(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> bool:
@@ -94,9 +91,9 @@ def is_inspected(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) 
         ledgers.append(default_ledger())
     for path in ledgers:
         try:
-            if read_regular_file(_path(path, record), LARGEST_JSON, "remove it") == _bytes(record):
+            if json.loads(read_regular_file(_path(path, record), LARGEST_JSON, "remove it")) == record:
                 return True
-        except (OSError, PrivSVMError):
+        except (ValueError, RecursionError, OSError, PrivSVMError):
             # There is none, or it is damaged.
             continue
     return False

@@ -12,7 +12,7 @@ from privsvm.release.calibration import Measurement
 from privsvm.release.card_page import table_cell, text_lines
 from privsvm.release.measuring import MEASURED
 
-__all__ = ["old_card_content", "old_card_pages", "old_card_text"]
+__all__ = ["common_content", "old_card_content", "old_card_pages", "old_card_text"]
 
 _NOT_MEASURED = "not stated, and not measured: `--hold-back 0.1` would measure it on rows that do not train"
 _NOT_COVERED = (
@@ -55,8 +55,7 @@ def old_card_content(
     first: bool,
 ) -> dict[str, Any]:
     """Put together what a card of version 1 or 2 says; see `privsvm.release.card.card_content`."""
-    protection, (guarantee, computed) = record.protection, record.judged
-    unit = protection.unit
+    protection, unit = record.protection, record.protection.unit
     whom = "any one row of the table"
     if unit == "person":
         whom = f"any one person with all their rows (the first {protection.rows} of each count)"
@@ -65,22 +64,29 @@ def old_card_content(
     relation = {
         "replace_one": "replaced by any other row; the number of rows is public",
         "add_remove": "added or removed",
-    }[str(guarantee.neighbours)]
-    table = record.table or {}
-    rows = f"the number of rows, {table['rows']}" if "rows" in table else None
-    if rows is None and guarantee.neighbours == "replace_one":
-        rows = "the number of rows"
+    }[str(record.judged[0].neighbours)]
     return {
+        **common_content(record, account, date, measured),
         "version": version,
+        "protected": f"{whom}, {relation}",
+        "in_words": _in_words(record) if version > 1 else _in_words_of_version_1(protection),
+        "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" and not first else [])],
+        "accuracy": accuracy or (_NOT_MEASURED if measured is None else _measured_words(measured)),
+    }
+
+
+def common_content(record: ModelFile, account: str, date: str, measured: Measurement | None) -> dict[str, Any]:
+    """Put together what cards of all versions say in the same words."""
+    protection, (guarantee, computed), table = record.protection, record.judged, record.table or {}
+    rows = ["the number of rows"] if guarantee.neighbours == "replace_one" else []
+    return {
         "data": account,
         "date": date,
         "privsvm": record.privsvm,
         "model_digest": record.digest,
-        "protected": f"{whom}, {relation}",
-        "unit": {"kind": unit, "rows": protection.rows},
+        "unit": {"kind": protection.unit, "rows": protection.rows},
         "epsilon": protection.epsilon,
         "delta": protection.delta,
-        "in_words": _in_words(record) if version > 1 else _in_words_of_version_1(protection),
         "status": guarantee.status,
         "relation": guarantee.neighbours,
         "mechanism": guarantee.mechanism,
@@ -90,13 +96,11 @@ def old_card_content(
         "public": [
             "the schema: names, bounds, categories, fill values",
             f"the classes: {', '.join(map(str, record.classes))}",
-            *([rows] if rows else []),
+            *([f"the number of rows, {table['rows']}"] if "rows" in table else rows),
             "method and parameters",
         ],
         "assumptions": list(guarantee.assumptions),
-        "not_covered": [*_NOT_COVERED, *([_NOT_ONE_PERSON] if unit == "person" and not first else [])],
         "recipe": record.recipe,
-        "accuracy": accuracy or (_NOT_MEASURED if measured is None else _measured_words(measured)),
         **({} if measured is None else {"measured": measured.to_card()}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 from typing import Any
 
 from privsvm.errors import PrivSVMError
+from privsvm.untrusted import read_regular_file
 
 __all__ = ["check_form", "check_signature", "signature_of"]
 
+_LARGEST, _FORM = 1 << 20, "give a key in PEM format"
 _MAKE = "make an Ed25519 key with `openssl genpkey -algorithm ed25519`"
 
 
@@ -20,13 +21,6 @@ def _serialization() -> Any:
     except ImportError:
         raise PrivSVMError("signatures need the package cryptography: run `pip install privsvm[sign]`") from None
     return serialization
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); give a key in PEM format") from None
 
 
 def _checksum(signed: bytes) -> str:
@@ -63,7 +57,7 @@ def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    pem = _read(key)
+    pem = read_regular_file(key, _LARGEST, _FORM)
     try:
         private = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -82,7 +76,7 @@ def check_signature(digest: str, signature: str | None, key: str | os.PathLike[s
 
     if signature is None:
         raise PrivSVMError("the card is not signed: ask for a signed one, or verify without --key")
-    pem = _read(key)
+    pem = read_regular_file(key, _LARGEST, _FORM)
     try:
         public = serialization.load_pem_public_key(pem)
         signed = bytes.fromhex(signature[:128])

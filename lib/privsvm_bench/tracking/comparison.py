@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError, printable
+from privsvm.errors import PrivSVMError
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result, read_results
 
@@ -186,14 +186,8 @@ def comparison_text(names: tuple[str, str], differences: Sequence[Difference], m
     return "\n".join([*lines, "", "* the interval does not contain 0; about one star in twenty is chance"])
 
 
-_TEX = str.maketrans(
-    {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
-
-
 def _tex(text: str) -> str:
-    return printable(text).translate(_TEX)
+    return "".join("\\" + letter if letter in "&%$#_{}" else letter for letter in text.replace("\\", "/"))
 
 
 def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
