@@ -7,6 +7,7 @@ report must hold `says`: a bug that is found for another reason is not found.
 from __future__ import annotations
 
 from tests.mutants.mutant import bug as _bug
+from tests.mutants.planted_files import MUTANTS_OF_FILES
 from tests.mutants.planted_records import MUTANTS_OF_RECORDS
 from tests.mutants.planted_tables import MUTANTS_OF_TABLES
 
@@ -679,6 +680,8 @@ MUTANTS = (
     *MUTANTS_OF_RECORDS,
     # --- rows of files
     *MUTANTS_OF_TABLES,
+    # --- files of others
+    *MUTANTS_OF_FILES,
 )  # fmt: skip
 
 # A few of them run with all other tests: cheap ones, that compile nothing, of several kinds.

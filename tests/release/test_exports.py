@@ -1,5 +1,6 @@
 """Exported models predict as `privsvm predict` does; `python -m tests.release.exports` compares 10,000 rows."""
 
+import importlib.metadata
 import importlib.util
 import shlex
 import sqlite3
@@ -11,6 +12,7 @@ import pytest
 from tests.blocks import blocks_run_by
 from tests.release.conftest import run
 from tests.release.exports import PROGRAMS, RECIPES, differences
+from tests.release.test_released import forge
 
 from privsvm import PrivateLinearClassifier
 from privsvm.base.released import LinearPath
@@ -68,6 +70,19 @@ def test_mlflow_loads_without_pickle(hospital, tmp_path):
     code, _, err = run("export", hospital / "model", "--to", "mlflow", "--out", tmp_path / "flavour")
     assert code == 1
     assert "give a new folder" in err
+
+
+def test_a_folder_for_mlflow_requires_this_version_and_holds_a_checked_card(hospital_copy, tmp_path):
+    """The version in a model's file is its giver's word, and a page that nobody checked may hold a script."""
+    folder = hospital_copy / "model"
+    forge(folder, privsvm="99.1+other")
+    export(folder, "mlflow", tmp_path / "flavour")
+    own = importlib.metadata.version("privsvm")
+    assert (tmp_path / "flavour" / "requirements.txt").read_text() == f"privsvm=={own}\n"
+    (folder / "card.html").write_text("<script>alert(1)</script>")
+    with pytest.raises(PrivSVMError, match="is not the page"):
+        export(folder, "mlflow", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def linear_model(hospital, columns, **more):

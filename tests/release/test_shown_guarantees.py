@@ -191,6 +191,26 @@ def test_classes_are_different_labels(classes, first):
         privsvm.load(first)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"privsvm": "0.1\nDROP TABLE precious;\n-- "}, "must be a version"),
+        ({"privsvm": '0.1; python_version < "3"\n./evil'}, "must be a version"),
+        ({"privsvm": "1" * 65}, "must be a version"),
+        ({"classes": ["a", "b\nc"]}, "must be a number or one line of text"),
+        ({"classes": ["a", "b" * 1001]}, "must be a number or one line of text"),
+        ({"recipe": {"method": "\x1b[2J"}}, "damaged"),
+        ({"recipe": {"\u202emethod": ""}}, "damaged"),
+        ({"recipe": {"method": "x" * 10_001}}, "damaged"),
+    ],
+)
+def test_texts_of_a_model_have_a_closed_form(changes, message, first):
+    record = json.loads((first / "model.json").read_text()) | {"table": None} | changes
+    written(first, record, json.loads((first / "card.json").read_text()))
+    with pytest.raises(PrivSVMError, match=message):
+        privsvm.load(first)
+
+
 @pytest.mark.parametrize("name", ["card.json", "card.html", "model.json", "model.npz"])
 @pytest.mark.parametrize("kind", ["fifo", "folder", "device", "loop", "sparse"])
 def test_what_is_no_file_is_refused_at_once(name, kind, first):

@@ -1,0 +1,73 @@
+"""Bugs in how texts and names of files that others hand over are read and written."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import bug as _bug
+
+__all__ = ["MUTANTS_OF_FILES"]
+
+_FORMS = "tests/release/test_shown_guarantees.py::test_texts_of_a_model_have_a_closed_form"
+_FLAVOUR = "tests/release/test_exports.py::test_a_folder_for_mlflow_requires_this_version_and_holds_a_checked_card"
+_CLASSES = "tests/test_registry.py::test_what_is_not_there_is_one_line"
+_HOSTILE = "tests/fuzz/test_hostile.py::"
+_REGISTRY, _ESCAPING = "registry.py", "escaping.py"
+
+MUTANTS_OF_FILES = (
+    _bug(
+        "a model states any text as its version", "base/model_file.py",
+        "privsvm: Annotated[str, Obeys(VERSION)]", "privsvm: str", _FORMS, says="DID NOT RAISE",
+    ),
+    _bug(
+        "classes of a model may have several lines", "base/model_file.py",
+        "classes: list[Annotated[Any, Obeys(LABEL)]]", "classes: list[Any]", _FORMS, says="DID NOT RAISE",
+    ),
+    _bug(
+        "texts of others may hold control characters", "untrusted.py",
+        "if not all(map(_ANY_TEXT.accepts,", "if not all(map(str,", _FORMS, says="DID NOT RAISE",
+    ),
+    _bug(
+        "requirements name the version that the model states", "release/exporting.py",
+        "privsvm=={version('privsvm')}", "privsvm=={model.record.privsvm}", _FLAVOUR, says="assert",
+    ),
+    _bug(
+        "a card is copied into MLflow's folder unchecked", "release/exporting.py",
+        "        verify(folder)", "        pass", _FLAVOUR, says="DID NOT RAISE",
+    ),
+    _bug(
+        "quotes of words end a text of SQL", "release/sql_query.py",
+        """return "'" + value.replace("'", "''") + "'\"""", """return "'" + value + "'\"""",
+        _HOSTILE + "test_no_export_holds_a_hostile_text_unescaped", says="AssertionError",
+    ),
+    _bug(
+        "quotes of columns end a name of SQL", "release/sql_query.py",
+        """return '"' + value.replace('"', '""') + '"'""", """return '"' + value + '"'""",
+        _HOSTILE + "test_no_export_holds_a_hostile_text_unescaped", says="AssertionError",
+    ),
+    _bug(
+        "brackets make a link in a dossier", _ESCAPING,
+        r"([\\`*_\[\]|#~])", r"([\\`*_|#~])", _HOSTILE + "test_texts_in_markdown_are_texts", says="link_open",
+    ),
+    _bug(
+        "formulas of a table stay formulas", _ESCAPING,
+        """return f"'{value}\"""", "return value",
+        "tests/release/test_released.py::test_predictions_run_nothing_in_a_spreadsheet", says="assert",
+    ),
+    _bug(
+        "params.yaml names a class of the standard library", _REGISTRY,
+        "    _check_home(implementation, package)\n    spec", "    spec",
+        "tests/test_registry.py::test_params_refuse_a_class_of_the_standard_library_before_any_job", says="DID NOT RAISE",
+    ),
+    _bug(
+        "another module hands on a class of the standard library", _REGISTRY,
+        "    _check_home(implementation, str(estimator.__module__))\n", "", _CLASSES, says="Regex pattern did not match",
+    ),
+    _bug(
+        "a class without predict is taken for a classifier", _REGISTRY,
+        'for name in ("fit", "predict"))', 'for name in ("fit",))', _CLASSES, says="DID NOT RAISE",
+    ),
+    _bug(
+        "the name of a data set in a result is a path", "privsvm_bench/records.py",
+        '"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}").fullmatch', '"[A-Za-z0-9.][A-Za-z0-9._+/-]{0,63}").fullmatch',
+        "tests/jobs/test_records.py::test_a_broken_result_is_one_line", says="DID NOT RAISE",
+    ),
+)  # fmt: skip
