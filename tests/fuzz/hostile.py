@@ -35,6 +35,7 @@ from tests.reporting.synthetic_results import make_result
 from privsvm.base.model_file import RECORD, Description, content_digest, read_model, write_model
 from privsvm.base.released import LinearPath
 from privsvm.command import main
+from privsvm.constraints import written
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.gate import restore
@@ -349,6 +350,19 @@ def of_schema(rng, text, folder):
     except PrivSVMError as error:
         return one_line(error)
     release_by(schema, folder / "model", folder / "ledger.jsonl")
+    return exports(folder / "model", folder / "ledger.jsonl", rng, folder)
+
+
+def every_role(rng, folder):
+    """One release whose columns, categories and classes are all texts that are accepted."""
+    words = [*{normalise_label(text): None for text in TEXTS if written(1).accepts(text) and text.strip()}]
+    content = copy.deepcopy(SCHEMA)
+    content["classes"] = [word for word in words if {*word} & {*"'\";<=["}]
+    content["columns"] = {
+        "place": {"categories": words, "unknown": words[0]},
+        **{word: {"bounds": [0, 1], "fill": 0} for word in words},
+    }
+    release_by(parse_schema(content), folder / "model", folder / "ledger.jsonl")
     return exports(folder / "model", folder / "ledger.jsonl", rng, folder)
 
 

@@ -5,6 +5,7 @@ Each run has a sample; ``PRIVSVM_FUZZ_CASES=400 pytest tests/fuzz/test_hostile.p
 
 import collections
 import os
+import random
 import re
 
 import pytest
@@ -26,6 +27,10 @@ def test_no_export_holds_a_hostile_text_unescaped():
     print(f"{CASES} cases, accepted: {dict(accepted)}")
     assert accepted["of_schema"] > 0.1 * CASES
     assert accepted["of_results"] > 0
+
+
+def test_every_accepted_text_in_every_role(tmp_path):
+    assert hostile.every_role(random.Random(0), tmp_path) == []
 
 
 @pytest.mark.parametrize("text", hostile.TEXTS, ids=range(len(hostile.TEXTS)))
