@@ -45,6 +45,7 @@ FOR_ALL = (
     "models",
     "plain_yaml",
     "untrusted",
+    "escaping",
     "constraints",
     "digests",
     "errors",

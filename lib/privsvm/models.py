@@ -9,7 +9,7 @@ import pydantic
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from privsvm.constraints import Constraint
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, nearest_name, printable
 
 __all__ = ["KeyedError", "Model", "Obeys", "check_model", "shown_value"]
 
@@ -63,7 +63,7 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
     if path and path[-1] == "[key]":
         # A name that cannot be one: it is the value.
         path = path[:-2]
-    key = ".".join([*([where] if where else []), *path])
+    key = printable(".".join([*([where] if where else []), *path]))
     if first_error["type"] == "extra_forbidden":
         raise PrivSVMError(f"{key} is not a known key; {nearest_name(path[-1], _fields(model, path[:-1]))}")
     if first_error["type"] == "missing":

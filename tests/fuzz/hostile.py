@@ -442,7 +442,11 @@ def shapes_of_result(content, folder):
 @functools.cache
 def result_without_attack():
     with tempfile.TemporaryDirectory() as temporary:
-        return shapes_of_result(json.dumps(make_result("wine", "pmsvm_wp_as_published", "claimed")), Path(temporary))
+        shapes = [
+            shapes_of_result(json.dumps(make_result("wine", "pmsvm_wp_as_published", status)), Path(temporary))
+            for status in ("claimed", "none")
+        ]
+        return shapes[0][0] | shapes[1][0], shapes[0][1]
 
 
 # Classes and functions of the standard library, and what is none of its names.

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import pydantic
 
 from privsvm.constraints import POSITIVE, Constraint, one_of, optional, text, whole
-from privsvm.errors import PrivSVMError, nearest_name, without_passwords
+from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
 from privsvm.models import Obeys, check_model, shown_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
 from privsvm.registry import check_installed, estimator_class, is_foreign
@@ -233,7 +233,8 @@ def check_params(values: Mapping[str, Any], source: str = "params.yaml", positio
         for method in params.methods:
             _check_entry(params, method)
     except PrivSVMError as error:
-        raise PrivSVMError(f"{source}: {without_passwords(with_place(str(error), positions or {}))}") from None
+        message = without_passwords(with_place(str(error), positions or {}))
+        raise PrivSVMError(f"{source}: {printable(message)}") from None
     return params
 
 
