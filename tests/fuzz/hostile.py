@@ -30,7 +30,7 @@ import yaml
 from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
 from tests.fuzz.crafted import FIRST, paths, put
-from tests.reporting.synthetic_results import make_result
+from tests.reporting.synthetic_results import METHODS, make_result, result_of
 
 from privsvm.base.model_file import RECORD, Description, content_digest, read_model, write_model
 from privsvm.base.released import LinearPath
@@ -435,18 +435,22 @@ def shapes_of_result(content, folder):
     for name, text in files.items():
         if name.endswith(".csv"):
             check_table(text)
-    elements = {(tag, *sorted(name for name, _ in given)) for tag, given in shape_of_page(files["index.html"])}
-    return elements, shape_of_markdown(curve.files["card.md"])
+    return elements_of(files["index.html"]), shape_of_markdown(curve.files["card.md"])
+
+
+def elements_of(page):
+    """Kinds of elements of a page, with the names of their attributes."""
+    return {(tag, *sorted(name for name, _ in given)) for tag, given in shape_of_page(page)}
 
 
 @functools.cache
 def result_without_attack():
     with tempfile.TemporaryDirectory() as temporary:
-        shapes = [
-            shapes_of_result(json.dumps(make_result("wine", "pmsvm_wp_as_published", status)), Path(temporary))
-            for status in ("claimed", "none")
-        ]
-        return shapes[0][0] | shapes[1][0], shapes[0][1]
+        content = json.dumps(make_result("wine", "pmsvm_wp_as_published", "claimed"))
+        elements, shape = shapes_of_result(content, Path(temporary))
+    # A result of others may lack what this one has, and then the page has parts of others.
+    results = [result_of(make_result("wine", method, status)) for method, status in METHODS.items()]
+    return elements | elements_of(report_files(results)["index.html"]), shape
 
 
 # Classes and functions of the standard library, and what is none of its names.
