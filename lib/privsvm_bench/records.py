@@ -66,7 +66,6 @@ __all__ = [
 Condense = Literal["none", "ci", "fcm"]
 """How rows are condensed: not at all, to means of three (CI-SVM), to centres of fuzzy c-means (FCM-SVM)."""
 
-
 # As in params.yaml: names become folders, addresses and headings.
 Name = Annotated[str, Predicate(re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}").fullmatch)]
 Words = Annotated[str, MinLen(1)]
