@@ -110,6 +110,7 @@ def write_folder(folder, record, card):
 def release_by(schema, folder, ledger, accuracy="right for 90 of 100"):
     """Make up a release by a schema, with card and ledger."""
     first = json.loads((FIRST / "ledger.jsonl").read_text())
+    paid, payment = Ledger(ledger), {"account": schema.name, "id": "0" * 64, "model": "", "budget": None}
     n_features = sum(len(column.words) or 1 for column in schema.features.values())
     n_classes = len(schema.classes)
     path = LinearPath(
@@ -124,9 +125,9 @@ def release_by(schema, folder, ledger, accuracy="right for 90 of 100"):
     model = write_model(folder, path, described, restore(first["guarantee"]))
     record = read_model(folder)[1]
     kept = ("unit", "rows", "epsilon", "delta", "guarantee", "date")
-    entry = Ledger(ledger).append({name: first[name] for name in kept} | {"account": schema.name, "model": model})
+    entry = paid.finish(paid.begin({name: first[name] for name in kept} | payment), model, first["date"])
     card = json.loads(canonical_json(card_content(record, schema.name, first["date"], accuracy)))
-    total = total_on_card(Ledger(ledger).total_up_to(entry), card["risk"])
+    total = total_on_card(paid.total_up_to(entry), card["risk"])
     card["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head, "total": total}
     write_folder(folder, json.loads((folder / RECORD).read_text()), card)
 
@@ -381,10 +382,12 @@ def of_files(rng, text, folder):
         case "card":
             replaced(rng, card, text)
         case "ledger":
-            line = json.loads(ledger.read_text())
-            replaced(rng, line, text)
-            line["hash"] = content_digest(line, "hash")
-            ledger.write_text(canonical_json(line) + "\n")
+            lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+            replaced(rng, rng.choice(lines), text)
+            for line, before in zip(lines, [{"hash": "0" * 64}, *lines], strict=False):
+                line["previous"] = before["hash"]
+                line["hash"] = content_digest(line, "hash")
+            ledger.write_text("".join(canonical_json(line) + "\n" for line in lines))
     write_folder(model, record, card)
     return exports(model, ledger, rng, folder)
 

@@ -22,10 +22,11 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from privsvm.base.model_file import Protection, agree, content_digest, protection_of
+from privsvm.constraints import DAY, DIGEST, NAME
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import sync_folder
-from privsvm.models import Model
+from privsvm.models import Model, Obeys
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed, Event
 from privsvm.privacy.gate import compose, foreign_numbers, restore
@@ -45,23 +46,23 @@ _LARGEST = 32 << 20
 class _Fields(Model, strict=True):
     """What a line says beside the guarantee and its place; see `Entry`."""
 
-    account: str
+    account: Annotated[str, Obeys(NAME)]
     unit: Literal["row", "person"]
     rows: Annotated[int, pydantic.Field(ge=1)]
     epsilon: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
     delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
-    model: Annotated[str, pydantic.Field(pattern="^([0-9a-f]{64})?$")] = ""
-    date: Annotated[str, pydantic.Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    model: Annotated[str, Obeys(DIGEST)] | Literal[""] = ""
+    date: Annotated[str, Obeys(DAY)]
     budget: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] | None = None
-    id: Annotated[str, pydantic.Field(pattern="^([0-9a-f]{32})?$")] = ""
+    id: Annotated[str, Obeys(DIGEST)] | Literal[""] = ""
 
 
 class _Released(Model, strict=True):
     """What a line says that names the model of a release that was begun."""
 
     number: int
-    model: Annotated[str, pydantic.Field(pattern="^[0-9a-f]{64}$")]
-    date: Annotated[str, pydantic.Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    model: Annotated[str, Obeys(DIGEST)]
+    date: Annotated[str, Obeys(DAY)]
 
 
 def default_ledger() -> Path:

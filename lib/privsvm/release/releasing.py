@@ -21,6 +21,7 @@ from privsvm.base.model_file import (
     read_model,
     write_model,
 )
+from privsvm.constraints import written
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
@@ -36,6 +37,8 @@ from privsvm.tables.tables import units_table
 
 __all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
 
+# What a user may state of a model.
+_ACCURACY = written(1, 10_000, breaks=True)
 _DRAFT, _BEGUN = "card.draft.json", "begun.json"
 
 
@@ -179,6 +182,8 @@ def release(
         signature_of("", key)
     if card.accuracy is not None and terms.hold_back is not None:
         raise PrivSVMError("accuracy: give a stated accuracy or hold_back, not both")
+    if card.accuracy is not None and not _ACCURACY.accepts(card.accuracy):
+        raise PrivSVMError(f"accuracy={card.accuracy[:100]!r}: {_ACCURACY.problem(card.accuracy)}")
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
     with _reserved(out) as draft_folder:
         interrupted, identifier = draft_folder.exists(), _identifier(draft_folder)
@@ -330,7 +335,7 @@ def _identifier(draft_folder: Path) -> str:
         found = read_json(draft_folder / _BEGUN)["id"]
     except (PrivSVMError, OSError, LookupError, TypeError):
         found = None
-    return found if isinstance(found, str) else secrets.token_hex(16)
+    return found if isinstance(found, str) else secrets.token_hex(32)
 
 
 def _resume(
