@@ -1,7 +1,7 @@
 """Cache of the outputs of finished jobs, keyed by code, parameters and inputs.
 
 `dvc repro` removes all outputs of a stage before it runs the stage. A job equal to a finished one takes its outputs
-from ``.cache/jobs``, so that one changed parameter retrains one method.
+from ``.cache/jobs``, so that one changed parameter retrains one method. Every entry holds the digests of its files.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.digests import sha256_of_file, sha256_of_json
-from privsvm.files import atomic_path
+from privsvm.errors import PrivSVMError
+from privsvm.files import atomic_path, read_json, write_json
 
 __all__ = ["FinishedJob"]
 
 _FOLDER = Path(".cache/jobs")
+_RECORD = "record.json"
 # Packages whose version may change what a job computes.
 _PACKAGES = ("numba", "numpy", "scikit-learn", "scipy")
 
@@ -56,8 +58,12 @@ class FinishedJob:
         self.folder = _FOLDER / key if code else None
 
     def restore(self) -> bool:
-        """Copy the outputs from the cache; return whether it has them."""
+        """Copy the outputs from the cache; return whether it has them. A damaged entry is removed."""
         if self.folder is None or not self.folder.is_dir():
+            return False
+        if not self._is_intact(self.folder):
+            print(f"{self.folder}: damaged or incomplete; the job runs")
+            shutil.rmtree(self.folder, ignore_errors=True)
             return False
         for number, path in enumerate(self.outputs):
             with atomic_path(path) as temporary:
@@ -74,9 +80,27 @@ class FinishedJob:
             for number, path in enumerate(self.outputs):
                 with atomic_path(Path(temporary) / "job" / str(number)) as copy:
                     shutil.copyfile(path, copy)
+            write_json(Path(temporary) / "job" / _RECORD, _record(self.folder, self.outputs))
             try:
                 os.rename(Path(temporary) / "job", self.folder)
             except OSError:
                 # Race: another process may have cached the same outputs.
-                if not self.folder.is_dir():
+                if not os.path.lexists(self.folder):
                     raise
+
+    def _is_intact(self, folder: Path) -> bool:
+        """Tell whether an entry is that of this job: all its outputs as they were written, and no other file."""
+        record, kept = folder / _RECORD, [folder / str(number) for number in range(len(self.outputs))]
+        try:
+            return (
+                {*folder.iterdir()} == {record, *kept}
+                and all(path.is_file() for path in (record, *kept))
+                and read_json(record) == _record(folder, kept)
+            )
+        except (OSError, PrivSVMError):
+            return False
+
+
+def _record(folder: Path, outputs: Sequence[Path]) -> dict[str, Any]:
+    """Name the job of an entry and the digests of its outputs."""
+    return {"job": folder.name, "sha256": [sha256_of_file(path) for path in outputs]}
