@@ -219,7 +219,8 @@ class Column(Model):
     def _check_bounds(self) -> None:
         if self.bounds is None:
             raise ValueError(f"no public range is declared; write one of {FORMS}")
-        if not isinstance(self.bounds, (list, tuple)) or len(self.bounds) != 2:
+        pair = isinstance(self.bounds, (list, tuple)) and len(self.bounds) == 2
+        if not pair or any(isinstance(end, bool) for end in self.bounds):
             raise ValueError(f"bounds {self.bounds!r} are not a pair; write [low, high]")
         # YAML reads some dates as dates.
         self.bounds = [self._as_text(end) for end in self.bounds]
@@ -235,6 +236,8 @@ class Column(Model):
 
     def _check_fill(self) -> None:
         self.fill = self._as_text(self.fill)
+        if isinstance(self.fill, bool) and self.kind != "boolean":
+            raise ValueError(f"fill {self.fill!r} is a truth value; write a value of such a column")
         if self.kind == "categories":
             word = same_word(self.fill, self.words)
             if word is None:
@@ -329,9 +332,13 @@ class Schema(Model):
         if not isinstance(value, Mapping):
             return value
         columns = value.get("columns")
-        if isinstance(columns, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in columns):
+        if isinstance(columns, list) and all(
+            isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in columns
+        ):
             # As `to_json` writes them.
-            columns = {str(name): item for name, item in columns}
+            if len(dict(columns)) < len(columns):
+                raise KeyedError("columns", "one name occurs twice; name each column once")
+            columns = dict(columns)
             value = {**value, "columns": columns}
         columns = columns if isinstance(columns, Mapping) else {}
         undecided = [name for name in _DECISIONS if value.get(name) == "decide"]
@@ -347,7 +354,7 @@ class Schema(Model):
     @pydantic.field_validator("version", mode="before")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        if value != SCHEMA_VERSION:
+        if type(value) is not int or value != SCHEMA_VERSION:
             raise ValueError(f"{value!r} is not {SCHEMA_VERSION}, the only one known here; a newer PrivSVM may read it")
         return value
 
@@ -446,7 +453,15 @@ def parse_schema(values: Any, where: str = "schema", *, released: bool = False) 
     `where` names it in messages. In that of a `released` model, of before `fill` was required, missing values count as
     the middle. Raises PrivSVMError, one line; where columns need a decision it names all of them.
     """
-    return check_model(Schema, _declared(plain(_with_fills(values) if released else values)), where)
+    schema = check_model(Schema, _declared(plain(_with_fills(values) if released else values)), where)
+    for name, column in schema.features.items():
+        if released or isinstance(values, Schema) or column.kind not in ("number", "date"):
+            continue
+        if not column.limits[0] <= column.fill_number <= column.limits[1]:
+            raise PrivSVMError(
+                f"{where}.columns.{name}: fill {column.fill!r} is outside of the bounds; write a value between them"
+            )
+    return schema
 
 
 def _declared(value: Any) -> Any:
