@@ -1,9 +1,12 @@
 """YAML 1.2 is parsed as DVC does, with the position of every mistake, without code and alias bombs."""
 
 import io
+import os
 
 import pytest
 import ruamel.yaml
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.parser import Parser
 
 from privsvm.errors import PrivSVMError
 from privsvm.plain_yaml import parse_yaml, read_yaml, with_place
@@ -52,14 +55,25 @@ def test_what_dvc_rewrites_is_read_as_before():
         ("a: 1\n  b: 2\n", "line 2, column 4: "),
         ("a: 1\n\tb: 2\n", "line 2, column 1: "),
         ("a: 1\nb: 2\na: 3\n", 'line 3, column 1: found duplicate key "a"'),
-        ("a: !!python/object/apply:os.system ['true']\n", "line 1, column 4: could not determine a constructor"),
+        (
+            "a: !!python/object/apply:os.system ['true']\n",
+            "line 1, column 4: tags are not read; write the value alone; correct it",
+        ),
         ("a: *nothing\n", "line 1, column 4: found undefined alias"),
         ("a: &x [*x]\n", "line 1, column 4: more than 30 levels"),
         ("a: 1\n---\nb: 2\n", "line 2, column 1: but found another document"),
         ("? [1]\n: 2\n", "line 1, column 3: a key must be a word"),
         ("a: 1\nb: \x01\n", "line 2: the character '\\x01' is not YAML"),
-        (f"a: {'9' * 5000}\n", "not YAML (Exceeds the limit"),
-        ("a: " + "[" * 1200, "not YAML (maximum recursion depth exceeded)"),
+        (f"a: {'9' * 5000}\n", "line 1, column 4: a number of more than 40 digits"),
+        ("a: " + "[" * 1200, "line 1, column 34: more than 30 levels"),
+        ("a: !!bool maybe\n", "line 1, column 4: tags are not read"),
+        ("!!str a: 1\n", "line 1, column 1: tags are not read"),
+        ("a: [!x 1]\n", "line 1, column 5: tags are not read"),
+        ("a: &x 5\n*x : 1\n", "line 2, column 1: a key has no anchor"),
+        ("&x 5: 1\na: *x\n", "line 1, column 1: a key has no anchor"),
+        ("a: 0x" + "f" * 5000, "line 1, column 4: a number of more than 40 digits"),
+        ("a: -_\n", "not YAML"),
+        ("a: {010: 1, '010': 2}\n", 'line 1, column 13: found duplicate key "010"'),
         ("- a\n", "holds no keys; restore it (git checkout params.yaml)"),
         ("# nothing\n", "holds no keys"),
     ],
@@ -71,8 +85,49 @@ def test_every_mistake_has_its_place(text, message):
 def test_a_short_file_stands_for_few_values():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{step}: &a{step} [{', '.join([f'*a{step - 1}'] * 10)}]" for step in range(1, 10)]
-    assert "400000 values" in refusal("\n".join(lines))
+    assert "100000 values" in refusal("\n".join(lines))
     assert parsed("a: &a [1]\nb: *a\n") == {"a": [1], "b": [1]}
+
+
+def test_keys_are_the_texts_that_are_written():
+    assert parsed("{~: 1, true: 2, 010: 3, 1.50: 4, 2001-01-01: 5, '': 6}\n") == {
+        "~": 1, "true": 2, "010": 3, "1.50": 4, "2001-01-01": 5, "": 6,
+    }  # fmt: skip
+    assert parsed("a: &a {b: 1}\nc: {<<: *a, d: 2}\ne: <<\n") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": "<<"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_anchor_may_be_used_twice():
+    assert parsed("a: &a 1\nb: &a 2\nc: *a\n") == {"a": 1, "b": 2, "c": 2}
+
+
+COSTLY = {
+    "words": "a: [" + "a," * 150_000 + "]",
+    "keys": "".join(f"k{index}:\n" for index in range(60_000)),
+    "one key": "a: 1\n" * 60_000,
+    "empty lists": "a: [" + "[]," * 150_000 + "]",
+    "levels": "- " * 200_000,
+    "braces": "{" * 400_000,
+    "equal keys of aliases": "m0: &m0 {a: 1}\n"
+    + "".join(f"m{step}: &m{step} {{a: *m{step - 1}, a: *m{step - 1}}}\n" for step in range(1, 40)),
+    "merged aliases": "m0: &m0 {a: 1}\n"
+    + "".join(f"m{step}: &m{step} {{<<: [*m{step - 1}, *m{step - 1}]}}\n" for step in range(1, 40)),
+}
+
+
+@pytest.mark.parametrize("kind", COSTLY)
+def test_limits_are_counted_before_values_are_made(kind, monkeypatch):
+    """The parser is asked for few events more than values are allowed, and nothing is constructed."""
+    events, get_event = [], Parser.get_event
+
+    def counted(parser):
+        events.append(1)
+        return get_event(parser)
+
+    monkeypatch.setattr(Parser, "get_event", counted)
+    monkeypatch.setattr(SafeConstructor, "construct_document", lambda *_: pytest.fail("constructed"))
+    assert "more than 30 levels or 100000 values" in refusal(COSTLY[kind]) or "duplicate key" in refusal(COSTLY[kind])
+    assert len(events) < 2 * 250_000
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -81,15 +136,21 @@ def test_files_that_cannot_be_read(tmp_path):
     assert read_yaml(file) == ({"a": 1}, {("a",): (1, 1)})
     for content, message in (
         (b"a: 1\n\xe4: 1\n", "line 2: not UTF-8"),
-        (b"a: " + b"x" * (4 << 20), "larger than 4 MB"),
+        (b"a: " + b"x" * (512 << 10), "more than the 524288 bytes .* at most 512 kB"),
     ):
         file.write_bytes(content)
         with pytest.raises(PrivSVMError, match=message):
             read_yaml(file)
     with pytest.raises(PrivSVMError, match="file not found"):
         read_yaml(tmp_path / "none.yaml")
-    with pytest.raises(PrivSVMError, match="Is a directory"):
-        read_yaml(tmp_path)
+    # A pipe is not waited for.
+    os.mkfifo(tmp_path / "pipe")
+    for strange in (tmp_path, tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(PrivSVMError, match=f"{strange}: is no file; give a file that can be read"):
+            read_yaml(strange)
+    for name in ("a\0b", "\ud800"):
+        with pytest.raises(PrivSVMError, match="is no path"):
+            read_yaml(name)
 
 
 def test_a_message_gets_the_place_of_its_longest_key():

@@ -196,11 +196,10 @@ def real(
 
 
 def whole(least: int, most: int | None = None) -> Constraint:
-    """Allow whole numbers."""
-    if most is None:
-        return Constraint({"type": "integer", "minimum": least}, f"must be a whole number of at least {least}", "int")
-    wish = f"must be a whole number of at least {least} and at most {most}"
-    return Constraint({"type": "integer", "minimum": least, "maximum": most}, wish, "int")
+    """Allow whole numbers, of 64 bits where no limit is given."""
+    limit = "below 2^63" if most is None else f"at most {most}"
+    schema = {"type": "integer", "minimum": least, "maximum": 2**63 - 1 if most is None else most}
+    return Constraint(schema, f"must be a whole number of at least {least} and {limit}", "int")
 
 
 def one_of(*words: str) -> Constraint:

@@ -11,16 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from privsvm.errors import PrivSVMError
+from privsvm.untrusted import read_regular_file
 
 __all__ = ["Places", "parse_yaml", "read_yaml", "with_place"]
 
 Places = Mapping[tuple[str, ...], tuple[int, int]]
 """Line and column, from 1, of every key and list item."""
 
-_LARGEST_FILE = 4 << 20
-# Aliases count as often as they are written, so that a short file cannot stand for millions of values.
-_MOST_VALUES = 400_000
+# A value takes 20 microseconds to read on a fast machine. Aliases count as often as they are written, so that a short
+# file cannot stand for millions of values.
+_LARGEST_FILE = 512 << 10
+_MOST_VALUES = 100_000
 _DEEPEST = 30
+_LONGEST_NUMBER = 40
+_TEXT = "tag:yaml.org,2002:str"
 _RESTORE = "restore it (git checkout {source})"
 
 
@@ -32,18 +36,58 @@ def _line(mark: Any) -> str:
     return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
 
 
+def _beyond(source: str, mark: Any) -> PrivSVMError:
+    return _error(source, _line(mark), f"more than {_DEEPEST} levels or {_MOST_VALUES} values")
+
+
+def _compose(text: str, source: str, reader: Any) -> Any:
+    """Compose the nodes of a document, within the limits and without tags."""
+    from ruamel.yaml.composer import Composer
+
+    class BoundedComposer(Composer):
+        nodes = levels = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            event = self.parser.peek_event()
+            self.nodes += 1
+            self.levels += 1
+            if self.nodes > _MOST_VALUES or self.levels > _DEEPEST + 1:
+                raise _beyond(source, event.start_mark)
+            if getattr(event, "tag", None):
+                raise _error(source, _line(event.start_mark), "tags are not read; write the value alone")
+            if parent is not None and index is None and event.anchor:
+                raise _error(source, _line(event.start_mark), "a key has no anchor and is no alias; write the key")
+            node = super().compose_node(parent, index)
+            self.levels -= 1
+            return node
+
+    reader.Composer = BoundedComposer
+    # A second anchor of one name is right.
+    reader.composer.warn_double_anchors = False
+    return reader.compose(text)
+
+
 def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str, ...], Any], source: str) -> None:
     """Collect the places of all keys and items below a node."""
     if len(path) > _DEEPEST or len(positions) > _MOST_VALUES:
-        raise _error(source, _line(node.start_mark), f"more than {_DEEPEST} levels or {_MOST_VALUES} values")
-    if node.tag in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"):
+        raise _beyond(source, node.start_mark)
+    kind = node.tag.removeprefix("tag:yaml.org,2002:")
+    if kind in ("timestamp", "value", "merge"):
         # Dates are texts, and so is "=".
-        node.tag = "tag:yaml.org,2002:str"
+        node.tag = _TEXT
+    if kind == "int" and len(node.value) > _LONGEST_NUMBER:
+        raise _error(source, _line(node.start_mark), f"a number of more than {_LONGEST_NUMBER} digits")
     for index, item in enumerate(() if node.id == "scalar" else node.value):
         key, value = item if node.id == "mapping" else (item, item)
-        if node.id == "mapping" and key.id != "scalar":
-            raise _error(source, _line(key.start_mark), "a key must be a word")
+        if node.id == "mapping":
+            if key.id != "scalar":
+                raise _error(source, _line(key.start_mark), "a key must be a word")
+            if not key.tag.endswith(":merge"):
+                # A key is the text that is written: 010 is no 10, and ~ is not None.
+                key.tag = _TEXT
         below = (*path, key.value if node.id == "mapping" else str(index))
+        if below in positions:
+            raise _error(source, _line(key.start_mark), f'found duplicate key "{key.value}"')
         positions[below] = (key.start_mark.line + 1, key.start_mark.column + 1)
         _collect_places(value, below, positions, source)
 
@@ -51,10 +95,10 @@ def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str,
 def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str, Any], Places]:
     """Read YAML text.
 
-    It is one document, a mapping with different keys of mappings, lists, texts, numbers, truth values and None.
-    `source` says where it comes from, for messages, and `remedy` what to do where there is nothing to read;
-    ``{source}`` is filled in. Also returns line and column of every key, from 1. Raises PrivSVMError, one line with
-    file, line, column and remedy.
+    It is one document without tags, a mapping of mappings, lists, texts, numbers, truth values and None; keys are the
+    texts that are written. `source` says where it comes from, for messages, and `remedy` what to do where there is
+    nothing to read; ``{source}`` is filled in. Also returns line and column of every key, from 1. Raises PrivSVMError,
+    one line with file, line, column and remedy.
     """
     # Imported late: few commands of the library read YAML.
     from ruamel.yaml import YAML
@@ -62,10 +106,10 @@ def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str
     from ruamel.yaml.reader import ReaderError
 
     if len(text.encode("utf-8", "replace")) > _LARGEST_FILE:
-        raise PrivSVMError(f"{source}: larger than {_LARGEST_FILE >> 20} MB; shorten it")
+        raise PrivSVMError(f"{source}: larger than {_LARGEST_FILE >> 10} kB; shorten it")
     reader, positions, params = YAML(typ="safe", pure=True), dict[tuple[str, ...], tuple[int, int]](), None
     try:
-        if (root := reader.compose(text)) is not None:
+        if (root := _compose(text, source, reader)) is not None:
             _collect_places(root, (), positions, source)
             params = reader.constructor.construct_document(root)
     except MarkedYAMLError as error:
@@ -76,7 +120,8 @@ def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str
         raise _error(source, f"line {line}: ", f"the character {chr(error.character)!r} is not YAML") from None
     except PrivSVMError:
         raise
-    except (ValueError, RecursionError) as error:
+    except Exception as error:
+        # Constructors of values raise errors of every kind.
         raise _error(source, "", f"not YAML ({error})") from None
     if not isinstance(params, dict):
         raise PrivSVMError(f"{source}: holds no keys; {remedy.format(source=source)}")
@@ -89,16 +134,15 @@ def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTO
     Raises PrivSVMError also if the file is missing, cannot be read or is not UTF-8.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
+        data = read_regular_file(
+            path, _LARGEST_FILE, f"give a file that can be read, of at most {_LARGEST_FILE >> 10} kB"
+        )
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise PrivSVMError(f"{path}: line {line}: not UTF-8 text; save it as UTF-8") from None
     except FileNotFoundError:
         raise PrivSVMError(f"{path}: file not found; {remedy.format(source=path)}") from None
-    except OSError as error:
-        raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); make it readable") from None
     return parse_yaml(text, str(path), remedy)
 
 

@@ -72,10 +72,13 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, d
                 data = handle.read(largest + 1 if status.st_size else 1)
                 if len(data) <= largest:
                     return data
-    except FileNotFoundError:
+    except (FileNotFoundError, PrivSVMError):
         raise
     except OSError as error:
         raise PrivSVMError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    except ValueError:
+        # A zero byte, or half a surrogate pair.
+        raise PrivSVMError(f"{str(path)!r}: is no path; {remedy}") from None
     raise PrivSVMError(f"{path}: has more than the {largest} bytes that such a file may have; {remedy}")
 
 

@@ -304,10 +304,10 @@ def test_schemas(tmp_path: Path) -> None:
             'line 7, column 3: found duplicate key "age"',
         ),
         (SCHEMA.replace("100", ".inf"), "must be two finite numbers"),
-        (SCHEMA.replace("100", "9" * 5000), "not YAML (Exceeds the limit"),
-        (SCHEMA + "person: " + "[" * 1200, "maximum recursion depth exceeded"),
+        (SCHEMA.replace("100", "9" * 5000), "a number of more than 40 digits"),
+        (SCHEMA + "person: " + "[" * 1200, "more than 30 levels"),
         (SCHEMA + "person: " + "{a: " * 40 + "1" + "}" * 40, "more than 30 levels"),
-        (SCHEMA + "rows: !!python/name:os.system\n", "could not determine a constructor for the tag"),
+        (SCHEMA + "rows: !!python/name:os.system\n", "tags are not read"),
         (SCHEMA.replace("%Y-", "%Y%Y-"), "names a part of a date twice; name each once"),
     ],
 )

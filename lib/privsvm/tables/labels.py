@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,10 +36,14 @@ def parse_words(value: Any) -> tuple[str, ...]:
         raise ValueError(
             f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
         )
+    for item in value:
+        if not isinstance(item, str) and not (isinstance(item, numbers.Real) and abs(item) < math.inf):
+            raise ValueError(f"{item!r} is neither a text nor a finite number; write it in quotes if it is a word")
     words = tuple(item.strip() if isinstance(item, str) else normalise_label(item) for item in value)
     same = [normalise_label(word) for word in words]
-    if len(set(same)) != len(same):
-        twice = [str(item) for item, word in zip(value, same, strict=True) if same.count(word) > 1]
+    times = Counter(same)
+    twice = [str(item) for item, word in zip(value, same, strict=True) if times[word] > 1]
+    if twice:
         raise ValueError(
             f"{list(words)!r} names one twice: {' and '.join(twice)} are read as the same; list each once, and where "
             "they mean different things rename one in the file"
