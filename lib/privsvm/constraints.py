@@ -25,9 +25,11 @@ __all__ = [
     "FLAG",
     "FOLDS",
     "LABEL",
+    "LINE",
     "NAME",
     "NOT_NEGATIVE",
     "POSITIVE",
+    "PRINTED",
     "REPEATS",
     "ROWS",
     "SHARE",
@@ -264,6 +266,9 @@ ROWS = whole(1, 2**53)
 # Every repeat, fold and split is in the files of results.
 REPEATS = whole(1, 100_000)
 FOLDS = whole(2, 100_000)
+# Of paths and addresses.
+PRINTED = r"[^\x00-\x1f\x7f\ud800-\udfff]+"
+LINE = text("must be a text of one line without control characters", PRINTED)
 FLAG = Constraint({"type": "boolean"}, "must be true or false", "bool")
 
 # Of files that others wrote.

@@ -7,11 +7,11 @@ evaluates Python expressions that a file may hold. This reader agrees with DVC's
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from privsvm.errors import PrivSVMError
-from privsvm.untrusted import read_regular_file
 
 __all__ = ["Places", "parse_yaml", "read_yaml", "with_place"]
 
@@ -25,6 +25,7 @@ _MOST_VALUES = 100_000
 _DEEPEST = 30
 _LONGEST_NUMBER = 40
 _TEXT = "tag:yaml.org,2002:str"
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _RESTORE = "restore it (git checkout {source})"
 
 
@@ -75,6 +76,8 @@ def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str,
     if kind in ("timestamp", "value", "merge"):
         # Dates are texts, and so is "=".
         node.tag = _TEXT
+    if node.id == "scalar" and not node.value.isascii() and _HALF_PAIR.search(node.value):
+        raise _error(source, _line(node.start_mark), "half a surrogate pair is no text")
     if kind == "int" and len(node.value) > _LONGEST_NUMBER:
         raise _error(source, _line(node.start_mark), f"a number of more than {_LONGEST_NUMBER} digits")
     for index, item in enumerate(() if node.id == "scalar" else node.value):
@@ -133,6 +136,9 @@ def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTO
 
     Raises PrivSVMError also if the file is missing, cannot be read or is not UTF-8.
     """
+    # Imported late: it imports NumPy.
+    from privsvm.untrusted import read_regular_file
+
     try:
         data = read_regular_file(
             path, _LARGEST_FILE, f"give a file that can be read, of at most {_LARGEST_FILE >> 10} kB"

@@ -1,7 +1,11 @@
 """params.yaml as a typed model: its content, the jobs that follow from it, messages for mistakes."""
 
+import copy
+import functools
+import itertools
 import json
 import math
+import operator
 import re
 import subprocess
 import sys
@@ -10,9 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, printable
 from privsvm_bench.jobs.params import Params, check_params, read_params
+from privsvm_bench.workflow import graph
 from privsvm_bench.workflow.graph import train_parameters
+from privsvm_bench.workflow.private_outputs import private_folder
+from privsvm_bench.workflow.session import set_addresses
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = (REPOSITORY / "params.yaml").read_text()
@@ -188,6 +195,24 @@ def test_ppsvm_does_not_train_on_condensed_rows():
         ("methods.new", {"implementation": "svm", "per_dataset": {"wine": {"C": 0}}}, "new.per_dataset.wine.C: 0"),
         ("methods.new", {}, "'implementation' is missing"),
         ("mlflow.tracking_uri", "mlruns", "sqlite:///"),
+        ("mlflow.tracking_uri", "sqlite:///a\0b", "must be a database"),
+        ("mlflow.tracking_uri", "sqlite:///../x.db", "is outside of this folder"),
+        ("mlflow.tracking_uri", "sqlite:////elsewhere/x.db", "PRIVSVM_TRACKING_FOLDER=/elsewhere"),
+        ("mlflow.tracking_uri", "sqlite+pysqlite:///a/../../x.db", "is outside of this folder"),
+        ("mlflow.tracking_uri", "sqlite:///file:/elsewhere/x.db?uri=true", "names no file"),
+        ("mlflow.tracking_uri", "sqlite://user:a@/elsewhere/x.db", "names no file"),
+        ("data", {"mirror": "a\0b"}, "data.mirror: 'a\\x00b' is not valid; must be a text of one line"),
+        ("audit.draws", 1e20, "audit.draws: 1e+20 is not valid; must be a whole number of at least 400 and below 2^63"),
+        ("audit.draws", 2**63, "below 2^63"),
+        ("protocol.kind", ["holdout"], "unknown protocol ['holdout']"),
+        ("datasets.mine", {"path": ["x"]}, "datasets.mine.path: ['x'] is not valid"),
+        ("datasets.mine", {"path": "x" * 300}, "no such file"),
+        ("datasets.mine", {"url": "http://[x"}, "datasets.mine: "),
+        ("datasets.wine", {"groups": {"a": [None], "b": ["1"]}}, "None is neither a text nor a finite number"),
+        ("datasets.wine", {"positive": True}, "write them in quotes"),
+        ("datasets.wine", {"parts": [["all"]]}, "name each part once"),
+        ("datasets.mine", {"url": "http://x/y.csv", "drop_columns": True}, "give a column name or a position"),
+        ("datasets.mine", {"url": "http://x/y.csv", "classes": [None, "yes"]}, "None is neither a text nor"),
         ("privcay", {}, "did you mean 'privacy'"),
         ("privacy.dleta", 1e-5, "did you mean 'delta'"),
         ("privacy.delta", 1, "between 0 and 1"),
@@ -242,3 +267,95 @@ def test_a_file_runs_no_code(tmp_path):
 def test_the_tiny_benchmark_of_ci_is_valid_and_tiny():
     params = read_params(REPOSITORY / ".test/params.yaml")
     assert len(params.train_jobs()) <= 4
+
+
+OWN = {
+    "mine": {
+        "path": "a.csv", "label": "y", "classes": ["a", "b"], "bounds": [0, 1], "delimiter": "comma", "header": True,
+        "encoding": "utf-8", "drop_columns": ["z"], "max_bytes": 1000, "n_rows": 5, "prescaled": False, "share": False,
+        "positive": "b", "missing": "zero", "protocol": {"kind": "holdout", "test_size": 0.5}, "sha256": "0" * 64,
+    },
+    "arrays": {
+        "path": "b.npz", "format": "npz", "features": "X", "label": "y", "groups": {"a": ["1", "2"], "b": ["3"]},
+        "scaling": "min_max", "range": [0, 1], "fit_on": "all_rows", "parts": ["all"],
+    },
+    "far": {
+        "url": "https://example.org/x.zip", "member": "x.data", "format": "data", "label": 0, "n_features": 3,
+        "bounds": {"lower": [0, 0, 0], "upper": [1, 1, 1]},
+    },
+    "declared": {
+        "path": "a.csv",
+        "schema": {
+            "version": 1, "label": "y", "classes": ["no", "yes"], "positive": "yes", "rows": 5, "prescaled": False,
+            "delimiter": ",", "decimal": ".", "columns": {
+                "x": {"bounds": [0, 1], "fill": 0}, "w": {"categories": ["a", "b"], "unknown": "o", "fill": "a"},
+                "t": {"date": "%Y", "bounds": ["2000", "2010"], "fill": "middle"}, "i": "ignore",
+                "b": {"boolean": True, "fill": "no"},
+            },
+        },
+    },
+}  # fmt: skip
+ENTRIES = {
+    "ours": {"implementation": "pmsvm_wp", "C": 0.05, "datasets": ["mine"], "per_dataset": {"mine": {"C": 1.0}}},
+    "theirs": {"implementation": "sklearn.svm:SVC", "C": 1.0, "states_epsilon": "C"},
+}
+HOSTILE = [
+    None, True, math.nan, 1e300, 1e20, 2**63, -1, 0, 0.5, "", "a\0b", "\ud800", "a\nb", "\x1b[2J", "../x", "{}", "%",
+    "http://[x", "sqlite:///a\0b", "x" * 5000, [], [None], [True, False], [math.nan, "yes"], [[[]]], {}, {"a": None},
+]  # fmt: skip
+
+
+def places(value, path=()):
+    """Yield the path of every key and item."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def test_hostile_values_at_every_key_are_one_line(tmp_path, monkeypatch):
+    """What is accepted becomes parameters of jobs; what is not, one line that begins with the file."""
+    params = {**default(), "datasets": OWN, "methods": ENTRIES}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data/own").mkdir(parents=True)
+    for name in ("a.csv", "b.npz"):
+        (tmp_path / "data/own" / name).write_text("x,y\n0,1\n")
+    check_params(params)
+    accepted, refused = 0, []
+    for (*path, last), value in itertools.product(places(params), HOSTILE):
+        changed = copy.deepcopy(params)
+        functools.reduce(operator.getitem, path, changed)[last] = value
+        try:
+            checked = check_params(changed)
+        except PrivSVMError as error:
+            refused.append(printable(str(error)))
+            continue
+        accepted += 1
+        for dataset in checked.datasets:
+            graph.download_parameters(checked, dataset, private_folder(checked, dataset))
+            graph.prepare_parameters(checked, dataset)
+            for method in checked.methods:
+                graph.train_parameters(checked, method, dataset)
+        for method in checked.audited_methods():
+            graph.audit_parameters(checked, method)
+        monkeypatch.delenv("PRIVSVM_MIRROR", raising=False)
+        set_addresses(checked)
+    assert accepted > 100
+    assert [line for line in refused if not line.startswith("params.yaml: ") or len(line.splitlines()) != 1] == []
+
+
+def test_a_database_elsewhere_needs_the_environment(tmp_path, monkeypatch):
+    """The printed remedy works, and no further than its folder."""
+    monkeypatch.chdir(tmp_path)
+    message = refusal(with_value("mlflow.tracking_uri", f"sqlite:///{tmp_path.parent}/two words/x.db"))
+    (name, folder) = re.search(r"\(export (\w+)='(.*)'\)", message).groups()
+    monkeypatch.setenv(name, folder)
+    for file in (f"{tmp_path.parent}/two words/x.db", f"{tmp_path}/x.db", "logs/x.db"):
+        assert check_params(with_value("mlflow.tracking_uri", f"sqlite:///{file}")).mlflow.file == Path(file)
+    for file in (
+        f"{tmp_path.parent}/x.db",
+        f"{tmp_path.parent}/two words/../x.db",
+        f"{tmp_path.parent}/two words2/x.db",
+    ):
+        refusal(with_value("mlflow.tracking_uri", f"sqlite:///{file}"))
+    assert check_params(with_value("mlflow.tracking_uri", "http://127.0.0.1:5000")).mlflow.file is None

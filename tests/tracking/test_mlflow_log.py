@@ -389,6 +389,25 @@ def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, w
     assert len(log_results(wine_results, f"sqlite:///{tmp_path}/./mlflow.db", "abc")) == 4
 
 
+def foreign(database: Path, *tables: str) -> None:
+    """Write the database of another program."""
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA user_version = 7")
+        for table in tables:
+            connection.execute(f"CREATE TABLE {table} (word TEXT)")
+        connection.commit()
+
+
+@pytest.mark.parametrize("tables", [(), ("precious",), ("alembic_version", "precious")])
+def test_the_database_of_another_program_is_left_alone(tmp_path: Path, tables: tuple[str, ...]) -> None:
+    foreign(tmp_path / "other.db", *tables)
+    before = (tmp_path / "other.db").read_bytes()
+    with pytest.raises(PrivSVMError, match=r"other\.db: no database of MLflow.*name another file in") as error:
+        log_results([], f"sqlite:///{tmp_path}/other.db", "abc")
+    one_line(error)
+    assert (tmp_path / "other.db").read_bytes() == before
+
+
 def test_a_newer_database_is_not_called_an_older_one(tmp_path: Path, uri: str, wine_results: Any) -> None:
     remedies = {"f" * 12: "pip install --upgrade mlflow", "cfd24bdc0731": "mlflow db upgrade"}
     for index, (version, remedy) in enumerate(remedies.items(), start=1):

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from privsvm.constraints import COUNT, DAY, FLAG, NAME, Constraint, optional, plain, text, written
+from privsvm.constraints import COUNT, DAY, FLAG, LINE, NAME, Constraint, optional, plain, text, written
 from privsvm.errors import PrivSVMError, listed
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
@@ -120,7 +120,7 @@ class Column(Model):
     bounds: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
     categories: _Words | None = None
     unknown: Annotated[Any, Obeys(optional(_VALUE))] = None
-    date: Annotated[str | None, Obeys(optional(_TEXT))] = None
+    date: Annotated[str | None, Obeys(optional(LINE))] = None
     boolean: Annotated[bool | None, Obeys(optional(FLAG))] = None
     ignore: Annotated[bool | None, Obeys(optional(FLAG))] = None
     fill: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import os
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
@@ -446,8 +447,8 @@ def _own_file(settings: OwnSettings) -> tuple[str, str]:
     if path is not None and url is not None:
         raise ValueError("both `path` and `url` given; keep one")
     if path is not None:
-        if not Path(path).is_file():
-            what = "is a folder" if Path(path).is_dir() else "no such file"
+        if not os.path.isfile(path):
+            what = "is a folder" if os.path.isdir(path) else "no such file"
             raise KeyedError("path", f"{path!r}: {what}; correct the path or use `url`")
         return path, Path(path).name
     address = urllib.parse.urlsplit(str(url))

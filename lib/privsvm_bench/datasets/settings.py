@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from privsvm.constraints import COUNT, FLAG, FOLDS, REPEATS, Constraint, one_of, optional, text
+from privsvm.constraints import COUNT, FLAG, FOLDS, LINE, REPEATS, Constraint, one_of, optional, text
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.tables.delimited import DELIMITER
@@ -106,7 +106,7 @@ def _parse_groups(value: Any) -> dict[str, tuple[str, ...]]:
     seen: dict[str, str] = {}
     for key, labels in value.items():
         group = normalise_label(key)
-        groups[group] = tuple(normalise_label(label) for label in (labels if _is_list(labels) else [labels]))
+        groups[group] = tuple(map(_parse_word, labels if _is_list(labels) else [labels]))
         for label in groups[group]:
             if label in seen:
                 raise ValueError(f"label {label!r} is in {seen[label]!r} and {group!r}; keep it in one group")
@@ -114,6 +114,10 @@ def _parse_groups(value: Any) -> dict[str, tuple[str, ...]]:
     if len(groups) == 1:
         raise ValueError(f"one class only, {next(iter(groups))!r}; name at least two classes")
     return groups
+
+
+def _parse_word(value: Any) -> str:
+    return normalise_label(parse_words([value])[0])
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:
@@ -138,13 +142,16 @@ def _parse_encoding(value: Any) -> str:
     return str(value)
 
 
-def _parse_list(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if _is_list(value) else (value,)
+def _parse_columns(value: Any) -> tuple[int | str, ...]:
+    columns = tuple(value) if _is_list(value) else (value,)
+    if None in columns or not all(map(_COLUMN.accepts, columns)):
+        raise ValueError(f"{value!r}; {_COLUMN.wish}, or a list of them")
+    return columns
 
 
-def _parse_parts(value: Any) -> tuple[Any, ...]:
-    roles = _parse_list(value)
-    if not roles or len(set(map(str, roles))) != len(roles):
+def _parse_parts(value: Any) -> tuple[str, ...]:
+    roles = tuple(value) if _is_list(value) else (value,)
+    if not roles or not all(isinstance(role, str) for role in roles) or len(set(roles)) != len(roles):
         raise ValueError(f"{value!r}; name each part once")
     return roles
 
@@ -178,7 +185,7 @@ class Holdout(_Protocol):
                 {
                     "anyOf": [
                         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-                        {"type": "integer", "minimum": 1},
+                        COUNT.schema,
                     ]
                 },
                 "give a fraction between 0 and 1 or a number of rows",
@@ -243,7 +250,7 @@ def parse_protocol(value: Any) -> Protocol:
     if not isinstance(value, Mapping) or "kind" not in value:
         raise PrivSVMError(f"protocol: {value!r} has no `kind`; known: {', '.join(PROTOCOLS)}")
     kind = value["kind"]
-    if kind not in PROTOCOLS:
+    if not isinstance(kind, str) or kind not in PROTOCOLS:
         raise PrivSVMError(f"protocol.kind: unknown protocol {kind!r}; {nearest_name(str(kind), PROTOCOLS)}")
     return check_model(PROTOCOLS[kind], dict(value), "protocol")
 
@@ -259,29 +266,29 @@ class Settings(Model):
     fit_on: Annotated[str | None, Obeys(optional(one_of("training_rows", "all_rows")))] = None
     range: Annotated[tuple[float, float] | None, _optional(_parse_range)] = None
     bounds: Annotated[Bounds | None, _optional(parse_bounds)] = None
-    positive: Annotated[str | None, _optional(normalise_label)] = None
+    positive: Annotated[str | None, _optional(_parse_word)] = None
     groups: Annotated[dict[str, tuple[str, ...]] | None, _optional(_parse_groups)] = None
     missing: Annotated[str | None, Obeys(optional(one_of("error", "drop_rows", "drop_columns", "zero")))] = None
     protocol: Annotated[Protocol | None, _optional(parse_protocol)] = None
-    parts: Annotated[tuple[Any, ...] | None, _optional(_parse_parts)] = None
+    parts: Annotated[tuple[str, ...] | None, _optional(_parse_parts)] = None
 
 
 class OwnSettings(Settings):
     """Settings of a dataset of the user's own."""
 
-    path: Annotated[str | None, _optional(str)] = None
+    path: Annotated[str | None, Obeys(optional(LINE))] = None
     schema_: Annotated[Any, pydantic.Field(alias="schema")] = None
-    url: Annotated[str | None, _optional(str)] = None
+    url: Annotated[str | None, Obeys(optional(LINE))] = None
     sha256: Annotated[str | None, _optional(_parse_sha256)] = None
     format: Annotated[str | None, Obeys(optional(one_of(*FORMATS)))] = None
     label: Annotated[int | str | None, Obeys(_COLUMN)] = None
-    features: Annotated[str | None, _optional(str)] = None
+    features: Annotated[str | None, Obeys(optional(LINE))] = None
     classes: Annotated[tuple[str, ...] | None, _optional(_parse_classes)] = None
     delimiter: Annotated[str | None, Obeys(optional(DELIMITER))] = None
     encoding: Annotated[str | None, _optional(_parse_encoding)] = None
     header: Annotated[bool | None, Obeys(_FLAG)] = None
-    drop_columns: Annotated[tuple[Any, ...], pydantic.PlainValidator(_parse_list)] = ()
-    member: Annotated[str | None, _optional(str)] = None
+    drop_columns: Annotated[tuple[int | str, ...], pydantic.PlainValidator(_parse_columns)] = ()
+    member: Annotated[str | None, Obeys(optional(LINE))] = None
     max_bytes: Annotated[int | None, Obeys(optional(COUNT))] = None
     n_features: Annotated[int | None, Obeys(optional(COUNT))] = None
     n_rows: Annotated[int | None, Obeys(optional(COUNT))] = None

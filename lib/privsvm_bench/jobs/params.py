@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from privsvm.constraints import POSITIVE, Constraint, one_of, optional, text, whole
+from privsvm.constraints import LINE, POSITIVE, PRINTED, Constraint, one_of, optional, text, whole
 from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
 from privsvm.models import Obeys, check_model, shown_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
@@ -50,17 +50,19 @@ _DATASET_NAME = text(
 _EXPERIMENT = text(
     "must be a name of at most 64 letters, digits, _ . -, among them a letter", rf"{_NAME}[A-Za-z0-9][A-Za-z0-9_.-]*"
 )
-_FOLDER = optional(text("must be a folder"))
 _DATABASE = text(
     "must be a database or server address such as sqlite:///mlflow.db or http://127.0.0.1:5000",
-    r"(sqlite|postgresql|mysql|http|https)[+a-z0-9]*://.*",
+    rf"(sqlite|postgresql|mysql|http|https)[+a-z0-9]*://{PRINTED}",
 )
+# Neither a host nor a query, which can name another file.
+_SQLITE_FILE = re.compile(r"sqlite[+a-z0-9]*:///((?!file:)[^?]+)")
+_TRACKING_FOLDER = "PRIVSVM_TRACKING_FOLDER"
 
 
 class Data(Section):
     """Where raw files come from."""
 
-    mirror: Annotated[str | None, Obeys(_FOLDER)]
+    mirror: Annotated[str | None, Obeys(optional(LINE))]
 
 
 class MethodEntry(Section):
@@ -98,6 +100,12 @@ class MLflow(Section):
     """Where runs are logged."""
 
     tracking_uri: Annotated[str, Obeys(_DATABASE)]
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file, or None where a server keeps the runs."""
+        written = _SQLITE_FILE.fullmatch(self.tracking_uri)
+        return None if written is None else Path(written[1])
 
 
 _Dataset = Annotated[dict[str, Any], pydantic.BeforeValidator(lambda value: {} if value is None else value)]
@@ -227,6 +235,7 @@ def check_params(values: Mapping[str, Any], source: str = "params.yaml", positio
     try:
         _check_finite(values)
         params = check_model(Params, values)
+        _check_tracking_file(params.mlflow)
         for name in params.datasets:
             _check_own_file(params, name)
             resolve(name, params.dataset_settings(name))
@@ -250,9 +259,29 @@ def _check_finite(value: Any, key: str = "") -> None:
         raise PrivSVMError(f"{key}: {value!r} is not valid; must be a finite number")
 
 
+def _check_tracking_file(mlflow: MLflow) -> None:
+    """Refuse an SQLite file outside of this folder and of the one that the environment names."""
+    uri, file = mlflow.tracking_uri, mlflow.file
+    if uri.startswith("sqlite") and file is None:
+        raise PrivSVMError(
+            f"mlflow.tracking_uri: {uri!r} names no file; write sqlite:/// and a path, such as mlflow.db"
+        )
+    folders = [Path.cwd(), *map(Path, filter(None, [os.environ.get(_TRACKING_FOLDER)]))]
+    if file is not None and not any(
+        Path(os.path.abspath(file)).is_relative_to(folder.absolute()) for folder in folders
+    ):
+        raise PrivSVMError(
+            f"mlflow.tracking_uri: {uri!r} is outside of this folder; use sqlite:///mlflow.db, or allow another folder "
+            f"(export {_TRACKING_FOLDER}={shlex.quote(os.path.abspath(file.parent))})"
+        )
+
+
 def _check_own_file(params: Params, dataset: str) -> None:
     """Refuse a file of the user's own that lies outside `OWN_FOLDER`."""
-    path = PurePosixPath(str(params.datasets[dataset].get("path", "")))
+    written = params.datasets[dataset].get("path") or ""
+    if written and not LINE.accepts(written):
+        raise PrivSVMError(f"datasets.{dataset}.path: {shown_value(written)} is not valid; {LINE.wish}")
+    path = PurePosixPath(written)
     if path.is_absolute() or ".." in path.parts:
         file = shlex.quote(os.path.abspath(path))
         raise PrivSVMError(

@@ -7,6 +7,7 @@ import getpass
 import hashlib
 import os
 import re
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,8 @@ def open_store(tracking_uri: str) -> Iterator[MlflowClient]:
         try:
             if database is not None and not (database.exists() and database.stat().st_size):
                 _create(database)
+            if database is not None:
+                _check_owner(database)
             yield MlflowClient(tracking_uri=tracking_uri)
         except (MlflowException, sqlalchemy.exc.SQLAlchemyError, CommandError, requests.RequestException) as error:
             raise PrivSVMError(_describe(tracking_uri, error)) from error
@@ -125,6 +128,21 @@ def _create(database: Path) -> None:
         leftover.unlink(missing_ok=True)
     MlflowClient(tracking_uri=f"sqlite:///{draft}").search_experiments(max_results=1)
     os.replace(draft, database)
+
+
+def _check_owner(database: Path) -> None:
+    """Refuse the database of another program, to which MLflow would add its tables."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        # MLflow says what is wrong with it.
+        return
+    if not {"alembic_version", "experiments"} <= tables:
+        raise PrivSVMError(
+            f"{database}: no database of MLflow, or a damaged one; name another file in mlflow.tracking_uri, or "
+            "move the file away and run again"
+        )
 
 
 def _is_newer(cause: str) -> bool:
