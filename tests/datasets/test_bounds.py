@@ -7,17 +7,23 @@ import contextlib
 import gzip
 import io
 import lzma
+import multiprocessing
 import struct
+import subprocess
+import sys
 import tracemalloc
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 from tests.datasets.refusal import refused
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz
+from privsvm_bench.datasets import readers
 from privsvm_bench.datasets.catalogue import DataFile, resolve
 from privsvm_bench.datasets.download import fetch_file
 from privsvm_bench.datasets.packing import read_member, unpack
@@ -154,7 +160,94 @@ def test_a_matlab_file_that_claims_to_be_large(make_entry, tmp_path):
     buffer = io.BytesIO()
     scipy.io.savemat(buffer, {"X": np.eye(3), "y": np.array([1, 2, 1])})
     content = patched(buffer.getvalue(), struct.pack("<ii", 3, 3), struct.pack("<ii", 2**31 - 1, 2**31 - 1))
-    refused(make_entry(content, format="mat", features="X", label="y"), tmp_path, "not readable as a MATLAB file")
+    refused(make_entry(content, format="mat", features="X", label="y"), tmp_path, "more than", "`max_bytes`")
+
+
+BOMB = """
+import resource, sys
+from privsvm.errors import PrivSVMError
+from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
+from privsvm_bench.datasets.readers import read_part
+part = DataPart(role="all", files=("file",), max_bytes=2 << 20, format=sys.argv[1], features="X", label="y")
+entry = DatasetEntry("toy", {"file": DataFile("file")}, {"all": part}, pool=("all",))
+import scipy.io
+before = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+try:
+    read_part(entry, "all", ".")
+except PrivSVMError as error:
+    print(error)
+print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) - before)
+"""
+
+
+def kept(write, **arrays):
+    buffer = io.BytesIO()
+    write(buffer, arrays)
+    return buffer.getvalue()
+
+
+def save_mat(buffer, arrays):
+    scipy.io.savemat(buffer, arrays, do_compression=True)
+
+
+def save_npz(buffer, arrays):
+    np.savez_compressed(buffer, **arrays)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sizes of processes are kilobytes on Linux")
+@pytest.mark.parametrize(
+    ("kind", "save", "shape", "most"), [("mat", save_mat, (2, 50_000_000), 400), ("npz", save_npz, (2, 1_000_000), 20)]
+)
+def test_short_numbers_count_as_long_ones(tmp_path, kind, save, shape, most):
+    """Zeros of one byte each; memory is that of the reader, not of the numbers as float64."""
+    (tmp_path / "file").write_bytes(kept(save, X=np.zeros(shape, dtype=np.uint8), y=np.array([1, 2])))
+    done = subprocess.run([sys.executable, "-c", BOMB, kind], cwd=tmp_path, capture_output=True, text=True, check=True)
+    message, grown = done.stdout.splitlines()
+    assert message.startswith("file: ")
+    assert "more than 2097152 bytes in memory; declare `max_bytes`" in message
+    assert int(grown) < most << 10
+
+
+def test_a_sparse_matrix_is_counted_as_it_is_read(make_entry, tmp_path):
+    """A wide one stays sparse, a narrow one becomes dense."""
+    for shape, fits in (((2, 10**6), True), ((10**6, 3), False)):
+        X = scipy.sparse.csc_array((np.ones(2), ([0, 1], [0, 1])), shape=shape)
+        content = kept(save_mat, X=X, y=np.arange(shape[0]) % 2)
+        entry = make_entry(content, format="mat", features="X", label="y", max_bytes=20 << 20)
+        if fits:
+            assert read_part(entry, "all", tmp_path)[0].shape == shape
+        else:
+            refused(entry, tmp_path, "more than 20971520 bytes in memory")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limit")
+def test_the_reader_of_matlab_files_has_an_end_to_its_memory():
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, context, initializer=readers._confine, initargs=(1 << 20,)) as pool:
+        assert len(pool.submit(bytearray, 1 << 20).result()) == 1 << 20
+        with pytest.raises(MemoryError):
+            pool.submit(bytearray, 1 << 30).result()
+
+
+HEADERS = ["(1,1,(", "'''", "(" * 3000, "{}", "{1: 2}", "\0", "[]", "{'descr': 'O'}", "1 +", "\udcff"]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_headers_of_arrays_that_are_no_expressions(make_entry, tmp_path, header):
+    text = header.encode("latin-1", "replace")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in ("X", "y"):
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
+    refused(make_entry(buffer.getvalue(), format="npz", features="X", label="y"), tmp_path, "not readable as .npz")
+    (tmp_path / "m.npz").write_bytes(buffer.getvalue())
+    with pytest.raises(PrivSVMError, match=r"not a readable \.npz file"):
+        read_npz(tmp_path / "m.npz")
+
+
+def test_labels_that_are_no_text(make_entry, tmp_path):
+    content = kept(save_npz, X=np.eye(2), y=np.array(["a", "\ud800"]))
+    refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "a label is not UTF-8 text")
 
 
 def test_downloads_that_do_not_end(server, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import faulthandler
 import hashlib
 import io
 import itertools
+import math
 import multiprocessing
 import os
 import re
@@ -28,7 +29,7 @@ from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import labelled_table, parse_numbers
 from privsvm_bench.datasets.catalogue import DataPart, DatasetEntry
-from privsvm_bench.datasets.packing import BAD_ZIP, is_html, is_zip, read_member, unpack
+from privsvm_bench.datasets.packing import is_html, is_zip, read_member, unpack
 from privsvm_bench.datasets.prepared import Features
 
 __all__ = ["content_hash", "read_part"]
@@ -46,6 +47,8 @@ _BLOCK = 5000
 _SHOWN = 80
 # UTF-8 whose leading mark, if there is one, is no part of the text.
 _UTF8 = "utf-8-sig"
+# Bytes that SciPy's reader takes besides: it unpacks 128 kB at once, which are at most 135 MB, and copies them.
+_MAT_READER = 512 << 20
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -210,7 +213,8 @@ def _normalise_labels(labels: np.ndarray, recipe: DataPart, where: str) -> np.nd
     distinct, codes = np.unique(np.asarray(labels), return_inverse=True)
     try:
         texts = [normalise_label(value.decode() if isinstance(value, bytes) else value) for value in distinct]
-    except UnicodeDecodeError:
+        "".join(texts).encode()
+    except UnicodeError:
         raise PrivSVMError(f"{where}: a label is not UTF-8 text; store texts or numbers") from None
     if distinct.dtype.kind == "f" and (np.abs(distinct) >= 2**53).any():
         raise PrivSVMError(f"{where}: labels of 2^53 and more are not told apart as numbers; store them as texts")
@@ -621,6 +625,10 @@ def _from_variables(variables: dict[str, Any], name: str, recipe: DataPart) -> t
     labels = labels.ravel()
     if X.shape[0] != len(labels):
         raise PrivSVMError(f"{name}: {X.shape[0]} rows of features but {len(labels)} labels; check the two variables")
+    # Every number takes 8 bytes from here on, however short it is in the file.
+    dense = isinstance(X, np.ndarray) or X.shape[1] < _SPARSE_FEATURES
+    if 8 * (math.prod(X.shape) if dense else X.size) > recipe.max_bytes:
+        raise _too_large(f"variable {recipe.features or recipe.table!r}", name, recipe)
     if isinstance(X, np.ndarray):
         return np.ascontiguousarray(X, dtype=np.float64), labels, []
     try:
@@ -638,7 +646,7 @@ def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
     # Some damaged files crash SciPy's compiled reader (docs/upstream.md), which ends its process.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     try:
-        with ProcessPoolExecutor(1, context, initializer=_end_silently) as pool:
+        with ProcessPoolExecutor(1, context, initializer=_confine, initargs=(recipe.max_bytes,)) as pool:
             return pool.submit(_parse_mat, data, name, recipe).result()
     except BrokenProcessPool:
         raise PrivSVMError(
@@ -646,21 +654,38 @@ def _read_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
         ) from None
 
 
-def _end_silently() -> None:
-    """Print no trace where this process crashes."""
+def _too_large(what: str, name: str, recipe: DataPart) -> PrivSVMError:
+    return PrivSVMError(
+        f"{name}: {what} takes more than {recipe.max_bytes} bytes in memory; declare `max_bytes` for the dataset"
+    )
+
+
+def _confine(max_bytes: int) -> None:
+    """Print no trace where this process crashes, and give it memory for a few copies of what may be read."""
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    if sys.platform == "linux":
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 4 * max_bytes + _MAT_READER,) * 2)
 
 
 def _parse_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     try:
+        # Zeros stored as bytes and compressed are a thousandth of the numbers that they become.
+        shapes = [shape for _, shape, kind in whosmat(io.BytesIO(data)) if kind != "sparse"]
+        if 8 * sum(abs(math.prod(map(int, shape))) for shape in shapes) > recipe.max_bytes:
+            raise _too_large("what it holds", name, recipe)
         stored = loadmat(io.BytesIO(data))
         variables = {key: value for key, value in stored.items() if not key.startswith("__")}
         return _from_variables(variables, name, recipe)
     except PrivSVMError:
         raise
+    except MemoryError:
+        raise _too_large("what it holds", name, recipe) from None
     except Exception as error:
         # A damaged file makes SciPy fail in every way that Python knows.
         reason = str(error).split("\n")[0] or type(error).__name__
@@ -683,8 +708,9 @@ def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
                 raise ValueError("two arrays have the same name")
     except PrivSVMError:
         raise
-    except (ValueError, KeyError, AttributeError, TypeError, SyntaxError, *BAD_ZIP) as error:
-        reason = str(error).split("\n")[0]
+    except Exception as error:
+        # Headers of arrays are expressions, which fail in every way that Python knows.
+        reason = str(error).split("\n")[0] or type(error).__name__
         raise PrivSVMError(f"{name}: not readable as .npz without Python objects ({reason}); write it again") from None
     return _from_variables(variables, name, recipe)
 
