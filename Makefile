@@ -60,6 +60,7 @@ ui:  ## Compare the curves in MLflow (http://127.0.0.1:5000)
 	python stages/ui.py
 
 status:  ## Say what a run that is under way is doing
+	@$(PREPARE) look
 	@python stages/status.py
 
 # After `git checkout` or `dvc pull` the files are right and their times are not. Where DVC says that all is
@@ -72,6 +73,7 @@ sync: prepare  ## Bring data and models to the present commit
 	snakemake --cores $(CORES)
 
 check:  ## Check that the outputs of `make run` are there, sane and recorded
+	@$(PREPARE) look
 	python stages/check.py
 
 reproduce: prepare  ## Run the papers' experiments: reports/reproduce/index.html

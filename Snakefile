@@ -28,5 +28,6 @@ rule all:
         REPORTS,
         # Snakemake makes a missing file between others again only if a rule asks for it.
         lambda wildcards: [name for name in VERSIONED if not os.path.exists(name)],
+        DATABASE,
         "logs/recorded" if RECORD else [],
     localrule: True

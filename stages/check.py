@@ -39,6 +39,21 @@ def check_ranges(result: Result) -> None:
             )
 
 
+def check_versions() -> None:
+    """Ask DVC whether dvc.lock names the outputs that are here."""
+    done = subprocess.run([sys.executable, "-m", "dvc", "status"], capture_output=True, text=True, check=False)
+    said = " ".join((done.stdout if done.returncode == 0 else done.stderr).split())[:200] or "dvc status says nothing"
+    require(
+        "not a git repository" not in said,
+        "dvc.lock: DVC needs a Git repository, and all else is in order; run `git init`, then `make run`",
+    )
+    # An edit that changes no job is one to DVC alone.
+    require(
+        done.returncode == 0 and "up to date" in said,
+        f"dvc.lock: not up to date: {said}; run `make run`, and `dvc repro` if there is nothing to be done",
+    )
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Check the reports, the results of every job, dvc.lock and the tracking record."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
@@ -79,10 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
         curves == curves_csv(curve_rows(results, reference)),
         "reports/curves.csv: not the numbers of the results; delete it and run `make run`",
     )
-    status = subprocess.run(
-        [sys.executable, "-m", "dvc", "status"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    require("up to date" in status, f"dvc.lock: not up to date: {' '.join(status.split())[:200]}; run `make run`")
+    check_versions()
     print(f"check: {len(jobs)} jobs, reports, tracking and dvc.lock are in order")
 
 

@@ -25,8 +25,9 @@ from privsvm_bench.workflow.session import (
 
 set_environment(HOME)
 
-from privsvm.digests import canonical_json
+from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.errors import PrivSVMError, printable
+from privsvm.files import write_text
 from privsvm_bench.workflow.graph import (
     audit_parameters,
     condense_parameters,

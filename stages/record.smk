@@ -6,6 +6,16 @@ HAS_GIT = any(
     (folder / ".git").exists() for folder in (Path.cwd(), *Path.cwd().parents)
 )
 RECORD = STAGES == "stages/" and not IN_DVC and Path(".dvc").is_dir() and HAS_GIT
+# The marker holds the hash of dvc.lock; where that file is lost or exchanged, it is recorded again. DVC's own run writes
+# its dvc.lock after the marker.
+RECORDED = Path("logs/recorded")
+if os.environ.get("DVC_STAGE") == "report":
+    write_text(RECORDED, "by dvc repro\n")
+elif RECORD and RECORDED.is_file():
+    lock_file = Path("dvc.lock")
+    known = [sha256_of_file(lock_file), "by dvc repro"] if lock_file.is_file() else []
+    if RECORDED.read_text().strip() not in known:
+        RECORDED.unlink()
 VERSIONED = [
     *RAW,
     *AUDITS,

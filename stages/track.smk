@@ -1,10 +1,19 @@
-# One process logs all results to MLflow; running it again adds nothing.
+# One process logs all results to MLflow; running it again adds nothing. The database keeps the runs of earlier
+# parameters, so it is an output only where it is missing: Snakemake removes outputs before it makes them.
+DATABASE = [
+    str(file).replace("{", "{{").replace("}", "}}")
+    for file in [PARAMS.mlflow.file]
+    if file is not None and not file.exists()
+]
+
+
 rule track:
     input:
         results=RESULTS,
         audits=AUDITS,
     output:
-        "reports/tracking.json",
+        record="reports/tracking.json",
+        database=DATABASE,
     log:
         "logs/track.log",
     localrule: True
@@ -20,4 +29,4 @@ rule track:
     shell:
         f"exec python {STAGES}track.py"
         " {params.files:q}"
-        " --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
+        " --output {output.record:q} --parameters {params.parameters:q} > {log:q} 2>&1"

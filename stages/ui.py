@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import socket
 import sys
@@ -93,6 +94,9 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.tracking.store import file_folder, is_server
     from privsvm_bench.tracking.views import view_links
 
+    serve = not is_server(tracking_uri)
+    if serve and importlib.util.find_spec("flask") is None:
+        raise PrivSVMError("ui: the packages of MLflow's page are not installed; run `make ui`")
     files = [(path, timing_files(path, Path("logs/timings"))) for path in results]
     # Audits of the shown methods.
     methods = sorted({path.parent.name for path in results})
@@ -101,7 +105,6 @@ def main(arguments: list[str] | None = None) -> None:
     curves = collect_runs(files)
     names = {run.experiment_name for run in curves}
     names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}
-    serve = not is_server(tracking_uri)
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else without_passwords(tracking_uri)
     for name, link in view_links(tracking_uri, base_url, names).items():

@@ -1,5 +1,7 @@
 """Prepare `.venv` for `make run`; `dev` adds packages for tests, checks and pages, `ui` those for MLflow's page.
 
+`look` prepares nothing, and says so if there is no environment yet.
+
 An environment lies in `.cache/venvs`, named by a digest of its requirements, and `.venv` links to the current one. The
 link moves when the new environment is complete, so that a running workflow keeps its packages. `make clean` removes old
 environments. This script imports the standard library alone, because it runs before any installation.
@@ -85,6 +87,8 @@ def build(environment, lock, group):
 
 def main(group="run"):
     """Make and link what is missing, one process at a time."""
+    if group == "look":
+        sys.exit(None if (LINK / "ready").exists() else "error: no environment yet: run make run")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     declared = json.dumps([project["build-system"], project["project"], project["tool"]["setuptools"]])
     lock = LOCK.read_text(encoding="utf-8")
