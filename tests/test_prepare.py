@@ -114,6 +114,20 @@ def test_an_environment_follows_contents_not_times(clone):
     assert clone.installs() == 2
 
 
+def test_make_says_that_there_is_no_environment(clone):
+    """In a new clone, and while the first preparation is under way."""
+    shutil.copy(REPOSITORY / "Makefile", clone.folder)
+    command = ["make", f"PYTHON={sys.executable}", "status"]
+    for goal in ("status", "check"):
+        command[-1] = goal
+        done = subprocess.run(command, cwd=clone.folder, capture_output=True, text=True)
+        assert done.returncode != 0
+        assert done.stderr.splitlines()[0] == "error: no environment yet: run make run"
+        assert done.stdout == ""
+    clone.prepare()
+    assert clone.prepare("look") == ""
+
+
 def test_tools_come_on_top_and_stay(clone):
     clone.prepare("dev")
     environment = clone.environment()

@@ -59,6 +59,8 @@ def _compose(text: str, source: str, reader: Any) -> Any:
             if parent is not None and index is None and event.anchor:
                 raise _error(source, _line(event.start_mark), "a key has no anchor and is no alias; write the key")
             node = super().compose_node(parent, index)
+            if node.id == "scalar" and _HALF_PAIR.search(node.value):
+                raise _error(source, _line(event.start_mark), "half a surrogate pair is no text")
             self.levels -= 1
             return node
 
@@ -76,8 +78,6 @@ def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str,
     if kind in ("timestamp", "value", "merge"):
         # Dates are texts, and so is "=".
         node.tag = _TEXT
-    if node.id == "scalar" and not node.value.isascii() and _HALF_PAIR.search(node.value):
-        raise _error(source, _line(node.start_mark), "half a surrogate pair is no text")
     if kind == "int" and len(node.value) > _LONGEST_NUMBER:
         raise _error(source, _line(node.start_mark), f"a number of more than {_LONGEST_NUMBER} digits")
     for index, item in enumerate(() if node.id == "scalar" else node.value):

@@ -162,5 +162,8 @@ class LogHandler(LogHandlerBase):
         with contextlib.suppress(OSError):
             STATUS_FILE.parent.mkdir(exist_ok=True)
             temporary = STATUS_FILE.with_suffix(".part")
-            temporary.write_text(json.dumps(status), encoding="utf-8")
-            temporary.replace(STATUS_FILE)
+            try:
+                temporary.write_text(json.dumps(status), encoding="utf-8")
+                temporary.replace(STATUS_FILE)
+            finally:
+                temporary.unlink(missing_ok=True)

@@ -309,6 +309,31 @@ def test_schemas(tmp_path: Path) -> None:
         (SCHEMA + "person: " + "{a: " * 40 + "1" + "}" * 40, "more than 30 levels"),
         (SCHEMA + "rows: !!python/name:os.system\n", "tags are not read"),
         (SCHEMA.replace("%Y-", "%Y%Y-"), "names a part of a date twice; name each once"),
+        pytest.param(SCHEMA.replace('["no", "yes"]', '[~, "yes"]'), "None is neither a text nor", id="no class"),
+        (SCHEMA.replace('["no", "yes"]', '[.nan, "yes"]'), "nan is neither a text nor a finite number"),
+        (SCHEMA.replace('["no", "yes"]', '[true, "yes"]'), "write them in quotes"),
+        (SCHEMA.replace("[a, b]", "[a, {b: 1}]"), "{'b': 1} is neither a text nor a finite number"),
+        (SCHEMA.replace("[0, 100]", "[false, true]"), "bounds [False, True] are not a pair"),
+        (SCHEMA.replace("[0, 100]", "[~, 100]"), "must be two finite numbers"),
+        pytest.param(
+            SCHEMA.replace("fill: 50", "fill: 6000"), "columns.age: fill 6000 is outside", id="a fill out of bounds"
+        ),
+        (
+            SCHEMA.replace("fill: middle", "fill: 1999-01-01"),
+            "columns.since: fill '1999-01-01' is outside of the bounds",
+        ),
+        (SCHEMA.replace("fill: 50", "fill: true"), "fill True is a truth value"),
+        (SCHEMA + "version: true\n", "True is not 1"),
+        (SCHEMA + "version: 1.0\n", "1.0 is not 1"),
+        (SCHEMA + "rows: 1e300\n", "rows: 1e+300 is not valid; must be a whole number of at least 1 and below 2^63"),
+        (SCHEMA + "person: p\nrows_per_person: 1e30\n", "rows_per_person: 1e+30 is not valid"),
+        (SCHEMA + "prescaled: !!bool maybe\n", "line 11, column 12: tags are not read"),
+        (
+            SCHEMA.partition("columns:")[0] + "columns: [[~, ignore], [x, {bounds: [0, 1], fill: 0}]]\n",
+            "must be a mapping",
+        ),
+        (SCHEMA.partition("columns:")[0] + "columns: [[x, ignore], [x, {bounds: [0, 1], fill: 0}]]\n", "occurs twice"),
+        (SCHEMA.replace("  age:", '  "\\ud800":'), "half a surrogate pair is no text"),
     ],
 )
 def test_schemas_that_were_found(tmp_path: Path, text: str, message: str) -> None:

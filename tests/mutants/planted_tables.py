@@ -1,4 +1,4 @@
-"""Bugs in how files of tables become rows, and in what a release asks for before it reads them."""
+"""Bugs in how files of tables, settings and caches are read, and in what a release asks for before it reads rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ _DERIVED = "tests/test_derived_classes.py::"
 _STORED = "tests/methods/test_what_stored_objects_hold.py::test_no_cell_is_stored"
 _SEARCH = "tests/model_selection/test_private_search.py::"
 _PLAIN, _SEARCHING = "constraints.py", "model_selection/private_search.py"
+_CACHE, _FINISHED = "tests/workflow/test_finished.py::", "privsvm_bench/workflow/finished.py"
+_SETTINGS, _YAML = "tests/test_plain_yaml.py::", "plain_yaml.py"
+_PARAMS = "tests/jobs/test_params.py::"
+_FOUND = "tests/fuzz/test_files.py::test_schemas_that_were_found"
 _DELIMITED, _TABLES, _INSPECTIONS = "tables/delimited.py", "tables/tables.py", "release/inspections.py"
 
 MUTANTS_OF_TABLES = (
@@ -187,5 +191,67 @@ MUTANTS_OF_TABLES = (
         "a derived method is of the module that it names", "base/estimators.py",
         'if trusted(estimator, "privsvm"):', 'if type(estimator).__module__.startswith("privsvm."):',
         "tests/test_derived_classes.py::test_a_derived_method_proves_nothing_whatever_module_it_names", says="DID NOT RAISE",
+    # --- settings, caches and databases
+    _bug(
+        "outputs of finished jobs are restored as they lie there", _FINISHED,
+        "                and read_json(record) == _record(folder, kept)\n", "",
+        _CACHE + "test_a_damaged_entry_is_made_again[a byte differs]", says="assert",
+    ),
+    _bug(
+        "an entry of the cache is that of any job", _FINISHED,
+        '{"job": folder.name, ', '{"job": "", ', _CACHE + "test_an_entry_of_another_job_is_not_restored", says="assert",
+    ),
+    _bug(
+        "YAML is read from whatever has the name", _YAML,
+        "        data = read_regular_file(\n            path, _LARGEST_FILE, f\"give a file that can be read, of at most "
+        "{_LARGEST_FILE >> 10} kB\"\n        )\n",
+        "        data = os.read(os.open(path, os.O_RDONLY | os.O_NONBLOCK), _LARGEST_FILE)\n",
+        _SETTINGS + "test_files_that_cannot_be_read", says="Error",
+    ),
+    _bug(
+        "YAML is composed before its values are counted", _YAML,
+        "self.nodes > _MOST_VALUES or", "self.nodes < 0 or",
+        _SETTINGS + "test_limits_are_counted_before_values_are_made[words]", says="assert",
+    ),
+    _bug(
+        "keys of YAML become numbers and None", _YAML,
+        "                key.tag = _TEXT\n", "                pass\n",
+        _SETTINGS + "test_keys_are_the_texts_that_are_written", says="assert",
+    ),
+    _bug(
+        "whole numbers have no end", "constraints.py",
+        '"maximum": 2**63 - 1 if most is None', '"maximum": 10**400 if most is None',
+        _PARAMS + "test_what_is_wrong_is_one_line[audit.draws-1e+20-", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a missing class is one called None", "tables/labels.py",
+        "isinstance(item, numbers.Real) and abs(item) < math.inf", "item is None",
+        _FOUND + "[no class]", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a fill may lie anywhere", "tables/schema.py",
+        'if column.kind in ("number", "date") and not', 'if column.kind == "none" and not',
+        _FOUND + "[a fill out of bounds]", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a database may lie anywhere", "privsvm_bench/jobs/params.py",
+        "        _check_tracking_file(params.mlflow)\n", "",
+        _PARAMS + "test_a_database_elsewhere_needs_the_environment", says="DID NOT RAISE",
+    ),
+    _bug(
+        "the database of another program gets the tables of MLflow", "privsvm_bench/tracking/store.py",
+        'if not {"alembic_version", "experiments"} <= tables:', "if not tables:",
+        "tests/tracking/test_mlflow_log.py::test_the_database_of_another_program_is_left_alone[tables1]", says="Error",
+    ),
+    _bug(
+        "numbers count as long as in their file", "privsvm_bench/datasets/readers.py",
+        "if 8 * (math.prod", "if (math.prod",
+        "tests/datasets/test_bounds.py::test_short_numbers_count_as_long_ones[npz-save_npz-shape1-20]",
+        says="not enough values",
+    ),
+    _bug(
+        "the reader of MATLAB files has all memory", "privsvm_bench/datasets/readers.py",
+        'if sys.platform == "linux":\n        import', 'if sys.platform == "none":\n        import',
+        "tests/datasets/test_bounds.py::test_the_reader_of_matlab_files_has_an_end_to_its_memory", says="DID NOT RAISE",
     ),
 )  # fmt: skip

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from privsvm.errors import PrivSVMError
+
 STAGES = Path(__file__).resolve().parents[2] / "stages"
 
 
@@ -76,6 +78,17 @@ def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
     import ui
 
     return ui
+
+
+def test_ui_without_the_packages_of_its_page(
+    ui: Any, tmp_path: Path, wine_results: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(STAGES.parent / "params.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ui.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PrivSVMError, match="run `make ui`"):
+        ui.main([])
+    assert not (tmp_path / "mlflow.db").exists()
 
 
 def test_a_busy_port_is_passed_over(ui: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,29 @@ def test_one_run_makes_everything_and_dvc_agrees(finished):
     assert changed <= {"dvc.lock", "reports/", "reports/metrics.json", "reports/curves.csv"}
 
 
+def test_what_is_lost_or_damaged_is_made_again(finished):
+    """Also what Snakemake does not make: DVC's versions, MLflow's database, the cache of finished jobs."""
+    finished.commit("results")
+    original = finished.hashes()
+    for name in ("dvc.lock", "mlflow.db", "data/results/majority/wine.json"):
+        (finished.folder / name).unlink()
+    for entry in (finished.folder / ".cache/jobs").glob("*/0"):
+        entry.write_bytes(entry.read_bytes()[:-1])
+    finished.snakemake()
+    assert "damaged or incomplete" in (finished.folder / "logs/evaluate/majority/wine.log").read_text()
+    assert finished.hashes() == original
+    assert (finished.folder / "mlflow.db").stat().st_size > 0
+    assert finished.git("status", "--porcelain") == ""
+    assert is_current(finished)
+    # A merge leaves a dvc.lock that is nobody's.
+    lock_file = finished.folder / "dvc.lock"
+    lock_file.write_text(lock_file.read_text().replace("md5: ", "md5: 0"))
+    assert finished.stale_jobs() == ["logs/recorded"]
+    finished.snakemake()
+    assert finished.git("status", "--porcelain") == ""
+    assert is_current(finished)
+
+
 def test_same_bits_with_other_cores_and_order_and_a_clean_tree(finished):
     original, params = finished.hashes(), finished.params()
     finished.commit("results")
