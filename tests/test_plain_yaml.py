@@ -147,7 +147,7 @@ def test_files_that_cannot_be_read(tmp_path):
     # A pipe is not waited for.
     os.mkfifo(tmp_path / "pipe")
     for strange in (tmp_path, tmp_path / "pipe", "/dev/zero"):
-        with pytest.raises(PrivSVMError, match=f"{strange}: is no file; give a file that can be read"):
+        with pytest.raises(PrivSVMError, match=f"{strange}: is no file; give a readable file"):
             read_yaml(strange)
     for name in ("a\0b", "\ud800"):
         with pytest.raises(PrivSVMError, match="is no path"):

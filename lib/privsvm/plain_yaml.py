@@ -23,8 +23,10 @@ Places = Mapping[tuple[str, ...], tuple[int, int]]
 _LARGEST_FILE = 512 << 10
 _MOST_VALUES = 100_000
 _DEEPEST = 30
+_BEYOND = f"more than {_DEEPEST} levels or {_MOST_VALUES} values"
 _LONGEST_NUMBER = 40
-_TEXT = "tag:yaml.org,2002:str"
+_TAG = "tag:yaml.org,2002:"
+_MERGE, _TEXT = f"{_TAG}merge", f"{_TAG}str"
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _RESTORE = "restore it (git checkout {source})"
 
@@ -35,10 +37,6 @@ def _error(source: str, line: str, problem: str) -> PrivSVMError:
 
 def _line(mark: Any) -> str:
     return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-
-
-def _beyond(source: str, mark: Any) -> PrivSVMError:
-    return _error(source, _line(mark), f"more than {_DEEPEST} levels or {_MOST_VALUES} values")
 
 
 def _compose(text: str, source: str, reader: Any) -> Any:
@@ -52,15 +50,18 @@ def _compose(text: str, source: str, reader: Any) -> Any:
             event = self.parser.peek_event()
             self.nodes += 1
             self.levels += 1
-            if self.nodes > _MOST_VALUES or self.levels > _DEEPEST + 1:
-                raise _beyond(source, event.start_mark)
-            if getattr(event, "tag", None):
-                raise _error(source, _line(event.start_mark), "tags are not read; write the value alone")
-            if parent is not None and index is None and event.anchor:
-                raise _error(source, _line(event.start_mark), "a key has no anchor and is no alias; write the key")
+            for wrong, problem in (
+                (self.nodes > _MOST_VALUES or self.levels > _DEEPEST + 1, _BEYOND),
+                (getattr(event, "tag", None), "tags are not read; write the value alone"),
+                (
+                    parent is not None and index is None and event.anchor,
+                    "a key has no anchor and is no alias; write the key",
+                ),
+                (_HALF_PAIR.search(getattr(event, "value", "")), "half a surrogate pair is no text"),
+            ):
+                if wrong:
+                    raise _error(source, _line(event.start_mark), problem)
             node = super().compose_node(parent, index)
-            if node.id == "scalar" and _HALF_PAIR.search(node.value):
-                raise _error(source, _line(event.start_mark), "half a surrogate pair is no text")
             self.levels -= 1
             return node
 
@@ -73,21 +74,19 @@ def _compose(text: str, source: str, reader: Any) -> Any:
 def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str, ...], Any], source: str) -> None:
     """Collect the places of all keys and items below a node."""
     if len(path) > _DEEPEST or len(positions) > _MOST_VALUES:
-        raise _beyond(source, node.start_mark)
-    kind = node.tag.removeprefix("tag:yaml.org,2002:")
-    if kind in ("timestamp", "value", "merge"):
+        raise _error(source, _line(node.start_mark), _BEYOND)
+    if node.tag in (f"{_TAG}timestamp", f"{_TAG}value", _MERGE):
         # Dates are texts, and so is "=".
         node.tag = _TEXT
-    if kind == "int" and len(node.value) > _LONGEST_NUMBER:
+    if node.tag == f"{_TAG}int" and len(node.value) > _LONGEST_NUMBER:
         raise _error(source, _line(node.start_mark), f"a number of more than {_LONGEST_NUMBER} digits")
     for index, item in enumerate(() if node.id == "scalar" else node.value):
         key, value = item if node.id == "mapping" else (item, item)
         if node.id == "mapping":
             if key.id != "scalar":
                 raise _error(source, _line(key.start_mark), "a key must be a word")
-            if not key.tag.endswith(":merge"):
-                # A key is the text that is written: 010 is no 10, and ~ is not None.
-                key.tag = _TEXT
+            # A key is the text that is written: 010 is no 10, and ~ is not None.
+            key.tag = _MERGE if key.tag == _MERGE else _TEXT
         below = (*path, key.value if node.id == "mapping" else str(index))
         if below in positions:
             raise _error(source, _line(key.start_mark), f'found duplicate key "{key.value}"')
@@ -140,9 +139,7 @@ def read_yaml(path: str | os.PathLike[str] = "params.yaml", remedy: str = _RESTO
     from privsvm.untrusted import read_regular_file
 
     try:
-        data = read_regular_file(
-            path, _LARGEST_FILE, f"give a file that can be read, of at most {_LARGEST_FILE >> 10} kB"
-        )
+        data = read_regular_file(path, _LARGEST_FILE, f"give a readable file of at most {_LARGEST_FILE >> 10} kB")
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1

@@ -70,7 +70,9 @@ def stale_for_dvc(workspace) -> set[str]:
 
 
 def stale_for_snakemake(workspace) -> set[str]:
-    return {stage_of(name.strip()) for line in workspace.stale_jobs(DVC_STAGE="test") for name in line.split(",")}
+    names = {name.strip() for line in workspace.stale_jobs(DVC_STAGE="test") for name in line.split(",")}
+    # MLflow's database has no versions.
+    return {stage_of(name) for name in names if not name.endswith(".db")}
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from privsvm.constraints import ANY_NUMBER, with_numpy
+
 __all__ = ["normalise_label", "parse_words"]
 
 # A whole number that a program wrote as a fraction. Other spellings stay apart: 007 and 7, or 2E01 and 20, may be two.
 _WHOLE = re.compile(r"-?(0)\.0*|(-?[1-9]\d*)\.0*", re.ASCII)
+_NUMBER = with_numpy(ANY_NUMBER)
 
 
 def normalise_label(value: Any) -> str:
@@ -37,7 +38,7 @@ def parse_words(value: Any) -> tuple[str, ...]:
             f"{list(value)!r}: YAML reads unquoted yes, no, on and off as true and false; write them in quotes"
         )
     for item in value:
-        if not isinstance(item, str) and not (isinstance(item, numbers.Real) and abs(item) < math.inf):
+        if not (isinstance(item, str) or _NUMBER.accepts(item)):
             raise ValueError(f"{item!r} is neither a text nor a finite number; write it in quotes if it is a word")
     words = tuple(item.strip() if isinstance(item, str) else normalise_label(item) for item in value)
     same = [normalise_label(word) for word in words]

@@ -56,7 +56,6 @@ _DATABASE = text(
 )
 # Neither a host nor a query, which can name another file.
 _SQLITE_FILE = re.compile(r"sqlite[+a-z0-9]*:///((?!file:)[^?]+)")
-_TRACKING_FOLDER = "PRIVSVM_TRACKING_FOLDER"
 
 
 class Data(Section):
@@ -263,16 +262,13 @@ def _check_tracking_file(mlflow: MLflow) -> None:
     """Refuse an SQLite file outside of this folder and of the one that the environment names."""
     uri, file = mlflow.tracking_uri, mlflow.file
     if uri.startswith("sqlite") and file is None:
-        raise PrivSVMError(
-            f"mlflow.tracking_uri: {uri!r} names no file; write sqlite:/// and a path, such as mlflow.db"
-        )
-    folders = [Path.cwd(), *map(Path, filter(None, [os.environ.get(_TRACKING_FOLDER)]))]
-    if file is not None and not any(
-        Path(os.path.abspath(file)).is_relative_to(folder.absolute()) for folder in folders
-    ):
+        raise PrivSVMError(f"mlflow.tracking_uri: {uri!r} names no file; write a path, as in sqlite:///mlflow.db")
+    # An empty name is this folder too.
+    folders = map(os.path.abspath, (".", os.environ.get("PRIVSVM_TRACKING_FOLDER", "")))
+    if file is not None and not any(Path(os.path.abspath(file)).is_relative_to(folder) for folder in folders):
         raise PrivSVMError(
             f"mlflow.tracking_uri: {uri!r} is outside of this folder; use sqlite:///mlflow.db, or allow another folder "
-            f"(export {_TRACKING_FOLDER}={shlex.quote(os.path.abspath(file.parent))})"
+            f"(export PRIVSVM_TRACKING_FOLDER={shlex.quote(os.path.abspath(file.parent))})"
         )
 
 

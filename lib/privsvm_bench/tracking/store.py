@@ -42,17 +42,9 @@ def is_server(tracking_uri: str) -> bool:
 
 
 def sqlite_path(tracking_uri: str) -> Path | None:
-    """Return the file behind an SQLite URI.
+    """Return the file behind an SQLite URI, or None for a server or another kind of database.
 
-    Returns
-    -------
-    pathlib.Path or None
-        None if the store is a server or another kind of database.
-
-    Raises
-    ------
-    PrivSVMError
-        If MLflow cannot keep runs at such a URI.
+    Raises PrivSVMError if MLflow cannot keep runs at such a URI.
     """
     scheme = re.match(r"([a-z0-9]+)(\+[a-z0-9]+)?://", tracking_uri)
     if scheme is None or scheme[1] not in {"sqlite", "http", "https", "postgresql", "mysql", "mssql"}:
@@ -69,13 +61,7 @@ def sqlite_path(tracking_uri: str) -> Path | None:
 
 
 def file_folder(tracking_uri: str) -> Path | None:
-    """Return the folder of the runs' files.
-
-    Returns
-    -------
-    pathlib.Path or None
-        ``mlartifacts`` beside an SQLite file, or here for another database; None if a server keeps them.
-    """
+    """Return the folder of the runs' files: ``mlartifacts`` beside an SQLite file, or here; None for a server."""
     if is_server(tracking_uri):
         return None
     database = sqlite_path(tracking_uri)
@@ -86,20 +72,8 @@ def file_folder(tracking_uri: str) -> Path | None:
 def open_store(tracking_uri: str) -> Iterator[MlflowClient]:
     """Open a store; a second process waits until the first has closed it.
 
-    Parameters
-    ----------
-    tracking_uri : str
-        ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
-
-    Yields
-    ------
-    mlflow.tracking.MlflowClient
-        A client of that store; no global MLflow state is changed.
-
-    Raises
-    ------
-    PrivSVMError
-        In place of any error of MLflow, the database or the network.
+    It is ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server. No global
+    state of MLflow is changed. Raises PrivSVMError in place of any error of MLflow, the database or the network.
     """
     database = sqlite_path(tracking_uri)
     if database is not None:
@@ -112,9 +86,9 @@ def open_store(tracking_uri: str) -> Iterator[MlflowClient]:
         os.environ.setdefault(name, value)
     with filelock.FileLock(lock, mode=0o600):
         try:
-            if database is not None and not (database.exists() and database.stat().st_size):
-                _create(database)
             if database is not None:
+                if not (database.exists() and database.stat().st_size):
+                    _create(database)
                 _check_owner(database)
             yield MlflowClient(tracking_uri=tracking_uri)
         except (MlflowException, sqlalchemy.exc.SQLAlchemyError, CommandError, requests.RequestException) as error:

@@ -46,16 +46,8 @@ _PART = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\..+)?")
 def scripts_folder(home: str | os.PathLike[str]) -> str:
     """Return the folder of scripts as a prefix for commands of rules.
 
-    Returns
-    -------
-    str
-        Relative inside the working copy, because Snakemake compares commands and a moved copy keeps them; otherwise
-        absolute, quoted for the shell.
-
-    Raises
-    ------
-    PrivSVMError
-        If there is no such folder on this machine, or braces are in its path.
+    It is relative inside the working copy, because Snakemake compares commands and a moved copy keeps them; otherwise
+    absolute, quoted for the shell. Raises PrivSVMError if there is no such folder, or braces are in its path.
     """
     folder = Path(home) / "stages"
     if not (folder.is_dir() and (Path(home) / "lib/privsvm").is_dir()):
@@ -101,15 +93,7 @@ def set_addresses(params: Params) -> None:
 def lock_folder() -> filelock.BaseFileLock:
     """Lock the working folder until this process ends, even by ``kill -9``.
 
-    Returns
-    -------
-    filelock.BaseFileLock
-        The cache of this function keeps it alive.
-
-    Raises
-    ------
-    PrivSVMError
-        If another run holds it.
+    The cache of this function keeps the lock alive. Raises PrivSVMError if another run holds it.
     """
     lock = filelock.FileLock(".snakemake/run.lock")
     try:
@@ -122,10 +106,7 @@ def lock_folder() -> filelock.BaseFileLock:
 def remove_parts(*outputs: str) -> None:
     """Remove what killed jobs left of attempts to write outputs: DVC would record it with its folders.
 
-    Parameters
-    ----------
-    *outputs : str
-        Files and folders that no other process writes: those of a run that has locked its folder.
+    No other process may write the outputs, files and folders: the run has locked its folder.
     """
     for output in map(Path, outputs):
         if not output.is_dir():
@@ -137,16 +118,10 @@ def remove_parts(*outputs: str) -> None:
 
 
 def argument_file(name: str, *arguments: str) -> str:
-    """Write arguments to a file, one per line, read as ``@file``.
+    """Write arguments without line breaks to a file, one per line, read as ``@file``.
 
-    Linux limits an argument to 128 KiB, and lists of the files of a thousand jobs are longer.
-
-    Parameters
-    ----------
-    name : str
-        Prefix of the file's name; a digest of the content follows, so that no run changes the file of another.
-    *arguments : str
-        Options and values without line breaks.
+    Linux limits an argument to 128 KiB, and lists of the files of a thousand jobs are longer. The file is called by
+    `name` and a digest of its content, so that no run changes the file of another.
     """
     text = "".join(f"{argument}\n" for argument in arguments)
     path = Path("logs/arguments") / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
@@ -156,18 +131,7 @@ def argument_file(name: str, *arguments: str) -> str:
 
 
 def check_writable(*folders: str) -> None:
-    """Refuse output folders that cannot be written.
-
-    Parameters
-    ----------
-    *folders : str
-        Output folders; every existing folder below them counts too.
-
-    Raises
-    ------
-    PrivSVMError
-        Naming the first folder that cannot be written.
-    """
+    """Refuse output folders that cannot be written, or have folders below them that cannot."""
     outputs = [Path(name) for name in folders]
     below = [folder for top in outputs for folder in top.rglob("*") if folder.is_dir()]
     for folder in (Path(), *outputs, *below):
@@ -176,18 +140,7 @@ def check_writable(*folders: str) -> None:
 
 
 def check_times(*folders: str) -> None:
-    """Refuse outputs that are dated in the future: Snakemake ends every job that reads one.
-
-    Parameters
-    ----------
-    *folders : str
-        Output folders.
-
-    Raises
-    ------
-    PrivSVMError
-        Naming one of the files and the way out.
-    """
+    """Refuse outputs that are dated in the future: Snakemake ends every job that reads one."""
     latest = time.time() + _CLOCK_SKEW
     for path in (path for top in folders for path in Path(top).rglob("*") if path.is_file()):
         if path.stat().st_mtime > latest:
@@ -199,18 +152,7 @@ def check_times(*folders: str) -> None:
 
 
 def collect_errors(logs: str | Sequence[str]) -> list[str]:
-    """Collect the one-line errors of failed jobs from Snakemake's log.
-
-    Parameters
-    ----------
-    logs : str or sequence of str
-        Snakemake's own log files, which hold the logs of failed jobs.
-
-    Returns
-    -------
-    list of str
-        Distinct lines, in order of appearance.
-    """
+    """Collect the one-line errors of failed jobs, each once, from Snakemake's own log files."""
     texts = [
         Path(log).read_text(encoding="utf-8", errors="replace") for log in ([logs] if isinstance(logs, str) else logs)
     ]

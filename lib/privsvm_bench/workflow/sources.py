@@ -76,22 +76,10 @@ def _imports_of_script(path: Path) -> set[str]:
 
 
 def closure(*entries: str) -> list[str]:
-    """List every file of the repository that an entry point needs.
+    """List every file of the repository that entry points need, sorted, as paths below the root.
 
-    Parameters
-    ----------
-    *entries : str
-        Scripts, as paths below the root (``"stages/train.py"``), or modules (``"privsvm.methods.svm"``).
-
-    Returns
-    -------
-    list of str
-        Paths below the root, sorted; the entries are among them.
-
-    Raises
-    ------
-    PrivSVMError
-        If an entry does not exist.
+    Entries are scripts, as paths below the root (``"stages/train.py"``), or modules (``"privsvm.methods.svm"``), and
+    are among the files. Raises PrivSVMError if one does not exist.
     """
     graph, files, modules = _graph(), set(), set()
     for entry in entries:
@@ -120,18 +108,7 @@ def _digest_of_file(name: str) -> str:
 
 
 def closure_digest(*entries: str) -> str:
-    """Digest the content of all files that an entry point needs.
-
-    Parameters
-    ----------
-    *entries : str
-        See `closure`.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits over names and contents, not times.
-    """
+    """Digest names and contents of all files of a `closure`, in 32 hexadecimal digits."""
     digest = hashlib.sha256()
     for name in closure(*entries):
         digest.update(f"{name}\0{_digest_of_file(name)}\n".encode())

@@ -35,13 +35,7 @@ def die_with_parent() -> None:
 
 
 def read_job(kind: type[Checked], text: str) -> Checked:
-    """Read the parameters of a job.
-
-    Raises
-    ------
-    PrivSVMError
-        One line for text that is not such JSON.
-    """
+    """Read the parameters of a job; raise PrivSVMError for text that is not such JSON."""
     # Lazy: evaluation has no parameters and starts faster without pydantic.
     from privsvm.models import check_model
 
@@ -61,14 +55,9 @@ def json_argument(text: str) -> Any:
 
 
 def run(main: Callable[[list[str] | None], int | None]) -> None:
-    """Run a stage's ``main`` and end the process with its exit code.
+    """Run a stage's ``main`` and end the process with its exit code (None: 0).
 
-    Parameters
-    ----------
-    main : callable
-        Takes the argument list (None: ``sys.argv``), returns an exit code or None for 0. A
-        `PrivSVMError`, a lack of memory or an operating-system error becomes one line on standard error and exit
-        code 1.
+    A `PrivSVMError`, a lack of memory or an operating-system error becomes one line on standard error and exit code 1.
     """
     try:
         code = main(None) or 0
