@@ -230,7 +230,7 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "a fill may lie anywhere", "tables/schema.py",
-        'if column.kind in ("number", "date") and not', 'if column.kind == "none" and not',
+        'or column.kind not in ("number", "date")', 'or column.kind != "none"',
         _FOUND + "[a fill out of bounds]", says="DID NOT RAISE",
     ),
     _bug(

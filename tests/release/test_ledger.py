@@ -515,7 +515,8 @@ def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_p
     begun, released = map(json.loads, text.splitlines())
     odd = [
         {"account": []}, {"unit": "group"}, {"rows": 0}, {"epsilon": -1.0}, {"delta": "inf"}, {"date": None},
-        {"model": "a" * 64}, {"id": "x"}, {"id": ""}, {"account": "a b"}, {"state": "paid"}, {"state": None}, {"number": 2}, {"version": 2},
+        {"model": "a" * 64}, {"id": "x"}, {"id": ""},
+        {"account": "a b"}, {"state": "paid"}, {"state": None}, {"number": 2}, {"version": 2},
         {"version": "3"}, {"version": None},
     ]  # fmt: skip
     for edited in (begun | change for change in odd):
