@@ -24,7 +24,10 @@ def test_all_releases_take_the_whole_budget_together(relation, n_steps):
     X, y = scaled(load_wine)
     model = model_for(3, epsilon=0.7, delta=1e-6, neighbours=relation, n_rows=200, n_steps=n_steps).fit(X, y)
     guarantee = model.guarantee_
+    plan = model._plan(0.7, 1e-6, 200, X.shape[1])[1]
     assert guarantee.status == "seeded"
+    # Of a part of a release there is no noise to state.
+    assert guarantee.noise_scale == (None if relation == "replace_one" else plan.step_multiplier)
     assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
     event_counts = leaves(guarantee.event)
     assert [count for _, count in event_counts] == ([1, 1] if relation == "replace_one" else [1, 1, n_steps])
@@ -34,7 +37,7 @@ def test_all_releases_take_the_whole_budget_together(relation, n_steps):
     assert gaussian_epsilon(1 / signal, 1e-6) == pytest.approx(0.7, rel=1e-6)
     centre, *rest = (count / event.noise_multiplier**2 for event, count in event_counts)
     assert guarantee.sensitivity == relation_factor(relation)
-    steps = n_steps / guarantee.noise_scale**2
+    steps = n_steps / plan.step_multiplier**2
     if relation == "replace_one":
         # One release, in which the Gram matrix is free.
         assert steps == pytest.approx(rest[0], rel=1e-4)
@@ -47,13 +50,13 @@ def test_all_releases_take_the_whole_budget_together(relation, n_steps):
 
 def test_steps_pay_for_what_rounding_adds_to_the_gram_matrix():
     """Where budgets are so small that the noise's grid is coarse; the largest signal is at an angle of zero."""
-    guarantee = model_for(2, epsilon=2e-6, delta=1e-100).fit(np.zeros((4, 400)), [0, 1, 0, 1]).guarantee_
-    (_, _), (rest, _) = leaves(guarantee.event)
+    plan = model_for(2)._training(lambda share: 2e7 / np.sqrt(share), 401)
+    (rest,) = plan.events
     moments = MomentsMechanism(
         n_features=401, n_codes=0, neighbours="replace_one", multiplier=rest.noise_multiplier / np.sqrt(0.15)
     )
     assert moments.rounding_share > 0.02
-    steps = 40 * (rest.noise_multiplier / guarantee.noise_scale) ** 2
+    steps = 40 * (rest.noise_multiplier / plan.step_multiplier) ** 2
     assert 0.15 * moments.rounding_share**2 + steps < 1
     assert steps == pytest.approx(1 - 0.15 * moments.rounding_share, rel=1e-2)
 
