@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import bug as _bug
 from tests.mutants.planted_files import MUTANTS_OF_FILES
+from tests.mutants.planted_payments import MUTANTS_OF_PAYMENTS
 from tests.mutants.planted_records import MUTANTS_OF_RECORDS
 from tests.mutants.planted_tables import MUTANTS_OF_TABLES
 
@@ -678,6 +679,8 @@ MUTANTS = (
     ),
     # --- accounting, the gate, and what is recorded
     *MUTANTS_OF_RECORDS,
+    # --- payments and consent
+    *MUTANTS_OF_PAYMENTS,
     # --- rows of files
     *MUTANTS_OF_TABLES,
     # --- files of others

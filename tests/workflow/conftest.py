@@ -29,7 +29,8 @@ SMALL = {
     },
 }
 # The user's own data, and their entry.
-OWN_ROWS = ["x,y,label", *(f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
+SECRET = 5.4378219065
+OWN_ROWS = ["x,y,label", *(f"{SECRET if i == 17 else i % 7},{i % 5},{'ab'[i % 2]}" for i in range(40))]
 OWN_ENTRY = {"path": "patients.csv", "label": "label", "classes": ["a", "b"], "bounds": [0, 7], "prescaled": False}
 
 # Folders that no benchmark reads.

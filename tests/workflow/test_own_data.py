@@ -1,10 +1,11 @@
 """The user's own data is private by default: it lies in separate folders and is never pushed."""
 
 import json
+import struct
 
 import pytest
 
-from .conftest import OWN_ROWS, Workspace, add_own_data
+from .conftest import OWN_ROWS, SECRET, Workspace, add_own_data
 
 pytestmark = pytest.mark.workflow
 
@@ -28,6 +29,12 @@ def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
     for folder in ("data", "logs", "reports", ".cache", ".snakemake", ".dvc/cache"):
         assert (finished.folder / folder).stat().st_mode & 0o077 == 0, folder
     assert not [path for path in private if path.is_relative_to(data / "private") and path.stat().st_mode & 0o077]
+    # MLflow, reports and logs hold no cell of the table: neither its digits nor its bits, as given and scaled.
+    shown = [file for folder in ("mlartifacts", "reports", "logs") for file in files(finished.folder / folder)]
+    cells = [b"5.4378219", b"0.55366340", *(struct.pack("<d", number) for number in (SECRET, 2 * SECRET / 7 - 1))]
+    assert len(shown) > 40
+    for file in [*shown, finished.folder / "mlflow.db"]:
+        assert not [cell for cell in cells if cell in file.read_bytes()], file
 
     # Both tools call the same jobs stale when the file's content changes, and none when its time does.
     assert finished.nothing_to_do()
