@@ -289,13 +289,6 @@ class AuditCell(_Record):
     reachable: ExtendedFloat = math.inf
     refuted: bool
 
-    def __post_init__(self) -> None:
-        if self.status == "proved":
-            # So says the first version of the record, which has one epsilon.
-            object.__setattr__(self, "status", "seeded")
-            object.__setattr__(self, "epsilon_with_system_noise", self.epsilon_proved)
-            object.__setattr__(self, "epsilon_proved", math.inf)
-
     @property
     def theorem_holds(self) -> bool:
         """Whether a theorem covers the releases; see `privsvm.privacy.guarantee.theorem_holds`."""

@@ -1,7 +1,7 @@
 """One released model as two files that hold no code: the arrays, and a record of everything else with a digest.
 
 `model.npz` holds the arrays of a path (`privsvm.base.released`) with one epsilon and one repeat, `model.json` its
-record. The record says which version of this format it has: a version is read for ever, a newer one is refused.
+record. The record says which version of this format it has, and other versions are refused.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ModelFile(Model, strict=True):
     table : dict or None
         The public schema by which a table becomes rows.
     held_back : dict or None
-        Noisy counts of rows that did not train, see `privsvm.release.calibration.HeldBackCounts`; from version 3 on.
+        Noisy counts of rows that did not train, see `privsvm.release.calibration.HeldBackCounts`.
     digest : str
         SHA-256 of the canonical JSON of all other keys.
     """
@@ -114,7 +114,7 @@ class ModelFile(Model, strict=True):
     protection: Protection
     recipe: dict[str, Any]
     table: dict[str, Any] | None
-    held_back: dict[str, Any] | None = None
+    held_back: dict[str, Any] | None
     digest: _Digest
 
     @functools.cached_property
@@ -133,9 +133,7 @@ class ModelFile(Model, strict=True):
                 computed = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: the guarantee is refused ({error}); get the model again") from None
-        # The first version states for seeded noise what holds with the system's.
-        outdated = self.version == 1 and guarantee.status == "seeded"
-        if not outdated and not agree(computed.epsilon, stated.epsilon):
+        if not agree(computed.epsilon, stated.epsilon):
             raise PrivSVMError(
                 f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g}, and its event gives "
                 f"{computed.epsilon}; get the model again"
@@ -284,10 +282,10 @@ def write_model(
     return str(content["digest"])
 
 
-def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict[str, Any]:
+def read_versioned(path: str | os.PathLike[str], form: str, known: int) -> dict[str, Any]:
     """Read a JSON file that says its format, version and digest.
 
-    Raises PrivSVMError if it is missing, of another format, newer than `newest`, or not as it was written.
+    Raises PrivSVMError if it is missing, of another format, of another version than `known`, or not as it was written.
     """
     try:
         data = read_regular_file(path, LARGEST_JSON, "give the folder of a saved model")
@@ -299,10 +297,11 @@ def read_versioned(path: str | os.PathLike[str], form: str, newest: int) -> dict
         version = content["version"] if content["format"] == form else None
     except (ValueError, KeyError, TypeError):
         raise damaged from None
-    if isinstance(version, int) and version > newest:
-        raise PrivSVMError(f"{path}: has version {version}, and {newest} is the newest known here; update PrivSVM")
     if not isinstance(version, int) or version < 1:
         raise damaged
+    if version != known:
+        remedy = "update PrivSVM" if version > known else "release again, or read it with the commit that wrote it"
+        raise PrivSVMError(f"{path}: has version {version}, and {known} alone is read here; {remedy}")
     signature = ("digest", "signature")
     exact = data == (canonical_json(content, indent=1) + "\n").encode()
     if not exact or content.get("digest") != content_digest(content, *signature):
@@ -314,7 +313,7 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]
     """Read what `write_model` wrote.
 
     The guarantees of the path are not filled in: `ModelFile.restored` judges the one there is. Raises PrivSVMError if a
-    file is missing, damaged, or of a newer version.
+    file is missing, damaged, or of another version.
     """
     folder = Path(folder)
     record = check_model(ModelFile, read_versioned(folder / RECORD, _FORMAT, MODEL_VERSION), str(folder / RECORD))

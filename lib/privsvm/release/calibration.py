@@ -23,7 +23,6 @@ __all__ = [
     "ERROR",
     "Calibration",
     "HeldBackCounts",
-    "Measurement",
     "isotonic",
     "ranked_labels",
     "sizes_of_ranks",
@@ -39,10 +38,8 @@ _TERMS = ("hold_back", "rows_per_unit", "number", "scale")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """Noisy numbers of right and wrong answers on rows that were held back, by their class, and what follows.
-
-    Cards of versions 1 and 2 hold these; later models hold `HeldBackCounts`.
+class HeldBackCounts:
+    """All noisy counts of rows that were held back, as a model's file holds them, and what follows.
 
     Attributes
     ----------
@@ -54,26 +51,28 @@ class Measurement:
         Rows that were held back, where that is public.
     scale : float
         Scale b of the discrete Laplace noise on each count, in rows.
-    right, wrong : tuple of float (c)
-        By true class, in the order of the codes.
+    edges : tuple of float (h - 1)
+        Between the h bins of the distance from the first label to the second; public.
+    counts : ndarray (r, h, c)
+        Noisy numbers of rows by the rank of the true class (see `sizes_of_ranks`), bin and true class.
     """
 
     hold_back: float
     rows_per_unit: int
     number: int | None
     scale: float
-    right: tuple[float, ...]
-    wrong: tuple[float, ...]
+    edges: tuple[float, ...]
+    counts: np.ndarray
 
-    @property
-    def cells(self) -> tuple[int, int | None]:
-        """Counts in each of the right numbers, and in each of the wrong ones; None: as many."""
-        return 1, None
+    @functools.cached_property
+    def right(self) -> tuple[float, ...]:
+        """Noisy numbers (c) of right answers, by true class."""
+        return tuple(self.consistent[0].sum(axis=0).tolist())
 
-    @property
-    def calibration(self) -> Calibration | None:
-        """Calibration by the same counts, where there are enough of them."""
-        return None
+    @functools.cached_property
+    def wrong(self) -> tuple[float, ...]:
+        """Noisy numbers (c) of wrong answers, by true class."""
+        return tuple(self.consistent[1:].sum(axis=(0, 1)).tolist())
 
     @functools.cached_property
     def accuracy(self) -> tuple[float, float, float]:
@@ -91,72 +90,25 @@ class Measurement:
 
     def noisy_counts(self, right: float, wrong: float, classes: int = 1, number: int | None = None) -> NoisyCounts:
         """Put sums of right and of wrong answers, over so many classes each, together with their noise."""
-        right_cells, wrong_cells = self.cells
+        n_ranks, n_bins, _ = self.counts.shape
         return NoisyCounts(
-            right=right, wrong=wrong, cells=right_cells * classes,
-            wrong_cells=None if wrong_cells is None else wrong_cells * classes,
+            right=right, wrong=wrong, cells=n_bins * classes, wrong_cells=n_bins * (n_ranks - 1) * classes,
             scale=self.scale, number=number, answers_per_unit=self.rows_per_unit,
         )  # fmt: skip
 
     def to_card(self) -> dict[str, Any]:
         """Return what a card holds."""
-        content = {
+        return {
             **{name: getattr(self, name) for name in _TERMS},
             "right": list(self.right),
             "wrong": list(self.wrong),
             "confidence": 1.0 - ERROR,
             "accuracy": [round(value, 4) for value in self.accuracy],
             "balanced_accuracy": [round(value, 4) for value in self.balanced_accuracy],
-        }
-        if self.calibration is None:
-            return content
-        return content | {
             "calibration_error": [round(value, 4) for value in self.calibration.calibration_error],
             "coverage": [round(value, 4) for value in self.calibration.coverage],
             "set_size": round(self.calibration.set_size, 4),
         }
-
-    @classmethod
-    def from_card(cls, content: Mapping[str, Any]) -> Measurement:
-        """Read a measurement without calibration; raise ValueError where it does not follow from its own numbers."""
-        try:
-            terms = {name: content[name] for name in _TERMS}
-            measurement = cls(**terms, right=tuple(content["right"]), wrong=tuple(content["wrong"]))
-            same = measurement.to_card() == dict(content)
-        except (KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
-            raise ValueError(f"{error}") from None
-        if not same:
-            raise ValueError("its intervals do not follow from its counts")
-        return measurement
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class HeldBackCounts(Measurement):
-    """A measurement by all noisy counts of rows that were held back, as a model's file holds them.
-
-    Attributes
-    ----------
-    hold_back, rows_per_unit, number, scale, right, wrong
-        As of `Measurement`; right and wrong numbers follow from the counts.
-    edges : tuple of float (h - 1)
-        Between the h bins of the distance from the first label to the second; public.
-    counts : ndarray (r, h, c)
-        Noisy numbers of rows by the rank of the true class (see `sizes_of_ranks`), bin and true class.
-    """
-
-    right: tuple[float, ...] = dataclasses.field(init=False)
-    wrong: tuple[float, ...] = dataclasses.field(init=False)
-    edges: tuple[float, ...]
-    counts: np.ndarray
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "right", tuple(self.consistent[0].sum(axis=0).tolist()))
-        object.__setattr__(self, "wrong", tuple(self.consistent[1:].sum(axis=(0, 1)).tolist()))
-
-    @property
-    def cells(self) -> tuple[int, int | None]:
-        n_ranks, n_bins, _ = self.counts.shape
-        return n_bins, n_bins * (n_ranks - 1)
 
     @functools.cached_property
     def calibration(self) -> Calibration:

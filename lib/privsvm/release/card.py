@@ -12,30 +12,28 @@ from privsvm.constraints import DAY, DIGEST, NAME, VERSION
 from privsvm.errors import printable
 from privsvm.models import Model, Obeys, check_model
 from privsvm.privacy.guarantee import Neighbours, Status
-from privsvm.release.calibration import Measurement
-from privsvm.release.card_page import page, text
+from privsvm.release.calibration import HeldBackCounts
+from privsvm.release.card_page import text
 from privsvm.release.class_rates import accuracy_text, class_rates
 from privsvm.release.ledger import Total
-from privsvm.release.old_cards import common_content, old_card_content, old_card_pages, old_card_text
 from privsvm.release.risk_targets import per_cent
 
 __all__ = [
     "CARD",
+    "CARD_FILES",
     "CARD_FORMAT",
     "CARD_VERSION",
     "PAGE",
     "card_content",
-    "card_files",
-    "card_page",
-    "card_pages",
     "card_text",
     "read_card",
     "total_on_card",
 ]
 
-# Version 2 states the risk by the trade-off curve, and version 3 the total of the data set; its page shows the digest.
 CARD_FORMAT, CARD_VERSION = "privsvm card", 3
 PAGE = "card.html"
+# Their digests are on the card; its page shows that of the card itself.
+CARD_FILES = ARRAYS, RECORD
 
 _FALSE_POSITIVES = 0.01
 _NOT_MEASURED = (
@@ -92,7 +90,7 @@ class _Place(Model, strict=True):
     account: _Name
     entry: int
     head: _Digest
-    total: _Total | None = None
+    total: _Total
 
 
 class _Card(Model, strict=True):
@@ -104,14 +102,14 @@ class _Card(Model, strict=True):
     date: Annotated[str, Obeys(DAY)]
     privsvm: Annotated[str, Obeys(VERSION)]
     model_digest: _Digest
-    about: dict[str, str] | None = None
-    predicts: str = ""
+    about: dict[str, str]
+    predicts: str
     protected: str
     unit: _Unit
     epsilon: float
     delta: float
-    risk: _Risk | None = None
-    in_words: str | list[str]
+    risk: _Risk
+    in_words: list[str]
     status: Status
     relation: Neighbours
     mechanism: str
@@ -123,7 +121,7 @@ class _Card(Model, strict=True):
     not_covered: list[str]
     recipe: dict[str, Any]
     accuracy: str
-    by_class: list[str] | None = None
+    by_class: list[str]
     measured: dict[str, Any] | None = None
     how_to_load: str
     ledger: _Place
@@ -148,75 +146,63 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     PrivSVMError
-        If it is missing, damaged, newer, or no card.
+        If it is missing, damaged, of another version, or no card.
     """
     content = read_versioned(path, CARD_FORMAT, CARD_VERSION)
     check_model(_Card, content, str(path))
     return content
 
 
-def card_files(version: int) -> tuple[str, ...]:
-    """Names of the files whose digests a card holds. From version 3 on the page shows that of the card itself."""
-    return (ARRAYS, RECORD, PAGE) if version < 3 else (ARRAYS, RECORD)
-
-
 def card_content(
-    record: ModelFile,
-    account: str,
-    date: str,
-    accuracy: str | None,
-    measured: Measurement | None = None,
-    *,
-    version: int = CARD_VERSION,
-    first: bool = False,
+    record: ModelFile, account: str, date: str, accuracy: str | None, measured: HeldBackCounts | None = None
 ) -> dict[str, Any]:
     """Put together what a card says, but for the ledger.
 
-    Cards are checked by putting them together again: words of a version stay as they are, others are of the next one.
-
-    Parameters
-    ----------
-    record : ModelFile
-        Of the model.
-    account : str
-        Declared name of the data set.
-    date : str
-        Day of the release.
-    accuracy : str or None
-        What the user states of it.
-    measured : Measurement or None
-        What was measured and paid for.
-    version : int
-        Whose words to use.
-    first : bool, default=False
-        In the words of the first releases of version 1.
-
-    Raises
-    ------
-    PrivSVMError
-        If nothing is proved, or the record's event does not give what it says.
+    `account` is the declared name of the data set, `date` the day of the release, and `accuracy` what the user states
+    of it. Cards are checked by putting them together again: other words are of another version. Raises PrivSVMError if
+    nothing is proved, or the record's event does not give what it says.
     """
-    if version < 3:
-        return old_card_content(record, account, date, accuracy, measured, version=version, first=first)
-    protection, table = record.protection, record.table or {}
-    unit = protection.unit
+    protection, (guarantee, computed), table = record.protection, record.judged, record.table or {}
+    unit, risk = protection.unit, _risk(record)
     label, classes = str(table.get("label", "the class")), [str(name) for name in record.classes]
-    risk = _risk(record)
+    rows = ["the number of rows"] if guarantee.neighbours == "replace_one" else []
     return {
-        **common_content(record, account, date, measured),
-        "version": version,
+        "version": CARD_VERSION,
+        "data": account,
+        "date": date,
+        "privsvm": record.privsvm,
+        "model_digest": record.digest,
         "about": dict(table.get("card", {})),
         "predicts": f"It predicts {label}: {', '.join(classes[:-1])} or {classes[-1]}.",
-        "protected": _protected(unit, protection.rows, record.judged[0].neighbours),
+        "protected": _protected(unit, protection.rows, guarantee.neighbours),
+        "unit": {"kind": unit, "rows": protection.rows},
+        "epsilon": protection.epsilon,
+        "delta": protection.delta,
         "risk": risk,
         "in_words": _in_words(unit, risk),
+        "status": guarantee.status,
+        "relation": guarantee.neighbours,
+        "mechanism": guarantee.mechanism,
+        "reference": guarantee.reference,
+        "accountant": computed.accountant,
+        "randomness": "the operating system's entropy; no seed was used or kept",
+        "public": [
+            "the schema: names, bounds, categories, fill values",
+            f"the classes: {', '.join(map(str, record.classes))}",
+            *([f"the number of rows, {table['rows']}"] if "rows" in table else rows),
+            "method and parameters",
+        ],
+        "assumptions": list(guarantee.assumptions),
         "not_covered": [
             *_NOT_COVERED,
             *([_TWO_IDENTIFIERS] if unit == "person" else []),
             *([_NOT_CALIBRATED] if measured is None else []),
         ],
+        "recipe": record.recipe,
         "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured, _is_balanced(record))),
         "by_class": [] if measured is None else class_rates(measured, label, classes),
+        **({} if measured is None else {"measured": measured.to_card()}),
+        "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 
 
@@ -274,22 +260,6 @@ def total_on_card(total: Total, risk: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def card_pages(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Render a card in every layout that releases of its version have had, the last one first."""
-    return old_card_pages(content) if content["version"] < 3 else (page(content),)
-
-
-def card_page(content: Mapping[str, Any]) -> str:
-    """Render a card as a page of HTML that loads nothing.
-
-    Parameters
-    ----------
-    content : mapping
-        As `card_content` returns it, with ``ledger``; from version 3 on also with ``digest`` and ``signature``.
-    """
-    return card_pages(content)[0]
-
-
 def card_text(content: Mapping[str, Any]) -> str:
     """Write a card as text for a terminal, in the order of its page.
 
@@ -298,8 +268,7 @@ def card_text(content: Mapping[str, Any]) -> str:
     content : mapping
         As `card.json` holds it.
     """
-    lines = old_card_text(content) if content["version"] < 3 else text(content)
     signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
-    lines += ["", "Digest of this card", f"  {content.get('digest')}, {signed}"]
+    lines = [*text(content), "", "Digest of this card", f"  {content.get('digest')}, {signed}"]
     # It may be of others, who could hide what a terminal obeys in it.
     return "\n".join(map(printable, lines)) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privsvm.release.calibration import Measurement
+from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.intervals import estimate_share
 
 __all__ = ["accuracy_text", "class_rates", "majority_share"]
@@ -29,13 +29,13 @@ def _interval(low: float, high: float) -> str:
     return f"(95 % interval {_of_100(low)} to {_of_100(high)})"
 
 
-def majority_share(measured: Measurement) -> float:
+def majority_share(measured: HeldBackCounts) -> float:
     """Estimate the share of the commonest class among held-back rows."""
     sizes = [right + wrong for right, wrong in zip(measured.right, measured.wrong, strict=True)]
     return min(max(max(sizes) / max(math.fsum(sizes), 1.0), 1.0 / len(sizes)), 1.0)
 
 
-def accuracy_text(measured: Measurement, is_balanced: bool) -> str:
+def accuracy_text(measured: HeldBackCounts, is_balanced: bool) -> str:
     """Say what the model is worth, and what always naming the commonest class would be.
 
     `is_balanced` says whether the model was trained with ``class_weight="balanced"``.
@@ -54,10 +54,8 @@ def accuracy_text(measured: Measurement, is_balanced: bool) -> str:
     )
 
 
-def _calibration_text(measured: Measurement) -> str:
-    """Say how far probabilities are off, and what prediction sets hold; nothing for models of earlier versions."""
-    if measured.calibration is None:
-        return ""
+def _calibration_text(measured: HeldBackCounts) -> str:
+    """Say how far probabilities are off, and what prediction sets hold."""
     error, error_low, error_high = measured.calibration.calibration_error
     covered, low, high = measured.calibration.coverage
     return (
@@ -67,12 +65,12 @@ def _calibration_text(measured: Measurement) -> str:
     )
 
 
-def class_rates(measured: Measurement, label: str, classes: Sequence[str]) -> list[str]:
+def class_rates(measured: HeldBackCounts, label: str, classes: Sequence[str]) -> list[str]:
     """Say how often rows of each class are found; of two classes, also how often a prediction is right.
 
     Parameters
     ----------
-    measured : Measurement
+    measured : HeldBackCounts
         By true class.
     label : str
         Column of the classes.

@@ -73,7 +73,7 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
         "is that of the points in NIST SP 800-226 (2025): parameters, unit, mechanism, accuracy, security, data. Every "
         "number was computed again from the files of the release, but for an accuracy that its issuer states.",
     ]
-    if card.get("about"):
+    if card["about"]:
         answers = ((name.replace("_", " "), text) for name, text in card["about"].items())
         lines += ["", *_table(("point", "answer of the owner"), answers)]
     for number, (title, content) in enumerate(sections, start=1):
@@ -182,19 +182,20 @@ def _composition(record: ModelFile, card: dict[str, Any], ledger: Ledger | None)
             f"The ledger holds {total.releases} release(s) of this data set. Together they cost epsilon "
             f"{total.epsilon:.4g} and delta {total.delta:.3g} per {total.unit} ({total.accountant}).{budget}",
         ]
-    spent = place.get("total")
-    if spent:
-        lines += [
-            "",
-            f"When it was released, it was release {spent['releases']} of this data set, and all releases cost epsilon "
-            f"{spent['epsilon']:.4g} and delta {spent['delta']:.3g} together.",
-        ]
-    return [*lines, "", "What later releases of the data set cost is not known here: give `--ledger`."]
+    spent = place["total"]
+    return [
+        *lines,
+        "",
+        f"When it was released, it was release {spent['releases']} of this data set, and all releases cost epsilon "
+        f"{spent['epsilon']:.4g} and delta {spent['delta']:.3g} together.",
+        "",
+        "What later releases of the data set cost is not known here: give `--ledger`.",
+    ]
 
 
 def _accuracy(card: dict[str, Any]) -> list[str]:
     bias = "Accuracy for groups of people was not measured. Noise harms rare classes and small groups most."
-    rates = ["", *_list(card["by_class"])] if card.get("by_class") else []
+    rates = ["", *_list(card["by_class"])] if card["by_class"] else []
     return [markdown_text(card["accuracy"]), *rates, "", bias]
 
 

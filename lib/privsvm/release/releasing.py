@@ -26,8 +26,9 @@ from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
 from privsvm.privacy.guarantee import Guarantee
-from privsvm.release.calibration import Measurement
-from privsvm.release.card import CARD, CARD_FORMAT, PAGE, card_content, card_files, card_page, total_on_card
+from privsvm.release.calibration import HeldBackCounts
+from privsvm.release.card import CARD, CARD_FILES, CARD_FORMAT, CARD_VERSION, PAGE, card_content, total_on_card
+from privsvm.release.card_page import page
 from privsvm.release.inspections import is_inspected
 from privsvm.release.ledger import Entry, Ledger, Total
 from privsvm.release.recipes import Terms, default_delta, planned_event, train
@@ -58,14 +59,14 @@ class Released:
         What all releases of the data set cost together.
     resumed : bool
         Whether the model is that of an earlier run, which was interrupted after its release was in the ledger.
-    measured : Measurement or None
+    measured : HeldBackCounts or None
         What the model is worth, where that was paid for.
     """
 
     entry: Entry
     total: Total
     resumed: bool = False
-    measured: Measurement | None = None
+    measured: HeldBackCounts | None = None
 
 
 def _part_of(out: Path) -> Path:
@@ -344,6 +345,7 @@ def _resume(
     """Finish a release whose model was written before its process ended; None where there is none that is paid for."""
     if not (draft_folder / _DRAFT).exists() and not (draft_folder / CARD).exists():
         return None
+    _draft(draft_folder)
     try:
         record = read_model(draft_folder)[1]
     except (PrivSVMError, OSError):
@@ -365,28 +367,33 @@ def _resume(
     return entry
 
 
+def _draft(draft_folder: Path) -> dict[str, Any]:
+    """Read what a card says but for the ledger; raise PrivSVMError where another version wrote it."""
+    draft = draft_folder / _DRAFT
+    content: dict[str, Any] = read_json(draft if draft.exists() else draft_folder / CARD)
+    if content.get("version") != CARD_VERSION:
+        raise PrivSVMError(
+            f"{draft_folder}: holds an interrupted release of another version of PrivSVM; finish it with the commit "
+            "that began it, or give another folder for a new release"
+        )
+    return content
+
+
 def _finish(draft_folder: Path, out: Path, entry: Entry, total: Total, key: str | os.PathLike[str] | None) -> None:
     """Write the card, and give the folder its name."""
-    draft = draft_folder / _DRAFT
-    content = read_json(draft if draft.exists() else draft_folder / CARD)
-    version = content.setdefault("version", 1)  # A draft without one is of the first.
-    content["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head}
-    names = card_files(version)
-    if PAGE in names:
-        write_text(draft_folder / PAGE, card_page(content))
-    else:
-        content["ledger"]["total"] = total_on_card(total, content["risk"])
+    content = _draft(draft_folder)
+    place = {"account": entry.account, "entry": entry.number, "head": entry.head}
     card = {
         **{name: value for name, value in content.items() if name not in ("files", "digest", "signature")},
         "format": CARD_FORMAT,
-        "files": {name: sha256_of_file(draft_folder / name) for name in names},
+        "ledger": place | {"total": total_on_card(total, content["risk"])},
+        "files": {name: sha256_of_file(draft_folder / name) for name in CARD_FILES},
     }
     card["digest"] = content_digest(card)
     if key is not None:
         card["signature"] = signature_of(card["digest"], key)
     write_json(draft_folder / CARD, card)
-    if PAGE not in names:
-        write_text(draft_folder / PAGE, card_page(read_json(draft_folder / CARD)))
+    write_text(draft_folder / PAGE, page(read_json(draft_folder / CARD)))
     for name in (_DRAFT, _BEGUN):
         (draft_folder / name).unlink(missing_ok=True)
     # It is to be handed over, and written by nobody else, whatever the umask says.

@@ -14,8 +14,9 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
-from privsvm.release.calibration import HeldBackCounts, Measurement
-from privsvm.release.card import CARD, PAGE, card_content, card_files, card_pages, read_card, total_on_card
+from privsvm.release.calibration import HeldBackCounts
+from privsvm.release.card import CARD, CARD_FILES, PAGE, card_content, read_card, total_on_card
+from privsvm.release.card_page import page
 from privsvm.release.ledger import Ledger
 from privsvm.release.measuring import scale_of
 from privsvm.release.signing import check_form, check_signature
@@ -24,7 +25,7 @@ from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
 
 __all__ = ["verify"]
 
-_AGAIN, _COUNTS, _MOST_ANSWERS = "get the folder again", ("right", "wrong"), 1e9
+_AGAIN = "get the folder again"
 
 
 def _refusal(path: Path, problem: str) -> PrivSVMError:
@@ -38,29 +39,19 @@ def _read(path: Path, largest: int, digest: str | None = None) -> bytes:
         raise _refusal(path, "file not found") from None
 
 
-def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> Measurement | None:
+def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> HeldBackCounts | None:
     """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
     stated, covered = card.get("measured"), scale_of(record.judged[0])
-    if stated is None:
-        if covered is not None or record.held_back is not None:
-            raise ValueError("it was paid for, and is missing")
+    if record.held_back is None:
+        if covered is not None or stated is not None:
+            raise ValueError(f"it was paid for, and {RECORD} has no counts")
         return None
-    if record.held_back is not None:
-        counts = HeldBackCounts.from_json(record.held_back, len(record.classes))
-        if counts.scale != covered or counts.rows_per_unit != record.protection.rows:
-            raise ValueError("its scale or noise is not that of the guarantee")
-        if canonical_json(stated) != canonical_json(counts.to_card()):
-            raise ValueError(f"it does not follow from the counts in {RECORD}")
-        return counts
-    # Intervals take time, the more so for absurd numbers: those that are possible come first.
-    right, wrong = (stated.get(name) for name in _COUNTS)
-    if any(not isinstance(counts, list) or len(counts) != len(record.classes) for counts in (right, wrong)):
-        raise ValueError("it has no counts for each class")
-    numbers = [*right, *wrong, stated.get("hold_back"), *([stated["number"]] if stated.get("number") else [])]
-    possible = all(type(value) in (int, float) and abs(value) <= _MOST_ANSWERS for value in numbers)
-    if not possible or stated.get("scale") != covered or stated.get("rows_per_unit") != record.protection.rows:
-        raise ValueError("its scale or noise is not that of the guarantee, or its counts are impossible")
-    return Measurement.from_card(stated)
+    counts = HeldBackCounts.from_json(record.held_back, len(record.classes))
+    if counts.scale != covered or counts.rows_per_unit != record.protection.rows:
+        raise ValueError("its scale or noise is not that of the guarantee")
+    if canonical_json(stated) != canonical_json(counts.to_card()):
+        raise ValueError(f"it does not follow from the counts in {RECORD}")
+    return counts
 
 
 def _check_terms(record: ModelFile) -> None:
@@ -90,8 +81,8 @@ def _check_terms(record: ModelFile) -> None:
 
 def _is_total(card: Mapping[str, Any]) -> bool:
     """Whether a total can be that of the releases up to this one; which ones there were, the ledger knows alone."""
-    total, place = card["ledger"].get("total"), card["ledger"]
-    if total is None or not 1 <= total["releases"] <= place["entry"]:
+    total = card["ledger"]["total"]
+    if not 1 <= total["releases"] <= card["ledger"]["entry"]:
         return False
     own = (card["epsilon"], card["delta"], card["risk"]["guess"])
     stated = (total["epsilon"], total["delta"], total["guess"])
@@ -107,10 +98,9 @@ def _check_ledger(card: Mapping[str, Any], record: ModelFile, ledger: Ledger) ->
     entries = [entry for entry in ledger.entries() if (entry.head, entry.model) == (place["head"], record.digest)]
     if not entries:
         raise PrivSVMError(f"{ledger.path}: does not contain this release: it was truncated, or is another ledger")
-    if card["version"] >= 3:
-        total = total_on_card(ledger.total_up_to(entries[0]), card["risk"])
-        if canonical_json(total) != canonical_json(place["total"]):
-            raise PrivSVMError(f"{ledger.path}: gives another total than the card; do not rely on it")
+    total = total_on_card(ledger.total_up_to(entries[0]), card["risk"])
+    if canonical_json(total) != canonical_json(place["total"]):
+        raise PrivSVMError(f"{ledger.path}: gives another total than the card; do not rely on it")
 
 
 def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
@@ -135,22 +125,15 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         raise _refusal(folder / CARD, f"measured accuracy or date: {error}") from None
     account = card["data"] if record.table is None else str(record.table.get("name"))
     stated = None if measured is not None else card["accuracy"]
-    version = card["version"]
-    expected, first = (
-        card_content(
-            record, account, card["date"], stated, measured, version=version, first=first_version and version == 1
-        )
-        for first_version in (False, True)
-    )
-    for name, value in expected.items():
-        if canonical_json(card.get(name)) not in (canonical_json(value), canonical_json(first[name])):
+    for name, value in card_content(record, account, card["date"], stated, measured).items():
+        if canonical_json(card.get(name)) != canonical_json(value):
             raise _refusal(folder / CARD, f"{name} is not what {RECORD} gives")
     ledger_entry = card["ledger"]
     if ledger_entry["account"] != account or ledger_entry["entry"] < 1:
         raise _refusal(folder / CARD, "its entry in the ledger is not one of this data set")
-    if version >= 3 and not _is_total(card):
+    if not _is_total(card):
         raise _refusal(folder / CARD, "its total is less than what this release costs")
-    if _read(folder / PAGE, LARGEST_JSON) not in [page.encode() for page in card_pages(card)]:
+    if _read(folder / PAGE, LARGEST_JSON) != page(card).encode():
         raise _refusal(folder / PAGE, f"is not the page of {CARD}")
 
 
@@ -184,13 +167,12 @@ def verify(
     check_form(card.get("signature"))
     if key is not None:
         check_signature(str(card["digest"]), card.get("signature"), key)
-    names = card_files(card["version"])
-    if {*card["files"]} != {*names}:
+    if {*card["files"]} != {*CARD_FILES}:
         raise _refusal(folder / CARD, "lists other files than a release has")
     for path in sorted(folder.iterdir()):
-        if path.name not in (CARD, PAGE, *names):
+        if path.name not in (CARD, PAGE, *CARD_FILES):
             raise PrivSVMError(f"{path}: is not one of the card's files; remove it from the folder")
-    for name in names:
+    for name in CARD_FILES:
         _read(folder / name, LARGEST_ARRAYS if name == ARRAYS else LARGEST_JSON, card["files"][name])
     _, record = read_model(folder)
     _check_card(folder, card, record)
