@@ -341,9 +341,6 @@ def test_a_number_without_a_fill_is_refused_by_the_schema_alone(missing):
     }
     with pytest.raises(PrivSVMError, match=re.escape(", ".join(map(repr, missing)) + " need")):
         parse_schema(SCHEMA | {"columns": columns})
-    # Models that were released before have the middle.
-    old = parse_schema({**SCHEMA, "columns": [[name, column] for name, column in columns.items()]}, released=True)
-    assert {old.columns[name].fill for name in missing} == {"middle"}
 
 
 def test_a_missing_value_counts_as_the_fill(tmp_path):

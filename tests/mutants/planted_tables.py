@@ -230,7 +230,7 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "a fill may lie anywhere", "tables/schema.py",
-        'or column.kind not in ("number", "date")', 'or column.kind != "none"',
+        'if column.kind not in ("number", "date"):', 'if column.kind != "none":',
         _FOUND + "[a fill out of bounds]", says="DID NOT RAISE",
     ),
     _bug(

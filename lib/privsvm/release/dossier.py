@@ -240,7 +240,7 @@ def _exposure(record: ModelFile, card: dict[str, Any]) -> list[str]:
     lines = ["Public, because people declared it:", "", *_list(card["public"])]
     if record.table is None:
         return lines
-    schema = parse_schema(record.table, "the model's schema", released=True)
+    schema = parse_schema(record.table, "the model's schema")
     rows = [(name, column.kind) for name, column in schema.features.items()]
     words = "The model reads these columns; the table may hold others, which were not used:"
     return [*lines, "", words, "", *_table(("column", "kind"), rows)]

@@ -72,9 +72,7 @@ class ReleasedModel:
         self._path, self.record = path, record
         self.classes_ = np.array(record.classes)
         self.n_features_in_ = record.n_features
-        self.schema_: Schema | None = (
-            None if record.table is None else parse_schema(record.table, "the model's schema", released=True)
-        )
+        self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
         self._encoder = None if self.schema_ is None else Encoder(self.schema_)
 
     @functools.cached_property

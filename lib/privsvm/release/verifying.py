@@ -42,10 +42,10 @@ def _read(path: Path, largest: int, digest: str | None = None) -> bytes:
 def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> HeldBackCounts | None:
     """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
     stated, covered = card.get("measured"), scale_of(record.judged[0])
-    if record.held_back is None:
-        if covered is not None or stated is not None:
-            raise ValueError(f"it was paid for, and {RECORD} has no counts")
+    if stated is covered is record.held_back is None:
         return None
+    if stated is None or record.held_back is None:
+        raise ValueError(f"it was paid for, and is missing here or in {RECORD}")
     counts = HeldBackCounts.from_json(record.held_back, len(record.classes))
     if counts.scale != covered or counts.rows_per_unit != record.protection.rows:
         raise ValueError("its scale or noise is not that of the guarantee")
@@ -60,7 +60,7 @@ def _check_terms(record: ModelFile) -> None:
     if guarantee.status != "proved":
         raise ValueError(f"nothing is proved ({guarantee.reason or 'its noise was seeded'})")
     if record.table is not None:
-        schema = parse_schema(record.table, "the schema", released=True)
+        schema = parse_schema(record.table, "the schema")
         unit = ("person", schema.rows_per_person) if schema.person else ("row", 1)
         declared = None if guarantee.facts is None else guarantee.facts.declared_rows
         counted = guarantee.neighbours == "replace_one" and (declared or 0) >= (schema.rows or 1)

@@ -447,15 +447,14 @@ def _names(columns: list[str]) -> str:
     return f"columns {listed(columns)} need" if len(columns) > 1 else f"column {listed(columns)} needs"
 
 
-def parse_schema(values: Any, where: str = "schema", *, released: bool = False) -> Schema:
+def parse_schema(values: Any, where: str = "schema") -> Schema:
     """Check a declaration.
 
-    `where` names it in messages. In that of a `released` model, of before `fill` was required, missing values count as
-    the middle. Raises PrivSVMError, one line; where columns need a decision it names all of them.
+    `where` names it in messages. Raises PrivSVMError, one line; where columns need a decision it names all of them.
     """
-    schema = check_model(Schema, _declared(plain(_with_fills(values) if released else values)), where)
+    schema = check_model(Schema, _declared(plain(values)), where)
     for name, column in schema.features.items():
-        if released or isinstance(values, Schema) or column.kind not in ("number", "date"):
+        if column.kind not in ("number", "date"):
             continue
         if not column.limits[0] <= column.fill_number <= column.limits[1]:
             raise PrivSVMError(
@@ -469,23 +468,6 @@ def _declared(value: Any) -> Any:
     if isinstance(value, Model):
         return _declared({name: item for name, item in vars(value).items() if item is not None})
     return {name: _declared(item) for name, item in value.items()} if isinstance(value, Mapping) else value
-
-
-def _with_fills(values: Any) -> Any:
-    """Add the fill that columns without one had, to a schema as `Schema.to_json` wrote it."""
-    columns = values.get("columns") if isinstance(values, Mapping) else None
-    if not isinstance(columns, list):
-        return values
-    filled = [
-        [pair[0], {"fill": MIDDLE, **pair[1]}]
-        if isinstance(pair, list)
-        and len(pair) == 2
-        and isinstance(pair[1], dict)
-        and not {*pair[1]} & {"categories", "ignore"}
-        else pair
-        for pair in columns
-    ]
-    return {**values, "columns": filled}
 
 
 def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Schema:
