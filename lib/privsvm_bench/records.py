@@ -289,6 +289,10 @@ class AuditCell(_Record):
     reachable: ExtendedFloat = math.inf
     refuted: bool
 
+    def __post_init__(self) -> None:
+        if self.status == "proved":
+            raise ValueError("status is 'proved': must be 'seeded', 'claimed' or 'none', since audits seed their noise")
+
     @property
     def theorem_holds(self) -> bool:
         """Whether a theorem covers the releases; see `privsvm.privacy.guarantee.theorem_holds`."""
@@ -447,7 +451,7 @@ class Result(_Models, _Job):
     ----------
     status : {"proved", "seeded", "claimed", "none"}
         The weakest word of the record and of its guarantees: one claim that does not hold makes the whole curve
-        ``claimed``. Records of the first version say ``proved`` where the noise was seeded; guarantees decide.
+        ``claimed``.
     n_test : int
         Test rows, of the largest split.
     predictions_sha256 : str
