@@ -12,7 +12,6 @@ import os
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -397,9 +396,9 @@ def test_ledgers(tmp_path: Path) -> None:
     """Edits are detected, except whole lines that are missing at the end; ends of lines do not matter."""
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number in range(3):
-        entry = {"account": "wards", "unit": "row", "rows": 1, "epsilon": 1.0, "delta": 1e-5, "id": f"{number:064x}"}
-        begun = ledger.begin({**entry, "date": "2026-01-01", "guarantee": asdict(proved())})
-        ledger.finish(begun, f"{number:064x}", "2026-01-01")
+        digest, date = f"{number:064x}", "2026-01-01"
+        paid = {"account": "wards", "unit": "row", "rows": 1, "epsilon": 1.0, "delta": 1e-5, "budget": None}
+        ledger.finish(ledger.begin({**paid, "id": digest, "date": date, "guarantee": proved()}), digest, date)
     original, entries = ledger.path.read_bytes(), ledger.entries()
 
     @fuzzed
@@ -412,9 +411,10 @@ def test_ledgers(tmp_path: Path) -> None:
         except PrivSVMError as error:
             one_line(error, str(ledger.path))
         else:
-            paid = [replace(entry, model="", head="") for entry in entries]
-            assert [replace(entry, model="", head="") for entry in kept_entries] == paid[: len(kept_entries)]
-            assert kept_entries == entries or len(content.split()) < len(original.split())
+            # The line that names the model may be cut off; the one that pays for it may not have changed.
+            assert [entry.id for entry in kept_entries] == [entry.id for entry in entries[: len(kept_entries)]]
+            assert {*kept_entries[:-1]} <= {*entries}
+            assert len(kept_entries) == 3 or len(content) < len(original) or not content.endswith(b"\n")
 
     assert len(entries) == 3
     case()
