@@ -6,8 +6,10 @@ error, calls of functions, and megabytes of the process. Every case runs in a fo
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copy
+import functools
 import io
 import json
 import os
@@ -23,14 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.release.made_up import FIRST, release_of_wards
 from tests.steps import counted_calls
 from tests.waits import PATIENCE
 
 from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json, sha256_of_file
-from privsvm.release.card import card_page
+from privsvm.release.card import CARD_FILES
+from privsvm.release.card_page import page
 
-FIRST = Path(__file__).parents[1] / "release" / "version_1"
 DEEP = 900
 
 ODD: list[Any] = [
@@ -123,13 +126,21 @@ def crafted_event(rng: random.Random, depth: int = 0) -> dict[str, Any]:
     return rng.choice(simple if depth > 2 else [*simple, *within])()
 
 
+@functools.cache
+def _release() -> Path:
+    """Make up a release once, for all cases."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    release_of_wards(folder)
+    return folder
+
+
 class Folder:
-    """A copy of the released folder of version 1 with its ledger, for changes."""
+    """A made-up release with its ledger, for changes."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.ledger = path / "model", path / "ledger.jsonl"
-        shutil.copytree(FIRST / "model", self.path)
-        shutil.copy(FIRST / "ledger.jsonl", self.ledger)
+        shutil.copytree(_release(), path, dirs_exist_ok=True)
         self.rows = path / "rows.csv"
         self.rows.write_text("age,ward,day,smoker\n50,a,2020-05-01,yes\n")
         self.record = json.loads((self.path / "model.json").read_text())
@@ -143,13 +154,11 @@ class Folder:
         self.record["digest"] = content_digest(self.record, "digest")
         (self.path / "model.json").write_text(canonical_json(self.record, indent=1) + "\n")
         self.card["model_digest"] = self.record["digest"]
-        with contextlib.suppress(Exception):
-            (self.path / "card.html").write_text(card_page(self.card))
         if "files" in self.card:
-            self.card["files"] = {
-                name: sha256_of_file(self.path / name) for name in ("model.npz", "model.json", "card.html")
-            }
+            self.card["files"] = {name: sha256_of_file(self.path / name) for name in CARD_FILES}
         self.card["digest"] = content_digest(self.card, "digest", "signature")
+        with contextlib.suppress(Exception):
+            (self.path / "card.html").write_text(page(self.card))
         (self.path / "card.json").write_text(canonical_json(self.card, indent=1) + "\n")
 
     def write_ledger(self, line: dict[str, Any], times: int = 1) -> None:
@@ -173,7 +182,9 @@ def change_card(rng: random.Random, folder: Folder) -> None:
 
 
 def change_ledger(rng: random.Random, folder: Folder) -> None:
-    line = json.loads(folder.ledger.read_text())
+    # The line that pays, of the first version and of this one.
+    paying = [(FIRST / "ledger.jsonl").read_text(), folder.ledger.read_text().splitlines()[0]]
+    line = json.loads(rng.choice(paying))
     if rng.random() < 0.3:
         line["guarantee"]["event"] = crafted_event(rng)
     elif rng.random() < 0.3:

@@ -1,6 +1,6 @@
 """Plant hostile texts in files that others may hand over, and look for them in everything that is written from these.
 
-A release of three classes is made up from the first version's guarantee, with its card and ledger. A text takes the
+A release of three classes is made up, with its card and ledger. A text takes the
 place of one text of a file; digests, card and ledger are made again, as a forger would. What is then accepted is
 exported, and every export is read as its reader does.
 """
@@ -29,18 +29,15 @@ import onnxruntime
 import yaml
 from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
-from tests.fuzz.crafted import FIRST, paths, put
+from tests.fuzz.crafted import paths, put
+from tests.release.made_up import release_by, write_folder
 from tests.reporting.synthetic_results import METHODS, make_result, result_of
 
-from privsvm.base.model_file import RECORD, Description, content_digest, read_model, write_model
-from privsvm.base.released import LinearPath
+from privsvm.base.model_file import RECORD, content_digest
 from privsvm.command import main
 from privsvm.constraints import written
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.privacy.gate import restore
-from privsvm.release.card import CARD_FORMAT, card_content, card_files, card_page, total_on_card
-from privsvm.release.ledger import Ledger
 from privsvm.release.model import load
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema, read_schema
@@ -93,43 +90,6 @@ def run(*arguments):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([str(argument) for argument in arguments])
     return code, out.getvalue(), err.getvalue()
-
-
-def write_folder(folder, record, card):
-    """Write record, card and page with digests that fit."""
-    record["digest"] = content_digest(record, "digest")
-    (folder / RECORD).write_text(canonical_json(record, indent=1) + "\n")
-    card |= {"model_digest": record["digest"], "format": CARD_FORMAT}
-    card["files"] = {**card.get("files", {}), **{name: sha256_of_file(folder / name) for name in card_files(3)}}
-    card["digest"] = content_digest(card, "digest", "signature")
-    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
-    with contextlib.suppress(Exception):
-        (folder / "card.html").write_text(card_page(json.loads((folder / "card.json").read_text())))
-
-
-def release_by(schema, folder, ledger, accuracy="right for 90 of 100"):
-    """Make up a release by a schema, with card and ledger."""
-    first = json.loads((FIRST / "ledger.jsonl").read_text())
-    paid, payment = Ledger(ledger), {"account": schema.name, "id": "0" * 64, "model": "", "budget": None}
-    n_features = sum(len(column.words) or 1 for column in schema.features.values())
-    n_classes = len(schema.classes)
-    path = LinearPath(
-        coef=np.cos(np.arange(n_classes * n_features)).reshape(1, 1, n_classes, n_features),
-        intercept=np.zeros((1, 1, n_classes)), epsilons=(1.0,), guarantees=(), n_classes=n_classes,
-    )  # fmt: skip
-    recipe = json.loads((FIRST / "model" / RECORD).read_text())["recipe"]
-    described = Description(
-        classes=schema.ordered_classes, n_features=n_features, recipe=recipe, table=schema.to_json()
-    )
-    folder.mkdir()
-    model = write_model(folder, path, described, restore(first["guarantee"]))
-    record = read_model(folder)[1]
-    kept = ("unit", "rows", "epsilon", "delta", "guarantee", "date")
-    entry = paid.finish(paid.begin({name: first[name] for name in kept} | payment), model, first["date"])
-    card = json.loads(canonical_json(card_content(record, schema.name, first["date"], accuracy)))
-    total = total_on_card(paid.total_up_to(entry), card["risk"])
-    card["ledger"] = {"account": entry.account, "entry": entry.number, "head": entry.head, "total": total}
-    write_folder(folder, json.loads((folder / RECORD).read_text()), card)
 
 
 def rows_of(model, rng):

@@ -27,15 +27,13 @@ from privsvm.release.calibration import (
     COVERAGE,
     Calibration,
     HeldBackCounts,
-    Measurement,
     isotonic,
     ranked_labels,
     sizes_of_ranks,
 )  # fmt: skip
-from privsvm.release.class_rates import accuracy_text
 from privsvm.release.intervals import share_is_above
 from privsvm.release.measuring import HeldBack, count_rows, measure, public_edges, ranks_and_bins
-from privsvm.release.verifying import _measurement_of, verify
+from privsvm.release.verifying import verify
 
 
 def linear(coef, intercept, n_classes):
@@ -295,18 +293,6 @@ def test_impossible_counts_are_refused(key, value):
     assert HeldBackCounts.from_json(copy.deepcopy(content), 2).to_json() == content
     with pytest.raises(ValueError, match="held-back counts"):
         HeldBackCounts.from_json(content | {key: value}, 2)
-
-
-def test_measurements_of_version_2_are_read(calibrated):
-    """Their cards hold right and wrong answers, and their models no counts."""
-    record = read_model(calibrated)[1]
-    first = {**record.held_back, "right": (90.0, 60.0), "wrong": (10.5, 9.0)}
-    measured = Measurement(**{name: value for name, value in first.items() if name not in ("edges", "counts")})
-    older = record.model_copy(update={"version": 2, "held_back": None})
-    assert "Probabilities" not in accuracy_text(measured, is_balanced=True)
-    assert _measurement_of({"measured": measured.to_card()}, older) == measured
-    with pytest.raises(ValueError, match="do not follow from its counts"):
-        _measurement_of({"measured": measured.to_card() | {"accuracy": [0.99, 0.98, 1.0]}}, older)
 
 
 @pytest.fixture

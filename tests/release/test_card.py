@@ -4,15 +4,14 @@ import html
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from tests.release.conftest import run
 from tests.release.hospital import SCHEMA, write_table
+from tests.release.made_up import FIRST, counts_of, release_of_wards
 from tests.release.test_released import edits_of, write_card
 
 from privsvm.errors import PrivSVMError
-from privsvm.release.calibration import Measurement
 from privsvm.release.class_rates import accuracy_text, class_rates, majority_share
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Terms
@@ -28,7 +27,7 @@ card:
   contact: unit@hospital.example
   expires: 2027-12-31
 """
-COUNTS = Measurement(hold_back=0.1, rows_per_unit=1, number=None, scale=2.0, right=(900.0, 30.0), wrong=(60.0, 10.0))
+COUNTS = counts_of((900.0, 30.0), (60.0, 10.0), scale=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +151,7 @@ def test_rates_of_two_classes_follow_from_the_counts():
 
 
 def test_rates_of_more_classes_are_those_of_each():
-    three = Measurement(hold_back=0.1, rows_per_unit=1, number=100, scale=0.5, right=(9.0,) * 3, wrong=(1.0,) * 3)
+    three = counts_of((9.0,) * 3, (1.0,) * 3, scale=0.5)
     shown = class_rates(three, "ward", ["a", "b", "c"])
     assert [text[:33] for text in shown] == [f"Of 100 rows with ward = {name}, the mod"[:33] for name in "abc"]
 
@@ -169,23 +168,20 @@ def test_an_expiry_is_a_day(day):
     assert parse_schema(declared.to_json()) == declared
 
 
-def test_a_release_of_version_2_that_was_interrupted_is_finished(tmp_path):
-    """Its card keeps the words and the digests of that version."""
-    old = Path(__file__).with_name("version_2")
-    shutil.copytree(old / "model", tmp_path / ".model.part")
-    shutil.copy(old / "ledger.jsonl", tmp_path)
-    card = card_of(old / "model")
-    draft = {name: value for name, value in card.items() if name not in ("files", "digest", "signature", "ledger")}
-    (tmp_path / ".model.part/card.json").unlink()
-    (tmp_path / ".model.part/card.draft.json").write_text(json.dumps(draft))
-    ledger = Ledger(tmp_path / "ledger.jsonl")
-    done = release(
-        tmp_path / "none.csv", read_schema(old / "schema.yaml"), tmp_path / "model", Terms(2.0), ledger,
-        Permission(without_inspection=True),
-    )  # fmt: skip
-    assert done.resumed
-    verify(tmp_path / "model", ledger=ledger)
-    assert (tmp_path / "model/card.html").read_bytes() == (old / "model/card.html").read_bytes()
+def test_an_interrupted_release_of_another_version_is_refused(tmp_path):
+    """It is paid for: what is there stays, for the version that began it."""
+    release_of_wards(tmp_path)
+    draft = card_of(tmp_path / "model") | {"version": 2}
+    part = (tmp_path / "model").rename(tmp_path / ".model.part")
+    (part / "card.json").unlink()
+    (part / "card.draft.json").write_text(json.dumps(draft))
+    before = {path.name: path.read_bytes() for path in part.iterdir()}
+    with pytest.raises(PrivSVMError, match="interrupted release of another version of PrivSVM; finish it with the"):
+        release(
+            tmp_path / "none.csv", read_schema(FIRST / "schema.yaml"), tmp_path / "model", Terms(2.0),
+            Ledger(tmp_path / "ledger.jsonl"), Permission(without_inspection=True),
+        )  # fmt: skip
+    assert {path.name: path.read_bytes() for path in part.iterdir()} == before
 
 
 def test_a_card_says_nothing_but_what_its_record_gives(twice, tmp_path):

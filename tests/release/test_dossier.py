@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.blocks import blocks_run_by
 from tests.release.conftest import run
+from tests.release.made_up import release_of_wards
 
 from privsvm.privacy.events import leaves
 from privsvm.release.card import read_card
@@ -42,10 +43,12 @@ def test_dossier_says_who_answers_for_the_model(hospital, monkeypatch):
     assert "| intended use | triage \\| &lt;b&gt; |\n| owner | Ward 7 |\n" in text
 
 
-def test_first_releases_have_a_dossier():
-    text = dossier(Path(__file__).parent / "version_1" / "model")
+def test_releases_of_a_public_number_of_rows_have_a_dossier(tmp_path):
+    release_of_wards(tmp_path)
+    text = dossier(tmp_path / "model")
     assert "give `--ledger`" in text
-    assert "the number of rows is public" in text
+    assert "The number of rows is public." in text
+    assert "- the number of rows, 400" in text
 
 
 def test_every_command_of_the_page_runs(hospital_copy, monkeypatch):

@@ -4,7 +4,6 @@ import importlib.metadata
 import importlib.util
 import shlex
 import sqlite3
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ import pytest
 from tests.blocks import blocks_run_by
 from tests.release.conftest import run
 from tests.release.exports import PROGRAMS, RECIPES, differences
+from tests.release.made_up import release_of_wards
 from tests.release.test_released import forge
 
 from privsvm import PrivateLinearClassifier
@@ -98,9 +98,10 @@ def linear_model(hospital, columns, **more):
     return ReleasedModel(path, record.model_copy(update={"table": table, "n_features": len(columns)}))
 
 
-def test_first_releases_and_plain_linear_models(hospital):
+def test_columns_of_all_kinds_and_plain_linear_models(hospital, tmp_path):
     skip_without("onnx", "onnxruntime")
-    first = load(Path(__file__).parent / "version_1" / "model")
+    release_of_wards(tmp_path)
+    first = load(tmp_path / "model")
     columns = {
         "age": ["50", "", "x"], "ward": ["a", "", "?"], "day": ["2020-06-30", "2020-13-01", ""],
         "smoker": ["1", "no", ""], "row": ["0", "1", "2"],

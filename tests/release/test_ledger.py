@@ -30,7 +30,7 @@ from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe, Terms
 from privsvm.release.releasing import CardOptions, Permission, RefusedError, release
 from privsvm.release.verifying import verify
-from privsvm.tables.schema import parse_schema
+from privsvm.tables.schema import parse_schema, read_schema
 
 RECIPE = Recipe("private_svm", {"C": 0.02})
 
@@ -455,6 +455,38 @@ def test_exported_releases_are_valid_in_the_registry(hospital):
             check.validate(record)
             several = record["deployment"]["deployment_model"]["release_type"] == "Many releases"
             assert several == (len(entries) > 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "budget", "row"),
+    [
+        ("version_1", "row", None, "50,a,2020-05-01,yes,1"),
+        ("version_1", "row", 9.0, "50,a,2020-05-01,yes,1"),
+        ("version_2", "person", None, "{person},50,a"),
+    ],
+)
+def test_ledgers_of_all_versions_are_read_and_continued(name, unit, budget, row, tmp_path):
+    """They are what was paid. Version 2 of a line added the budget."""
+    old, ledger = Path(__file__).parent / name, Ledger(tmp_path / "ledger.jsonl")
+    line = json.loads((old / "ledger.jsonl").read_text())
+    if budget is not None:
+        line |= {"version": 2, "budget": budget}
+        line["hash"] = content_digest(line, "hash")
+    first = canonical_json(line) + "\n"
+    ledger.path.write_text(first)
+    schema = read_schema(old / "schema.yaml")
+    before = ledger.total(schema.name)
+    assert (before.releases, before.unit, before.budget) == (1, unit, budget)
+    assert before.epsilon == pytest.approx(2.0, abs=1e-6)
+    columns = ([schema.person] if schema.person else []) + [*schema.columns, schema.label]
+    rows = [f"{row.format(person=number // 2)},{'yes' if number % 3 else 'no'}" for number in range(400)]
+    (tmp_path / "t.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
+    permission = Permission(confirm=lambda *_: True, without_inspection=True)
+    done = release(tmp_path / "t.csv", schema, tmp_path / "m", Terms(1.0), ledger, permission)
+    assert (done.total.releases, done.total.budget) == (2, budget)
+    assert 2.0 < done.total.epsilon <= 3.0
+    assert ledger.path.read_text().startswith(first)
+    verify(tmp_path / "m", ledger=ledger)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from tests.adversarial import KINDS, neighbours
 from tests.release.conftest import run
+from tests.release.made_up import counts_of
 from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
 
 from privsvm.base.budget import Budget
@@ -23,7 +24,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.accountants import account, group_account, verified_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
-from privsvm.release.calibration import HeldBackCounts, Measurement
+from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.class_rates import accuracy_text, class_rates
 from privsvm.release.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.measuring import held_back_rows, scale_of
@@ -250,19 +251,14 @@ def test_intervals_hold_the_truth(number, share, cells, scale, answers_per_unit,
 def test_an_interval_is_wide_where_little_is_known():
     nothing = NoisyCounts(right=-3.0, wrong=1.0, cells=1, scale=5.0)
     assert share_interval(nothing) == pytest.approx((0.0, 1.0), abs=0.01)
-    measured = Measurement(
-        hold_back=0.1, rows_per_unit=1, number=None, scale=1.0, right=(90.0, -2.0), wrong=(10.0, 1.0)
-    )
+    measured = counts_of((90.0, -2.0), (10.0, 1.0), scale=1.0)
     _, low, high = measured.balanced_accuracy
     assert low < 0.45
     assert high > 0.9
-    assert Measurement.from_card(json.loads(json.dumps(measured.to_card()))) == measured
 
 
 def test_counts_that_no_share_explains_have_no_interval():
-    measured = Measurement(
-        hold_back=0.1, rows_per_unit=1, number=None, scale=1.0, right=(90.0, 19.0), wrong=(10.0, -9.0)
-    )
+    measured = counts_of((90.0, 19.0), (10.0, -9.0), scale=1.0)
     sensitivity, specificity, *_ = class_rates(measured, "y", ["no", "yes"])
     assert sensitivity.endswith("finds 100 (no interval: the noise on the counts outweighs them).")
     assert "(95 % interval" in specificity

@@ -171,7 +171,7 @@ def test_wrong_width_and_newer_models(folder, hospital):
     (folder / "newer" / "model.json").write_text(canonical_json(record, indent=1) + "\n")
     code, _, err = run("predict", folder / "newer", folder / "narrow.csv")
     assert code == 1
-    assert f"has version 7, and {MODEL_VERSION} is the newest known here; update PrivSVM" in err
+    assert f"has version 7, and {MODEL_VERSION} alone is read here; update PrivSVM" in err
 
 
 @pytest.mark.parametrize(
