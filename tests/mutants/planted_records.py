@@ -746,6 +746,16 @@ MUTANTS_OF_RECORDS = (
         f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="did not match",
     ),
     _bug(
+        "models and cards of earlier versions are read as today's", "base/model_file.py",
+        "if version != known:", "if version > known:",
+        "tests/release/test_released.py::test_files_of_another_version_are_refused_in_one_line", says="assert",
+    ),
+    _bug(
+        "an interrupted release of another version is lost", "release/releasing.py",
+        "    _draft(draft_folder)\n    try:", "    try:",
+        f"{_CARD}test_an_interrupted_release_of_another_version_is_refused", says="did not match",
+    ),
+    _bug(
         "a model's epsilon is believed", "base/model_file.py",
         "if not agree(computed.epsilon, stated.epsilon):", "if computed is None:",
         f"{_SHOWN}test_a_smaller_delta_is_not_proved", says="did not match",

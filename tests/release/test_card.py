@@ -11,7 +11,9 @@ from tests.release.hospital import SCHEMA, write_table
 from tests.release.made_up import FIRST, counts_of, release_of_wards
 from tests.release.test_released import edits_of, write_card
 
+from privsvm.base.model_file import MODEL_VERSION
 from privsvm.errors import PrivSVMError
+from privsvm.release.card import CARD_VERSION
 from privsvm.release.class_rates import accuracy_text, class_rates, majority_share
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Terms
@@ -171,8 +173,10 @@ def test_an_expiry_is_a_day(day):
 def test_an_interrupted_release_of_another_version_is_refused(tmp_path):
     """It is paid for: what is there stays, for the version that began it."""
     release_of_wards(tmp_path)
-    draft = card_of(tmp_path / "model") | {"version": 2}
+    draft = card_of(tmp_path / "model") | {"version": CARD_VERSION + 1}
     part = (tmp_path / "model").rename(tmp_path / ".model.part")
+    record = json.loads((part / "model.json").read_text())
+    (part / "model.json").write_text(json.dumps(record | {"version": MODEL_VERSION + 1}))
     (part / "card.json").unlink()
     (part / "card.draft.json").write_text(json.dumps(draft))
     before = {path.name: path.read_bytes() for path in part.iterdir()}
