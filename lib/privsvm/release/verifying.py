@@ -42,7 +42,7 @@ def _read(path: Path, largest: int, digest: str | None = None) -> bytes:
 def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> HeldBackCounts | None:
     """Return the measurement of a card; raise ValueError unless it is covered and follows from its counts."""
     stated, covered = card.get("measured"), scale_of(record.judged[0])
-    if stated is covered is record.held_back is None:
+    if stated is None and covered is None and record.held_back is None:
         return None
     if stated is None or record.held_back is None:
         raise ValueError(f"it was paid for, and is missing here or in {RECORD}")
