@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import re
 import sys
+import sysconfig
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
@@ -59,7 +60,7 @@ def estimator_class(implementation: str) -> type:
             )
         return importlib.import_module(module_name(implementation)).ESTIMATOR
     home, class_name = implementation.split(":")
-    _check_home(implementation, home)
+    check_installed(implementation)
     try:
         module = importlib.import_module(home)
     except (Exception, SystemExit) as error:
@@ -80,10 +81,14 @@ def estimator_class(implementation: str) -> type:
     return estimator
 
 
-def _check_home(implementation: str, module: str) -> None:
-    """Refuse the standard library, whose classes run commands and write files, without importing it."""
+def _check_home(implementation: str, module: str, home: str = "") -> None:
+    """Refuse the standard library, whose classes run commands and write files, without importing it.
+
+    It is told by its names, and by its folder `home`: Python's own tests are in no list of names.
+    """
     package = module.partition(".")[0]
-    if package in (*sys.stdlib_module_names, "__main__"):
+    library = sysconfig.get_path("stdlib")
+    if package in (*sys.stdlib_module_names, "__main__") or home in (library, f"{library}/lib-dynload"):
         raise PrivSVMError(
             f"implementation: {implementation!r}: {package!r} is of Python's standard library, which has no "
             "classifiers; name a class of an installed package"
@@ -122,6 +127,11 @@ def check_installed(implementation: str) -> importlib.machinery.ModuleSpec:
             f"implementation: {implementation!r}: no package {package!r} is installed; install it where the workflow "
             "runs, or correct the name"
         )
+    # A package is a folder, a module a file.
+    origin = Path(spec.origin or "")
+    _check_home(
+        implementation, package, str(origin.parent.parent if spec.submodule_search_locations else origin.parent)
+    )
     return spec
 
 
