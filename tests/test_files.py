@@ -27,6 +27,18 @@ def test_failed_writes_leave_the_old_file(tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_a_pipe_is_not_replaced(tmp_path):
+    """Nor is a device: root would replace /dev/null for all programs."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    for path in (pipe, tmp_path / "link"):
+        with pytest.raises(PrivSVMError, match="is a device or a pipe"):
+            write_text(path, "new")
+    assert pipe.is_fifo()
+    assert (tmp_path / "link").is_symlink()
+
+
 def test_killed_writes_leave_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")

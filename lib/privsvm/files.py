@@ -40,9 +40,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The body writes to a temporary name in the same folder, which is created if it is missing, with the suffix of
     `path`. On success that file is synced to disk and renamed to `path`. On failure it is removed, and a file at `path`
-    stays as it was.
+    stays as it was. Raises PrivSVMError for a device or a pipe, which would be gone for all programs.
     """
     target = Path(path)
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise PrivSVMError(f"{target}: is a device or a pipe, which a file would replace; give another name")
     # A random part, because a process left over from a killed run may still be writing the same file.
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.part{target.suffix}")
     try:
