@@ -72,6 +72,8 @@ def test_what_dvc_rewrites_is_read_as_before():
         ("a: &x 5\n*x : 1\n", "line 2, column 1: a key has no anchor"),
         ("&x 5: 1\na: *x\n", "line 1, column 1: a key has no anchor"),
         ("a: 0x" + "f" * 5000, "line 1, column 4: a number of more than 40 digits"),
+        ("%YAML 1.1\n---\na: no\n", "line 2, column 1: directives are not read"),
+        ("%TAG ! tag:yaml.org,2002:\n---\na: 1\n", "line 2, column 1: directives are not read"),
         ("a: -_\n", "not YAML"),
         ("a: {010: 1, '010': 2}\n", 'line 1, column 13: found duplicate key "010"'),
         ("- a\n", "holds no keys; restore it (git checkout params.yaml)"),

@@ -46,6 +46,14 @@ def _compose(text: str, source: str, reader: Any) -> Any:
     class BoundedComposer(Composer):
         nodes = levels = 0
 
+        def compose_document(self) -> Any:
+            start = self.parser.peek_event()
+            if start.version or start.tags:
+                raise _error(
+                    source, _line(start.start_mark), "directives are not read; remove the lines that begin by %"
+                )
+            return super().compose_document()
+
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.parser.peek_event()
             self.nodes += 1
@@ -97,10 +105,10 @@ def _collect_places(node: Any, path: tuple[str, ...], positions: dict[tuple[str,
 def parse_yaml(text: str, source: str, remedy: str = _RESTORE) -> tuple[dict[str, Any], Places]:
     """Read YAML text.
 
-    It is one document without tags, a mapping of mappings, lists, texts, numbers, truth values and None; keys are the
-    texts that are written. `source` says where it comes from, for messages, and `remedy` what to do where there is
-    nothing to read; ``{source}`` is filled in. Also returns line and column of every key, from 1. Raises PrivSVMError,
-    one line with file, line, column and remedy.
+    It is one document without tags and directives, a mapping of mappings, lists, texts, numbers, truth values and None;
+    keys are the texts that are written. `source` says where it comes from, for messages, and `remedy` what to do where
+    there is nothing to read; ``{source}`` is filled in. Also returns line and column of every key, from 1. Raises
+    PrivSVMError, one line with file, line, column and remedy.
     """
     # Imported late: few commands of the library read YAML.
     from ruamel.yaml import YAML
