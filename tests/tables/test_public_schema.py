@@ -112,6 +112,7 @@ def without(key):
         (DECLARED | {"name": "../x"}, "must be a name of letters"),
         (DECLARED | {"columns": {"a": "ignore"}}, "declare at least one"),
         (DECLARED | {"columns": {"a": {"bounds": [1, 0]}}}, "the lower first"),
+        (DECLARED | {"columns": {"a": {"bounds": [0, 5e-324]}}}, "the lower first"),
         (DECLARED | {"columns": {"a": {"bounds": ["x", 2]}}}, "two finite numbers"),
         (DECLARED | {"columns": {"a": {"date": "dd.mm.yyyy"}}}, "names no part of a date; write %d.%m.%Y"),
         (DECLARED | {"columns": {"a": "drop"}}, "column 'a' is 'drop'; write `ignore` or one of"),

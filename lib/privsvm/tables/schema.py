@@ -225,7 +225,8 @@ class Column(Model):
         # YAML reads some dates as dates.
         self.bounds = [self._as_text(end) for end in self.bounds]
         low, high = self.limits
-        if not low < high:
+        # A quarter of the width is divided by.
+        if not 0.25 * low < 0.25 * high:
             what = f"dates of the format {self.date}" if self.kind == "date" else "finite numbers"
             raise ValueError(f"bounds {list(map(str, self.bounds))} must be two {what}, the lower first; correct them")
 
