@@ -1,5 +1,6 @@
 """Exported models predict as `privsvm predict` does; `python -m tests.release.exports` compares 10,000 rows."""
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import shlex
@@ -126,6 +127,14 @@ def test_a_query_stops_at_a_missing_column(hospital):
 
 
 NUMBER = {"bounds": [0, 1], "fill": 0}
+
+
+@pytest.mark.parametrize("table", ["step1", "STEP2", "source", "x0"])
+def test_a_table_may_have_a_name_of_the_query(hospital, table):
+    query = sql_query(linear_model(hospital, {"age": NUMBER}), table, [])
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE {table} AS SELECT '1' AS age")
+        assert len(database.execute(query).fetchall()) == 1
 
 
 @pytest.mark.parametrize(

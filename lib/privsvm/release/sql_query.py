@@ -82,6 +82,8 @@ class _Query:
     def __init__(self, table: str, keep: Sequence[str]) -> None:
         self._kept = [f"source.{_name(name)}" for name in keep]
         self._last = f"{_name(table)} AS source"
+        # A step of the table's name would read itself.
+        self._called = "part" if table.lower().startswith("step") else "step"
         self._steps: list[str] = []
 
     def step(self, expressions: Sequence[str]) -> list[str]:
@@ -93,9 +95,9 @@ class _Query:
         names = [f"x{index}" for index in range(len(expressions))]
         columns = zip([*self._kept, *expressions], [*kept, *names], strict=True)
         selected = ",\n    ".join(f"{expression} AS {name}" for expression, name in columns)
-        step = f"step{number} AS MATERIALIZED (\n  SELECT\n    {selected}\n  FROM {self._last}\n)"  # nosec B608
+        step = f"{self._called}{number} AS MATERIALIZED (\n  SELECT\n    {selected}\n  FROM {self._last}\n)"  # nosec B608
         self._steps.append(step)
-        self._kept, self._last = kept, f"step{number}"
+        self._kept, self._last = kept, f"{self._called}{number}"
         return names
 
     def select(self, names: Sequence[str], expressions: Sequence[str]) -> str:
