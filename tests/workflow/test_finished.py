@@ -1,5 +1,6 @@
 """Outputs of finished jobs are reused for equal code, parameters and inputs only."""
 
+import errno
 import os
 import shutil
 
@@ -111,4 +112,33 @@ def test_what_is_no_folder_stops_no_job(job, put):
     put(job().folder)
     assert not job().restore()
     finish(job(), "first")
+    assert not job().restore()
+
+
+CACHES = {
+    "a file": lambda jobs: jobs.write_text(""),
+    "a link to nothing": lambda jobs: jobs.symlink_to("nowhere"),
+    "a full disk": lambda jobs: None,
+}
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_a_cache_that_cannot_be_written_ends_no_job(job, kind, monkeypatch, capsys):
+    folder = job().folder
+    folder.parent.parent.mkdir(parents=True, exist_ok=True)
+    CACHES[kind](folder.parent)
+    if kind == "a full disk":
+
+        def fail(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("privsvm_bench.workflow.finished.write_json", fail)
+    finish(job(), "first")
+    assert "not kept (" in capsys.readouterr().out
+    assert not job().restore()
+
+
+def test_an_entry_that_vanishes_while_it_is_read_is_made_again(job, monkeypatch):
+    finish(job(), "first")
+    monkeypatch.setattr(FinishedJob, "_is_intact", lambda self, folder: shutil.rmtree(folder) is None)
     assert not job().restore()

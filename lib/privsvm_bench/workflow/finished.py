@@ -65,28 +65,32 @@ class FinishedJob:
             print(f"{self.folder}: damaged or incomplete; the job runs")
             shutil.rmtree(self.folder, ignore_errors=True)
             return False
-        for number, path in enumerate(self.outputs):
-            with atomic_path(path) as temporary:
-                shutil.copyfile(self.folder / str(number), temporary)
+        try:
+            for number, path in enumerate(self.outputs):
+                with atomic_path(path) as temporary:
+                    shutil.copyfile(self.folder / str(number), temporary)
+        except FileNotFoundError:
+            # Another process has removed the entry.
+            return False
         print(f"taken from {self.folder}: a job with the same code, parameters and inputs made them")
         return True
 
     def keep(self) -> None:
-        """Copy the outputs into the cache."""
+        """Copy the outputs into the cache, if that is possible: they stand without it."""
         if self.folder is None:
             return
-        _FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".job.", suffix=".part") as temporary:
-            for number, path in enumerate(self.outputs):
-                with atomic_path(Path(temporary) / "job" / str(number)) as copy:
-                    shutil.copyfile(path, copy)
-            write_json(Path(temporary) / "job" / _RECORD, _record(self.folder, self.outputs))
-            try:
+        try:
+            _FOLDER.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=_FOLDER, prefix=".job.", suffix=".part") as temporary:
+                for number, path in enumerate(self.outputs):
+                    with atomic_path(Path(temporary) / "job" / str(number)) as copy:
+                        shutil.copyfile(path, copy)
+                write_json(Path(temporary) / "job" / _RECORD, _record(self.folder, self.outputs))
                 os.rename(Path(temporary) / "job", self.folder)
-            except OSError:
-                # Race: another process may have cached the same outputs.
-                if not os.path.lexists(self.folder):
-                    raise
+        except OSError as error:
+            # Race: another process may have cached the same outputs.
+            if not os.path.lexists(self.folder):
+                print(f"{self.folder}: not kept ({error.strerror}); an equal job would run again")
 
     def _is_intact(self, folder: Path) -> bool:
         """Tell whether an entry is that of this job: all its outputs as they were written, and no other file."""
