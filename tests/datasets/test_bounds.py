@@ -127,6 +127,27 @@ def test_arrays_that_claim_to_be_large(make_entry, tmp_path, shape):
         read_npz(tmp_path / "m.npz")
 
 
+def test_rows_without_features_take_no_memory(make_entry, tmp_path):
+    """Such arrays take no bytes of a file, whatever number of rows they claim."""
+    rows = 10**9
+
+    def array(kind, shape):
+        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+        return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("X.npy", array("<f8", (rows, 0)))
+        archive.writestr("y.npy", array("|S0", (rows,)))
+    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y")
+    tracemalloc.start()
+    try:
+        refused(entry, tmp_path, "no features beside the label")
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_damaged_streams(make_entry, tmp_path):
     buffer = io.BytesIO()
     np.savez_compressed(buffer, X=np.arange(2000.0).reshape(-1, 2), y=np.arange(1000) % 2)

@@ -128,11 +128,12 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     if recipe.rows is not None:
         start, stop = recipe.rows
         X, labels = X[start:stop], labels[start:stop]
-    labels = _normalise_labels(labels, recipe, where)
     if X.shape[0] == 0:
         raise PrivSVMError(f"{where}: no rows; the file is empty, get it again")
+    # Rows without features take no bytes of a file, however many it claims.
     if X.shape[1] == 0:
         raise PrivSVMError(f"{where}: no features beside the label; check `label` and `delimiter`")
+    labels = _normalise_labels(labels, recipe, where)
     _check_labels(where, labels)
     missing, infinite = count_not_finite(X)
     if infinite:
