@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.server
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,3 +121,19 @@ def test_neither_commands_nor_messages_hold_a_password() -> None:
     with pytest.raises(PrivSVMError, match="cannot hold runs") as caught:
         store.sqlite_path("ftp://me:s3cret@host/db")
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo])
+def test_a_database_that_is_no_file_is_refused_at_once(put, tmp_path) -> None:
+    put(tmp_path / "x.db")
+    with pytest.raises(PrivSVMError, match="is no file; use sqlite"), store.open_store(f"sqlite:///{tmp_path}/x.db"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["x.db"]
+
+
+@pytest.mark.parametrize("address", ["sqlite+pysqlcipher:///x.db", "postgresql+pg8000://h/x"])
+def test_a_database_without_its_driver_is_one_line(address, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PrivSVMError, match="MLflow cannot use this store") as caught, store.open_store(address):
+        pass
+    assert "\n" not in str(caught.value)

@@ -15,12 +15,12 @@ from pathlib import Path
 import filelock
 import mlflow
 import requests
-import sqlalchemy.exc
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from privsvm.errors import PrivSVMError, without_passwords
 
@@ -53,7 +53,7 @@ def sqlite_path(tracking_uri: str) -> Path | None:
         return None
     try:
         database = make_url(tracking_uri).database
-    except sqlalchemy.exc.ArgumentError:
+    except ArgumentError:
         database = None
     if not database or ":memory:" in database:
         raise PrivSVMError(f"mlflow.tracking_uri: {tracking_uri!r} names no file; use sqlite:///mlflow.db")
@@ -77,6 +77,9 @@ def open_store(tracking_uri: str) -> Iterator[MlflowClient]:
     """
     database = sqlite_path(tracking_uri)
     if database is not None:
+        if database.exists() and not database.is_file():
+            # MLflow would try for minutes to open a folder.
+            raise PrivSVMError(f"mlflow.tracking_uri: {database} is no file; {_USABLE}")
         database.parent.mkdir(parents=True, exist_ok=True)
         lock = database.with_name(f"{database.name}.lock")
     else:
@@ -91,7 +94,7 @@ def open_store(tracking_uri: str) -> Iterator[MlflowClient]:
                     _create(database)
                 _check_owner(database)
             yield MlflowClient(tracking_uri=tracking_uri)
-        except (MlflowException, sqlalchemy.exc.SQLAlchemyError, CommandError, requests.RequestException) as error:
+        except (MlflowException, SQLAlchemyError, CommandError, requests.RequestException, ImportError) as error:
             raise PrivSVMError(_describe(tracking_uri, error)) from error
 
 
@@ -136,6 +139,8 @@ def _describe(tracking_uri: str, error: Exception) -> str:
         if _is_newer(cause):
             cause = "a newer MLflow made it"
             remedy = "install that version (pip install --upgrade mlflow) or move the file away"
+    elif isinstance(error, ImportError):
+        remedy = f"install the package of its driver where the workflow runs, or {_USABLE}"
     elif "locked" in cause:
         remedy = "another program is writing to it; close it and run again"
     elif "readonly" in cause or "unable to open" in cause or "full" in cause:
