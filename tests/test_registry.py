@@ -55,7 +55,7 @@ def test_the_digest_follows_the_source(tmp_path, monkeypatch):
         ("subprocess:Popen", "'subprocess' is of Python's standard library"),
         ("builtins:eval", "'builtins' is of Python's standard library"),
         ("antigravity:x", "'antigravity' is of Python's standard library"),
-        ("test.autotest:Class", "'test' is of Python's standard library"),
+        ("test.support:Class", "'test' is of Python's standard library"),
         ("_testcapi:Class", "'_testcapi' is of Python's standard library"),
         ("__main__:Class", "'__main__' is of Python's standard library"),
         ("own.handed_on:Popen", "'subprocess' is of Python's standard library"),

@@ -55,7 +55,21 @@ MUTANTS_OF_FILES = (
     _bug(
         "params.yaml names a class of the standard library", _REGISTRY,
         "    _check_home(implementation, package)\n    spec", "    spec",
-        "tests/test_registry.py::test_params_refuse_a_class_of_the_standard_library_before_any_job", says="DID NOT RAISE",
+        _CLASSES, says="__spec__ is None",
+    ),
+    _bug(
+        "params.yaml names a class of the tests of Python", _REGISTRY,
+        ' or home in (library, f"{library}/lib-dynload")', "", _CLASSES, says="Regex pattern did not match",
+    ),
+    _bug(
+        "a file replaces a pipe", "files.py",
+        "if target.exists() and not (", "if not target.exists() and not (",
+        "tests/test_files.py::test_a_pipe_is_not_replaced", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a step of a query has the name of its table", "release/sql_query.py",
+        '"part" if table.lower()', '"step" if table.lower()',
+        "tests/release/test_exports.py::test_a_table_may_have_a_name_of_the_query", says="circular reference",
     ),
     _bug(
         "another module hands on a class of the standard library", _REGISTRY,

@@ -203,6 +203,16 @@ MUTANTS_OF_TABLES = (
         '{"job": folder.name, ', '{"job": "", ', _CACHE + "test_an_entry_of_another_job_is_not_restored", says="assert",
     ),
     _bug(
+        "a cache on a full disk ends a job", _FINISHED,
+        "except OSError as error:", "except FileNotFoundError as error:",
+        _CACHE + "test_a_cache_that_cannot_be_written_ends_no_job[a full disk]", says="No space left",
+    ),
+    _bug(
+        "a line of YAML makes it YAML 1.1", _YAML,
+        "if start.version or start.tags:", "if start.tags:",
+        _SETTINGS + "test_every_mistake_has_its_place", says="DID NOT RAISE",
+    ),
+    _bug(
         "YAML is read from whatever has the name", _YAML,
         "read_regular_file(path, _LARGEST_FILE, f\"give a readable file of at most {_LARGEST_FILE >> 10} kB\")",
         "os.read(os.open(path, os.O_RDONLY | os.O_NONBLOCK), _LARGEST_FILE)",
