@@ -138,7 +138,7 @@ def test_a_cache_that_cannot_be_written_ends_no_job(job, kind, monkeypatch, caps
     assert not job().restore()
 
 
-def test_an_entry_that_vanishes_while_it_is_read_is_made_again(job, monkeypatch):
+def test_an_entry_that_vanishes_meanwhile_is_made_again(job, monkeypatch):
     finish(job(), "first")
     monkeypatch.setattr(FinishedJob, "_is_intact", lambda self, folder: shutil.rmtree(folder) is None)
     assert not job().restore()
