@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +118,30 @@ def test_cells_that_are_no_number_are_missing():
         assert schema.transform({"a": [cell], "c": [None]}).tolist() == missing
     masked = np.ma.masked_array([50.0, 60.0], [False, True])
     assert schema.transform({"a": masked, "c": ["x", None]})[1].tolist() == missing[0]
+
+
+def arrow_columns():
+    """Columns of which Arrow makes no Python values, for one cell."""
+    day = 18322
+    for unit, cell in (("s", 2**62), ("ms", -(2**62)), ("us", 2**62)):
+        first = day * 86400 * {"s": 1, "ms": 1000, "us": 10**6}[unit]
+        yield "day", pa.array([first, cell, first]).cast(pa.timestamp(unit))
+    yield "day", pa.array([day, 2**31 - 1, day], pa.int32()).cast(pa.date32())
+    for name, text in (("age", b"25"), ("dose", b"0.5"), ("ward", b"b"), ("sex", b"m"), ("day", b"2020-03-01")):
+        texts = pa.array([text, b"\xff\xfe", text], pa.binary())
+        yield name, pa.Array.from_buffers(pa.string(), 3, texts.buffers())
+
+
+@pytest.mark.parametrize(("name", "cells"), [*arrow_columns()], ids=str)
+def test_no_cell_of_arrow_raises(name, cells):
+    columns = {other: [GOOD[other]] * 3 for other in COLUMNS}
+    for table in (
+        pa.table(columns | {name: cells}),
+        pd.DataFrame(columns | {name: pd.Series(pd.arrays.ArrowExtensionArray(cells))}),
+    ):
+        features = SCHEMA.transform(table)
+        assert features[0].tobytes() == features[2].tobytes() == EXPECTED.tobytes()
+        assert features[1].tobytes() == read([GOOD | {name: object()}], "mapping").tobytes()
 
 
 def test_labels_that_nobody_can_read_are_no_class():

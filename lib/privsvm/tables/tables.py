@@ -207,11 +207,29 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
                 f"X: column {name!r} holds numbers, and category {large[0]!r} has more digits than float64, which one "
                 "missing value makes of all of them, tells apart; read the column as text"
             )
-    columns = {name: cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells) for name, cells in given.items()}
+    columns = {name: _cells_of(column) for name, column in given.items()}
     rows = {len(column) for column in columns.values()}
     if len(rows) > 1:
         raise PrivSVMError(f"X: its columns have {' and '.join(map(str, sorted(rows)))} rows; give all the same number")
     return columns
+
+
+def _cells_of(column: Any) -> list[Any]:
+    """Turn a column into Python's values; a cell of which its package makes none is an object that nobody can read."""
+    try:
+        return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    except (ArithmeticError, ValueError):
+        # Texts that are not UTF-8 and times out of range, of Arrow.
+        cells = getattr(column, "array", column)
+        return [_cell_of(cells, row) for row in range(len(cells))]
+
+
+def _cell_of(cells: Any, row: int) -> Any:
+    try:
+        cell = cells[row]
+        return cell.as_py() if hasattr(cell, "as_py") else cell
+    except Exception:
+        return object()
 
 
 def delimiter_of(path: str | os.PathLike[str]) -> str:
