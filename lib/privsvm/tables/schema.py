@@ -453,7 +453,7 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
 
     `where` names it in messages. Raises PrivSVMError, one line; where columns need a decision it names all of them.
     """
-    schema = check_model(Schema, _declared(plain(values)), where)
+    schema = check_model(Schema, _declared(values), where)
     for name, column in schema.features.items():
         if column.kind not in ("number", "date"):
             continue
@@ -466,6 +466,7 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
 
 def _declared(value: Any) -> Any:
     """Rebuild a declaration from plain data: a derived class could read cells in its own way."""
+    value = plain(value)
     if isinstance(value, Model):
         return _declared({name: item for name, item in vars(value).items() if item is not None})
     return {name: _declared(item) for name, item in value.items()} if isinstance(value, Mapping) else value
