@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.constraints import plain, trusted
-from privsvm.numerics.rows.well_formed import check_sparse, plain_csr, refuse_masked, sorted_rows
+from privsvm.numerics.rows.well_formed import check_sparse, plain_sparse, refuse_masked, sorted_rows
 
 __all__ = ["rows_of_users", "rows_to_predict", "training_rows"]
 
@@ -75,10 +75,10 @@ def rows_of_users(X: Any) -> Any:
     its shape, a column or an array that holds text, times or missing values, and a table that has no Arrow interface.
     """
     refuse_masked("X", X)
-    X = plain(X)
     # Imported late: whoever has no such rows does not wait for it.
     import scipy.sparse
 
+    X = plain_sparse(X) if scipy.sparse.issparse(X) else plain(X)
     if scipy.sparse.issparse(X):
         check_sparse(X)
         if X.format in ("lil", "dok"):
@@ -86,7 +86,7 @@ def rows_of_users(X: Any) -> Any:
             check_sparse(X)
         if X.format != "csr":
             return sorted_rows(X)
-        return X if {type(X.data), type(X.indices), type(X.indptr)} == {np.ndarray} else plain_csr(X)
+        return X
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):

@@ -27,7 +27,14 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import aligned_bytes
-from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse, plain_csr, refuse_masked, sorted_rows
+from privsvm.numerics.rows.well_formed import (
+    canonical_rows,
+    check_sparse,
+    plain_csr,
+    plain_sparse,
+    refuse_masked,
+    sorted_rows,
+)
 
 __all__ = [
     "ArrayBlocks",
@@ -119,8 +126,9 @@ class ArrayBlocks(RowBlocks):
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
         refuse_masked("X", X)
+        X = np.asarray(X) if isinstance(X, np.ndarray) else plain_sparse(X)
         super().__init__(X.shape, block_rows)
-        self._X = np.asarray(X) if isinstance(X, np.ndarray) else plain_csr(X) if X.format == "csr" else sorted_rows(X)
+        self._X = X if isinstance(X, np.ndarray) else plain_csr(X) if X.format == "csr" else sorted_rows(X)
 
     def read(self, start: int, stop: int) -> Any:
         rows = self._X[start:stop]

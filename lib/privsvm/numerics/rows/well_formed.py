@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["canonical_rows", "check_sparse", "plain_csr", "refuse_masked", "sorted_rows"]
+from privsvm.constraints import plain
+
+__all__ = ["canonical_rows", "check_sparse", "plain_csr", "plain_sparse", "refuse_masked", "sorted_rows"]
 
 
 def refuse_masked(name: str, values: Any) -> None:
@@ -27,6 +29,18 @@ def plain_csr(X: Any) -> Any:
     import scipy.sparse
 
     return scipy.sparse.csr_array((np.asarray(X.data), np.asarray(X.indices), np.asarray(X.indptr)), shape=X.shape)
+
+
+def plain_sparse(X: Any) -> Any:
+    """Make a matrix of SciPy's own class of what a sparse matrix stores: any of its methods may be another's."""
+    import scipy.sparse
+
+    kind = next((base for base in type(X).__mro__ if getattr(scipy.sparse, base.__name__, None) is base), None)
+    if kind is None:
+        raise ValueError(f"X is a {type(X).__name__}: must be an array, or a sparse matrix of SciPy")
+    stored = kind.__new__(kind)
+    vars(stored).update({name: plain(value) for name, value in vars(X).items() if not hasattr(kind, name)})
+    return stored
 
 
 def check_sparse(X: Any) -> None:
