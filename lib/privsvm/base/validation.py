@@ -205,7 +205,8 @@ def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int)
 
 def known_classes(classes: Sequence[Any]) -> np.ndarray:
     """Labels of a public class set, in code order; raise ValueError if they are no list of two or more labels."""
-    labels = np.asarray(classes)
+    # A copy: it may be a part of something larger, such as of all labels.
+    labels = np.array(classes)
     if (
         labels.ndim == 1
         and labels.dtype.kind in ("f", "O")
