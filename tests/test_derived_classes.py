@@ -6,16 +6,21 @@ Each class here stores what a plain one does, and lies to whoever asks it in the
 import datetime
 import decimal
 import inspect
+import numbers
+import types
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from pandas.api.extensions import ExtensionArray, ExtensionDtype
+from sklearn.base import BaseEstimator, TransformerMixin
 
 import privsvm
 from privsvm import PrivateLinearClassifier, PrivateSearch, PrivateSVMClassifier, PublicSchema, make_private_pipeline
 from privsvm.base.parameters import DeclaredEstimator
 from privsvm.constraints import plain, trusted
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import ArrayBlocks
 from privsvm.tables.schema import Column, Schema, parse_schema
 from privsvm.tables.tables import training_table
@@ -189,6 +194,33 @@ def test_every_public_name_is_looked_at():
     assert planted | others == {*privsvm.__all__}
 
 
+class Foreign:
+    """Says that it is a text, and one that pleases whoever asks."""
+
+    __class__ = property(lambda self: str)
+    __eq__ = __ge__ = lambda self, other: True
+    __hash__ = object.__hash__
+
+
+class Registered:
+    """Another number at each look."""
+
+    __float__ = __int__ = __index__ = lambda self: 1
+    __gt__ = __ge__ = __lt__ = __le__ = __eq__ = lambda self, other: True
+    __hash__ = object.__hash__
+
+
+numbers.Integral.register(Registered)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_no_parameter_may_be_of_a_class_that_lies_of_itself(method):
+    for name in inspect.signature(method).parameters:
+        for value in (Foreign(), Registered()):
+            with pytest.raises(ValueError, match=rf"\A{name}="):
+                method(**{name: value}).check_declared()
+
+
 @pytest.mark.parametrize("name", ["epsilon", "delta", "mean_runs", "shape", "score_share"])
 def test_no_number_of_a_search_may_be_of_a_derived_class(name):
     search = PrivateSearch(PrivateSVMClassifier(classes=[0, 1]), {"C": [0.1]})
@@ -212,7 +244,48 @@ def matrix_of_derived_arrays():
     return rows
 
 
+class Converted(scipy.sparse.csc_array):
+    """Every row is row 0 in any other form."""
+
+    format = property(lambda self: "csr")
+    tocsr = tocoo = lambda self, *_, **__: scipy.sparse.csr_array(np.repeat(X[:1], len(X), 0))
+
+
+class Hidden(scipy.sparse.csr_array):
+    data = property(lambda self: np.zeros(X.size), lambda self, value: None)
+
+
+def with_replaced(rows, **replaced):
+    """The same object, with methods of its own."""
+    vars(rows).update(replaced)
+    return rows
+
+
+def instance(kind, stored):
+    """An object of a derived class that stores what a plain one does."""
+    return with_replaced(kind.__new__(kind), **vars(stored))
+
+
+def blocks_of_matrix_in_blocks():
+    rows = scipy.sparse.bsr_array(X)
+    rows.data = rows.data.view(Array)
+    return rows
+
+
+def zeros(*_, **__):
+    return scipy.sparse.csr_array(np.zeros(X.shape))
+
+
 ROWS = {
+    "converted": lambda: instance(Converted, scipy.sparse.csc_array(X)),
+    "hidden": lambda: instance(Hidden, scipy.sparse.csr_array(X)),
+    "bsr of derived arrays": blocks_of_matrix_in_blocks,
+    "replaced in csc": lambda: with_replaced(scipy.sparse.csc_array(X), tocoo=zeros, tocsr=zeros),
+    "replaced in dia": lambda: with_replaced(scipy.sparse.dia_array(X), tocoo=zeros, tocsr=zeros),
+    "replaced in lil": lambda: with_replaced(scipy.sparse.lil_array(X), tocoo=zeros, tocsr=zeros),
+    "replaced in dok": lambda: with_replaced(scipy.sparse.dok_array(X), tocoo=zeros, tocsr=zeros),
+    "replaced in frame": lambda: with_replaced(pd.DataFrame(X), __array__=lambda *_, **__: np.zeros(X.shape)),
+    "blocks of replaced": lambda: ArrayBlocks(with_replaced(scipy.sparse.coo_array(X), tocoo=zeros, tocsr=zeros)),
     "array": lambda: X.view(Array),
     "objects": lambda: np.array([[Real(value) for value in row] for row in X], dtype=object),
     "lists": lambda: [[Real(value) for value in row] for row in X],
@@ -250,16 +323,65 @@ def test_rows_are_those_that_are_stored(method, name):
     [
         Y.view(Array),
         Sequence(Y),
+        with_replaced(pd.Series(Y), __array__=lambda *_, **__: np.zeros(len(Y))),
         Items(Y.tolist()),
         [Whole(label) for label in Y],
         np.array([*map(Whole, Y)], dtype=object),
     ],
-    ids=["array", "series", "list", "numbers", "objects"],
+    ids=["array", "series", "replaced in series", "list", "numbers", "objects"],
 )
 def test_labels_are_those_that_are_stored(labels, blocks):
     rows = ArrayBlocks(X) if blocks else X
     coef = [PrivateLinearClassifier(classes=[0, 1], random_state=0).fit(rows, y).coef_ for y in (labels, Y)]
     assert coef[0].tobytes() == coef[1].tobytes()
+
+
+class Kind(ExtensionDtype):
+    name, type, kind, _is_numeric = "mine", float, "f", True
+    construct_array_type = classmethod(lambda cls: Column0)
+
+
+class Column0(ExtensionArray):
+    """Every cell is the first one."""
+
+    dtype, nbytes = property(lambda self: Kind()), 8
+
+    def __init__(self, values):
+        self._values = np.asarray(values, dtype=np.float64)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, key):
+        return self._values[0] if isinstance(key, (int, np.integer)) else Column0(self._values[key])
+
+    def __array__(self, *_, **__):
+        return np.full(len(self), self._values[0])
+
+    def isna(self):
+        return np.zeros(len(self), dtype=bool)
+
+    def copy(self):
+        return Column0(self._values)
+
+
+def test_a_frame_may_not_have_columns_of_other_types():
+    frame = pd.DataFrame({"age": Column0(X[:, 0]), "ward": ["a"] * len(X)})
+    model = PrivateLinearClassifier(classes=[0, 1])
+    for rows, labels in ((frame[["age"]], Y), (X, pd.Series(Column0(Y)))):
+        with pytest.raises(ValueError, match="is of your type mine"):
+            model.fit(rows, labels)
+    for table in (frame, {"age": frame["age"], "ward": frame["ward"]}):
+        with pytest.raises(ValueError, match="is of your type mine"):
+            PublicSchema(DECLARED).transform(table)
+
+
+def test_a_matrix_is_of_scipy():
+    class Duck:
+        __class__ = property(lambda self: scipy.sparse.csr_array)
+
+    with pytest.raises(ValueError, match="must be an array, or a sparse matrix of SciPy"):
+        PrivateLinearClassifier(classes=[0, 1]).fit(Duck(), Y)
 
 
 def test_masked_blocks_are_refused():
@@ -299,6 +421,7 @@ DECLARATIONS = {
     "ends": lambda: changed(age={"bounds": [Real(0), Whole(1)], "fill": Real(0.5)}),
     "words": lambda: changed(ward={"categories": Items([Text("a"), Text("b")]), "fill": Text("b")}),
     "name": lambda: DECLARED | {"label": Text("died")},
+    "proxy": lambda: types.MappingProxyType(changed(age={"bounds": Pair((0, 1)), "fill": Real(0.5)})),
 }
 
 
@@ -368,3 +491,71 @@ def test_a_derived_method_proves_nothing_whatever_module_it_names():
     with pytest.raises(ValueError, match="is a class of yours"):
         Derived(classes=[0, 1]).fit(X, Y)
     assert Derived(classes=[0, 1], allow_unsound=True).fit(X, Y).guarantee_.status == "claimed"
+
+
+def known_noise(rng, estimator):
+    return lambda epsilon, repeat: NoiseSource(bytes(32))
+
+
+def search_of(model):
+    return PrivateSearch(model, {"C": [0.1]}, epsilon=4.0, mean_runs=2)
+
+
+SVM = {"classes": ["no", "yes"]}
+REPLACED = {
+    "noise": lambda: with_replaced(PrivateSVMClassifier(**SVM), noise_source=known_noise),
+    "declared": lambda: with_replaced(PrivateSVMClassifier(**SVM), declared={}),
+    "runs": lambda: with_replaced(search_of(PrivateSVMClassifier(**SVM)), _draw_runs=lambda source: 50),
+    "noise of a search": lambda: search_of(with_replaced(PrivateSVMClassifier(**SVM), noise_source=known_noise)),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_an_estimator_with_a_method_of_its_own_proves_nothing(name):
+    with pytest.raises(ValueError, match="or has a method that you replaced"):
+        REPLACED[name]().fit(X, np.where(Y, "yes", "no"))
+
+
+def test_rows_that_are_read_in_another_way_prove_nothing():
+    rows = with_replaced(ArrayBlocks(X), read=lambda start, stop: np.zeros((stop - start, X.shape[1])))
+    with pytest.raises(ValueError, match="or has a method that you replaced"):
+        PrivateLinearClassifier(classes=[0, 1]).fit(rows, Y)
+
+
+class Mixing(TransformerMixin, BaseEstimator):
+    """Says that it is no step."""
+
+    __ne__ = __lt__ = lambda self, other: False
+    __eq__ = __ge__ = lambda self, other: True
+    __hash__ = object.__hash__
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X * 0.0
+
+
+class Thief(BaseEstimator):
+    """Shows the record of another model."""
+
+    guarantee_ = None
+
+    def fit(self, X, y):
+        self.guarantee_ = PrivateSVMClassifier(**SVM).fit(X, y).guarantee_
+        return self
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        (lambda: [with_replaced(PublicSchema(DECLARED), transform=lambda X: np.zeros((60, 3)))], "PublicSchema"),
+        (lambda: [PublicSchema(DECLARED), Mixing()], "Mixing"),
+        (lambda: [PublicSchema(DECLARED), Thief()], "Thief"),
+    ],
+    ids=["replaced", "no step", "thief"],
+)
+def test_a_pipeline_proves_nothing_of_other_steps(steps, reason):
+    ends = reason == "Thief"
+    with pytest.raises(ValueError, match=rf"nothing is proved: .*{reason}"):
+        make_private_pipeline(*steps(), *([] if ends else [PrivateSVMClassifier(**SVM)])).fit(TABLE, DIED)

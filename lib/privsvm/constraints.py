@@ -68,7 +68,11 @@ def trusted(value: Any, *packages: str) -> bool:
     kind = type(value)
     # A class may say any module of itself.
     own = value is None or getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-    return own and kind.__module__.partition(".")[0] in (packages or _PACKAGES)
+    if not own or kind.__module__.partition(".")[0] not in (packages or _PACKAGES):
+        return False
+    # One object may have methods of its own, or public constants. (Masked arrays write all of theirs.)
+    written = () if kind.__module__.startswith("numpy.") else getattr(value, "__dict__", ())
+    return not any(hasattr(kind, name) and (name[:1] != "_" or callable(getattr(kind, name))) for name in written)
 
 
 def plain(value: Any, items: bool = True) -> Any:
@@ -81,9 +85,17 @@ def plain(value: Any, items: bool = True) -> Any:
             if kind is not None and issubclass(type(value), kind):
                 stored = getattr(kind, method)(value) if method else value
                 kind = sys.modules[module].csr_array if module == "scipy.sparse" else kind
-                value = stored if type(stored) is kind else kind(stored)
+                # Even of this kind, one may have methods of its own.
+                value = stored if method and type(stored) is kind else kind(stored)
                 break
     kind = type(value)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and kind in (pandas.DataFrame, pandas.Series):
+        for dtype in value.dtypes if kind is pandas.DataFrame else [value.dtype]:
+            if not trusted(dtype):
+                raise ValueError(
+                    f"{kind.__name__}: a column is of your type {dtype}; give it as one of pandas or NumPy"
+                )
     objects = kind.__name__ == "ndarray" and value.dtype == object
     if items and (kind in (list, tuple, dict) or objects):
         given = [*value, *value.values()] if kind is dict else value.ravel().tolist() if objects else value
@@ -121,7 +133,8 @@ class Constraint:
 
     def accepts(self, value: Any) -> bool:
         """Whether a parameter may have this value."""
-        if plain(value) is not value:
+        # By its class: what a value says of itself is another matter.
+        if not (trusted(value) or type(value) in self.types) or plain(value) is not value:
             return False
         if isinstance(value, self.types) or (self.also is not None and self.also(value)):
             return True

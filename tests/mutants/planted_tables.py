@@ -138,8 +138,23 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "blocks take the arrays of a matrix as they are", "numerics/rows/row_blocks.py",
-        'plain_csr(X) if X.format == "csr"', 'X if X.format == "csr"',
+        "if isinstance(X, np.ndarray) else plain_sparse(X)", "if isinstance(X, np.ndarray) else X",
         _DERIVED + "test_rows_are_those_that_are_stored", says="assert",
+    ),
+    _bug(
+        "methods of one object count as those of its class", _PLAIN,
+        'written = () if kind.__module__.startswith("numpy.") else getattr(value, "__dict__", ())', "written = ()",
+        _DERIVED + "test_an_estimator_with_a_method_of_its_own_proves_nothing", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a parameter is what it says of itself", _PLAIN,
+        "if not (trusted(value) or type(value) in self.types) or plain(value)", "if plain(value)",
+        _DERIVED + "test_no_parameter_may_be_of_a_class_that_lies_of_itself", says="DID NOT RAISE",
+    ),
+    _bug(
+        "one cell of Arrow refuses all", "tables/tables.py",
+        "    except Exception:\n        return object()\n", "    except KeyError:\n        return object()\n",
+        "tests/tables/test_hostile_cells.py::test_no_cell_of_arrow_raises", says="Error",
     ),
     _bug(
         "any client sums rows", "base/validation.py",

@@ -250,7 +250,10 @@ def unknown_class(estimator: Any) -> str | None:
     """Say why nothing is proved of a class that is not the library's own, or return None."""
     if trusted(estimator, "privsvm"):
         return None
-    return f"{type(estimator).__name__} is a class of yours: proofs are of the library's own classes, not derived ones"
+    return (
+        f"{type(estimator).__name__} is a class of yours, or has a method that you replaced: proofs are of the "
+        "library's own classes, not derived ones"
+    )
 
 
 def judged_for_rows(guarantee: Guarantee, rows: Any, neighbours: Neighbours) -> Guarantee:

@@ -32,7 +32,7 @@ def private_steps(steps: Iterable[tuple[str, Any]]) -> list[str]:
     return [
         f"{name} ({type(step).__name__})"
         for name, step in steps
-        if type(step) is not PublicSchema and step is not None and step != "passthrough"
+        if step is not None and type(step) is not str and (type(step) is not PublicSchema or unknown_class(step))
     ]
 
 
@@ -78,6 +78,7 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
         unknown_steps = ", ".join(private_steps(steps))
         reasons = [
             f"steps that may mix private rows before the model: {unknown_steps}" if unknown_steps else None,
+            unknown_class(self.steps[-1][1]),
             *(step.broken_assumption for _, step in steps if type(step) is PublicSchema),
         ]
         return "; ".join(filter(None, reasons)) or None
