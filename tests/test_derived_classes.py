@@ -205,7 +205,11 @@ class Foreign:
 class Registered:
     """Another number at each look."""
 
-    __float__ = __int__ = __index__ = lambda self: 1
+    __int__ = __index__ = lambda self: 1
+
+    def __float__(self):
+        return 1.0
+
     __gt__ = __ge__ = __lt__ = __le__ = __eq__ = lambda self, other: True
     __hash__ = object.__hash__
 
@@ -273,7 +277,7 @@ def blocks_of_matrix_in_blocks():
 
 
 def zeros(*_, **__):
-    return scipy.sparse.csr_array(np.zeros(X.shape))
+    return scipy.sparse.coo_array(np.zeros(X.shape))
 
 
 ROWS = {

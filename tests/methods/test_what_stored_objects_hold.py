@@ -168,6 +168,12 @@ def test_no_cell_is_stored(method, tmp_path, caplog):
     assert len({*names, "released"}) == expected
 
 
+def test_classes_lead_to_no_labels():
+    labels = np.append([0, 1, 2], Y)
+    model = PrivateLinearClassifier(classes=labels[:3]).fit(np.vstack([X[:3], X]), labels)
+    assert labels.tobytes() not in reachable(model.classes_)
+
+
 def test_every_proved_method_is_searched():
     searched = [method for method in METHODS if method.__name__ in SEARCHED]
     assert len(searched) == len(SEARCHED)
