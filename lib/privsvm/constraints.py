@@ -71,7 +71,9 @@ def trusted(value: Any, *packages: str) -> bool:
     if not own or kind.__module__.partition(".")[0] not in (packages or _PACKAGES):
         return False
     # One object may have methods of its own, or public constants. (Masked arrays write all of theirs.)
-    written = () if kind.__module__.startswith("numpy.") else getattr(value, "__dict__", ())
+    written = getattr(value, "__dict__", None)
+    if not written or kind.__module__.startswith("numpy."):
+        return True
     return not any(hasattr(kind, name) and (name[:1] != "_" or callable(getattr(kind, name))) for name in written)
 
 
