@@ -21,6 +21,7 @@ from privsvm.errors import PrivSVMError
 
 __all__ = [
     "ExtendedFloat",
+    "append_line",
     "atomic_path",
     "fork_safe_lock",
     "missing_file",
@@ -176,3 +177,26 @@ def fork_safe_lock() -> Any:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
     return lock
+
+
+def append_line(path: str | os.PathLike[str], text: str) -> None:
+    """Add a line to a file that its owner alone can read: the whole line is on the disk, or nothing of it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        # An editor or a copy may have taken the last line's end.
+        ended = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+        waiting = (text if ended else f"\n{text}").encode() + b"\n"
+        try:
+            # Without a buffer, which would be written at its old place after a failure.
+            while waiting:
+                waiting = waiting[os.write(descriptor, waiting) :]
+            os.fsync(descriptor)
+        except BaseException:
+            # Perhaps on the disk, perhaps not: taken back, since nothing was drawn or released on it.
+            os.ftruncate(descriptor, size)
+            raise
+    finally:
+        os.close(descriptor)
+    if size == 0:
+        sync_folder(Path(path).parent)

@@ -22,7 +22,7 @@ from typing import Annotated, Any, NoReturn, Self
 
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.files import fork_safe_lock
+from privsvm.files import append_line, fork_safe_lock
 from privsvm.privacy.gate import Stored, compose
 from privsvm.privacy.guarantee import Guarantee
 
@@ -108,6 +108,10 @@ class Budget:
         with _opening:
             if _open_file() is not None:
                 raise ValueError("a Budget is open already: fits cannot count for two; leave it first")
+            if self._process:
+                raise ValueError(
+                    "what this Budget spent was lost when its block ended: make one of what is surely left"
+                )
             # A folder that its owner alone can read.
             file = Path(tempfile.mkdtemp(prefix="privsvm-budget-"), "fits.jsonl")
             limit = canonical_json({"epsilon": self.epsilon, "delta": self.delta})
@@ -127,9 +131,9 @@ class Budget:
         with _locked(file):
             _, fits = _read(file)
             file.unlink()
+        self._fits, self._process = tuple(fits), 0
         shutil.rmtree(file.parent)
         _restart_workers()
-        self._fits = tuple(fits)
         self.spent = compose(fits, self.delta) if fits else None
         if self.verbose:
             total = 0.0 if self.spent is None else self.spent.epsilon_with_system_noise
@@ -248,10 +252,7 @@ def spend(guarantee: Guarantee) -> None:
                 f"{len(fits) + 1} fits would cost epsilon {epsilon:.4g} at delta {limit['delta']:g}, above the budget "
                 f"of {limit['epsilon']:g}: lower the epsilon of each, or fit less often"
             )
-        with open(file, "a", encoding="utf-8") as handle:
-            handle.write(canonical_json(guarantee) + "\n")
-            handle.flush()
-            os.fsync(handle.fileno())
+        append_line(file, canonical_json(guarantee))
 
 
 def refuse_clone(estimator: Any) -> None:

@@ -25,7 +25,7 @@ from privsvm.base.model_file import Protection, agree, content_digest, protectio
 from privsvm.constraints import DAY, DIGEST, NAME
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.files import sync_folder
+from privsvm.files import append_line
 from privsvm.models import Model, Obeys
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed, Event
@@ -314,25 +314,7 @@ class Ledger:
         line["hash"] = content_digest(line)
         text = canonical_json(line)
         entry = self._include(entries, text, number + 1, previous)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            # An editor or a copy may have taken the last line's end.
-            ended = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
-            waiting = (text if ended else f"\n{text}").encode() + b"\n"
-            try:
-                # Without a buffer, which would be written at its old place after a failure.
-                while waiting:
-                    waiting = waiting[os.write(descriptor, waiting) :]
-                os.fsync(descriptor)
-            except OSError:
-                # Perhaps on the disk, perhaps not: taken back, since nothing was drawn or released on it.
-                os.ftruncate(descriptor, size)
-                raise
-        finally:
-            os.close(descriptor)
-        if size == 0:
-            sync_folder(self.path.parent)
+        append_line(self.path, text)
         return entry
 
     def total_up_to(self, entry: Entry) -> Total:
