@@ -299,12 +299,12 @@ class Ledger:
         Raises
         ------
         PrivSVMError
-            If another process has released a model on that line: this one is not paid for.
+            If another process has released a model on that line, or it is gone: this one is not paid for.
         """
-        if any(other.number == entry.number and other.model for other in self.entries()):
+        if entry.model or entry not in self.entries():
             raise PrivSVMError(
-                f"{self.path}: another process has finished release {entry.number}; this model is dropped, and the "
-                "next one pays anew"
+                f"{self.path}: another process has finished release {entry.number}, or its line is gone; this model is "
+                "dropped, and the next one pays anew"
             )
         return self._append({"state": "released", "number": entry.number, "model": model, "date": date})
 
