@@ -184,6 +184,8 @@ class Ledger:
         try:
             # Beside the file itself: links to it share the lock.
             with filelock.FileLock(f"{os.path.realpath(self.path)}.lock", timeout=self.wait):
+                if self.path.exists() and self.path.stat().st_nlink > 1:
+                    raise PrivSVMError(f"{self.path}: has several names (hard links), which share no lock; keep one")
                 yield
         except filelock.Timeout:
             raise PrivSVMError(
