@@ -25,6 +25,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
 from privsvm.privacy.gate import compose
+from privsvm.release import releasing
 from privsvm.release.deployments import deployments
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe, Terms
@@ -273,7 +274,6 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
 
 def _interrupted(small, folder, name, step, **options):
     """Begin a release, and let it fail in a step after its noise was drawn."""
-    from privsvm.release import releasing
 
     def failing(*arguments):
         raise OSError("no room")
@@ -352,6 +352,52 @@ def test_one_payment_releases_one_model(small, tmp_path):
     entry = Ledger(tmp_path / "ledger.jsonl").entries()[0]
     with pytest.raises(PrivSVMError, match="another process has finished release 1"):
         Ledger(tmp_path / "ledger.jsonl").finish(entry, "0" * 64, "2026-01-01")
+
+
+def test_a_model_is_named_on_the_line_that_paid_for_it(small, tmp_path):
+    """Not on another one that has its number, where the ledger was exchanged in between."""
+    _interrupted(small, tmp_path, "cheap", "_write_part", epsilon=0.1)
+    path, write_part = tmp_path / "ledger.jsonl", releasing._write_part
+    other = path.read_text()
+    path.unlink()
+
+    def exchanged(*arguments):
+        path.write_text(other)
+        return write_part(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(releasing, "_write_part", exchanged)
+        with pytest.raises(PrivSVMError, match="or its line is gone; this model is dropped"):
+            once(small, tmp_path, "m", epsilon=8.0)
+    assert path.read_text() == other
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("begun", ['{"id": ""}', '{"id": "short"}', '{"id": 3}', "[" * 900, None], ids=str)
+def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, begun):
+    (tmp_path / ".m.part").mkdir()
+    if begun is None:
+        # Nobody waits for what another process writes into a pipe.
+        os.mkfifo(tmp_path / ".m.part" / "begun.json")
+    else:
+        (tmp_path / ".m.part" / "begun.json").write_text(begun)
+    assert once(small, tmp_path, "m").total.releases == 1
+
+
+def test_an_interrupted_line_is_taken_back(small, tmp_path, monkeypatch):
+    """Ctrl-C in the middle of it left a ledger that nobody could read, and after it a cost that was paid again."""
+    done, write = once(small, tmp_path, "a"), os.write
+
+    def interrupted(descriptor, line):
+        monkeypatch.undo()
+        write(descriptor, line[:40])
+        raise KeyboardInterrupt
+
+    with Ledger(tmp_path / "ledger.jsonl").locked():
+        monkeypatch.setattr(os, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger(tmp_path / "ledger.jsonl").begin({**vars(done.entry), "model": ""} | {"id": "0" * 64})
+    assert Ledger(tmp_path / "ledger.jsonl").entries() == [done.entry]
 
 
 @pytest.mark.parametrize(
@@ -575,6 +621,17 @@ def test_links_to_a_ledger_share_its_lock(tmp_path):
     assert "locked by another release" in outcomes[0]
 
 
+def test_hard_links_share_no_lock_and_are_refused(small, tmp_path):
+    """Two processes that wrote to one file by two names broke it for good."""
+    once(small, tmp_path, "a")
+    os.link(tmp_path / "ledger.jsonl", tmp_path / "link.jsonl")
+    for name in ("ledger", "link"):
+        with pytest.raises(PrivSVMError, match=rf"{name}.jsonl: has several names \(hard links\)"):
+            once(small, tmp_path, "b", ledger=Ledger(tmp_path / f"{name}.jsonl"))
+    (tmp_path / "link.jsonl").unlink()
+    assert once(small, tmp_path, "b").total.releases == 2
+
+
 def _locks(path, outcomes):
     try:
         with Ledger(path, wait=0.01).locked():
@@ -590,8 +647,6 @@ def test_what_is_no_file_is_no_ledger(small, tmp_path, path):
 
 
 def test_a_ledger_on_a_read_only_disk_is_found_before_training(small, tmp_path, monkeypatch):
-    from privsvm.release import releasing
-
     once(small, tmp_path, "m")
     real = open
 
@@ -648,8 +703,6 @@ def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkey
 
 
 def test_a_folder_that_another_release_took_meanwhile_costs_nothing(small, tmp_path, monkeypatch):
-    from privsvm.release import releasing
-
     reserved = releasing._reserved
 
     def late(out):

@@ -21,7 +21,7 @@ from privsvm.base.model_file import (
     read_model,
     write_model,
 )
-from privsvm.constraints import written
+from privsvm.constraints import DIGEST, written
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
@@ -35,6 +35,7 @@ from privsvm.release.recipes import Terms, default_delta, planned_event, train
 from privsvm.release.signing import signature_of
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import units_table
+from privsvm.untrusted import parse_json, read_regular_file
 
 __all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
 
@@ -333,10 +334,10 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
 def _identifier(draft_folder: Path) -> str:
     """Return the id of the release that was interrupted in a temporary folder, or a new one."""
     try:
-        found = read_json(draft_folder / _BEGUN)["id"]
-    except (PrivSVMError, OSError, LookupError, TypeError):
+        found = parse_json(read_regular_file(draft_folder / _BEGUN, 1_000, ""))["id"]
+    except (PrivSVMError, OSError, LookupError, TypeError, ValueError):
         found = None
-    return found if isinstance(found, str) else secrets.token_hex(32)
+    return found if DIGEST.accepts(found) else secrets.token_hex(32)
 
 
 def _resume(
