@@ -225,6 +225,9 @@ def test_sensitivity_and_noise_are_those_of_a_part(part):
         object.__setattr__(edited, name, value)
         with pytest.raises(ValueError, match="noise_scale is 16"):
             restore(edited)
+    object.__setattr__(edited, "sensitivity", None)
+    with pytest.raises(ValueError, match=r"noise_scale is 16.1: of what sensitivity is not stated"):
+        restore(edited)
 
 
 def test_a_record_that_somebody_edited_is_refused():

@@ -244,6 +244,8 @@ def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> 
     """Raise ValueError where a record states a sensitivity and a scale of noise that no part of its event has."""
     sensitivity, scale = statement.sensitivity, statement.noise_scale
     multipliers = list(noise_multipliers(event, neighbours))
+    if sensitivity is None and scale is not None:
+        raise ValueError(f"noise_scale is {scale}: of what sensitivity is not stated")
     if sensitivity is None or scale is None or not multipliers:
         return
     stated = scale * relation_factor(neighbours)
