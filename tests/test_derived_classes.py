@@ -563,3 +563,11 @@ def test_a_pipeline_proves_nothing_of_other_steps(steps, reason):
     ends = reason == "Thief"
     with pytest.raises(ValueError, match=rf"nothing is proved: .*{reason}"):
         make_private_pipeline(*steps(), *([] if ends else [PrivateSVMClassifier(**SVM)])).fit(TABLE, DIED)
+
+
+@pytest.mark.parametrize("name", ["_book", "_release", "noise_source"])
+def test_a_method_of_an_instance_proves_nothing(name):
+    model = PrivateLinearClassifier(classes=[0, 1])
+    setattr(model, name, getattr(model, name))
+    with pytest.raises(ValueError, match="or has a method that you replaced"):
+        model.fit([[-1.0], [1.0]], [0, 1])
