@@ -3,6 +3,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privsvm import PrivateSVMClassifier
 from privsvm.privacy.audit import discrete_witness, laplace_witness
 from privsvm.privacy.guarantee import Witness
 
@@ -42,3 +43,16 @@ def test_laplace_witness_is_the_largest_privacy_loss():
     assert laplace_witness(0.6, 0.2, "add_remove", "d") == Witness(
         epsilon=0.6 / 0.2, neighbours="add_remove", description="d"
     )
+
+
+def test_who_asks_for_a_witness_is_asked_once():
+    """A value that said no, and then yes, got a witness of private rows into a record that said proved."""
+
+    class Wavering:
+        answers = iter([False, True, True])
+
+        def __bool__(self):
+            return next(self.answers)
+
+    path = PrivateSVMClassifier(classes=[0, 1]).release_path([[-0.5], [0.5]], [0, 1], [1.0], 1, audit=Wavering())
+    assert path.guarantees[0].witness is None

@@ -623,6 +623,8 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         ReleasedPath
             The E x R models and their records.
         """
+        # Asked once: it may answer anything.
+        audit = bool(audit)
         if audit and rng is None:
             raise ValueError("audit=True: a witness is computed from the rows without noise; give rng a seed")
         sources = self.noise_source(rng, self)
