@@ -202,7 +202,7 @@ def test_runs_are_as_many_and_as_mixed_as_is_recorded(shape, monkeypatch):
             cache[None] = plan(self, *numbers)
         return cache[None]
 
-    def run(self, X, rows, y, codes, plan, index, source):
+    def run(self, rows, codes, plan, index, source):
         drawn[-1].append(int(index))
         return _Outcome(-math.inf, self.estimator, None, {}, "nothing was trained")
 

@@ -482,3 +482,60 @@ def test_a_fit_that_is_refused_leaves_nothing_behind():
     with Budget(epsilon=1, delta=1e-5, verbose=False), pytest.raises(BudgetExceededError):
         model.fit(X, Y)
     assert vars(model) == before
+
+
+@pytest.mark.parametrize("lose", [os.unlink, lambda file: os.truncate(file, 60)], ids=["removed", "cut"])
+def test_a_budget_whose_file_was_lost_is_not_entered_again(lose):
+    """It would begin with nothing spent."""
+    budget = Budget(epsilon=9, delta=1e-5, verbose=False)
+    budget.__enter__()
+    model().fit(X, Y)
+    lose(os.environ["PRIVSVM_BUDGET"])
+    with pytest.raises((OSError, ValueError)):
+        budget.__exit__(None, None, None)
+    with pytest.raises(ValueError, match="was lost when its block ended"), budget:
+        raise AssertionError("it was entered")
+
+
+def test_a_full_disk_leaves_no_half_line(monkeypatch):
+    write = os.write
+
+    def full(descriptor, line):
+        monkeypatch.undo()
+        write(descriptor, line[:40])
+        raise OSError("no room")
+
+    with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="no room"):
+            model().fit(X, Y)
+        model().fit(X, Y)
+    assert budget.spent.epsilon_proved == pytest.approx(1.0, abs=0.01)
+
+
+class Rows:
+    """Rows that do something whenever they are read."""
+
+    def __init__(self, when_read):
+        self.when_read, self.times = when_read, 0
+
+    def __array__(self, dtype=None, copy=None):
+        self.times += 1
+        self.when_read()
+        return np.array(X, dtype=dtype)
+
+
+def test_what_rows_fit_while_a_search_reads_them_is_paid_for():
+    """Nor do they learn the number of its runs, which is secret."""
+    rows = Rows(lambda: model().fit(X, Y))
+    search = PrivateSearch(model(), {"C": [0.01, 0.1]}, epsilon=4.0, mean_runs=5)
+    with Budget(epsilon=20, delta=1e-5, verbose=False) as budget:
+        search.fit(rows, Y)
+    assert rows.times == 1
+    assert [fit.epsilon_requested for fit in budget._fits] == [1.0, 4.0]
+
+
+def test_a_fit_pays_for_no_more_models_than_one():
+    rows = Rows(lambda: model().release_path(X, Y, [1.0], 2))
+    with pytest.raises(ValueError, match="repeats=2: inside a fit"):
+        model().fit(rows, Y)

@@ -627,6 +627,8 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         audit = bool(audit)
         if audit and rng is None:
             raise ValueError("audit=True: a witness is computed from the rows without noise; give rng a seed")
+        if is_counted() and repeats != 1:
+            raise ValueError(f"repeats={repeats}: inside a fit, which pays for one model of each epsilon")
         sources = self.noise_source(rng, self)
         self._check_parameters()
         delta = self._delta()

@@ -229,7 +229,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         # The search has paid for its runs.
         with one_blas_thread(), np.errstate(all="ignore"), paid_by(_nobody):
             for number, index in enumerate(chosen):
-                run = self._run(X, rows, y, codes, plan, index, source.part(f"run {number}"))
+                run = self._run(rows, codes, plan, index, source.part(f"run {number}"))
                 # Runs are alike: taking the first among equals is as good as taking any.
                 if best is None or run.right > best.right:
                     best = run
@@ -358,14 +358,18 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 high = math.log(middle.epsilon)
         return best
 
-    def _run(
-        self, X: Any, rows: Any, y: Any, codes: np.ndarray, plan: _Plan, index: int, source: NoiseSource
-    ) -> _Outcome:
-        """Train one candidate and count with noise what it gets right."""
+    def _run(self, rows: Any, codes: np.ndarray, plan: _Plan, index: int, source: NoiseSource) -> _Outcome:
+        """Train one candidate and count with noise what it gets right.
+
+        The rows are those that were checked: the caller's own could count how often they are read.
+        """
         candidate = plan.candidates[index]
         estimator = self._candidate(candidate).set_params(epsilon=plan.epsilon)
         try:
-            path = estimator.release_path(X, y, [plan.epsilon], 1, lambda epsilon, repeat: source.part("training"))
+            labels = self.classes_[codes]
+            path = estimator.release_path(
+                rows, labels, [plan.epsilon], 1, lambda epsilon, repeat: source.part("training")
+            )
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             # Raised at once, it would tell of a run that is not the best.
             return _Outcome(-math.inf, estimator, None, candidate, f"{candidate}: {error}")
@@ -413,6 +417,8 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         estimator.random_state = None
         estimator._keep(path)
         estimator._keep_recipe()
+        if hasattr(self, "feature_names_in_"):
+            estimator.feature_names_in_ = self.feature_names_in_
         estimator._path = dataclasses.replace(path, epsilons=(float(self.epsilon),), guarantees=(guarantee,))
         for name in {"guarantee_", "privacy_"} & vars(estimator).keys():
             setattr(estimator, name, guarantee)
