@@ -384,6 +384,16 @@ def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, b
     assert once(small, tmp_path, "m").total.releases == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_kills_of_every_attempt_are_paid_for_once(small, tmp_path):
+    """An attempt that was killed before it began anew had forgotten what the one before had paid."""
+    _interrupted(small, tmp_path, "model", "_write_part")
+    for moment in range(1, 31):
+        _killed_at(moment, small, tmp_path)
+    done = once(small, tmp_path, "model", confirm=lambda before, after: False)
+    assert Ledger(tmp_path / "ledger.jsonl").entries() == [done.entry]
+
+
 def test_an_interrupted_line_is_taken_back(small, tmp_path, monkeypatch):
     """Ctrl-C in the middle of it left a ledger that nobody could read, and after it a cost that was paid again."""
     done, write = once(small, tmp_path, "a"), os.write

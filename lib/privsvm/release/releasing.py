@@ -210,8 +210,7 @@ def release(
         payment.ask()
         ledger.check_writable()
         X, codes, units = units_table(data, schema)
-        shutil.rmtree(draft_folder, ignore_errors=True)
-        draft_folder.mkdir(mode=0o700)
+        _clear(draft_folder)
         try:
             write_json(draft_folder / _BEGUN, {"id": identifier})
             trained = train(X, codes, schema, terms, units=units, book=payment.book)
@@ -231,6 +230,17 @@ def release(
         except OSError as error:
             raise _unfinished(out, error) from None
     return Released(entry, total, measured=trained.held_back)
+
+
+def _clear(draft_folder: Path) -> None:
+    """Make the temporary folder, or remove what is in it but its id: whoever is killed here may have paid."""
+    if draft_folder.is_symlink() or not draft_folder.is_dir():
+        draft_folder.unlink(missing_ok=True)
+    draft_folder.mkdir(mode=0o700, exist_ok=True)
+    draft_folder.chmod(0o700)
+    for path in draft_folder.iterdir():
+        if path.name != _BEGUN:
+            path.unlink()
 
 
 def _unfinished(out: Path, error: OSError) -> PrivSVMError:
