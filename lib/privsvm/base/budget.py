@@ -31,6 +31,7 @@ __all__ = [
     "BudgetExceededError",
     "counted",
     "is_counted",
+    "nobody",
     "paid_by",
     "pay",
     "refuse_clone",
@@ -184,7 +185,13 @@ def paid_by(payer: Callable[[Guarantee], None]) -> Iterator[None]:
 
 def counted() -> contextlib.AbstractContextManager[None]:
     """Make what is inside one fit; who pays for fits around it pays for it, or the budget that is open."""
-    return paid_by(getattr(_fit, "payer", None) or spend)
+    payer = getattr(_fit, "payer", None)
+    # What is fitted amid a run of a search (by a handler of signals, say) is no part of it.
+    return paid_by(spend if payer in (None, nobody) else payer)
+
+
+def nobody(run: Guarantee) -> None:
+    """Pay for nothing: for the runs of a search, which has paid for all of them."""
 
 
 def pay(guarantee: Guarantee) -> None:

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import paid_by, pay
+from privsvm.base.budget import nobody, paid_by, pay
 from privsvm.base.estimators import (
     MarksClones,
     PrivateClassifier,
@@ -59,10 +59,6 @@ __all__ = ["PrivateSearch", "count_right_rows"]
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
 _ROUND_UP = 1.0 + 1e-12
-
-
-def _nobody(run: Guarantee) -> None:
-    """Pay for nothing."""
 
 
 def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
@@ -217,7 +213,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._check_clone(bool(self.estimator.allow_composition), consent)
         rows, codes, self.classes_ = check_training_data(self, X, y, self.estimator.classes)
         # Plans are of made-up rows.
-        with paid_by(_nobody):
+        with paid_by(nobody):
             plan = self._plan(rows.shape[1], rows.shape[0])
         guarantee = self._judged(plan, plan.guarantees[0], rows)
         if guarantee.status == "claimed":
@@ -227,7 +223,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         chosen = draw_choices(source.part("choices").next_key(), len(plan.candidates), self._draw_runs(source))
         best = None
         # The search has paid for its runs.
-        with one_blas_thread(), np.errstate(all="ignore"), paid_by(_nobody):
+        with one_blas_thread(), np.errstate(all="ignore"), paid_by(nobody):
             for number, index in enumerate(chosen):
                 run = self._run(rows, codes, plan, index, source.part(f"run {number}"))
                 # Runs are alike: taking the first among equals is as good as taking any.
