@@ -342,6 +342,19 @@ def test_any_other_command_pays(small, tmp_path, other):
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 2
 
 
+def test_another_table_or_schema_pays(small, tmp_path):
+    data, per_row, per_person = small
+    _interrupted(small, tmp_path, "m", "_write_part")
+    longer = tmp_path / "longer.csv"
+    longer.write_text(data.read_text() + "\np0,0.1,0.2,1")
+    columns = [column | {"fill": 0.5} for column in per_row.to_json()["columns"]]
+    filled = parse_schema(per_row.to_json() | {"columns": columns})
+    for other in ((longer, per_row, per_person), (data, filled, per_person)):
+        with pytest.raises(RefusedError, match=r"Run with --yes|entered in the meantime"):
+            once(other, tmp_path, "m", confirm=lambda before, after: False)
+    assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+
+
 def test_one_payment_releases_one_model(small, tmp_path):
     """Also where the temporary folder of an interrupted release was copied."""
     _interrupted(small, tmp_path, "m", "_write_part")
@@ -373,7 +386,7 @@ def test_a_model_is_named_on_the_line_that_paid_for_it(small, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("begun", ['{"id": ""}', '{"id": "short"}', '{"id": 3}', "[" * 900, None], ids=str)
+@pytest.mark.parametrize("begun", ['{"token": ""}', '{"token": "short"}', '{"token": 3}', "[" * 900, None], ids=str)
 def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, begun):
     (tmp_path / ".m.part").mkdir()
     if begun is None:

@@ -21,8 +21,8 @@ from privsvm.base.model_file import (
     read_model,
     write_model,
 )
-from privsvm.constraints import DIGEST, written
-from privsvm.digests import sha256_of_file
+from privsvm.constraints import DAY, DIGEST, written
+from privsvm.digests import sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
 from privsvm.privacy.guarantee import Guarantee
@@ -187,8 +187,12 @@ def release(
     if card.accuracy is not None and not _ACCURACY.accepts(card.accuracy):
         raise PrivSVMError(f"accuracy={card.accuracy[:100]!r}: {_ACCURACY.problem(card.accuracy)}")
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
+    if not DAY.accepts(date):
+        raise PrivSVMError(f"today={date!r}: {DAY.problem(date)}")
     with _reserved(out) as draft_folder:
-        interrupted, identifier = draft_folder.exists(), _identifier(draft_folder)
+        interrupted, token = draft_folder.exists(), _token(draft_folder)
+        # Of all that is public: another command does not find the line that paid for this one.
+        identifier = sha256_of_json([token, schema.to_json(), terms])
         try:
             resumed = _resume(draft_folder, out, ledger, key, identifier)
         except OSError as error:
@@ -212,7 +216,7 @@ def release(
         X, codes, units = units_table(data, schema)
         _clear(draft_folder)
         try:
-            write_json(draft_folder / _BEGUN, {"id": identifier})
+            write_json(draft_folder / _BEGUN, {"token": token})
             trained = train(X, codes, schema, terms, units=units, book=payment.book)
             assert payment.entry is not None
             digest = _write_part(draft_folder, trained, schema, date, card.accuracy)
@@ -233,13 +237,13 @@ def release(
 
 
 def _clear(draft_folder: Path) -> None:
-    """Make the temporary folder, or remove what is in it but its id: whoever is killed here may have paid."""
+    """Make the temporary folder, or remove what is in it but its token: whoever is killed here may have paid."""
     if draft_folder.is_symlink() or not draft_folder.is_dir():
         draft_folder.unlink(missing_ok=True)
     draft_folder.mkdir(mode=0o700, exist_ok=True)
     draft_folder.chmod(0o700)
     for path in draft_folder.iterdir():
-        if path.name != _BEGUN:
+        if path.name != _BEGUN or not path.is_file():
             path.unlink()
 
 
@@ -341,10 +345,10 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
     return digest
 
 
-def _identifier(draft_folder: Path) -> str:
-    """Return the id of the release that was interrupted in a temporary folder, or a new one."""
+def _token(draft_folder: Path) -> str:
+    """Return the secret of the release that was interrupted in a temporary folder, or a new one."""
     try:
-        found = parse_json(read_regular_file(draft_folder / _BEGUN, 1_000, ""))["id"]
+        found = parse_json(read_regular_file(draft_folder / _BEGUN, 1_000, ""))["token"]
     except (PrivSVMError, OSError, LookupError, TypeError, ValueError):
         found = None
     return found if DIGEST.accepts(found) else secrets.token_hex(32)
