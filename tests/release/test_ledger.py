@@ -347,7 +347,8 @@ def test_another_table_or_schema_pays(small, tmp_path):
     _interrupted(small, tmp_path, "m", "_write_part")
     longer = tmp_path / "longer.csv"
     longer.write_text(data.read_text() + "\np0,0.1,0.2,1")
-    columns = [column | {"fill": 0.5} for column in per_row.to_json()["columns"]]
+    columns = dict(per_row.to_json()["columns"])
+    columns["a"] = columns["a"] | {"fill": 0.5}
     filled = parse_schema(per_row.to_json() | {"columns": columns})
     for other in ((longer, per_row, per_person), (data, filled, per_person)):
         with pytest.raises(RefusedError, match=r"Run with --yes|entered in the meantime"):

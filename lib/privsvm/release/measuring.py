@@ -47,29 +47,12 @@ _MADE_UP_ROWS, _MADE_UP_NUMBERS, _LEAST_MARGIN, _LARGEST_MARGIN = 400, 4_000_000
 
 
 def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, source: NoiseSource) -> np.ndarray:
-    """Draw who measures; everybody else trains.
+    """Draw who measures (n,); everybody else trains.
 
-    Parameters
-    ----------
-    units : ndarray of int64 (n,)
-        Number of the person or row that each row belongs to, from 0 on.
-    share : float
-        Of units, strictly between 0 and 1.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    source : NoiseSource
-        Of the draw alone.
-
-    Returns
-    -------
-    ndarray of bool (n,)
-        Under ``replace_one`` a random set of places with a public number of them; under ``add_remove`` each unit with
-        the given probability, independently, since places move when a unit is taken out.
-
-    Raises
-    ------
-    PrivSVMError
-        If a public number of rows leaves none for either part.
+    `units` (n,) has the number of the person or row that each row belongs to, from 0 on, and `share` is of units. Under
+    ``replace_one`` a random set of places measures, with a public number of them; under ``add_remove`` each unit with
+    the given probability, independently, since places move when a unit is taken out. Raises PrivSVMError if a public
+    number of rows leaves none for either part.
     """
     from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
 
@@ -91,23 +74,10 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
 def count_rows(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, edges: Sequence[float], n_ranks: int
 ) -> np.ndarray:
-    """Count rows by what the model says of them.
+    """Count rows that did not train a model by what it says of them: int64 (n_ranks, h, c).
 
-    Parameters
-    ----------
-    path : ReleasedPath
-        One model.
-    X, codes : ndarray (n, d), (n,)
-        Rows that did not train it.
-    edges : sequence of float (h - 1)
-        Of the bins of margins.
-    n_ranks : int
-        At least 2; see `sizes_of_ranks`.
-
-    Returns
-    -------
-    ndarray of int64 (n_ranks, h, c)
-        A row is in one of the numbers, whatever the other rows are.
+    `edges` (h - 1) are those of the bins of margins, and `n_ranks` is at least 2; see `sizes_of_ranks`. A row is in one
+    of the numbers, whatever the other rows are.
     """
     labels, margin = ranked_labels(path, scores_one_by_one(path, X))
     before = np.argmax(labels == codes[:, None], axis=1)
@@ -120,21 +90,9 @@ def count_rows(
 def ranks_and_bins(rows: int | None, is_public: bool, scale: float, n_classes: int) -> tuple[int, int]:
     """Choose how many ranks of the true class, and how many bins of margins, are counted.
 
-    Parameters
-    ----------
-    rows : int or None
-        Public number of rows to expect, None where there is none.
-    is_public : bool
-        Whether the number of rows that are counted is public itself.
-    scale : float
-        Of the noise on each count, in rows.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    n_ranks, n_bins : int
-        So many that the noise on the accuracy stays below what drawing the rows does to it; at least two, and one.
+    So many that the noise on the accuracy stays below what drawing the rows does to it; at least two, and one. `rows`
+    is a public number of rows to expect, None where there is none, and `is_public` says whether the number of rows that
+    are counted is public itself. `scale` is that of the noise on each count, in rows.
     """
     n_ranks = len(sizes_of_ranks(n_classes))
     if not is_public:
@@ -150,19 +108,7 @@ def ranks_and_bins(rows: int | None, is_public: bool, scale: float, n_classes: i
 def public_edges(path: ReleasedPath, n_features: int, n_bins: int) -> tuple[float, ...]:
     """Choose edges between bins of margins from the released model alone.
 
-    Parameters
-    ----------
-    path : ReleasedPath
-        The model.
-    n_features : int
-        Features d, in [-1, 1].
-    n_bins : int
-        Number of bins.
-
-    Returns
-    -------
-    tuple of float
-        Quantiles of a half-normal distribution with the median margin of made-up rows, all over the box of features.
+    Quantiles of a half-normal distribution with the median margin of made-up rows, all over the box of features.
     """
     from scipy.special import ndtri
 
@@ -211,17 +157,7 @@ class HeldBack:
 def measure(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, held_back: HeldBack, source: NoiseSource
 ) -> HeldBackCounts:
-    """Count rows that were held back, with noise.
-
-    Parameters
-    ----------
-    path, X, codes
-        See `count_rows`.
-    held_back : HeldBack
-        What the noise follows from.
-    source : NoiseSource
-        Of the noise.
-    """
+    """Count rows that were held back, with noise that follows from what is public of them; see `count_rows`."""
     cells, scale = _noise(held_back.epsilon, held_back.neighbours)
     number = len(codes) if held_back.neighbours == "replace_one" else None
     declared = held_back.declared_rows
@@ -241,19 +177,9 @@ def measure(
 
 
 def with_measurement(guarantee: Guarantee, epsilon: float) -> Guarantee:
-    """Make the record of a training and a measurement on other rows.
+    """Make the record of a training and a measurement on other rows, of this epsilon for one row.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-        Of the training.
-    epsilon : float
-        Of the measurement, for one row.
-
-    Returns
-    -------
-    Guarantee
-        As the training's where no theorem covers that.
+    It is the training's where no theorem covers that.
     """
     if not guarantee.theorem_holds or guarantee.event is None or guarantee.neighbours is None:
         return guarantee
