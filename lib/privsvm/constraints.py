@@ -135,6 +135,8 @@ class Constraint:
 
     def accepts(self, value: Any) -> bool:
         """Whether a parameter may have this value."""
+        if callable(value) and self.also is not None and self.also(value):
+            return True
         # By its class: what a value says of itself is another matter.
         if not (trusted(value) or type(value) in self.types) or plain(value) is not value:
             return False

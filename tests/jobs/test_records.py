@@ -81,12 +81,13 @@ def guarantees(draw: Any, status: str | None = None) -> Guarantee:
     sampled = st.builds(
         Witness, epsilon=st.floats(0, 1e6), neighbours=NEIGHBOURS, description=TEXTS, confidence=st.floats(0.01, 1)
     )
+    sensitivity = draw(st.none() | st.floats(1e-9, 1e9))
     common = {
         "mechanism": draw(TEXTS),
         "reference": draw(TEXTS),
         "epsilon_requested": requested,
-        "sensitivity": draw(st.none() | st.floats(1e-9, 1e9)),
-        "noise_scale": draw(st.none() | st.floats(1e-9, 1e9)),
+        "sensitivity": sensitivity,
+        "noise_scale": None if sensitivity is None else draw(st.none() | st.floats(1e-9, 1e9)),
         "witness": draw(st.none() | exact | sampled),
     }
     if theorem_holds(status):

@@ -38,8 +38,11 @@ def plain_sparse(X: Any) -> Any:
     kind = next((base for base in type(X).__mro__ if getattr(scipy.sparse, base.__name__, None) is base), None)
     if kind is None:
         raise ValueError(f"X is a {type(X).__name__}: must be an array, or a sparse matrix of SciPy")
+    values = {name: plain(value) for name, value in vars(X).items() if not hasattr(kind, name)}
+    if type(X) is kind and len(values) == len(vars(X)) and all(vars(X)[name] is values[name] for name in values):
+        return X
     stored = kind.__new__(kind)
-    vars(stored).update({name: plain(value) for name, value in vars(X).items() if not hasattr(kind, name)})
+    vars(stored).update(values)
     return stored
 
 
