@@ -663,7 +663,7 @@ MUTANTS_OF_RECORDS = (
     ),
     _bug(
         "a model is saved with the record of another", "base/estimators.py",
-        "        _check_record(self._path, self.guarantee_)\n", "",
+        "        check_record(self._path, self.guarantee_)\n", "",
         "tests/methods/test_fitted_models.py::test_a_model_with_the_record_of_another_is_not_saved",
         says="DID NOT RAISE",
     ),

@@ -118,7 +118,7 @@ MUTANTS_OF_TABLES = (
     ),
     _bug(
         "a search loads with the record of another", _SEARCHING,
-        "        if shown is not None and (type", "        if shown is None and (type",
+        "        if shown is not None:\n            check_record(", "        if shown is None:\n            check_record(",
         _SEARCH + "test_a_search_with_the_record_of_another_does_not_load", says="DID NOT RAISE",
     ),
     _bug(

@@ -58,6 +58,7 @@ __all__ = [
     "ReleasedClassifier",
     "SingleModelClassifier",
     "all_or_nothing",
+    "check_record",
     "judged_for_clone",
     "judged_for_rows",
     "noise_generators",
@@ -323,7 +324,7 @@ def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
     return labels
 
 
-def _check_record(path: Any, shown: Any) -> None:
+def check_record(path: Any, shown: Any) -> None:
     """Raise ValueError where the record that an estimator shows is not that of its released path."""
     if type(shown) is not Guarantee or path.guarantees != (shown,):
         raise ValueError("guarantee_ is not the record of the released model: get the file again, or fit again")
@@ -387,7 +388,7 @@ class ReleasedClassifier:
         from privsvm.base.model_file import Description, write_model
 
         check_is_fitted(self)
-        _check_record(self._path, self.guarantee_)
+        check_record(self._path, self.guarantee_)
         if not hasattr(self, "_recipe"):
             self._keep_recipe()
         described = Description(
@@ -435,7 +436,7 @@ class ReleasedClassifier:
         """Take back a fitted model; raise ValueError where its record is not that of its released path."""
         path = state.get("_path")
         if path is not None:
-            _check_record(path, state.get("guarantee_"))
+            check_record(path, state.get("guarantee_"))
         super().__setstate__(state)  # type: ignore[misc]
 
     @one_blas_thread()

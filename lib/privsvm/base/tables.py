@@ -84,9 +84,7 @@ def rows_of_users(X: Any) -> Any:
         if X.format in ("lil", "dok"):
             X = X.tocsr()
             check_sparse(X)
-        if X.format != "csr":
-            return sorted_rows(X)
-        return X
+        return X if X.format == "csr" else sorted_rows(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "SUMmV":
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):

@@ -24,6 +24,7 @@ from privsvm.base.estimators import (
     MarksClones,
     PrivateClassifier,
     all_or_nothing,
+    check_record,
     judged_for_clone,
     judged_for_rows,
     noise_streams,
@@ -443,8 +444,8 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Take back a fitted search; raise ValueError where its record is not that of its released model."""
         shown = state.get("guarantee_")
-        if shown is not None and (type(shown), (shown,)) != (Guarantee, state["best_estimator_"]._path.guarantees):
-            raise ValueError("guarantee_ is not the record of the released model: get the file again, or search again")
+        if shown is not None:
+            check_record(state["best_estimator_"]._path, shown)
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:

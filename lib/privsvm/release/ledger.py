@@ -292,8 +292,8 @@ class Ledger:
         Entry
             On the disk when this returns.
         """
-        paid = {name: value for name, value in content.items() if name != "model"}
-        return self._append(paid | {"state": "begun", "number": len(self.entries()) + 1})
+        paid = {name: value for name, value in content.items() if name not in ("model", "number")}
+        return self._append(paid | {"state": "begun"})
 
     def finish(self, entry: Entry, model: str, date: str) -> Entry:
         """Name the model of a release that was paid for; the caller holds the lock.
@@ -312,7 +312,7 @@ class Ledger:
 
     def _append(self, content: Mapping[str, Any]) -> Entry:
         entries, number, previous = self._read()
-        line = {**content, "version": LEDGER_VERSION, "previous": previous}
+        line = {"number": len(entries) + 1, **content, "version": LEDGER_VERSION, "previous": previous}
         line["hash"] = content_digest(line)
         text = canonical_json(line)
         entry = self._include(entries, text, number + 1, previous)
