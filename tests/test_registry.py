@@ -40,6 +40,8 @@ def test_the_digest_follows_the_source(tmp_path, monkeypatch):
     (package / "module.py").write_text("class Mine:\n    pass\n")
     first = foreign_source("own_package.module:Mine")
     assert first == ForeignSource("own_package", "", first.digest)
+    (package / "module.py").write_text('class Mine:\n    """Words."""\n\n    pass  # More.\n')
+    assert foreign_source("own_package.module:Mine") == first
     (package / "module.py").write_text("class Mine:\n    x = 1\n")
     assert foreign_source("own_package.module:Mine").digest != first.digest
 

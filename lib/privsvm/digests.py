@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-__all__ = ["canonical_json", "sha256_of_file", "sha256_of_json"]
+__all__ = ["canonical_json", "sha256_of_code", "sha256_of_file", "sha256_of_json"]
 
 
 # Types whose values JSON holds as they are.
@@ -59,6 +62,44 @@ def sha256_of_file(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _is_text(node: Any) -> bool:
+    """Whether a statement is a string alone: a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _tokens(node: Any) -> Iterator[str]:
+    """Spell a syntax tree without docstrings and empty fields, which every version of Python has more of."""
+    if isinstance(node, ast.AST):
+        yield type(node).__name__
+        for name, value in ast.iter_fields(node):
+            if value is not None and value != []:
+                yield name
+                yield from _tokens(value)
+    elif isinstance(node, list):
+        yield "["
+        for item in node:
+            if not _is_text(item):
+                yield from _tokens(item)
+        yield "]"
+    else:
+        yield repr(node)
+
+
+def sha256_of_code(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's code, as 64 hexadecimal digits.
+
+    Comments, docstrings and layout of a Python file do not count; of any other file, all bytes do.
+    """
+    with open(path, "rb") as handle:
+        content = handle.read()
+    if os.fspath(path).endswith(".py"):
+        # Templates, and code of other versions of Python, count by their bytes.
+        with warnings.catch_warnings(), contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            warnings.simplefilter("ignore")
+            content = "\0".join(_tokens(ast.parse(content))).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).hexdigest()
 
 
 def sha256_of_json(value: Any) -> str:

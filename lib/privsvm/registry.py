@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from privsvm.digests import sha256_of_code, sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name
 
 __all__ = [
@@ -106,7 +107,7 @@ class ForeignSource:
     version : str
         Of the distribution that it comes from; "" where there is none.
     digest : str
-        SHA-256 over the names and contents of its Python files.
+        SHA-256 over the names of its Python files and their code, or all bytes where there is a version.
     """
 
     package: str
@@ -154,10 +155,12 @@ def foreign_source(implementation: str) -> ForeignSource:
     Raises PrivSVMError if the package is not installed.
     """
     package = implementation.split(":")[0].split(".")[0]
-    digest = hashlib.sha256()
+    version, digest = version_of_package(package), hashlib.sha256()
+    # Nobody edits an installed package, and a large one takes seconds to parse.
+    digest_of = sha256_of_file if version else sha256_of_code
     for name, path in foreign_files(implementation):
-        digest.update(name.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return ForeignSource(package, version_of_package(package), digest.hexdigest())
+        digest.update(f"{name.as_posix()}\0{digest_of(path)}\0".encode())
+    return ForeignSource(package, version, digest.hexdigest())
 
 
 def version_of_package(package: str) -> str:

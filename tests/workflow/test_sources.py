@@ -1,5 +1,6 @@
 """Source files that a job depends on: at least those that Python loads, none of other methods."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from privsvm.digests import sha256_of_code
 from privsvm.errors import PrivSVMError
 from privsvm_bench.workflow import sources
 from privsvm_bench.workflow.sources import closure, closure_digest
@@ -76,7 +78,7 @@ def test_a_method_needs_no_other_method_nor_its_solver(name):
     assert "lib/privsvm/solvers/linear/crammer_singer.py" in closure("privsvm.methods.crammer_singer")
 
 
-def test_digest_follows_contents_and_not_times(tmp_path, monkeypatch):
+def test_digest_follows_code_and_not_words_or_times(tmp_path, monkeypatch):
     for folder in ("lib", "stages"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(sources, "ROOT", tmp_path)
@@ -90,8 +92,52 @@ def test_digest_follows_contents_and_not_times(tmp_path, monkeypatch):
     os.utime(edited, (0, 0))
     (tmp_path / "lib/privsvm/methods/majority.py").write_text("")
     assert digest() == before
-    edited.write_text(edited.read_text() + "\n# a comment\n")
+    edited.write_text('"""Other words."""\n# A comment.\n' + edited.read_text().partition('"""\n')[2] + "\n\n")
+    assert digest() == before
+    edited.write_text(edited.read_text() + "CONSTANT = 1\n")
     assert digest() != before
+
+
+WORDS = '''"""A module."""
+
+SIZE = 3
+"""Rows."""
+
+
+class Rows:
+    """Rows."""
+
+    def add(self, row=""):
+        """Add a row."""
+        return f"{row}", (self, SIZE)  # Both.
+'''
+CODE = """SIZE = 3
+class Rows:
+    def add(self, row=''): return f"{row}", (self,
+        SIZE)
+"""
+
+
+def test_code_is_all_but_words(tmp_path):
+    def digest(text, name="module.py"):
+        (tmp_path / name).write_text(text)
+        return sha256_of_code(tmp_path / name)
+
+    assert digest(WORDS) == digest(CODE)
+    for old, new in (
+        ("3", "4"),
+        ("''", "'a'"),
+        ("Rows", "Row"),
+        ("{row}", "{row!r}"),
+        ("(self,", "(self +"),
+        ("=''", ""),
+    ):
+        assert digest(CODE.replace(old, new)) != digest(CODE)
+    # The same under every version of Python.
+    assert digest(WORDS).startswith("f5946d738b7dc6d8")
+    # Other files, and those that no parser accepts, count by their bytes.
+    for text, name in (("a = # b", "broken.py"), ("x: 1 # a", "file.yaml"), ("-" * 5000 + "1", "deep.py")):
+        assert digest(text, name) == hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.parametrize("entry", ["stages/nothing.py", "privsvm.nothing", "numpy"])

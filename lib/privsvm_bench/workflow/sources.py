@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privsvm.digests import sha256_of_file
+from privsvm.digests import sha256_of_code
 from privsvm.errors import PrivSVMError
 
 if TYPE_CHECKING:
@@ -104,11 +104,11 @@ def closure(*entries: str) -> list[str]:
 
 @functools.cache
 def _digest_of_file(name: str) -> str:
-    return sha256_of_file(ROOT / name)
+    return sha256_of_code(ROOT / name)
 
 
 def closure_digest(*entries: str) -> str:
-    """Digest names and contents of all files of a `closure`, in 32 hexadecimal digits."""
+    """Digest names and code of all files of a `closure`, in 32 hexadecimal digits."""
     digest = hashlib.sha256()
     for name in closure(*entries):
         digest.update(f"{name}\0{_digest_of_file(name)}\n".encode())

@@ -1,0 +1,106 @@
+"""Sources of measured tables: the code, day and machine of every entry, and the sample that last confirmed it.
+
+``sources.json`` in a folder of tables maps a table to its entries, such as methods::
+
+    {"leaderboard": {"dp_lda": {
+        "measured": [{"code": "5f2c", "date": "2026-11-20", "machine": "...", "parts": {"wine": 0.05}}],
+        "confirmed": {"code": "91ab", "date": "2026-11-27", "machine": "...", "cells": 8, "difference": 0.0}}}}
+
+Parts of an entry, such as datasets, may be measured one by one; each holds the median processor seconds of its cells.
+Measurements from before this file have neither code nor machine.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from privsvm.files import read_json, write_json
+
+__all__ = ["Sources", "machine"]
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+def machine() -> str:
+    """Describe processor, system and libraries of this machine."""
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{model}, {os.cpu_count()} cores, {system}, {libraries}"
+
+
+def _here(code: str) -> dict[str, Any]:
+    return {"code": code, "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(), "machine": machine()}
+
+
+class Sources:
+    """The sources of the tables in a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder with ``sources.json``, which need not exist yet.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.path = Path(folder) / "sources.json"
+
+    def entries(self, table: str) -> dict[str, dict[str, Any]]:
+        """Read the entries of a table by name."""
+        content: dict[str, dict[str, dict[str, Any]]] = read_json(self.path) if self.path.exists() else {}
+        return content.get(table, {})
+
+    def is_current(self, table: str, entry: str, code: str, part: str) -> bool:
+        """Return whether this code measured a part of an entry, or a sample run by it confirmed the entry."""
+        source = self.entries(table).get(entry, {})
+        codes = {item["code"] for item in source.get("measured", ()) if part in item["parts"]}
+        return code in codes or (bool(codes) and source.get("confirmed", {}).get("code") == code)
+
+    def measure(self, table: str, entry: str, code: str, part: str = "", seconds: float | None = None) -> None:
+        """State that this code measures a part of an entry today, on this machine."""
+        source = self.entries(table).get(entry, {"measured": []})
+        present, earlier = _here(code), []
+        for item in source["measured"]:
+            parts = {name: time for name, time in item["parts"].items() if name != part}
+            if {**item, "parts": None} == {**present, "parts": None}:
+                present["parts"] = parts
+            elif parts:
+                earlier.append({**item, "parts": parts})
+        present["parts"] = dict(sorted({**present.get("parts", {}), part: seconds}.items()))
+        self._write(table, entry, {**source, "measured": [*earlier, present]})
+
+    def confirm(self, table: str, entry: str, code: str, cells: int, difference: float) -> None:
+        """State that a sample of cells, run by this code today, differs from an entry by at most so much."""
+        source = self.entries(table)[entry]
+        self._write(table, entry, {**source, "confirmed": {**_here(code), "cells": cells, "difference": difference}})
+
+    def seconds(self, table: str, entry: str) -> list[float]:
+        """List the median processor seconds of an entry's parts that were timed."""
+        measured = self.entries(table)[entry]["measured"]
+        return [time for item in measured for time in item["parts"].values() if time is not None]
+
+    def sentence(self, table: str, entry: str) -> str:
+        """Write when an entry was measured, and when a sample last confirmed it."""
+        source = self.entries(table)[entry]
+        first, *_, last = sorted(item["date"] for item in source["measured"] * 2)
+        days = f"measured on {last}" if first == last else f"measured from {first} to {last}"
+        if "confirmed" not in source:
+            return f"{days}, never confirmed"
+        sample = source["confirmed"]
+        return (
+            f"{days}, confirmed on {sample['date']} by {sample['cells']} cells "
+            f"(largest difference {sample['difference']:g})"
+        )
+
+    def _write(self, table: str, entry: str, source: dict[str, Any]) -> None:
+        content = read_json(self.path) if self.path.exists() else {}
+        tables = {**content, table: dict(sorted({**content.get(table, {}), entry: source}.items()))}
+        write_json(self.path, dict(sorted(tables.items())))

@@ -1,0 +1,63 @@
+"""Sources of tables say what was measured by which code, and what a sample confirmed."""
+
+import pytest
+
+from privsvm_bench import evidence
+from privsvm_bench.evidence import Sources
+
+
+@pytest.fixture
+def day(monkeypatch):
+    """Set the day and the machine of what is stated next."""
+
+    def set_day(date, machine="here"):
+        monkeypatch.setattr(evidence, "_here", lambda code: {"code": code, "date": date, "machine": machine})
+
+    set_day("2026-11-20")
+    return set_day
+
+
+def test_an_entry_is_current_by_measurement_or_sample(tmp_path, day):
+    sources = Sources(tmp_path)
+    assert not sources.is_current("board", "lda", "one", "wine")
+    sources.measure("board", "lda", "one", "wine", 0.5)
+    assert sources.is_current("board", "lda", "one", "wine")
+    # Neither other code, nor another part, entry or table.
+    for place in (("board", "lda", "two", "wine"), ("board", "lda", "one", "iris"), ("board", "svm", "one", "wine")):
+        assert not sources.is_current(*place)
+    assert not sources.is_current("other", "lda", "one", "wine")
+    sources.confirm("board", "lda", "two", 8, 0.0)
+    assert sources.is_current("board", "lda", "two", "wine")
+    # What was never measured is not confirmed.
+    assert not sources.is_current("board", "lda", "two", "iris")
+
+
+def test_a_part_has_one_measurement(tmp_path, day):
+    sources = Sources(tmp_path)
+    for part in ("wine", "iris"):
+        sources.measure("board", "lda", "one", part, 0.5)
+    day("2026-11-27")
+    sources.measure("board", "lda", "two", "wine", 0.25)
+    assert [(item["code"], item["parts"]) for item in sources.entries("board")["lda"]["measured"]] == [
+        ("one", {"iris": 0.5}), ("two", {"wine": 0.25})
+    ]  # fmt: skip
+    assert sorted(sources.seconds("board", "lda")) == [0.25, 0.5]
+    sources.measure("board", "lda", "two", "iris")
+    assert [item["code"] for item in sources.entries("board")["lda"]["measured"]] == ["two"]
+
+
+def test_sentences_say_what_is_stored_and_no_more(tmp_path, day):
+    sources = Sources(tmp_path)
+    sources.measure("board", "lda", "one", "wine")
+    assert sources.sentence("board", "lda") == "measured on 2026-11-20, never confirmed"
+    day("2026-11-27")
+    sources.measure("board", "lda", "two", "iris")
+    sources.confirm("board", "lda", "two", 8, 0.0005)
+    assert sources.sentence("board", "lda") == (
+        "measured from 2026-11-20 to 2026-11-27, confirmed on 2026-11-27 by 8 cells (largest difference 0.0005)"
+    )
+
+
+def test_the_machine_is_described():
+    assert " cores, " in evidence.machine()
+    assert "numpy" in evidence.machine()
