@@ -67,13 +67,12 @@ def _utility() -> str:
     from privsvm_bench.datasets.catalogue import load_catalogue
 
     pairs_by_set: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    for path in sorted((_REPOSITORY / "reports" / "utility" / "ours").glob("*.csv")):
-        with open(path, newline="", encoding="utf-8") as handle:
-            for row in csv.DictReader(handle):
-                released = row["method"] == "recommended_balanced" and row["neighbours"] == "replace_one"
-                if released or row["method"] == "svm":
-                    measured = (float(row["auc"]), float(row["balanced_accuracy"]))
-                    pairs_by_set[row["set"]][f"{float(row['epsilon']):g}" if released else "inf"].append(measured)
+    with open(_REPOSITORY / "reports" / "utility" / "ours.csv", newline="", encoding="utf-8") as handle:
+        for row in csv.DictReader(handle):
+            released = row["method"] == "recommended_balanced" and row["neighbours"] == "replace_one"
+            if released or row["method"] == "svm":
+                measured = (float(row["auc"]), float(row["balanced_accuracy"]))
+                pairs_by_set[row["set"]][f"{float(row['epsilon']):g}" if released else "inf"].append(measured)
     catalogue, sets = load_catalogue(), {}
     for name, epsilons in sorted(pairs_by_set.items()):
         entry = catalogue[name]
@@ -91,7 +90,7 @@ def _utility() -> str:
                 for epsilon, pairs in sorted(epsilons.items(), key=lambda item: float(item[0]))
             },
         }
-    content = {"$comment": _NOTE.replace("the estimators' declarations", "reports/utility/ours"), "sets": sets}
+    content = {"$comment": _NOTE.replace("the estimators' declarations", "reports/utility/ours.csv"), "sets": sets}
     return json.dumps(content) + "\n"
 
 

@@ -30,7 +30,7 @@ def board():
 def cells(values):
     """Make cells on two splits from accuracies by entry and set, at every epsilon."""
     rows = [
-        {"entry": entry, "set": name, "epsilon": epsilon, "split": split, "accuracy": value, "seconds": 0.1}
+        {"entry": entry, "set": name, "epsilon": epsilon, "split": split, "accuracy": value}
         for (entry, name), value in values.items()
         for epsilon in (0.5, 1.0, 4.0)
         for split in range(2)
@@ -139,7 +139,7 @@ def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(boa
     monkeypatch.syspath_prepend(str(tmp_path))
     own = "class Own:\n    fit = predict = print\n"
     (tmp_path / "own_method.py").write_text(own)
-    before = board._sources("own_method:Own")
+    before = board._code("own_method:Own")
     for entry, message in (
         ("own_method:Own", "has no decision_function"),
         ("own_method:Om", "has no class 'Om'"),
@@ -151,4 +151,58 @@ def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(boa
             board.main()
         assert message in capsys.readouterr().err
     (tmp_path / "own_method.py").write_text(f"{own}    constant = -1\n")
-    assert board._sources("own_method:Own") != before
+    assert board._code("own_method:Own") != before
+
+
+class Runner:
+    """Cells of two entries on two sets, which change with the code."""
+
+    def __init__(self, board, folder):
+        self.code, self.ran, self.shift = "one", [], 0.0
+        self.cells = board.Cells(folder / "cells.csv", ("entry", "set", "split"), lambda entry: self.code, self.run)
+
+    def run(self, key):
+        if len(self.ran) == 5:
+            raise KeyboardInterrupt
+        self.ran.append(key)
+        return dict.fromkeys(("accuracy", "balanced_accuracy", "auc"), 0.5 + self.shift) | {"seconds": 0.25}
+
+    def measure(self, entries="ab"):
+        self.ran = []
+        self.cells.measure((entry, name, str(split)) for name in ("x", "y") for entry in entries for split in range(2))
+        return len(self.ran)
+
+
+def test_cells_are_measured_once_for_each_code(board, tmp_path):
+    runner = Runner(board, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        runner.measure()
+    # The cell that was stopped, and those after it.
+    assert runner.measure() == 3
+    assert runner.measure() == 0
+    assert len(runner.cells.rows()) == 8
+    assert runner.cells.sources.seconds("cells", "a") == [0.25, 0.25]
+    runner.code, runner.shift = "two", 0.125
+    assert runner.measure("a") == 4
+    # Of the other entry nothing is lost, and nothing is said.
+    assert {scores[0] for key, scores in runner.cells.rows().items() if key[0] == "b"} == {"0.5"}
+    assert {scores[0] for key, scores in runner.cells.rows().items() if key[0] == "a"} == {"0.625"}
+    assert not runner.cells.sources.is_current("cells", "b", "two", "x")
+
+
+def test_a_sample_confirms_or_refutes_the_cells_of_other_code(board, tmp_path):
+    runner = Runner(board, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        runner.measure()
+    runner.measure()
+    runner.ran = []
+    assert runner.cells.confirm("ab", 2)
+    assert runner.ran == []
+    runner.code, runner.shift = "two", 0.002
+    assert not runner.cells.confirm("a", 2)
+    assert not runner.cells.sources.is_current("cells", "a", "two", "x")
+    runner.ran, runner.shift = [], 0.0005
+    assert runner.cells.confirm("ab", 2)
+    assert len(runner.ran) == len(set(runner.ran)) == 4
+    assert runner.cells.sources.sentence("cells", "a").endswith("by 2 cells (largest difference 0.0005)")
+    assert runner.measure() == 0

@@ -8,7 +8,9 @@ resumes: results are kept as long as the method's sources are unchanged.
 from __future__ import annotations
 
 import argparse
+import collections
 import csv
+import hashlib
 import io
 import json
 import multiprocessing
@@ -27,6 +29,7 @@ from sections import with_section
 from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of
 from privsvm.files import write_text
 from privsvm.registry import estimator_class, implementations
+from privsvm_bench.evidence import Sources
 from privsvm_bench.jobs.auditing import audit_record
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.workflow.sources import closure_digest
@@ -64,12 +67,15 @@ def jobs() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
                 yield name, variant, relation, {**common, **changes}
 
 
+def code_of(name: str) -> str:
+    """Digest the code of the audits of a method."""
+    return closure_digest(estimator_class(name).__module__, "privsvm_bench.jobs.auditing")[:12]
+
+
 def kept(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
     """Return the file that keeps the rows of an audit."""
     name, variant, relation, _ = job
-    module = estimator_class(name).__module__
-    digest = closure_digest(module, "privsvm_bench.jobs.auditing")
-    return KEPT / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{digest[:12]}.json"
+    return KEPT / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{code_of(name)}.json"
 
 
 def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, float]:
@@ -226,8 +232,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="implementations")
     parser.add_argument("--table", action="store_true", help="only write CSV and page from kept audits")
+    parser.add_argument("--confirm", action="store_true", help="run one audit of each method whose code has changed")
     options = parser.parse_args()
     everything = [(*job, options.draws, kept(job, options.draws)) for job in jobs()]
+    if options.confirm:
+        holds = confirm([job for job in everything if not options.only or job[0] in options.only])
+        write(everything)
+        sys.exit(not holds)
     wanted = [job for job in everything if not options.only or job[0] in options.only]
     wanted = [] if options.table else [job for job in wanted if not job[-1].exists()]
     earlier = {key: int(rows[-1]["draws"]) for key, rows in earlier_rows().items()}
@@ -237,8 +248,43 @@ def main() -> None:
             if error:
                 sys.exit(f"error: {error}")
             print(f"audit: {' '.join(job[:3])}: {seconds:.0f} s of processor time", flush=True)
+            Sources(CSV.parent).measure("audits", job[0], code_of(job[0]), part_of(job), round(seconds, 1))
             write(everything)
     write(everything)
+
+
+def part_of(job: tuple[Any, ...]) -> str:
+    """Name what a method is audited for: variant and relation."""
+    return " ".join(filter(None, job[1:3]))
+
+
+def confirm(everything: list[Any]) -> bool:
+    """Run one audit of every method whose code has changed, and return whether all give the bounds of the table."""
+    sources, earlier, holds = Sources(CSV.parent), earlier_rows(), True
+    jobs_by_method: dict[str, list[Any]] = collections.defaultdict(list)
+    for job in everything:
+        if job[:3] in earlier:
+            jobs_by_method[job[0]].append(job)
+    for name, audits in jobs_by_method.items():
+        code = code_of(name)
+        if all(sources.is_current("audits", name, code, part_of(job)) for job in audits):
+            continue
+        # Of those with fewest draws, nobody chooses.
+        job = min(
+            audits, key=lambda job: (int(earlier[job[:3]][0]["draws"]), hashlib.sha256(repr(job).encode()).digest())
+        )
+        error, _ = run(job)
+        if error:
+            sys.exit(f"error: {error}")
+        rows = json.loads(job[-1].read_text(encoding="utf-8"))["rows"]
+        pairs = zip(rows, earlier[job[:3]], strict=True)
+        difference = max(abs(float(row["low"]) - float(stated["low"])) for row, stated in pairs)
+        print(f"{name}, {part_of(job)}: {len(rows)} bounds, largest difference {difference:g}", flush=True)
+        if difference > 0.01:
+            holds = False
+        else:
+            sources.confirm("audits", name, code, len(rows), difference)
+    return holds
 
 
 def earlier_rows() -> dict[tuple[str, ...], list[dict[str, str]]]:
@@ -272,6 +318,11 @@ def write(everything: list[Any]) -> None:
         "Largest bound of each audit, with 95 % confidence. Bold: refuted, and confirmed by fresh draws.",
         table(rows),
     ]
+    sources = Sources(CSV.parent)
+    methods_by_source = collections.defaultdict(list)
+    for name in sources.entries("audits"):
+        methods_by_source[sources.sentence("audits", name)].append(name)
+    sections += [f"{', '.join(names)}: {words}." for words, names in methods_by_source.items()]
     missing = [
         " ".join(filter(None, job[:3])) for job in everything if job[:3] not in kept_audits and job[:3] not in earlier
     ]

@@ -22,6 +22,8 @@ from privsvm.release.calibration import Calibration, ranked_labels
 from privsvm.release.model import probabilities
 from privsvm.release.recipes import Terms, train
 from privsvm.tables.schema import parse_schema
+from privsvm_bench.evidence import Sources
+from privsvm_bench.workflow.sources import closure_digest
 
 __all__ = ["LARGEST", "expected_calibration_error", "measure_split", "write_rows"]
 
@@ -107,6 +109,7 @@ def main() -> None:
         for split in range(arguments.splits):
             rows.append(measure_split(load(name), split))
             print(rows[-1], flush=True)
+        Sources(TABLES).measure("calibration", "release", closure_digest(train.__module__)[:12], name)
     write_rows(rows)
 
 

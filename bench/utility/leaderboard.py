@@ -3,8 +3,9 @@
 It also writes the sentences on accuracy in the README.
 
 A cell is an entry, a set, an epsilon and a split. Rows of library methods, and of references without privacy, are in
-``reports/utility/leaderboard.csv``, those under replace_one in ``replace_one.csv``, with the digest of the sources;
-those of other libraries in ``peers.csv``. A submission is one file with a class that has ``fit`` and
+``reports/utility/leaderboard.csv``, those under replace_one in ``replace_one.csv``, those of other libraries in
+``peers.csv``. ``sources.json`` says by which code each entry was measured; ``--confirm 8`` runs eight cells of every
+entry whose code has changed since. A submission is one file with a class that has ``fit`` and
 ``decision_function``, importable as ``package.module:Class``:
 ``python bench/utility/leaderboard.py --entries package.module:Class``. Its constructor may take ``epsilon``, ``delta``,
 ``classes``, ``bounds``, ``categories``, ``indicators``, ``neighbours``, ``n_rows`` and ``random_state``.
@@ -16,17 +17,18 @@ import argparse
 import inspect
 import itertools
 import math
+import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import verdicts
-from page import gaps_by_rows, number, table, with_section
-from resumed import append, keep
-from run_ours import DELTA, columns, reference_row, scaled
+from cells import Cells
+from page import gaps_by_rows, number, sources_section, table, with_section
+from run_ours import DELTA, SCIKIT_LEARN, columns, reference_row, scaled
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from scores import SCORES, score_row
 from sets import (
@@ -58,10 +60,7 @@ PAGE, README = ROOT / "docs" / "leaderboard.md", ROOT / "README.md"
 # Marks of what this script writes into the README.
 _START, _END = "<!-- written by bench/utility/leaderboard.py -->", "<!-- end of what is written -->"
 # Cells and epsilons of each relation of neighbours.
-RELATIONS = {
-    "add_remove": (TABLES / "leaderboard.csv", PEER_EPSILONS),
-    "replace_one": (TABLES / "replace_one.csv", (1.0,)),
-}
+RELATIONS = {"add_remove": ("leaderboard", PEER_EPSILONS), "replace_one": ("replace_one", (1.0,))}
 COLUMNS = [(relation, epsilon) for relation, (_, epsilons) in RELATIONS.items() for epsilon in epsilons]
 # The recommended method where the number of rows is private: it pays for a noisy one, and has no place in the tables.
 COUNTED = "recommended_counted"
@@ -82,7 +81,6 @@ ENTRIES: dict[str, dict[str, Any]] = {
 # Without privacy; their epsilon is infinite.
 REFERENCES = ("majority", "svm", "boosting")
 _KEYS = ("entry", "set", "epsilon", "split")
-_FIELDS = (*_KEYS, *SCORES, "seconds", "sources")
 # Of scores: with more, equal answers would differ by how they were rounded.
 _DIGITS = 4
 # Last significance level, of all paired tests of a page together.
@@ -93,10 +91,10 @@ def _method(entry: str) -> str:
     return RECOMMENDED if entry == COUNTED else entry
 
 
-def _sources(entry: str) -> str:
+def _code(entry: str) -> str:
     entry = _method(entry)
     if entry in REFERENCES:
-        return entry
+        return SCIKIT_LEARN
     return (foreign_source(entry).digest if is_foreign(entry) else closure_digest(module_name(entry)))[:12]
 
 
@@ -145,30 +143,34 @@ def run(entry: str, data: UtilitySet, epsilon: float, split: int, relation: str 
     return {name: float(np.round(np.mean([cell[name] for cell in draws]), _DIGITS)) for name in (*SCORES, "seconds")}
 
 
-def measure(entries: Sequence[str], names: Sequence[str], splits: Sequence[int] | None, relation: str) -> None:
-    """Run the cells that the present sources lack."""
-    path, present = RELATIONS[relation][0], {entry: _sources(entry) for entry in entries}
-    kept = keep(path, _FIELDS, lambda row: row["sources"] == present.get(row["entry"], row["sources"]))
-    done = {tuple(row[key] for key in _KEYS) for row in kept}
+def cells_of(relation: str) -> Cells:
+    """Return the table of a relation."""
+
+    def run_cell(key: tuple[str, ...]) -> dict[str, Any]:
+        entry, name, epsilon, split = key
+        if entry in REFERENCES:
+            cell = reference_row(entry, load(name), int(split))
+            return {score: round(value, _DIGITS) for score, value in cell.items()}
+        return run(entry, load(name), float(epsilon), int(split), relation)
+
+    return Cells(TABLES / f"{RELATIONS[relation][0]}.csv", _KEYS, _code, run_cell)
+
+
+def wanted(
+    entries: Sequence[str], names: Sequence[str], splits: Sequence[int] | None, relation: str
+) -> Iterator[tuple[str, ...]]:
+    """List the keys of cells."""
     for name, entry in itertools.product(names, entries):
         for epsilon, split in itertools.product(_epsilons(entry, relation), splits or _splits(entry, name)):
-            key = (entry, name, str(epsilon), str(split))
-            if key not in done:
-                data = load(name)
-                reference = entry in REFERENCES
-                cell = reference_row(entry, data, split) if reference else run(entry, data, epsilon, split, relation)
-                append(path, [*key, *(cell[score] for score in (*SCORES, "seconds")), present[entry]])
-    # In order.
-    n_cells = len(keep(path, _FIELDS, lambda row: True))
-    print(f"{path.relative_to(ROOT)}: {n_cells - len(kept)} cells made, {n_cells} in all")
+            yield entry, name, str(epsilon), str(split)
 
 
 def read() -> pd.DataFrame:
     """Read the cells of all entries on common splits, with their relation of neighbours, to as many digits."""
-    own = [pd.read_csv(table).assign(neighbours=relation) for relation, (table, _) in RELATIONS.items()]
+    own = [pd.read_csv(cells_of(relation).path).assign(neighbours=relation) for relation in RELATIONS]
     peers = pd.read_csv(TABLES / "peers.csv").rename(columns={"peer": "entry"})
     peers = peers[peers.status == "ok"]
-    cells = pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES, "seconds"]]
+    cells = pd.concat([*own, peers], ignore_index=True)[[*_KEYS, "neighbours", *SCORES]]
     return cells.round(dict.fromkeys(SCORES, _DIGITS))
 
 
@@ -207,11 +209,10 @@ def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str], heading: 
     """Write ranks, paired tests and sets where it is behind, at one epsilon on some sets."""
     values = accuracies(cells, epsilon, names)
     ranks = places(values).mean().sort_values()
-    seconds = cells[(cells.epsilon == epsilon) & cells["set"].isin(names)].groupby("entry").seconds.median()
     first, rows = ranks.index[0], []
     tests = [entry for entry in ranks.index if entry != RECOMMENDED]
     for entry, rank in ranks.items():
-        row = [short_title(str(entry)), f"{rank:.2f}", f"{seconds[entry]:.2f}"]
+        row = [short_title(str(entry)), f"{rank:.2f}"]
         if entry == RECOMMENDED:
             rows.append([f"**{row[0]}**", *row[1:], "", "", "", ""])
             continue
@@ -236,7 +237,7 @@ def section(cells: pd.DataFrame, epsilon: float, names: Sequence[str], heading: 
         f"{len(values) - len(behind)} of them. Mean ranks that differ by less than "
         f"{critical_difference(len(ranks), len(values)):.2f} may be chance (Nemenyi, 5 %; Friedman p {friedman:.1g}).",
         "",
-        table(["entry", "mean rank", "seconds", "recommended wins", "loses", "points", "sure"], rows),
+        table(["entry", "mean rank", "recommended wins", "loses", "points", "sure"], rows),
         *(["It is behind on " + ", ".join(short) + ".", ""] if short else []),
     ]  # fmt: skip
 
@@ -378,10 +379,10 @@ the sets that came last were seen. Only the steps of many classes and those of f
 
 An entry without an answer on a set is last there; one with answers on fewer than half of the sets of a table is left
 out of it. *Wins*, *loses* and *points* are of `recommended` against the entry, set by set. *Sure* is a Wilcoxon test
-over sets, at 5 % for all entries of the table together. *Seconds* are the median processor time of a fit. Cells are of
-the sources whose digest `reports/utility` states. diffprivlib has delta 0, and its logistic regression `replace_one`
-in all tables. Other libraries have their defaults, or settings that their documentation suggests; a fit of theirs has
-ten minutes and 8 GB. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its defaults.
+over sets, at 5 % for all entries of the table together. diffprivlib has delta 0, and its logistic regression
+`replace_one` in all tables. Other libraries have their defaults, or settings that their documentation suggests; a fit
+of theirs has ten minutes and 8 GB. The SVM without privacy is linear, and gradient boosting is scikit-learn's with its
+defaults.
 
 DP-EBM handles two classes only.{missing} Opacus has {opacus} splits. MST and AIM have one split on too few sets for a
 table: banana and mammographic, and MST also flchain, hr, ring, vowel and winered (`reports/utility/peers.csv`). OpenDP
@@ -399,8 +400,9 @@ sets:
 PYTHONPATH=. python bench/utility/leaderboard.py --entries my_package.my_module:MyClassifier
 ```
 
-`--sets`, `--splits` and `--relations` rerun single cells. Cells of other sources run again. Delete a row of
-`reports/utility/leaderboard.csv` or `replace_one.csv` to have it made again. Entries of other libraries run in their
+`--sets`, `--splits` and `--relations` select cells. An entry whose code has changed runs again on these sets;
+`--confirm 8` runs eight of its cells instead, and states in `reports/utility/sources.json` that they hold. Delete a row
+of `reports/utility/leaderboard.csv` or `replace_one.csv` to have it made again. Entries of other libraries run in their
 own environments (`python bench/utility/run_peers.py`). Nothing here judges whether an epsilon holds: this library's
 methods have [proofs](proofs/README.md), and `privsvm.audit` tests any class ([auditing](auditing.md)).
 """
@@ -454,7 +456,7 @@ def page_text(cells: pd.DataFrame) -> str:
             "",
             accuracy(under(cells, relation), epsilon, names),
         ]
-    return "\n".join([*lines, _SUBMIT])
+    return "\n".join([*lines, *sources_section("leaderboard", "replace_one", "peers"), _SUBMIT])
 
 
 def with_accuracy(readme: str, cells: pd.DataFrame) -> str:
@@ -491,6 +493,7 @@ def main() -> None:
     parser.add_argument("--splits", nargs="*", type=int, choices=range(SPLITS))
     parser.add_argument("--relations", nargs="*", default=list(RELATIONS), choices=list(RELATIONS))
     parser.add_argument("--page-only", action="store_true", help="run nothing")
+    parser.add_argument("--confirm", type=int, metavar="CELLS", help="run a sample of each entry with changed code")
     arguments = parser.parse_args()
     for entry in arguments.entries:
         if is_foreign(entry):
@@ -501,12 +504,17 @@ def main() -> None:
                 parser.error(str(error))
         elif _method(entry) not in (*REFERENCES, *implementations()):
             parser.error(f"{entry}: no method of the library; give package.module:Class")
-    if not arguments.page_only:
-        for relation in arguments.relations:
-            measure(arguments.entries, arguments.sets, arguments.splits, relation)
+    holds = True
+    for relation in () if arguments.page_only else arguments.relations:
+        table_of_cells = cells_of(relation)
+        if arguments.confirm:
+            holds &= table_of_cells.confirm(arguments.entries, arguments.confirm)
+        else:
+            table_of_cells.measure(wanted(arguments.entries, arguments.sets, arguments.splits, relation))
     cells = read()
     write_text(PAGE, page_text(cells))
     write_text(README, with_accuracy(README.read_text(), cells))
+    sys.exit(not holds)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,10 +19,12 @@ from verdicts import (
     medians,
     paired,
     read,
+    short_title,
     verdicts,
 )
 
 from privsvm.files import write_text
+from privsvm_bench.evidence import Sources
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from sections import with_section
@@ -233,6 +236,17 @@ def times_section() -> list[str]:
     ]
 
 
+def sources_section(*tables: str) -> list[str]:
+    """Write when the entries of tables were measured and confirmed, and how long a fit takes."""
+    sources, rows = Sources(TABLES), []
+    for name in tables:
+        for entry in sources.entries(name):
+            seconds = sources.seconds(name, entry)
+            time = f"{statistics.median(seconds):.2f}" if seconds else ""
+            rows.append([short_title(entry), name, time, sources.sentence(name, entry)])
+    return ["## When it was measured", "", table(["entry", "table", "seconds of a fit", "source"], rows)]
+
+
 def gaps_by_rows(ours: pd.DataFrame, reference: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Group the gaps to an SVM without privacy (sets by epsilons) by the number of rows."""
     sizes = {row.set: row.rows for row in pd.read_csv(TABLES / "times.csv").itertuples()}
@@ -304,6 +318,7 @@ def page_text(ours: pd.DataFrame, peers: pd.DataFrame, reference: pd.DataFrame, 
         *search_section(searches),
         *calibration_section(),
         *times_section(),
+        *sources_section("ours", "search", "calibration", "times"),
         "`bench/utility` has the scripts, `reports/utility` every cell.",
     ]
     return "\n".join(lines) + "\n"

@@ -8,12 +8,14 @@ ten minutes and 8 GB.
 from __future__ import annotations
 
 import argparse
+import collections
 import csv
 import itertools
 import json
 import os
 import resource
 import select
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,8 @@ from sets import LARGE_SPLITS, SETS, SPLITS, UtilitySet, load, measured_splits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer_environments import peer_python, peer_version
+
+from privsvm_bench.evidence import Sources
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -47,7 +51,7 @@ PEERS = {
 _TWO_CLASSES = {"dp_ebm", "dp_ebm_nominal"}
 # A fit takes seconds to minutes: few splits of all sets.
 _SLOW = {"mst_svm", "aim_boosting"}
-_FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES, "seconds", "version")
+_FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES)
 _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
 
 
@@ -95,14 +99,16 @@ class Worker:
             self.process = None
 
 
-def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int) -> dict[str, object]:
-    """Fit one cell; return a row of the table."""
+def fit(
+    worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int
+) -> tuple[dict[str, object], float | None]:
+    """Fit one cell; return a row of the table, and processor seconds."""
     name, _, neighbours = PEERS[peer]
     delta = 0.0 if name == "diffprivlib" else DELTA
     row: dict[str, object] = {"peer": peer, "set": data.name, "epsilon": epsilon, "delta": delta}
-    row |= {"neighbours": neighbours, "split": split, "version": peer_version(worker.python, _PACKAGES[name])}
+    row |= {"neighbours": neighbours, "split": split}
     if peer in _TWO_CLASSES and data.n_classes > 2:
-        return row | {"status": "not offered"}
+        return row | {"status": "not offered"}, None
     train, test = data.splits[split]
     X = np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -116,10 +122,10 @@ def fit(worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int)
         task = {"split": str(given), "answer": str(answer), "epsilon": epsilon, "delta": DELTA, "seed": split}
         status = worker.run(task)
         if status != "ok":
-            return row | {"status": status}
+            return row | {"status": status}, None
         with np.load(answer) as arrays:
             scores, seconds = arrays["scores"], float(arrays["seconds"])
-    return row | {"status": "ok", "seconds": round(seconds, 2)} | score_row(data.y[test], scores)
+    return row | {"status": "ok"} | score_row(data.y[test], scores), seconds
 
 
 def main() -> None:
@@ -134,16 +140,21 @@ def main() -> None:
         TABLE.write_text(",".join(_FIELDS) + "\n")
     with TABLE.open(newline="") as file:
         done = {(row["peer"], row["set"], float(row["epsilon"]), int(row["split"])) for row in csv.DictReader(file)}
+    sources, times = Sources(TABLE.parent), collections.defaultdict(list)
     for split in arguments.splits:
         for peer in arguments.peers:
-            worker = Worker(peer)
+            worker, package = Worker(peer), _PACKAGES[PEERS[peer][0]]
             for name, epsilon in itertools.product(arguments.sets, EPSILONS):
                 splits = range(LARGE_SPLITS) if peer in _SLOW else measured_splits(name)
                 if split not in splits or (peer, name, epsilon, split) in done:
                     continue
-                row = fit(worker, peer, load(name), epsilon, split)
+                row, seconds = fit(worker, peer, load(name), epsilon, split)
                 with TABLE.open("a", newline="") as file:
                     csv.DictWriter(file, _FIELDS, lineterminator="\n").writerow(row)
+                if seconds is not None:
+                    times[peer, name].append(seconds)
+                    code = f"{package} {peer_version(worker.python, package)}"
+                    sources.measure("peers", peer, code, name, round(statistics.median(times[peer, name]), 2))
             worker.close()
 
 

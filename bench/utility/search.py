@@ -22,6 +22,7 @@ from verdicts import TABLES
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
 from privsvm.files import write_text
 from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm_bench.evidence import Sources
 from privsvm_bench.workflow.sources import closure_digest
 
 TABLE = TABLES / "search.csv"
@@ -40,7 +41,6 @@ _FIELDS = (
     "score_noise",
     "accuracy",
     "error",
-    "sources",
 )
 
 
@@ -83,22 +83,22 @@ def search(settings: tuple[float, float, float], classes: list[int], seed: int) 
 
 def main() -> None:
     """Measure all sets."""
-    digest = closure_digest(PrivateSearch.__module__)[:12]
     text = io.StringIO()
     table = csv.DictWriter(text, _FIELDS, lineterminator="\n")
     table.writeheader()
     for name in NAMES:
         data = load(name)
         for C in CANDIDATES:
-            table.writerow({"set": name, "C": C, "sources": digest, **measured(data, functools.partial(fixed, C))})
+            table.writerow({"set": name, "C": C, **measured(data, functools.partial(fixed, C))})
         for settings in SEARCHES:
             row = measured(data, functools.partial(search, settings))
             mean, shape, share = settings
             sigma = gaussian_noise_multiplier(float(row["run_epsilon"]), DELTA) * math.sqrt((1.0 - share) / share)
             noise = f"{sigma / len(data.splits[0][0]):.4f}"
             plan = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}
-            table.writerow({"set": name, "sources": digest, **plan, **row})
+            table.writerow({"set": name, **plan, **row})
         write_text(TABLE, text.getvalue())
+        Sources(TABLES).measure("search", "private search", closure_digest(PrivateSearch.__module__)[:12], name)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from scipy.stats import ttest_1samp
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "reports" / "utility"
-OURS = TABLES / "ours"
 RECOMMENDED = "recommended"
 # Names for readers.
 TITLES = {
@@ -73,7 +72,7 @@ class Verdict:
 
 def read() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Read our cells, those of peers, and those without privacy."""
-    ours = pd.concat([pd.read_csv(path) for path in sorted(OURS.glob("*.csv"))], ignore_index=True)
+    ours = pd.read_csv(TABLES / "ours.csv")
     peers = pd.read_csv(TABLES / "peers.csv")
     # Those of the leaderboard have further sets.
     peers = peers[peers["set"].isin(ours["set"])]
