@@ -8,6 +8,7 @@ __all__ = ["MUTANTS_OF_FILES"]
 
 _FORMS = "tests/release/test_shown_guarantees.py::test_texts_of_a_model_have_a_closed_form"
 _FLAVOUR = "tests/release/test_exports.py::test_a_folder_for_mlflow_requires_this_version_and_holds_a_checked_card"
+_WORDS = "tests/workflow/test_sources.py::test_code_is_all_but_words"
 _CLASSES = "tests/test_registry.py::test_what_is_not_there_is_one_line"
 _HOSTILE = "tests/fuzz/test_hostile.py::"
 _REGISTRY, _ESCAPING = "registry.py", "escaping.py"
@@ -83,5 +84,26 @@ MUTANTS_OF_FILES = (
         "the name of a data set in a result is a path", "privsvm_bench/records.py",
         '"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}").fullmatch', '"[A-Za-z0-9.][A-Za-z0-9._+/-]{0,63}").fullmatch',
         "tests/jobs/test_records.py::test_a_broken_result_is_one_line", says="DID NOT RAISE",
+    ),
+    _bug(
+        "a docstring is code", "digests.py", "            if not _is_text(item):\n", "            if item:\n",
+        _WORDS, says="assert",
+    ),
+    _bug(
+        "constants are no code", "digests.py", "        yield repr(node)", "        yield type(node).__name__",
+        _WORDS, says="assert",
+    ),
+    _bug(
+        "empty fields of one version of Python are code", "digests.py",
+        "if value is not None and value != []:", "if True:", _WORDS, says="startswith",
+    ),
+    _bug(
+        "a sample confirms what was never measured", "privsvm_bench/evidence.py", "(bool(codes) and ", "(",
+        "tests/test_evidence.py::test_an_entry_is_current_by_measurement_or_sample", says="assert not",
+    ),
+    _bug(
+        "a part keeps its earlier measurements", "privsvm_bench/evidence.py",
+        'item["parts"].items() if name != part}', 'item["parts"].items()}',
+        "tests/test_evidence.py::test_a_part_has_one_measurement", says="assert",
     ),
 )  # fmt: skip
