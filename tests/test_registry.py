@@ -1,9 +1,11 @@
 import importlib.metadata
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import privsvm.methods
 from privsvm.errors import PrivSVMError
 from privsvm.plain_yaml import read_yaml
 from privsvm.registry import (
@@ -21,6 +23,19 @@ def test_every_method_file_is_an_implementation():
     assert files == set(implementations())
     for implementation in implementations():
         assert callable(estimator_class(implementation)().fit)
+
+
+def test_classes_are_found_in_the_text_of_their_files():
+    """No list names them; a file may have others beside its method, and nothing is imported."""
+    for implementation in implementations():
+        assert privsvm.methods._modules()[estimator_class(implementation).__name__] == implementation
+    names = {*privsvm.methods.__all__} - {
+        estimator_class(implementation).__name__ for implementation in implementations()
+    }
+    assert names == {"CondensedInformation"}
+    code = "import privsvm.methods, sys; print(len(privsvm.methods.__all__), {'numpy', 'numba'} & {*sys.modules})"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told == f"{len(implementations()) + 1} set()\n"
 
 
 def test_a_class_of_another_package():

@@ -54,6 +54,11 @@ MUTANTS_OF_FILES = (
         "tests/release/test_released.py::test_predictions_run_nothing_in_a_spreadsheet", says="assert",
     ),
     _bug(
+        "a file of methods offers one class only", "methods/__init__.py",
+        r"(?:ESTIMATOR = |class (?=[^_]\w*\())(\w+)", r"ESTIMATOR = (\w+)",
+        "tests/test_registry.py::test_classes_are_found_in_the_text_of_their_files", says="CondensedInformation",
+    ),
+    _bug(
         "params.yaml names a class of the standard library", _REGISTRY,
         "    _check_home(implementation, package)\n    spec", "    spec",
         _CLASSES, says="__spec__ is None",

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
+from pathlib import Path
 from typing import Any
 
+# A public class that inherits from another one, or the class that the benchmark trains.
+_CLASS = re.compile(r"^(?:ESTIMATOR = |class (?=[^_]\w*\())(\w+)", re.MULTILINE)
 
+
+@functools.cache
 def _modules() -> dict[str, str]:
-    # Imported by name: a line for a new method must not rerun the jobs of all others, which depend on this file.
-    modules: dict[str, str] = importlib.import_module("privsvm.methods._names").MODULES
-    return modules
+    """Find the module of every class in the text of the files, since importing all of them takes seconds."""
+    files = sorted(Path(__file__).parent.glob("[!_]*.py"))
+    modules = {name: path.stem for path in files for name in _CLASS.findall(path.read_text(encoding="utf-8"))}
+    return dict(sorted(modules.items()))
 
 
 def __getattr__(name: str) -> Any:
