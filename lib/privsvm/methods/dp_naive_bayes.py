@@ -38,7 +38,7 @@ class DPNaiveBayesClassifier(HistogramClassifier):
     n_bins: int = parameter(16, FEW_BINS, "The most bins of a column of numbers. Public.")
     reference = (
         "after Vaidya, Shafiq, Basu and Hong (2013), Differentially private naive Bayes classification; "
-        "docs/proofs/dp_naive_bayes.md"
+        "docs/proofs/histograms.md"
     )
 
     def _events(self, multiplier: float, n_features: int) -> tuple[Event, str]:

@@ -63,7 +63,7 @@ class DPTRNewtonClassifier(HistogramClassifier):
     n_bins: int = parameter(16, FEW_BINS, "The most bins of a column of numbers. Public.")
     reference = (
         "Maddock, Cormode, Wang, Maple and Jha (2022), Federated boosted decision trees with differential privacy; "
-        "docs/proofs/dp_tr_newton.md"
+        "docs/proofs/histograms.md"
     )
 
     def _events(self, multiplier: float, n_features: int) -> tuple[Event, str]:
