@@ -5,7 +5,7 @@ from pathlib import Path
 
 from privsvm.registry import implementations
 
-__all__ = ["PROOFS", "proofs"]
+__all__ = ["PROOFS", "methods_of", "proofs"]
 
 PROOFS = Path(__file__).with_name("proofs")
 
@@ -19,3 +19,8 @@ def proofs():
         links |= {name: f"{page.name}#{name}" for name in sections if name in methods}
         links |= {page.stem: page.name} if page.stem in methods else {}
     return links
+
+
+def methods_of(mechanism):
+    """List the methods that a mechanism's page proves."""
+    return [name for name, link in proofs().items() if link.startswith(f"{mechanism}.md")]

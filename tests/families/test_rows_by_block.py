@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
+from proof_pages import proofs
 
 from privsvm import (
     DPFeatureCovarianceClassifier,
@@ -30,6 +31,7 @@ from privsvm.families.moments import centred_training, scaled_descent
 from privsvm.methods import recommended
 from privsvm.numerics.rows import row_blocks
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks, RowsByBlock
+from privsvm.registry import estimator_class
 
 N, D, C = 2500, 6, 3
 CASES = {
@@ -45,6 +47,14 @@ CASES = {
     "newton": (DPNewtonClassifier, {"n_steps": 3}),
     "recommended": (PrivateLinearClassifier, {"bounds": (-3.0, 3.0), "class_weight": "balanced"}),
     "recommended, few rows": (PrivateLinearClassifier, {"features": "linear", "epsilon": 0.05}),
+}
+# And every other proved method that reads blocks, but for solvers that stop at a tolerance.
+OTHERS = {
+    method for name in proofs() if (method := estimator_class(name)).reads_blocks and "tol" not in method.declared
+}
+CASES |= {
+    method.__name__: (method, {"epochs": 2} if "epochs" in method.declared else {})
+    for method in sorted(OTHERS - {method for method, _ in CASES.values()}, key=lambda method: method.__name__)
 }
 
 
@@ -79,7 +89,7 @@ def test_the_bits_are_those_of_rows_in_memory(case, data, files):
     expected = fitted(case, X, y)
     for block_rows, n_jobs in ((1, None), (10**6, 2)):
         rows = open_rows(files / "X.npy", files / "y.npy", block_rows=block_rows)
-        threads = {} if case in ("least squares", "second moment", "newton") else {"n_jobs": n_jobs}
+        threads = {"n_jobs": n_jobs} if "n_jobs" in type(expected).declared else {}
         by_block = fitted(case, rows, None, **threads)
         for name, value in numbers(expected).items():
             assert np.array_equal(numbers(by_block)[name], value), name

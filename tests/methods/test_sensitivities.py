@@ -9,23 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proof_pages import methods_of
 from tests.adversarial import KINDS, all_but_the_number_of_rows, neighbours
 
-from privsvm import (
-    DPFeatureCovarianceClassifier,
-    DPLeastSquaresClassifier,
-    DPNewtonClassifier,
-    GivenLandmarkDualClassifier,
-    LandmarkDualClassifier,
-    ObjectivePerturbationClassifier,
-    OPERAClassifier,
-    OvRJointGaussianClassifier,
-    PMSVMWPClassifier,
-    PrivateSVMClassifier,
-    PrivateSVMLaplaceClassifier,
-    PrivateSVMRBFClassifier,
-    PrivateSVMRBFLaplaceClassifier,
-)
+from privsvm import ObjectivePerturbationClassifier
 from privsvm.families.output_perturbation import perturbation
 from privsvm.families.output_perturbation.perturbation import (
     public_gap,
@@ -37,19 +24,10 @@ from privsvm.families.output_perturbation.weight_perturbation import weight_sens
 from privsvm.methods import objective_perturbation
 from privsvm.methods.ovr_joint_gaussian import centred_sensitivity, solve_centred
 from privsvm.numerics.rows.row_grid import grid_rows
+from privsvm.registry import estimator_class
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
-METHODS = [
-    GivenLandmarkDualClassifier,
-    LandmarkDualClassifier,
-    OPERAClassifier,
-    OvRJointGaussianClassifier,
-    PMSVMWPClassifier,
-    PrivateSVMClassifier,
-    PrivateSVMLaplaceClassifier,
-    PrivateSVMRBFClassifier,
-    PrivateSVMRBFLaplaceClassifier,
-]
+METHODS = [estimator_class(name) for name in methods_of("output_perturbation")]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -151,9 +129,7 @@ def test_the_distances_of_all_problems_count(n_classes, relation):
     assert off - closed >= 2 * math.sqrt(n_problems * 1e-2) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize(
-    "method", [*METHODS, DPFeatureCovarianceClassifier, DPLeastSquaresClassifier, DPNewtonClassifier]
-)
+@pytest.mark.parametrize("method", [*METHODS, *map(estimator_class, methods_of("second_moments"))])
 def test_data_without_anything_to_learn_is_answered(method):
     """One row, rows of zeros, rows of one class, equal rows, and rows that are too large for a square."""
     model = method(classes=[0, 1, 2], random_state=0)

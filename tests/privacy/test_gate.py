@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, get_args, get_type_hints
 
 import numpy as np
+import proof_pages
 import pytest
 from sklearn.base import clone
 from tests.guarantees import SOUND, proved
@@ -402,7 +403,8 @@ print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"scipy", "sklear
         ("private_svm_rbf_laplace", {"gamma": "scale"}, "the feature map"),
         *[
             (name, {"n_rows": None, "neighbours": "add_remove"}, "the private number of rows was counted")
-            for name in ("pmsvm_gp", "pmsvm_agp", "grpua", "softmax_dpsgd", "softmax_dpadam", "dp_least_squares")
+            for name in proof_pages.proofs()
+            if "n_rows" in estimator_class(name).declared and not estimator_class(name).pays_for_counts
         ],
     ],
 )

@@ -17,8 +17,9 @@ from tests.replay import Recorder
 from privsvm.base.released import OneVsRestKernelPath
 from privsvm.families.moments.private_scaling import release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.moments.second_moments import simplex_codes
+from privsvm.methods import DPLeastSquaresClassifier
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.events import ExponentialMechanism, Laplace, PerturbedObjectives, leaves
+from privsvm.privacy.events import ExponentialMechanism, Gaussian, Laplace, PerturbedObjectives, leaves
 from privsvm.solvers.features.landmarks import landmark_map
 
 ALARM = 1e-9
@@ -86,16 +87,11 @@ def family(case):
         return "selections"
     if kinds == {PerturbedObjectives}:
         return "objective"
-    if case.method.__name__ == "DPLeastSquaresClassifier":
-        return "moments"
-    if case.method.__name__ in (
-        "PrivateLinearClassifier", "DPFeatureCovarianceClassifier", "DPNewtonClassifier", "DPNaiveBayesClassifier",
-        "DPTRNewtonClassifier", "AdaSSPClassifier", "DPLDAClassifier",
-    ):  # fmt: skip
-        return "recipe"
     if "max_grad_norm" in case.method.declared:
         return "adam" if "beta2" in case.method.declared else "descent"
-    return "added" if guarantee.facts.solution == "certified" else None
+    if guarantee.facts.solution == "certified":
+        return "added"
+    return "sums" if kinds == {Gaussian} else None
 
 
 # Other choices change the sensitivity, with which the noise is compared by replays, or have tests of their own below.
@@ -203,19 +199,18 @@ def test_noise_of_all_steps_and_problems_is_independent(case):
     check_noise(np.hstack(noise), scipy.stats.norm())
 
 
-# Default recipes only: the releases after the centre take long.
-CENTRES = [
-    *of("moments"),
-    *(case for case in of("recipe") if not case.values[0].chosen and "n_rows" in case.values[0].method.declared),
-]
+SUMS = [case.values[0] for case in of("sums")]
+LEAST_SQUARES = [case for case in SUMS if case.method is DPLeastSquaresClassifier]
+# Of others default settings only: the releases after the centre take long.
+CENTRES = [case for case in SUMS if case in LEAST_SQUARES or (not case.chosen and "n_rows" in case.method.declared)]
 
 
-@pytest.mark.parametrize("case", CENTRES)
+@pytest.mark.parametrize("case", CENTRES, ids=str)
 def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     """Of rows of zeros it is noise, shrunk by a known share: its length and its direction have known laws."""
-    n, d = 3000 if FAMILIES[str(case)] == "moments" else 500, 2
+    n, d = 3000 if case in LEAST_SQUARES else 500, 2
     # The recommended method buys no centre for few rows.
-    times = 1 if FAMILIES[str(case)] == "moments" else 40
+    times = 1 if case in LEAST_SQUARES else 40
     rows, labels = np.tile(0 * ROWS, (times, 1)), np.tile(LABELS % case.n_classes, times)
     model = case.model() if times == 1 else case.model(n_rows=len(rows))
     path = model.release_path(rows, labels, [2.0], n, 3)
@@ -239,9 +234,7 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
 
 
 # A budget divided by a released count has a record of the sum alone, which the replays compare.
-@pytest.mark.parametrize(
-    "case", [case for case in of("recipe") if not {"features", "n_rows"} & set(case.values[0].chosen)]
-)
+@pytest.mark.parametrize("case", [case for case in SUMS if not {"features", "n_rows"} & set(case.chosen)], ids=str)
 def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
     """Of what a recorder hears, in every release: counts, means, second moments and steps."""
     draws = []
@@ -263,7 +256,7 @@ def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
     check_noise(np.array([noise[:width] for noise in draws]), scipy.stats.norm())
 
 
-@pytest.mark.parametrize("case", of("moments"))
+@pytest.mark.parametrize("case", LEAST_SQUARES, ids=str)
 def test_least_squares_have_the_law_that_noise_of_the_record_gives_them(case):
     """Beside weights that are made here, with noise of NumPy's: two samples of one law."""
     n, d, k = 2000, 3, case.n_classes - 1
