@@ -1,15 +1,16 @@
-"""Colour and mark of each method in all figures, distinct for colour-blind readers too."""
+"""Colour and mark of each method in all figures."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["COLOURS", "ORDER", "SYMBOLS", "Look", "looks_of"]
+__all__ = ["COLOURS", "NAMED", "SYMBOLS", "Look", "looks_of"]
 
-# Colours for light and dark pages, one for each method in ORDER: contrast of at least 3 : 1 to the page, distinct for
-# every kind of colour blindness, the first eight most (tests/reporting/test_palette.py). None is grey: claims are.
+# Colours for light and dark pages: contrast of at least 3 : 1 to the page, distinct for every kind of colour blindness,
+# the first eight most (tests/reporting/test_palette.py). None is grey: claims are.
 COLOURS = (
     ("#1852cc", "#7797f1"),
     ("#7b542d", "#e97f3c"),
@@ -38,8 +39,8 @@ COLOURS = (
 )
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
 
-# Append only, so that a method looks the same in every report. Other methods get a look by a hash of their name.
-ORDER = (
+# These have the first colours, in every report. The name of another method chooses one of the rest.
+NAMED = (
     "recommended",
     "pmsvm_wp",
     "objective_perturbation",
@@ -48,22 +49,6 @@ ORDER = (
     "ovr_joint_gaussian",
     "landmark_dual",
     "dp_frank_wolfe",
-    "pmsvm_agp",
-    "opera",
-    "softmax_dpsgd",
-    "grpua",
-    "softmax_dpadam",
-    "dp_least_squares",
-    "dp_feature_covariance",
-    "private_svm_laplace",
-    "private_svm_rbf",
-    "private_svm_rbf_laplace",
-    "landmark_dual_given",
-    "dp_newton",
-    "dp_naive_bayes",
-    "dp_tr_newton",
-    "dp_lda",
-    "adassp",
 )
 
 
@@ -76,10 +61,21 @@ class Look:
     symbol: str
 
 
-def _position(implementation: str) -> int:
-    if implementation in ORDER:
-        return ORDER.index(implementation)
-    return int(hashlib.sha256(implementation.encode()).hexdigest()[:8], 16)
+def _first_places(implementations: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Choose a colour for each name, and a first mark; the order of the names does not count.
+
+    A name's own colour is a hash of it. If a report has that already, the next colour with the fewest lines is taken,
+    and another mark.
+    """
+    places = {name: (place, place) for place, name in enumerate(NAMED)}
+    n_lines, sizes = Counter[int](), Counter(implementations)
+    for name in sorted(sizes.keys() - places.keys()):
+        own = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+        turn = len(COLOURS) - len(NAMED)
+        place = min((len(NAMED) + (own + step) % turn for step in range(turn)), key=n_lines.__getitem__)
+        places[name] = place, place + n_lines[place]
+        n_lines[place] += sizes[name]
+    return places
 
 
 def looks_of(implementations: Sequence[str]) -> list[Look]:
@@ -88,17 +84,15 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
     Parameters
     ----------
     implementations : sequence of str
-        Of the methods of a report. The first setting of an implementation has its fixed look; further ones keep its
-        colour and get further marks.
+        Of the methods of a report. Further settings of an implementation have its colour and further marks. No two
+        methods share both, of up to seven lines in a colour.
     """
     looks: list[Look] = []
-    seen: dict[str, int] = {}
+    places, seen = _first_places(implementations), Counter[str]()
     for implementation in implementations:
-        position, repeat = _position(implementation), seen.get(implementation, 0)
-        seen[implementation] = repeat + 1
-        light, dark = COLOURS[position % len(COLOURS)]
-        # A second round through the colours starts with another mark.
-        symbol = SYMBOLS[(position + position // len(COLOURS) + repeat) % len(SYMBOLS)]
+        place, mark = places[implementation]
+        symbol = SYMBOLS[(mark + seen[implementation]) % len(SYMBOLS)]
+        seen[implementation] += 1
         # Of two reference lines without a mark, one has other dashes.
-        looks.append(Look(light, dark, "dash-dot" if implementation == "majority" else symbol))
+        looks.append(Look(*COLOURS[place], "dash-dot" if implementation == "majority" else symbol))
     return looks

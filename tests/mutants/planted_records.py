@@ -527,6 +527,11 @@ MUTANTS_OF_RECORDS = (
         f"{_GATE}test_a_record_whose_numbers_disagree_is_refused", says="DID NOT RAISE",
     ),
     _bug(
+        "two methods of a report look alike", "privsvm_bench/palette.py",
+        "place, place + n_lines[place]", "place, place",
+        "tests/reporting/test_palette.py::test_no_two_methods_of_a_report_look_alike", says="assert",
+    ),
+    _bug(
         "the report keeps quiet when an audit contradicts a proof", "privsvm_bench/reporting/claims.py",
         "witness.epsilon > proved * (1 + _SLACK):", "witness.epsilon > 1e9 * proved:",
         "tests/reporting/test_report_page.py::test_an_audit_that_contradicts_a_proof_is_an_alarm", says="assert",

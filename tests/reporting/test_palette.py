@@ -1,4 +1,4 @@
-"""Colours of methods: told apart by everyone, and the same in every report."""
+"""Colours of methods: told apart by everyone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from privsvm_bench.palette import COLOURS, ORDER, looks_of
+from privsvm.registry import implementations
+from privsvm_bench.palette import COLOURS, NAMED, looks_of
 
 # Linear RGB as seen without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
 VISIONS = {
@@ -35,10 +36,11 @@ def test_no_two_colours_are_alike(vision: str) -> None:
     for theme in zip(*COLOURS, strict=True):
         seen = [lab(np.array(VISIONS[vision]) @ linear(colour)) for colour in theme]
         distances = {
-            pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]) for pair in itertools.combinations(range(24), 2)
+            pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]])
+            for pair in itertools.combinations(range(len(COLOURS)), 2)
         }
         assert min(distances.values()) > (19 if vision == "normal" else 11)
-        assert min(distance for pair, distance in distances.items() if max(pair) < 8) > 20
+        assert min(distance for pair, distance in distances.items() if max(pair) < len(NAMED)) > 20
 
 
 def test_no_colour_is_grey_which_is_for_claims() -> None:
@@ -53,11 +55,30 @@ def test_every_colour_stands_out_from_the_page(theme: int, page: str) -> None:
         assert (bright + 0.05) / (dark + 0.05) > 3
 
 
-def test_looks_are_of_the_method_and_no_two_alike() -> None:
-    looks = looks_of(ORDER)
-    assert len({look.light for look in looks}) == len({look.dark for look in looks}) == len(ORDER)
-    assert looks_of(ORDER[::-1]) == looks[::-1]
-    first, second = looks_of(["pmsvm_wp", "pmsvm_wp"])
-    assert first.light == second.light
-    assert first.symbol != second.symbol
-    assert looks_of(["package:Class"]) == looks_of(["package:Class"])
+def test_eight_methods_look_the_same_in_every_report() -> None:
+    alone = [looks_of([name])[0] for name in NAMED]
+    assert [(look.light, look.dark) for look in alone] == [*COLOURS[: len(NAMED)]]
+    assert looks_of([*NAMED, *implementations()])[: len(NAMED)] == alone
+
+
+def test_no_two_methods_of_a_report_look_alike() -> None:
+    """They differ by colour or mark, in whatever order they stand, and no number of methods is too large."""
+    names = [f"method_{number}" for number in range(100)]
+    for chosen in (implementations(), [*NAMED, *names], names[:16], [*names, *NAMED[::-1]]):
+        looks = dict(zip(chosen, looks_of(chosen), strict=True))
+        assert len({(look.light, look.symbol) for look in looks.values()}) == len(chosen)
+        assert looks_of(chosen[::-1]) == [looks[name] for name in chosen[::-1]]
+    # As long as there are colours, none is used twice.
+    assert len({look.light for look in looks_of([*NAMED, *names[:16]])}) == len(COLOURS)
+    assert len(looks_of([f"package:Class{number}" for number in range(1000)])) == 1000
+
+
+def test_settings_of_a_method_share_its_colour() -> None:
+    for name in ("pmsvm_wp", "dp_newton", "package:Class"):
+        alone, first, second = *looks_of([name]), *looks_of([name, name])
+        assert first == alone
+        assert first.light == second.light
+        assert first.symbol != second.symbol
+    many = [*(f"method_{number}" for number in range(20)), "dp_newton", "dp_newton"]
+    looks = looks_of(many)
+    assert len({(look.light, look.symbol) for look in looks}) == len(many)

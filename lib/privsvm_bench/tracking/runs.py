@@ -212,7 +212,7 @@ def curve_name(method: str, status: Status, *, is_reference: bool = False) -> st
 
 
 def colour_of(implementation: str, status: Status) -> str:
-    """Return the colour that the report draws the method in: grey without a proof."""
+    """Return the colour of a method, grey without a proof: the report's, where no other method there has it too."""
     return _GREYS.get(status) or looks_of([implementation])[0].light
 
 
