@@ -4,6 +4,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from tests.adversarial import Silence
 
+from privsvm.families.moments.joint_moments import class_sums
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
@@ -11,7 +12,7 @@ from privsvm.families.moments.second_moments import (
     code_cells,
     constant_feature,
 )
-from privsvm.methods.dp_lda import CONSTANT, DPLDAClassifier, class_sums, discriminants
+from privsvm.methods.dp_lda import CONSTANT, DPLDAClassifier, discriminants
 
 
 def moments_of(load, n_classes):

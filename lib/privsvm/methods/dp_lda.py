@@ -12,29 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsvm.families.moments.joint_moments import JointMomentsClassifier
-from privsvm.families.moments.second_moments import CONSTANT, Moments, filtered_weights, simplex_codes
+from privsvm.families.moments.joint_moments import JointMomentsClassifier, class_sums
+from privsvm.families.moments.second_moments import CONSTANT, Moments, filtered_weights
 
-__all__ = ["ESTIMATOR", "DPLDAClassifier", "class_sums", "discriminants"]
-
-
-def _shrunk(numbers: np.ndarray, noise: float) -> np.ndarray:
-    """Shrink noisy numbers toward zero by their noise, of a known standard deviation (James and Stein)."""
-    square = float(numbers @ numbers)
-    return numbers * (max(0.0, 1.0 - numbers.size * noise**2 / square) if square > 0.0 else 0.0)
-
-
-def class_sums(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
-    """Read the sums (c, d + 1) of the rows of every class off noisy moments; the last are counts.
-
-    The sum of all rows is shrunk by its noise, and counts toward equal ones. No count is below its noise.
-    """
-    n_classes, noise = moments.cross.shape[1] + 1, spread / CONSTANT
-    total = np.append(_shrunk(moments.gram[-1, :-1] / CONSTANT, noise), n_rows)
-    cross = np.vstack([moments.cross[:-1], _shrunk(moments.cross[-1] / CONSTANT, noise)])
-    sums: np.ndarray = (1.0 - 1.0 / n_classes) * simplex_codes(n_classes) @ cross.T + total / n_classes
-    sums[:, -1] = np.maximum(sums[:, -1], noise)
-    return sums
+__all__ = ["ESTIMATOR", "DPLDAClassifier", "discriminants"]
 
 
 def discriminants(moments: Moments, spread: float, n_rows: int) -> np.ndarray:

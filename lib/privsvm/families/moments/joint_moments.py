@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
-from privsvm.families.moments.second_moments import Moments, MomentsMechanism, code_cells, simplex_codes
+from privsvm.families.moments.second_moments import CONSTANT, Moments, MomentsMechanism, code_cells, simplex_codes
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import Table, is_by_block
 from privsvm.privacy.events import Gaussian
 
-__all__ = ["JointMomentsClassifier", "scores_of_codes"]
+__all__ = ["JointMomentsClassifier", "class_sums", "scores_of_codes"]
 
 
 def scores_of_codes(weights: np.ndarray, n_classes: int) -> np.ndarray:
@@ -29,6 +29,25 @@ def scores_of_codes(weights: np.ndarray, n_classes: int) -> np.ndarray:
     """
     scores: np.ndarray = weights.T if n_classes == 2 else simplex_codes(n_classes) @ weights.T
     return scores
+
+
+def _shrunk(numbers: np.ndarray, noise: float) -> np.ndarray:
+    """Shrink noisy numbers toward zero by their noise, of a known standard deviation (James and Stein)."""
+    square = float(numbers @ numbers)
+    return numbers * (max(0.0, 1.0 - numbers.size * noise**2 / square) if square > 0.0 else 0.0)
+
+
+def class_sums(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
+    """Read the sums (c, d + 1) of the rows of every class off noisy moments; the last are counts.
+
+    The sum of all rows is shrunk by its noise, and counts toward equal ones. No count is below its noise.
+    """
+    n_classes, noise = moments.cross.shape[1] + 1, spread / CONSTANT
+    total = np.append(_shrunk(moments.gram[-1, :-1] / CONSTANT, noise), n_rows)
+    cross = np.vstack([moments.cross[:-1], _shrunk(moments.cross[-1] / CONSTANT, noise)])
+    sums: np.ndarray = (1.0 - 1.0 / n_classes) * simplex_codes(n_classes) @ cross.T + total / n_classes
+    sums[:, -1] = np.maximum(sums[:, -1], noise)
+    return sums
 
 
 class JointMomentsClassifier(CentredRowsClassifier):
