@@ -1,14 +1,18 @@
 """Settings of all tests: pinned arithmetic, a Numba cache keyed by the sources, no telemetry."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
 import xdist
 
 from privsvm.arithmetic import pin_arithmetic
+from privsvm.errors import PrivSVMError
+from privsvm.registry import estimator_class
 from privsvm.warm_up import cache_key
 from tests.waits import PATIENCE
 
@@ -27,6 +31,23 @@ os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(PATIENCE)
 # The same examples in every run. `pytest --hypothesis-profile=default` draws new ones.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--method", metavar="NAME", help="run the tests of one method")
+
+
+def pytest_collection_modifyitems(config, items):
+    """With --method, keep the method's own file, and the cases with its name or its class."""
+    if (method := config.getoption("method")) is None:
+        return
+    try:
+        names = rf"\b({method}|{estimator_class(method).__name__})\b|/test_{method}\.py"
+    except PrivSVMError as error:
+        raise pytest.UsageError(f"--method: {error}") from None
+    others = [item for item in items if not re.search(names, item.nodeid)]
+    items[:] = [item for item in items if re.search(names, item.nodeid)]
+    config.hook.pytest_deselected(items=others)
 
 
 def pytest_sessionstart(session):
