@@ -44,9 +44,8 @@ lint: prepare-dev  ## Check formatting, style, types, layers, spelling, security
 	snakemake --lint
 	snakemake -s reproduce/Snakefile --lint
 
-docs: prepare-dev  ## Write what is generated from the sources, and build the site: site/index.html
+docs: prepare-dev  ## Write what follows from sources and measurements, and build the site: site/index.html
 	python docs/draw_architecture.py
-	python docs/draw_methods.py
 	python docs/draw_curves.py
 	python docs/draw_risk.py
 	python docs/draw_reproductions.py

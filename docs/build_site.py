@@ -36,8 +36,11 @@ OTHERS = {
     "config/README.md": "config.md",
     "examples/ppsvm_three_entities/README.md": "ppsvm_example.md",
 }
+# Pages that only the site has, by docs/write_pages.py. Other pages name their address, which the site makes a link.
+BUILT = ("docs/method-parameters.md", "docs/mutants.md")
+ADDRESS = re.compile(r"`site/([\w-]+)\.html`")
 # An entry of the menu, and one below the last of these.
-ENTRY = re.compile(r"^(  )?- \[(.+)\]\((\S+)\)$")
+ENTRY = re.compile(r"^(  )?- (?:\[(.+)\]\((\S+)\)|(.+): `site/([\w-]+)\.html`)$")
 # A line of the list of examples.
 LISTED = re.compile(r"^(- \[.*\]\((gallery/(\w+))\.md\))$", re.MULTILINE)
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
@@ -53,6 +56,7 @@ def pages():
     """Return the path in the site of every page of the repository."""
     names = [path.relative_to(REPOSITORY).as_posix() for path in sorted((REPOSITORY / "docs").rglob("*.md"))]
     scripts = {path.relative_to(REPOSITORY).as_posix(): f"gallery/{path.stem}.md" for path in run_examples.examples()}
+    names += BUILT if (REPOSITORY / "docs/write_pages.py").exists() else ()
     other_pages = {name: target for name, target in OTHERS.items() if (REPOSITORY / name).exists()}
     # Scripts first: the gallery shows their pictures.
     return scripts | {name: posixpath.relpath(name, "docs") for name in names if name != "docs/README.md"} | other_pages
@@ -69,7 +73,7 @@ def menu(targets):
         if line.startswith("## "):
             captions.append((line.removeprefix("## "), []))
         elif entry:
-            inner, title, address = entry.groups()
+            inner, title, address = entry[1], entry[2] or entry[4], entry[3] or f"{entry[5]}.md"
             path = posixpath.normpath(posixpath.join("docs", address))
             if path not in targets:
                 raise DeadLinkError(f"docs/README.md: ({address}): there is no page {path}")
@@ -110,7 +114,11 @@ def relinked(text, page, targets, files):
         files[path] = target
         return f"]({posixpath.relpath(target, here or '.')})"
 
-    return LINK.sub(link, text)
+    def built(match):
+        path = f"docs/{match[1]}.md"
+        return f"[{match[0]}]({posixpath.relpath(targets[path], here or '.')})" if path in targets else match[0]
+
+    return ADDRESS.sub(built, LINK.sub(link, text))
 
 
 def public_classes():
@@ -164,6 +172,18 @@ def _thumbnail(line, pictures):
     return line[1] + "\n".join([*image, "  ```", ""])
 
 
+def with_built_parts(text, page):
+    """Add the reference and the pictures of the methods to their pages."""
+    if page == "docs/reference.md":
+        return text + reference()
+    if page == "docs/methods.md" or page.startswith("docs/proofs/"):
+        import draw_methods
+
+        name = Path(page).stem
+        return text + draw_methods.gallery() if name == "methods" else draw_methods.with_pictures(text, name)
+    return text
+
+
 def gather():
     """Write the sources of the site; return the number of pages."""
     shutil.rmtree(SOURCE, ignore_errors=True)
@@ -180,10 +200,13 @@ def gather():
                 (SOURCE / "gallery" / f"{path.stem}_{number}.svg").write_bytes(picture)
             pictures[path.stem] = shown.pictures
             text = run_examples.page(path, shown, relinked(shown.words, page, targets, files))
+        elif page in BUILT:
+            import write_pages
+
+            text = write_pages.PAGES[page]()
         else:
             text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
-        if page == "docs/reference.md":
-            text += reference()
+            text = with_built_parts(text, page)
         text = LISTED.sub(lambda line: _thumbnail(line, pictures), text)
         text += toctree(below[target]) if target in below else ""
         if target == "index.md":
@@ -196,6 +219,11 @@ def gather():
     for path, target in files.items():
         (SOURCE / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / path, SOURCE / target)
+    if (REPOSITORY / "docs/draw_methods.py").exists():
+        import draw_methods
+
+        draw_methods.draw_stale(draw_methods.implementations())
+        shutil.copytree(draw_methods.FOLDER, SOURCE / "images", dirs_exist_ok=True)
     shutil.copyfile(REPOSITORY / "docs/conf.py", SOURCE / "conf.py")
     shutil.copytree(REPOSITORY / "docs/templates", SOURCE / "templates")
     return len(targets)

@@ -1,12 +1,13 @@
-"""Draw the idea of each method by running it: docs/images/methods/<method>.svg.
+"""Draw the idea of each method by running it: .cache/pictures/<method>.svg, which `make docs` shows.
 
-The left panel shows the mechanism, the right one decision boundaries of several releases. Run
-`python docs/draw_methods.py` to renew the pictures, with names of methods to renew only theirs.
+The left panel shows the mechanism, the right one decision boundaries of several releases. `python docs/draw_methods.py`
+draws the pictures whose code has changed, `python docs/draw_methods.py <method>` only those of the methods named.
 """
 
 import functools
 import inspect
 import math
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -15,11 +16,10 @@ import numpy as np
 
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.charts import BLUE, BROWN, GREY, INK, TEAL, new_figure, style, svg_text
+from privsvm_bench.workflow.sources import closure_digest
 
-FOLDER = Path(__file__).resolve().parent / "images" / "methods"
-PAGE = FOLDER.parents[1] / "methods.md"
-# The page is written by hand above this line.
-START = "<!-- pictures: written by docs/draw_methods.py -->\n"
+DOCS = Path(__file__).resolve().parent
+FOLDER = DOCS.parent / ".cache" / "pictures"
 BOX = (-1.1, 1.1)
 RELEASES, EPSILONS = 8, (1.0, 8.0)
 # Settings for two columns: the defaults suit wider tables.
@@ -399,18 +399,19 @@ def majority(axes, name):
     axes.set_xticks([0, 1])
 
 
-# Alternative text and panels of each method's picture.
+# Alternative text and panels of a picture: of all methods of a family, and of a method by itself.
 _BOUNDARIES = "; boundaries of releases"
 _NOISE = (f"Densities of Gaussian and Laplace noise on a weight{_BOUNDARIES}", noise, releases)
 _FOURIER = (f"Products of random Fourier features against a Gaussian kernel{_BOUNDARIES}", fourier, releases)
 _LANDMARKS = (f"Landmarks beside the rows{_BOUNDARIES}", landmarks, releases)
-_MOMENTS = (f"Ellipses of the second moment of the rows, exact and with noise{_BOUNDARIES}", moments, releases)
-_GRADIENTS = (
-    f"Pulls of single rows add up to a sum, around which noisy sums lie{_BOUNDARIES}", gradients, releases
-)  # fmt: skip
 _MOVES = (f"A longer row moves the weights further{_BOUNDARIES}", moves, releases)
-_HISTOGRAMS = (f"Scores of several releases along a line{_BOUNDARIES}", along, releases)
 _CLASSES = ("Three classes divided by one multi-class problem", three_classes)
+FAMILIES = {
+    "moments": (f"Ellipses of the second moment of the rows, exact and with noise{_BOUNDARIES}", moments, releases),
+    "gradients": (f"Pulls of single rows add up to a sum, around which noisy sums lie{_BOUNDARIES}", gradients,
+                  releases),
+    "histograms": (f"Scores of several releases along a line{_BOUNDARIES}", along, releases),
+}  # fmt: skip
 FIGURES = {
     "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensed, plain),
     "fcm_svm": ("Rows become the centres of fuzzy clusters, beside the boundary of an SVM on the centres", condensed,
@@ -438,17 +439,23 @@ FIGURES = {
     "private_svm": _NOISE, "private_svm_laplace": _NOISE,
     "private_svm_rbf": _FOURIER, "private_svm_rbf_laplace": _FOURIER,
     "landmark_dual": _LANDMARKS, "landmark_dual_given": _LANDMARKS,
-    "dp_least_squares": _MOMENTS, "dp_feature_covariance": _MOMENTS, "dp_newton": _MOMENTS,
-    "adassp": _MOMENTS, "dp_lda": _MOMENTS,
-    "dp_naive_bayes": _HISTOGRAMS, "dp_tr_newton": _HISTOGRAMS,
-    "grpua": _GRADIENTS, "pmsvm_gp": _GRADIENTS, "pmsvm_agp": _GRADIENTS, "softmax_dpsgd": _GRADIENTS,
-    "softmax_dpadam": _GRADIENTS, "crammer_singer": _CLASSES, "weston_watkins": _CLASSES, "m3_svm": _CLASSES,
+    "crammer_singer": _CLASSES, "weston_watkins": _CLASSES, "m3_svm": _CLASSES,
 }  # fmt: skip
+
+
+def figure_of(name):
+    """Return the words and panels of a method's picture: its own, or those of its family."""
+    method = estimator_class(name)
+    rooms = [base.__module__.split(".") for base in method.__mro__]
+    family = next((room[2] for room in rooms if room[:2] == ["privsvm", "families"] and room[2] in FAMILIES), None)
+    if name in FIGURES or family:
+        return FIGURES.get(name) or FAMILIES[family]
+    return ("Boundaries of releases", releases) if "epsilon" in method.declared else ("The boundary", plain)
 
 
 def draw(name):
     """Make the picture of a method."""
-    words, *panels = FIGURES[name]
+    words, *panels = figure_of(name)
     width = 330 * len(panels)
     with warnings.catch_warnings(), style():
         warnings.simplefilter("ignore")
@@ -465,28 +472,51 @@ def draw(name):
 
 
 def picture(name, folder):
-    """Write the Markdown of a method's picture, seen from a folder's page."""
-    return f"![{FIGURES[name][0]}]({folder}images/methods/{name}.svg)"
+    """Write the Markdown of a method's picture, seen from a folder of the site."""
+    return f"![{figure_of(name)[0]}]({folder}images/{name}.svg)"
 
 
-def page():
-    """Put the pictures of all methods into the page as it is."""
-    lines = []
+def proofs():
+    """Return the methods of each proof page: that of its file name, or those that its headers name."""
+    methods = {}
+    for path in sorted((DOCS / "proofs").glob("*.md")):
+        headers = " ".join(
+            re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        )
+        named = {path.stem, *re.findall(r"\w+", headers)}
+        methods[path.stem] = [name for name in implementations() if name in named]
+    return methods
+
+
+def gallery():
+    """Write the pictures of all methods for the end of docs/methods.md."""
+    lines, pages = [], {name: page for page, names in proofs().items() for name in names}
     for name in implementations():
         method = estimator_class(name)
         words = inspect.getdoc(method).partition("\n")[0]
-        proof = f" [Proof](proofs/{name}.md)." if (FOLDER.parents[1] / "proofs" / f"{name}.md").exists() else ""
-        lines += [f"### {name}", "", f"`{method.__name__}`: {words}{proof}", "", picture(name, ""), ""]
-    return PAGE.read_text(encoding="utf-8").partition(START)[0] + START + "\n".join(["", *lines[:-1]]) + "\n"
+        proof = f" [Proof](proofs/{pages[name]}.md)." if name in pages else ""
+        lines += ["", f"### {name}", "", f"`{method.__name__}`: {words}{proof}", "", picture(name, "")]
+    return "\n".join([*lines, ""])
 
 
-def main():
-    """Draw all pictures, or those named on the command line."""
+def with_pictures(text, page):
+    """Put the pictures of a proof page's methods below its first header; equal ones are shown once."""
+    shown = {figure_of(name): name for name in reversed(proofs()[page])}
+    pictures = "".join(f"\n{picture(name, '../')}\n" for name in reversed(shown.values()))
+    return re.sub(
+        r"^```yaml\n.*?^```\n", lambda header: header[0] + pictures, text, count=1, flags=re.DOTALL | re.MULTILINE
+    )
+
+
+def draw_stale(names):
+    """Draw the pictures whose code has changed since; each ends with the digest of its code."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[1:] or implementations():
-        (FOLDER / f"{name}.svg").write_text(draw(name), encoding="utf-8")
-    PAGE.write_text(page(), encoding="utf-8")
+    for name in names:
+        mark = f"<!-- {closure_digest('docs/draw_methods.py', estimator_class(name).__module__)} -->\n"
+        path = FOLDER / f"{name}.svg"
+        if not path.exists() or not path.read_text(encoding="utf-8").endswith(mark):
+            path.write_text(draw(name) + mark, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    draw_stale(sys.argv[1:] or implementations())

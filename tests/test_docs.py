@@ -5,13 +5,16 @@ import importlib.util
 import re
 from pathlib import Path
 
+import build_site
 import pytest
+import write_pages
 
-import privsvm
 from privsvm.base import released
+from privsvm.registry import implementations
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.reporting.glossary import glossary, glossary_page
 from tests.blocks import PAGES
+from tests.mutants.planted import MUTANTS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -29,11 +32,15 @@ def test_generated_files_are_current(path):
     assert path.read_text() == script("generate").generated_files()[path], "run python docs/generate.py"
 
 
-def test_the_stub_has_the_public_names():
-    stub = (REPOSITORY / "lib/privsvm/__init__.pyi").read_text()
-    assert set(privsvm.__all__) | set(privsvm.methods.__all__) == set(
-        re.findall(r"import (\w+) as \1$", stub, re.MULTILINE)
-    )
+def test_pages_that_only_the_site_has():
+    pages = {name: write() for name, write in write_pages.PAGES.items()}
+    assert set(pages) == set(build_site.BUILT)
+    parameters, bugs = pages["docs/method-parameters.md"], pages["docs/mutants.md"]
+    assert re.findall(r"^## (\w+)$", parameters, re.MULTILINE) == list(implementations())
+    assert "| `C` | float | `1.0` | Upper bound of a dual variable" in parameters
+    rows = [re.split(r"(?<!\\) \| ", line) for line in bugs.splitlines() if line.startswith("| ")][2:]
+    assert [row[0].removeprefix("| ") for row in rows] == [mutant.name.replace("|", "\\|") for mutant in MUTANTS]
+    assert {len(row) for row in rows} == {4}
 
 
 def test_the_picture_of_the_architecture_is_current():

@@ -1,18 +1,22 @@
 """pyproject.toml, the locks and environment.yml agree, and nothing private is in the repository."""
 
 import ast
+import importlib
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from setuptools import Distribution
 
+import privsvm
 from tests.advisories import report
 from tests.wheel.check import call, oldest_versions, pythons
 
@@ -54,26 +58,35 @@ def test_conda_recipe_asks_for_what_the_wheel_asks_for():
     assert recipe["build"]["python"]["entry_points"] == commands
 
 
-def test_the_wheel_holds_the_library_alone(monkeypatch):
-    monkeypatch.chdir(REPOSITORY)
-    # Modules and package data, as `pip wheel` packs them.
-    distribution = Distribution({"script_name": "setup.py", "include_package_data": False})
-    distribution.parse_config_files(["pyproject.toml"])
-    build = distribution.get_command_obj("build_py")
-    build.ensure_finalized()
-    files = [file for *_, file in build.find_all_modules()]
-    files += [f"{folder}/{name}" for _, folder, _, names in build.data_files for name in names]
-    inside = {Path(file).relative_to("lib/privsvm").as_posix() for file in files}
-    assert {"py.typed", "__init__.pyi", "methods/__init__.pyi", "release/utility.json"} <= inside
-    names = [path.relative_to(REPOSITORY / "lib/privsvm").as_posix() for path in REPOSITORY.glob("lib/privsvm/**/*.py")]
-    assert set(names) <= inside
-    papers = {path.parent.name for path in (REPOSITORY / "reproduce").glob("*/experiments.py")}
-    assert len(papers) >= 5
-    assert all(package.split(".")[0] == "privsvm" for package in distribution.packages)
-    folders = {folder for name in inside for folder in Path(name).parts[:-1]}
-    assert not folders & {"reproduce", *papers}
-    names = {Path(name).name for name in inside}
-    assert not names & {"published.csv", *(f"{paper}_runs.py" for paper in papers)}
+def test_the_wheel_holds_the_library_alone(tmp_path):
+    """Build the wheel from tracked files, as from a clean checkout."""
+    for path in tracked():
+        name = path.relative_to(REPOSITORY)
+        if name.parts[0] == "lib" or name.as_posix() in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, tmp_path / name)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    call([*pip, "--wheel-dir", tmp_path, tmp_path], tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if ".dist-info/" not in name}
+        texts = [archive.read(f"privsvm/{name}__init__.pyi").decode() for name in ("", "methods/")]
+    data = {"py.typed", "__init__.pyi", "methods/__init__.pyi", "release/audits.json", "release/utility.json"}
+    modules = (REPOSITORY / "lib/privsvm").rglob("*.py")
+    assert inside == {f"privsvm/{name}" for name in data} | {
+        path.relative_to(REPOSITORY / "lib").as_posix() for path in modules
+    }
+    library, methods = (set(re.findall(r"^from [\w.]+ import (\w+) as \1$", text, re.MULTILINE)) for text in texts)
+    assert (library, methods) == (set(privsvm.__all__) | set(privsvm.methods.__all__), set(privsvm.methods.__all__))
+    for module, name in re.findall(r"^from ([\w.]+) import (\w+) as ", texts[0], re.MULTILINE):
+        assert getattr(importlib.import_module(module), name) is getattr(privsvm, name)
+
+
+def test_stubs_are_written_without_any_package():
+    """An isolated build has setuptools alone."""
+    code = "import privsvm.methods; print(len(privsvm.methods.__all__))"
+    found = call([sys.executable, "-S", "-c", code], REPOSITORY, {"PYTHONPATH": str(REPOSITORY / "lib")})
+    assert int(found) == len(privsvm.methods.__all__)
 
 
 def test_every_requirement_is_locked_at_an_allowed_version():
@@ -146,11 +159,13 @@ def test_servers_bind_to_the_loopback_address():
 
 
 def test_links_between_the_pages_exist():
-    pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
-    for page in pages:
+    """No page links a file that is only built."""
+    files = tracked()
+    present = {*files, *(folder for file in files for folder in file.parents)}
+    for page in [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+            if "://" not in target and page in present:
+                assert Path(os.path.normpath(page.parent / target)) in present, f"{page.name}: {target}"
 
 
 def test_commit_hooks_are_checks_of_make_lint():

@@ -1,7 +1,8 @@
 """PrivSVM: privacy-preserving support vector machines, honestly accounted.
 
 A public name is imported when it is first used, so that ``import privsvm`` stays fast. The methods of papers are in
-`privsvm.methods`; their classes are found here, too. ``__init__.pyi`` names everything for type checkers.
+`privsvm.methods`; their classes are found here, too. The wheel's ``__init__.pyi`` names everything for type
+checkers.
 """
 
 from __future__ import annotations

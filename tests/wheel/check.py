@@ -106,7 +106,7 @@ def build_wheel(folder: Path) -> Path:
     sources, built = folder / "sources", folder / "built"
     sources.mkdir()
     # Build from a copy, because building writes into the tree.
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, sources / name)
     shutil.copytree(REPOSITORY / "lib", sources / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     call(["uv", "build", "--quiet", "--out-dir", built, sources], folder)

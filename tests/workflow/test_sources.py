@@ -62,7 +62,7 @@ def test_every_file_of_package_data_belongs_to_a_module():
         path
         for folder in (package / "privsvm", package / "privsvm_bench")
         for path in folder.rglob("*")
-        if path.is_file() and path.suffix not in {".py", ".pyc", ".pyi", ".nbi", ".nbc"} and path.name != "py.typed"
+        if path.is_file() and path.suffix not in {".py", ".pyc", ".nbi", ".nbc"} and path.name != "py.typed"
     }
     assert data_files == named
 
