@@ -1,4 +1,7 @@
-"""Draw the README's picture, docs/images/curves.svg, from reports/curves.csv: accuracy against epsilon on one set."""
+"""Draw the README's picture, docs/images/curves.svg: accuracy against epsilon on one set.
+
+The rows behind it are in docs/images/curves.csv; docs/write_sample_report.py takes them from a run.
+"""
 
 import csv
 from pathlib import Path
@@ -6,18 +9,28 @@ from pathlib import Path
 from privsvm_bench.charts import BLUE, CLAIMED, INK, SOFT, TEAL, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PICTURE = REPOSITORY / "docs/images/curves.svg"
+PICTURE, ROWS = REPOSITORY / "docs/images/curves.svg", REPOSITORY / "docs/images/curves.csv"
+COLUMNS = ("dataset", "method", "status", "epsilon", "accuracy", "accuracy_low", "accuracy_high")
 DATASET, RECOMMENDED = "breast_cancer", "recommended"
+
+
+def take_rows():
+    """Take the set's rows from the curves of a run."""
+    with (REPOSITORY / "reports/curves.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["dataset"] == DATASET]
+    with ROWS.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def read():
     """Read status and (epsilon, accuracy, low, high) of each method."""
     curves = {}
-    with (REPOSITORY / "reports/curves.csv").open(newline="", encoding="utf-8") as file:
+    with ROWS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            if row["dataset"] == DATASET:
-                numbers = [100 * float(row[key]) for key in ("accuracy", "accuracy_low", "accuracy_high")]
-                curves.setdefault(row["method"], (row["status"], []))[1].append((float(row["epsilon"]), *numbers))
+            numbers = [100 * float(row[key]) for key in ("accuracy", "accuracy_low", "accuracy_high")]
+            curves.setdefault(row["method"], (row["status"], []))[1].append((float(row["epsilon"]), *numbers))
     return curves
 
 

@@ -1,4 +1,4 @@
-"""Write docs/sample-report.html and its first screen, docs/images/report.png, from reports/index.html.
+"""Write docs/sample-report.html, its first screen docs/images/report.png, and the rows of README's picture from a run.
 
 Run ``python docs/write_sample_report.py`` after ``make run`` with the params.yaml of the repository. The sample has
 neither times nor provenance, which differ from run to run, nor charts that need a file beside it. The picture needs
@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+import draw_curves
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REPORT = REPOSITORY / "reports/index.html"
@@ -49,3 +51,5 @@ def screenshot(page, picture):
 if __name__ == "__main__":
     SAMPLE.write_text(sample(REPORT.read_text(encoding="utf-8")), encoding="utf-8")
     screenshot(SAMPLE, PICTURE)
+    draw_curves.take_rows()
+    draw_curves.PICTURE.write_text(draw_curves.draw(), encoding="utf-8")

@@ -1,8 +1,8 @@
 """Read a benchmark's results into pandas.
 
-`make run` writes one row per curve and epsilon to `reports/curves.csv`; the repository contains that of the default
-benchmark. Group by `status` to keep proofs and claims apart; the noise of a benchmark has a seed, so proved methods say
-*seeded* here.
+`make run` writes one row per curve and epsilon to `reports/curves.csv`. The repository has the rows of one dataset,
+with fewer columns, for README's picture. Group by `status` to keep proofs and claims apart; the noise of a benchmark
+has a seed, so proved methods say *seeded* here.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 repository = next(folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / "params.yaml").exists())
-curves = pd.read_csv(repository / "reports" / "curves.csv")
+curves = pd.read_csv(repository / "docs" / "images" / "curves.csv")
 print(curves.groupby("status")["method"].nunique().rename("methods"), end="\n\n")
 
 at_one = curves[(curves["epsilon"] == 1) & (curves["status"] == "seeded")]

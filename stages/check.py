@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +38,19 @@ def check_ranges(result: Result) -> None:
             )
 
 
+def check_numbers(folder: str, results: list[Result], reference: float) -> None:
+    """Compare the numbers in a folder with the results that they are of."""
+    computed = {
+        "metrics.json": canonical_json(metrics_record(results, reference)),
+        "curves.csv": curves_csv(curve_rows(results, reference)),
+    }
+    for name, text in computed.items():
+        path = Path(folder, name)
+        require(path.is_file(), f"{path}: file not found; run `make run`")
+        written = path.read_text(encoding="utf-8") if name == "curves.csv" else canonical_json(read_json(path))
+        require(written == text, f"{path}: not the numbers of the results; delete it and run `make run`")
+
+
 def check_versions() -> None:
     """Ask DVC whether dvc.lock names the outputs that are here."""
     done = subprocess.run([sys.executable, "-m", "dvc", "status"], capture_output=True, text=True, check=False)
@@ -59,12 +71,9 @@ def main(arguments: list[str] | None = None) -> None:
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
     params = read_params()
     jobs = params.train_jobs()
-    for name in ("index.html", "metrics.json", "curves.csv", "tracking.json"):
+    for name in ("index.html", "tracking.json"):
         require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")
     tracked = read_tracked("reports/tracking.json")
-    with open("reports/curves.csv", encoding="utf-8", newline="") as handle:
-        curves = handle.read()
-    drawn = {(row["method"], row["dataset"]) for row in csv.DictReader(curves.splitlines())}
     # Reading refuses what was edited, and a guarantee that contradicts itself or that its own audit refutes.
     folder = {dataset: f"data/{private_folder(params, dataset)}" for dataset in params.datasets}
     results = read_results([f"{folder[dataset]}results/{method}/{dataset}.json" for method, dataset in jobs])
@@ -75,7 +84,6 @@ def main(arguments: list[str] | None = None) -> None:
         check_arrays(f"{models}.npz", read(ModelRecord, f"{models}.json"), f"{models}.json")
         check_arrays(f"{models}.npz", result, f"{source}.json")
         require(method in tracked.get(dataset, {}), f"reports/tracking.json: {method} on {dataset} is missing")
-        require((method, dataset) in drawn, f"reports/curves.csv: {method} on {dataset} is missing")
     for dataset in params.datasets:
         digest = load_prepared(f"{folder[dataset]}prepared/{dataset}.npz").description["digest"]
         for result in results:
@@ -84,16 +92,10 @@ def main(arguments: list[str] | None = None) -> None:
                 result.dataset != dataset or result.dataset_digest == digest,
                 f"{where}: not of the prepared data that is here; run `make run`",
             )
-    reference = params.report.reference_epsilon
-    metrics = canonical_json(metrics_record(results, reference))
-    require(
-        canonical_json(read_json("reports/metrics.json")) == metrics,
-        "reports/metrics.json: not the numbers of the results; delete it and run `make run`",
-    )
-    require(
-        curves == curves_csv(curve_rows(results, reference)),
-        "reports/curves.csv: not the numbers of the results; delete it and run `make run`",
-    )
+    private = [result for result in results if params.is_private(result.dataset)]
+    check_numbers("reports", [result for result in results if result not in private], params.report.reference_epsilon)
+    if private:
+        check_numbers("data/private/reports", private, params.report.reference_epsilon)
     check_versions()
     print(f"check: {len(jobs)} jobs, reports, tracking and dvc.lock are in order")
 

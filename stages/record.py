@@ -15,7 +15,8 @@ from privsvm.files import write_text
 from privsvm_bench.workflow.private_outputs import KINDS, README, make_output_folders
 from privsvm_bench.workflow.stage import die_with_parent, run
 
-FOLDERS = [Path("data/audits"), *(Path(f"data/{folder}{kind}") for folder in ("", "private/") for kind in KINDS)]
+FOLDERS = [Path(f"data/{folder}{kind}") for folder in ("", "private/") for kind in KINDS]
+FOLDERS += [Path("data/audits"), Path("data/private/reports")]
 LOCK_FILE = Path("dvc.lock")
 # Files that a killed DVC may leave half-written.
 UNFINISHED = (LOCK_FILE, Path(".dvc/tmp/rwlock"))

@@ -20,6 +20,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output-html", required=True, metavar="FILE")
     parser.add_argument("--output-metrics", required=True, metavar="FILE")
     parser.add_argument("--output-curves", required=True, metavar="FILE")
+    parser.add_argument(
+        "--output-private", nargs="*", default=[], metavar="FILE", help="both for the results in data/private"
+    )
     parser.add_argument("--parameters", default="{}", metavar="JSON", help="see privsvm_bench.jobs.job.ReportJob")
     options = parser.parse_args(arguments)
     die_with_parent()
@@ -29,6 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.jobs.job import ReportJob
 
     job = read_job(ReportJob, options.parameters)
+    reference = job.reference_epsilon
     results = reporting.read_results(options.results)
     condensing = [options.timings / "_condense" / f"{name}.json" for name in {result.dataset for result in results}]
     files = reporting.report_files(
@@ -46,14 +50,20 @@ def main(arguments: list[str] | None = None) -> None:
         ),
         origin=reporting.provenance(),
         experiment=job.experiment or results[0].experiment,
-        reference_epsilon=job.reference_epsilon,
+        reference_epsilon=reference,
         own_datasets=job.own_datasets,
     )
     # Compute all files before writing the first, so that a failure leaves the old ones.
-    metrics = reporting.metrics_record(results, job.reference_epsilon)
-    curves = reporting.curves_csv(reporting.curve_rows(results, job.reference_epsilon))
-    write_json(options.output_metrics, metrics)
-    write_text(options.output_curves, curves)
+    private = {Path(name).stem for name in options.results if Path(name).is_relative_to("data/private")}
+    shared, own = ([item for item in results if (item.dataset in private) == is_own] for is_own in (False, True))
+    numbers = [
+        (paths, reporting.metrics_record(chosen, reference), reporting.curve_rows(chosen, reference))
+        for paths, chosen in (((options.output_metrics, options.output_curves), shared), (options.output_private, own))
+        if paths
+    ]
+    for (metrics_path, curves_path), metrics, rows in numbers:
+        write_json(metrics_path, metrics)
+        write_text(curves_path, reporting.curves_csv(rows))
     folder = Path(options.output_html).parent
     # Remove pages of former datasets too.
     shutil.rmtree(folder / "pages", ignore_errors=True)

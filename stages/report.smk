@@ -1,3 +1,11 @@
+# Numbers of your own data lie apart: DVC caches and pushes the others.
+PRIVATE_NUMBERS = (
+    ["data/private/reports/metrics.json", "data/private/reports/curves.csv"]
+    if any(FOLDER.values())
+    else []
+)
+
+
 # What people look at, and what `dvc metrics` and `dvc plots` read.
 rule report:
     input:
@@ -17,6 +25,7 @@ rule report:
             labels={"dataset": "{dataset}"},
         ),
         assets=directory("reports/assets"),
+        private=PRIVATE_NUMBERS,
     log:
         "logs/report.log",
     localrule: True
@@ -30,6 +39,7 @@ rule report:
         files=argument_file(
             "report",
             *("--results", *RESULTS, "--audits", *AUDITS, "--prepared", *PREPARED),
+            *("--output-private", *PRIVATE_NUMBERS),
         ),
         parameters=report_parameters(PARAMS),
     shell:
@@ -39,8 +49,8 @@ rule report:
         " --parameters {params.parameters:q} > {log:q} 2>&1"
 
 
-# In Git. The pages show times and are made again from what is versioned.
-NUMBERS = ["reports/metrics.json", "reports/curves.csv"]
+# The pages show times and are made again from what is versioned.
+NUMBERS = ["reports/metrics.json", "reports/curves.csv", *PRIVATE_NUMBERS]
 REPORTS = [
     *NUMBERS,
     "reports/index.html",

@@ -279,4 +279,9 @@ MUTANTS_OF_TABLES = (
         'if sys.platform == "linux":\n        import', 'if sys.platform == "none":\n        import',
         "tests/datasets/test_bounds.py::test_the_reader_of_matlab_files_has_an_end_to_its_memory", says="DID NOT RAISE",
     ),
+    _bug(
+        "numbers of private tables are pushed with the others", "stages/report.py",
+        'is_relative_to("data/private")', 'is_relative_to("data/raw")',
+        "tests/reporting/test_report_tables.py::test_numbers_of_private_data_are_written_apart", says="assert",
+    ),
 )  # fmt: skip

@@ -58,6 +58,7 @@ def run_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 *("--results", *files["results"], "--prepared", *files["prepared"], "--timings", str(timings)),
                 *("--output-html", str(folder / "index.html"), "--output-metrics", str(folder / "metrics.json")),
                 *("--output-curves", str(folder / "curves.csv"), "--parameters", json.dumps(parameters)),
+                *("--output-private", *files.get("private", [])),
             ]
         )
 
@@ -209,6 +210,31 @@ def test_outputs_do_not_depend_on_order_timings_or_date(
     for name in ("metrics.json", "curves.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert not list((tmp_path / "one").glob(".*part*"))
+
+
+def test_numbers_of_private_data_are_written_apart(
+    write_experiment: Callable[..., dict[str, list[str]]],
+    run_stage: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DVC caches and pushes the others."""
+    monkeypatch.chdir(tmp_path)
+    files = write_experiment(("wine", "clinic"), {"svm": "none", "majority": "none"})
+    for number, name in enumerate(files["results"]):
+        if Path(name).stem == "clinic":
+            path = Path("data/private/results", *Path(name).parts[-2:])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files["results"][number] = str(Path(name).rename(path))
+    files["private"] = ["own/metrics.json", "own/curves.csv"]
+    run_stage(files, tmp_path / "out", experiment="default")
+    for folder, dataset in (("out", "wine"), ("own", "clinic")):
+        assert json.loads(Path(folder, "metrics.json").read_text()).keys() == {dataset}
+        with Path(folder, "curves.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert {row["dataset"] for row in rows} == {dataset}
+        assert {row["method"] for row in rows} == {"svm", "majority"}
+    assert "clinic" in Path("out/index.html").read_text()
 
 
 def test_the_stage_shows_what_condensing_gave_away_and_took(

@@ -8,6 +8,7 @@ import pytest
 from .conftest import OWN_ROWS, SECRET, Workspace, add_own_data
 
 pytestmark = pytest.mark.workflow
+NUMBERS = ("metrics.json", "curves.csv")
 
 
 def files(folder):
@@ -16,11 +17,18 @@ def files(folder):
 
 def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
     finished = with_own_data
-    curves = (finished.folder / "reports/curves.csv").read_text()
-    assert "patients" in curves
-    assert "colleagues" in curves
     data = finished.folder / "data"
+    numbers = [f"{folder}/{name}" for folder in ("reports", "data/private/reports") for name in NUMBERS]
+    texts = [(finished.folder / name).read_text() for name in numbers]
+    assert ["colleagues" in text for text in texts] == [True, True, False, False]
+    assert ["patients" in text for text in texts] == [False, False, True, True]
+    assert "in order" in finished.call("python", "stages/check.py")
+    (finished.folder / numbers[3]).write_text(texts[3].replace("patients", "patient"))
+    said = finished.call("python", "stages/check.py", check=False)
+    assert f"{numbers[3]}: not the numbers of the results; delete it and run `make run`" in said
+    (finished.folder / numbers[3]).write_text(texts[3])
     private = [path for path in files(data) if "patients" in path.as_posix()]
+    private += [finished.folder / name for name in numbers[2:]]
     shared = [path for path in files(data) if "private" not in path.relative_to(data).parts]
     assert {path.relative_to(data).parts[0] for path in private} == {"own", "private"}
     assert len(private) > 10
@@ -71,6 +79,7 @@ def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
     finished.change("datasets.patients.share", True)
     finished.snakemake()
     assert not list((data / "private").rglob("*patients*"))
+    assert not any((data / "private/reports" / name).exists() for name in NUMBERS)
     finished.call("dvc", "push")
     assert [path for path in files(tmp_path / "shelf") if b"patients" in path.read_bytes()]
 

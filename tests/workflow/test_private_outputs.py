@@ -9,7 +9,7 @@ import yaml
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import Params, read_params
 from privsvm_bench.workflow.graph import download_parameters
-from privsvm_bench.workflow.private_outputs import close_folders, private_folder, released_file
+from privsvm_bench.workflow.private_outputs import KINDS, close_folders, private_folder, released_file
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -60,14 +60,22 @@ def test_private_data_lies_in_a_folder_of_its_own():
 
 def test_dvc_pushes_nothing_of_the_private_folder():
     stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
-    outs = [out for stage in stages.values() for out in stage.get("outs", [])]
-    private = [out for out in outs if isinstance(out, dict)]
-    assert len(private) == 5
-    for out in private:
-        ((path, options),) = out.items()
-        assert path.startswith("data/private/")
-        assert options == {"cache": False, "push": False}
-    assert not [out for out in outs if isinstance(out, str) and "private" in out]
+    outs = {}
+    for out in (
+        out for stage in stages.values() for kind in ("outs", "metrics", "plots") for out in stage.get(kind, [])
+    ):
+        outs.update(out if isinstance(out, dict) else {out: {}})
+    private = {path: options for path, options in outs.items() if path.startswith("data/private/")}
+    assert {Path(path).name for path in private} == {*KINDS, "reports"}
+    assert all(options == {"cache": False, "push": False} for options in private.values())
+    assert not [path for path, options in outs.items() if path not in private and {"cache", "push"} & options.keys()]
+
+
+def test_dvc_lock_names_stages_of_the_pipeline_alone():
+    stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
+    locked = yaml.safe_load((REPOSITORY / "dvc.lock").read_text())["stages"]
+    # A stage with `foreach` or `matrix` has an entry for each item, after an @.
+    assert {name.partition("@")[0] for name in locked} == set(stages)
 
 
 def test_a_release_names_data_of_ones_own():

@@ -63,6 +63,7 @@ def make_output_folders() -> None:
     """Create the output folders of dvc.yaml, which DVC requires."""
     for kind in KINDS:
         Path("data", kind).mkdir(parents=True, exist_ok=True)
+    for kind in (*KINDS, "reports"):
         # DVC warns about empty folders.
         readme = Path("data/private", kind, README)
         if not readme.is_file():
