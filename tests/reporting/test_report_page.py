@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from plotly.offline import get_plotlyjs_version
+from plotly.offline import get_plotlyjs
 from synthetic_results import (
     GRID,
     METHODS,
@@ -759,7 +759,7 @@ def test_a_large_report_stays_small_enough() -> None:
     files = report_files(results)
     assert len(files) == 1 + 3 + 3 * 40
     # The chart library is no part of any page: it is there once.
-    assert len(files.pop("assets/plotly.js")) < 600_000
+    assert len(files.pop("assets/plotly.js")) < 2_500_000
     assert sum(len(text.encode()) for text in files.values()) < 9_000_000
     # The overview leads to all others.
     assert len(files["index.html"].encode()) < 2_000_000
@@ -769,8 +769,7 @@ def test_a_large_report_stays_small_enough() -> None:
 def test_the_chart_library_is_that_of_the_package() -> None:
     packed = re.fullmatch(r'window\.packedPlotly = "(.*)";\n', chart_library())
     assert packed is not None
-    version = f"plotly.js (basic - minified) v{get_plotlyjs_version()}\n"
-    assert version in gzip.decompress(base64.b64decode(packed[1]))[:100].decode()
+    assert gzip.decompress(base64.b64decode(packed[1])).decode() == get_plotlyjs()
 
 
 def test_the_first_screen_answers_at_every_epsilon() -> None:

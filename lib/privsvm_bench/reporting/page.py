@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
+import gzip
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -53,8 +54,6 @@ from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_
 __all__ = ["ReportRecords", "chart_library", "page_context", "render_page", "report_files"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
-# Plotly's bundle of scatter, bar and pie charts, a quarter of the one inside of plotly's package: CONTRIBUTING.md.
-_CHART_LIBRARY = Path(__file__).with_name("plotly-basic.min.js.gz")
 # Marks of methods in tables, filled for proofs, hollow where the noise was seeded.
 _GLYPHS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "triangle-down": "▼▽",
            "pentagon": "⬟⬠", "star": "★☆"}  # fmt: skip
@@ -380,7 +379,10 @@ def _environment() -> jinja2.Environment:
 
 def chart_library() -> str:
     """Pack plotly's script as one that the page's own unpacks: pages opened as files may load scripts and no data."""
-    return f'window.packedPlotly = "{base64.b64encode(_CHART_LIBRARY.read_bytes()).decode()}";\n'
+    from plotly.offline import get_plotlyjs
+
+    packed = gzip.compress(get_plotlyjs().encode(), mtime=0)
+    return f'window.packedPlotly = "{base64.b64encode(packed).decode()}";\n'
 
 
 @functools.cache
