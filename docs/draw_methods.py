@@ -477,35 +477,35 @@ def picture(name, folder):
 
 
 def proofs():
-    """Return the methods of each proof page: that of its file name, or those that its headers name."""
-    methods = {}
+    """Return links to the proofs, as seen from the folder of the pages: a section, or the page of a method."""
+    methods, links = set(implementations()), {}
     for path in sorted((DOCS / "proofs").glob("*.md")):
-        headers = " ".join(
-            re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-        )
-        named = {path.stem, *re.findall(r"\w+", headers)}
-        methods[path.stem] = [name for name in implementations() if name in named]
-    return methods
+        sections = re.findall(r"^## (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        links |= {name: f"{path.name}#{name}" for name in sections if name in methods}
+        links |= {path.stem: path.name} if path.stem in methods else {}
+    return links
 
 
 def gallery():
     """Write the pictures of all methods for the end of docs/methods.md."""
-    lines, pages = [], {name: page for page, names in proofs().items() for name in names}
+    lines, links = [], proofs()
     for name in implementations():
         method = estimator_class(name)
         words = inspect.getdoc(method).partition("\n")[0]
-        proof = f" [Proof](proofs/{pages[name]}.md)." if name in pages else ""
+        proof = f" [Proof](proofs/{links[name]})." if name in links else ""
         lines += ["", f"### {name}", "", f"`{method.__name__}`: {words}{proof}", "", picture(name, "")]
     return "\n".join([*lines, ""])
 
 
 def with_pictures(text, page):
-    """Put the pictures of a proof page's methods below its first header; equal ones are shown once."""
-    shown = {figure_of(name): name for name in reversed(proofs()[page])}
-    pictures = "".join(f"\n{picture(name, '../')}\n" for name in reversed(shown.values()))
-    return re.sub(
-        r"^```yaml\n.*?^```\n", lambda header: header[0] + pictures, text, count=1, flags=re.DOTALL | re.MULTILINE
-    )
+    """Put the picture of each method of a proof page below its heading, and below the header if it has one."""
+    for name, link in proofs().items():
+        file, _, section = link.partition("#")
+        if file == f"{page}.md":
+            heading = f"## {section}" if section else "# [^\\n]+"
+            start = re.compile(rf"^{heading}\n(?:\n```yaml\n(?:.*\n)*?```\n)?", re.MULTILINE)
+            text = start.sub(lambda head, name=name: f"{head[0]}\n{picture(name, '../')}\n", text, count=1)
+    return text
 
 
 def draw_stale(names):
