@@ -144,6 +144,11 @@ def test_no_byte_is_of_the_rows_or_of_the_weights_before_noise(method, neighbour
         assert not [text for _, text in leaves(model) if isinstance(text, str) and f"{N_ROWS}" in text.split("=")]
 
 
+def can_be_searched(method):
+    """A search needs a delta: its account is of Renyi divergences."""
+    return "delta" in method.declared
+
+
 def fitted(model, rows, labels):
     """A model, and what it holds besides released numbers; where trials chose its features, the first ones tried."""
     # They win four times in ten at least.
@@ -171,8 +176,7 @@ def choices():
             lambda case=case: make_private_pipeline(case.model()),
             id=f"Pipeline-{case}",
         )
-        # A search needs a delta: its account is of Renyi divergences.
-        if "delta" in case.method.declared:
+        if can_be_searched(case.method):
             yield pytest.param(
                 case.relation,
                 case.n_classes,
