@@ -23,6 +23,7 @@ DESCRIPTIONS = {
     "tracking": "MLflow",
     "charts": "style of pictures",
     "datasets": "catalogue, splits",
+    "evidence": "sources of tables",
     "metrics": "one entry per metric",
     "palette": "colours of methods",
     "records": "results and models",
