@@ -130,7 +130,7 @@ def test_methods_without_epsilon_ignore_privacy_parameters(workspace):
 def test_changed_source_is_never_finer_for_dvc(workspace, source):
     path = workspace.folder / source
     original = path.read_text()
-    path.write_text(original + "\n# a comment\n")
+    path.write_text(original + "\nCHANGED = True\n")
     try:
         for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
     finally:
@@ -142,7 +142,7 @@ def test_changed_source_is_never_finer_for_dvc(workspace, source):
 def test_a_solver_reruns_only_the_methods_that_use_it(workspace):
     path = workspace.folder / "lib/privsvm/solvers/linear/crammer_singer.py"
     original = path.read_text()
-    path.write_text(original + "\n# a comment\n")
+    path.write_text(original + "\nCHANGED = True\n")
     try:
         stale = workspace.stale_jobs()
     finally:
