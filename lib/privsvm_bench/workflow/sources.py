@@ -29,7 +29,7 @@ PACKAGE_DATA = {
     "privsvm_bench.datasets.catalogue": ("privsvm_bench/datasets/catalogue.json",),
     "privsvm.release.dossier": ("privsvm/release/audits.json",),
     "privsvm.release.planning": ("privsvm/release/utility.json",),
-    "privsvm_bench.reporting.page": ("privsvm_bench/reporting/templates/*.jinja", "privsvm_bench/reporting/*.js.gz"),
+    "privsvm_bench.reporting.page": ("privsvm_bench/reporting/templates/*.jinja",),
     "privsvm_bench.reproduction.rendering": (
         "privsvm_bench/reporting/templates/*.jinja",
         "privsvm_bench/reproduction/templates/*.jinja",
