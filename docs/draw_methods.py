@@ -13,13 +13,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from proof_pages import proofs
 
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.charts import BLUE, BROWN, GREY, INK, TEAL, new_figure, style, svg_text
 from privsvm_bench.workflow.sources import closure_digest
 
-DOCS = Path(__file__).resolve().parent
-FOLDER = DOCS.parent / ".cache" / "pictures"
+FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "pictures"
 BOX = (-1.1, 1.1)
 RELEASES, EPSILONS = 8, (1.0, 8.0)
 # Settings for two columns: the defaults suit wider tables.
@@ -474,16 +474,6 @@ def draw(name):
 def picture(name, folder):
     """Write the Markdown of a method's picture, seen from a folder of the site."""
     return f"![{figure_of(name)[0]}]({folder}images/{name}.svg)"
-
-
-def proofs():
-    """Return links to the proofs, as seen from the folder of the pages: a section, or the page of a method."""
-    methods, links = set(implementations()), {}
-    for path in sorted((DOCS / "proofs").glob("*.md")):
-        sections = re.findall(r"^## (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        links |= {name: f"{path.name}#{name}" for name in sections if name in methods}
-        links |= {path.stem: path.name} if path.stem in methods else {}
-    return links
 
 
 def gallery():

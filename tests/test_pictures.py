@@ -3,6 +3,7 @@
 import re
 
 import draw_methods
+import proof_pages
 import pytest
 
 from privsvm.families.moments.joint_moments import JointMomentsClassifier
@@ -56,7 +57,7 @@ def test_a_proof_page_shows_the_pictures_of_its_methods(tmp_path, monkeypatch):
     (tmp_path / "proofs").mkdir()
     for name, text in pages.items():
         (tmp_path / f"proofs/{name}.md").write_text(text)
-    monkeypatch.setattr(draw_methods, "DOCS", tmp_path)
+    monkeypatch.setattr(proof_pages, "PROOFS", tmp_path / "proofs")
     shown = {name: draw_methods.with_pictures(text, name) for name, text in pages.items()}
     found = [re.findall(r"images/(\w+)\.svg|(\w+)\.$", text, re.MULTILINE) for text in shown.values()]
     assert [["".join(match) for match in matches] for matches in found] == [
