@@ -1,10 +1,11 @@
 """Run experiments: ``python -m reproduce dpwss_table3 --datasets heart``; without a name all of them.
 
-``python -m reproduce cell`` reruns one cell, see `reproduce.cell`.
+``python -m reproduce cell`` reruns one cell, ``python -m reproduce confirm`` a sample of all.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 from privsvm_bench.reproduction.command import main as command
@@ -15,10 +16,8 @@ from privsvm_bench.workflow.stage import run
 def main(argv: list[str] | None = None) -> None:
     """Run what the arguments name."""
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments[:1] == ["cell"]:
-        from reproduce.cell import main as rerun_cell
-
-        rerun_cell(arguments[1:])
+    if arguments[:1] in (["cell"], ["confirm"]):
+        importlib.import_module(f"reproduce.{arguments[0]}").main(arguments[1:])
         return
     command(find_experiments("reproduce"), argv)
 

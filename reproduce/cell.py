@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 MODULES = {
     "ci_svm": ("draws",),
     "dpsvmdvp": ("draws", "panels", "exact", "privacy"),
-    "dpwss": ("draws", "exact", "readings", "chosen", "sigma", "privacy"),
+    "dpwss": ("draws", "exact", "readings", "sigma", "privacy"),
     "pmsvm": ("draws", "exact", "noise"),
     "ppsvm": ("draws", "exact", "privacy"),
 }
@@ -58,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     set_up([options.paper])
 
+    from privsvm_bench.evidence import Sources
     from privsvm_bench.reproduction.cells import STATEMENTS, choose_draws, find_claim, find_printed
     from privsvm_bench.reproduction.draws import run_draws
     from privsvm_bench.reproduction.printed import judge_paper, read_all
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not chosen:
         print("nothing is drawn for it: the row says what it is judged by")
     here = Path(options.data) / "cells" / options.paper
-    run_draws(chosen, options.data, here)
+    run_draws(chosen, options.data, Sources(here))
     drawn = read_all(here, sorted({plan.experiment for plan in chosen}))
     rerun = judge_paper(paper, HERE / options.paper, reports, changed=drawn)
     for title, judged in (("committed", committed), ("rerun", rerun)):

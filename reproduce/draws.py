@@ -36,6 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     set_up(options.papers)
 
+    from privsvm_bench.evidence import Sources
     from privsvm_bench.reproduction.draws import Further, run_draws
 
     chosen = draws_of(options.papers)
@@ -62,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
             if row["p"] and float(row["p"]) < OUTSIDE
         )
         further = Further(cells=cells, runs=options.further, seconds=options.cheap)
-    run_draws(chosen, options.data, options.reports, options.seconds, options.share, further=further)
+    run_draws(chosen, options.data, Sources(options.reports), options.seconds, options.share, further=further)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

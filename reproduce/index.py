@@ -7,8 +7,9 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-from privsvm.files import read_json, write_text
+from privsvm.files import write_text
 from privsvm_bench.workflow.stage import run
+from reproduce.cell import draws_of
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -17,6 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--reports", default="reports/reproduce", metavar="FOLDER", help="where the tables are")
     options = parser.parse_args(argv)
 
+    from privsvm_bench.evidence import Sources
     from privsvm_bench.reproduction.page import index_page
     from privsvm_bench.reproduction.paper_page import paper_page
     from privsvm_bench.reproduction.papers import find_experiments
@@ -26,14 +28,16 @@ def main(argv: list[str] | None = None) -> None:
     names = sorted(
         item.name for item in pkgutil.iter_modules([str(here)]) if (here / item.name / "printed.py").exists()
     )
-    origins_file = reports / "distributions" / "origins.json"
+    distributions = reports / "distributions"
     # Tables of changed settings have no distributions, and no verdicts on what is printed.
-    papers = [importlib.import_module(f"reproduce.{name}.printed").PAPER for name in names if origins_file.exists()]
+    papers = [importlib.import_module(f"reproduce.{name}.printed").PAPER for name in names if distributions.exists()]
     judged = [judge_paper(paper, here / paper.name, reports) for paper in papers]
-    origins = read_json(origins_file) if origins_file.exists() else {}
     for result in judged:
         write_text(reports / "printed" / f"{result.paper.name}.csv", printed_csv(result))
-        write_text(reports / f"{result.paper.name}.html", paper_page(result, origins))
+        write_text(
+            reports / f"{result.paper.name}.html",
+            paper_page(result, draws_of([result.paper.name]), Sources(distributions)),
+        )
     experiments = list(find_experiments("reproduce").values())
     write_text(reports / "index.html", index_page(experiments, reports, judged))
 

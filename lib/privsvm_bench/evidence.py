@@ -95,10 +95,8 @@ class Sources:
         if "confirmed" not in source:
             return f"{days}, never confirmed"
         sample = source["confirmed"]
-        return (
-            f"{days}, confirmed on {sample['date']} by {sample['cells']} cells "
-            f"(largest difference {sample['difference']:g})"
-        )
+        cells = "1 cell" if sample["cells"] == 1 else f"{sample['cells']} cells"
+        return f"{days}, confirmed on {sample['date']} by {cells} (largest difference {sample['difference']:g})"
 
     def _write(self, table: str, entry: str, source: dict[str, Any]) -> None:
         content = read_json(self.path) if self.path.exists() else {}

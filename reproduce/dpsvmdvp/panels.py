@@ -256,6 +256,7 @@ def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **
         experiment="dpsvmdvp_panels", name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.panels:{run}",
         parameters=parameters, pieces=1, combine="whole" if run == "curve_knees" else "mean",
         size=1 if run == "curve_knees" else SIZE, unit=unit, cells=cells,
+        machine_metrics=TIMES,
     )  # fmt: skip
 
 

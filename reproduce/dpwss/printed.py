@@ -9,11 +9,10 @@ from typing import Any
 from privsvm_bench.reproduction.distributions import Distribution, decimals_of
 from privsvm_bench.reproduction.judging import CENTRAL, Judgement, Printed, log_density, percentile, two_sided
 from privsvm_bench.reproduction.printed import Comparison, Paper, cell_id, numbers_of
-from reproduce.dpwss.chosen import CHOSEN
 from reproduce.dpwss.claims import CAPABILITY, METRICS, claims
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
+from reproduce.dpwss.readings import CHOSEN, READINGS, SELECTIONS
 from reproduce.dpwss.readings import DATASETS as READING_DATASETS
-from reproduce.dpwss.readings import READINGS, SELECTIONS
 
 ABSENT = {"gisette": "gisette_scale is not available here", "rcv1": "rcv1_train.binary is not available here"}
 

@@ -44,8 +44,8 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 def reading(judgement: Judgement) -> str:
     """Say what is known of a cell."""
     printed, item = judgement.printed, judgement.distribution
-    if item is not None and item.origin.startswith("ppsvm_table"):
-        return f"judged by the partitions of {item.origin}: a further one takes minutes of processor time"
+    if item is not None and item.table:
+        return f"judged by the partitions of {item.table}: a further one takes minutes of processor time"
     if item is None or judgement.verdict not in ("unlikely", "refuted"):
         return ""
     side = "above" if float(printed.text) > item.median else "below"
@@ -70,7 +70,7 @@ def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]
     return result
 
 
-def _of_row(cell: str, row: Row, mean: float, origin: str) -> Distribution:
+def _of_row(cell: str, row: Row, mean: float, experiment: str) -> Distribution:
     """Read the distribution that a row of a table sums up: partitions, or the range of single folds."""
     if row.table == "sharing":
         match = re.search(r"sd ([\d.]+) over (\d+) partitions", row.explanation)
@@ -89,7 +89,7 @@ def _of_row(cell: str, row: Row, mean: float, origin: str) -> Distribution:
         normal = scipy.stats.norm.ppf(np.clip(LEVELS, 1 / (runs + 1), runs / (runs + 1)))
         quantiles = tuple(float(mean + widths[int(value > 0)] * value) for value in normal)
     return Distribution(
-        cell=cell, statistic=statistic, runs=runs, origin=origin, unit=1e-4, fresh=(), quantiles=quantiles
+        cell=cell, statistic=statistic, runs=runs, table=experiment, unit=1e-4, fresh=(), quantiles=quantiles
     )
 
 

@@ -26,11 +26,6 @@ class Mutant(NamedTuple):
 
 def bug(name: str, file: str, old: str, new: str, *tests: str, says: str = "") -> Mutant:
     """Make a bug; files are below ``lib/privsvm`` by default."""
-    home = (
-        ""
-        if file.startswith(("tests/", "stages/"))
-        else "lib/"
-        if file.startswith("privsvm_bench/")
-        else "lib/privsvm/"
-    )
+    at_root = file.startswith(("tests/", "stages/", "reproduce/"))
+    home = "" if at_root else "lib/" if file.startswith("privsvm_bench/") else "lib/privsvm/"
     return Mutant(name, home + file, old, new, tests, says)

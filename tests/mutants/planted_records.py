@@ -21,6 +21,7 @@ _SEARCH = "tests/model_selection/test_private_search.py::"
 _SHOWN = "tests/release/test_shown_guarantees.py::"
 _UNTRUSTED = "tests/test_untrusted.py::"
 _STOPPING = "tests/privacy/test_random_stopping.py::"
+_CONFIRMED = "tests/reproduction/test_confirm.py::"
 
 MUTANTS_OF_RECORDS = (
     # --- accounting
@@ -835,5 +836,31 @@ MUTANTS_OF_RECORDS = (
         "a model takes the place of one whose epsilon is spent", "base/model_file.py",
         "if (folder / CARD).exists():", "if None:",
         "tests/release/test_released.py::test_a_released_folder_is_not_overwritten", says="DID NOT RAISE",
+    ),
+    # --- sources of reproductions
+    _bug(
+        "a sample that differs confirms", "reproduce/confirm.py",
+        "if cells and not (differing or reasons):", "if cells and not reasons:",
+        f"{_CONFIRMED}test_a_cell_that_differs_is_printed_and_confirms_nothing", says="assert",
+    ),
+    _bug(
+        "the sample of one function confirms those of others", "reproduce/confirm.py",
+        "if cells and not (differing or reasons):", "if cells and not differing:",
+        f"{_CONFIRMED}test_what_a_sample_lacks_stays_unconfirmed", says="assert",
+    ),
+    _bug(
+        "times of other machines are compared", "reproduce/confirm.py",
+        'if cell.rpartition("/")[2] not in plan.machine_metrics', "if cell",
+        f"{_CONFIRMED}test_a_sample_confirms_what_other_code_measured", says="assert",
+    ),
+    _bug(
+        "measurements of earlier code are current", "privsvm_bench/evidence.py",
+        "return code in codes or (", "return bool(codes) or (",
+        f"{_CONFIRMED}test_a_sample_confirms_what_other_code_measured", says="assert",
+    ),
+    _bug(
+        "exact numbers may be rerun with other digits", "privsvm_bench/reproduction/rerun.py",
+        "confirms = abs(apart) < 0.5", "confirms = abs(apart) < 50.0",
+        "tests/reproduction/test_judging.py::test_a_rerun_beside_the_committed_cells", says="assert",
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from privsvm_bench.evidence import Sources
 from privsvm_bench.reproduction.comparison import compare, rows_csv
 from privsvm_bench.reproduction.distributions import (
     LEVELS,
@@ -40,6 +41,7 @@ from privsvm_bench.reproduction.printed import NOT_JUDGED, judge_paper, printed_
 from privsvm_bench.reproduction.rerun import beside
 from privsvm_bench.reproduction.statements import read_claims, read_trends
 from privsvm_bench.reproduction.trends import WORDS, Estimate, judge_word, ratio, slope, smallest_step
+from reproduce.cell import draws_of
 
 REPOSITORY = Path(__file__).parents[2]
 PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
@@ -48,7 +50,7 @@ NORMAL = tuple(float(value) for value in scipy.stats.norm.ppf(np.clip(LEVELS, 1e
 
 def _distribution(cell="a", centre=0.0, fresh=(), **changes):
     made = Distribution(
-        cell=cell, statistic="one value", runs=1000, origin="o", unit=0.01, fresh=fresh,
+        cell=cell, statistic="one value", runs=1000, unit=0.01, fresh=fresh,
         quantiles=tuple(centre + value for value in NORMAL),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
@@ -190,10 +192,10 @@ def test_partial_draws_leave_every_other_cell_as_it_was(tmp_path):
         )  # fmt: skip
 
     messages = []
-    run_draws([draws("a", 1), draws("b", 1)], tmp_path / "data", tmp_path, say=messages.append)
+    run_draws([draws("a", 1), draws("b", 1)], tmp_path / "data", Sources(tmp_path), say=messages.append)
     before = (tmp_path / "toy.csv").read_text().splitlines()
     stored = len(list((tmp_path / "data").rglob("*.json")))
-    run_draws([draws("b", 2)], tmp_path / "data", tmp_path, say=messages.append)
+    run_draws([draws("b", 2)], tmp_path / "data", Sources(tmp_path), say=messages.append)
     after = (tmp_path / "toy.csv").read_text().splitlines()
     assert before[:2] == after[:2]
     assert before[2] != after[2]
@@ -201,7 +203,10 @@ def test_partial_draws_leave_every_other_cell_as_it_was(tmp_path):
     assert len(list((tmp_path / "data").rglob("*.json"))) == stored + 1
     again = read_distributions(tmp_path / "toy.csv")
     assert again["b/m//x"].runs == 50
-    assert again["b/m//x"].seconds >= 0.0
+    # Each piece of b was timed, and the sources say so of b alone.
+    sources = Sources(tmp_path)
+    assert sorted(sources.entries("toy")) == ["a", "b"]
+    assert sources.seconds("toy", "b")[0] >= 0.0
     assert merge_distributions({}, again.values()) == distributions_csv(again.values())
 
 
@@ -214,7 +219,7 @@ def test_cells_that_lie_outside_are_drawn_on(tmp_path):
 
     both = [draws("a"), draws("b")]
     further = Further(cells=frozenset({"b/m//x"}), runs=300, seconds=60.0)
-    run_draws(both, tmp_path / "data", tmp_path, say=lambda text: None, further=further)
+    run_draws(both, tmp_path / "data", Sources(tmp_path), say=lambda text: None, further=further)
     distributions = read_distributions(tmp_path / "toy.csv")
     # Ten of them are kept apart.
     assert (distributions["a/m//x"].runs, distributions["b/m//x"].runs) == (50, 290)
@@ -324,8 +329,13 @@ def test_every_cell_of_the_overview_leads_to_its_row(judged):
     )
     cell_links = re.findall(r'<a class="cell [a-z-]+" href="([a-z0-9_]+)\.html#(n-[^"]+)"', overview)
     assert len(cell_links) == sum(len(printed_paper.verdicts) for printed_paper in judged.values())
-    small = {name: paper_page(judged[name], {}) for name in ("ci_svm", "dpsvmdvp", "ppsvm")}
-    for name, page in small.items():
+    sources = Sources(REPOSITORY / "reports/reproduce/distributions")
+    for name in ("ci_svm", "dpsvmdvp", "ppsvm"):
+        page = paper_page(judged[name], draws_of([name]), sources)
+        # The page says of each measurement what its source says.
+        tables = judged[name].paper.experiments
+        sentences = [sources.sentence(table, entry) for table in tables for entry in sources.entries(table)]
+        assert re.findall(r"<td>(measured [^<]+)</td>", page) == sentences
         anchors = set(re.findall(r' id="(n-[^"]+)"', page))
         assert {anchor for paper, anchor in cell_links if paper == name} <= anchors
         assert page.count("<code>python -m reproduce cell ") == len(judged[name].verdicts)
@@ -366,6 +376,7 @@ def test_a_rerun_beside_the_committed_cells():
 
     def reading(item):
         (line,) = beside(committed, {item.cell: item})
+        assert line.confirms == (item not in (moved, wrong))
         return line.reading
 
     assert reading(first) == reading(exact) == "the same"

@@ -7,13 +7,22 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm_bench.reproduction.distributions import Distribution
+from privsvm_bench.evidence import Sources
 from privsvm_bench.reproduction.draws import Draws
 from privsvm_bench.reproduction.judging import Printed
 from privsvm_bench.reproduction.printed import Paper, PrintedPaper
 from privsvm_bench.reproduction.statements import Claim
 
-__all__ = ["STATEMENTS", "choose_draws", "column_of", "command", "expected_seconds", "find_claim", "find_printed"]
+__all__ = [
+    "STATEMENTS",
+    "choose_draws",
+    "column_of",
+    "command",
+    "expected_seconds",
+    "find_claim",
+    "find_printed",
+    "recorded_seconds",
+]
 
 # Name of the table, on the command line, of a statement that is rerun.
 STATEMENTS = "statements"
@@ -70,21 +79,34 @@ def find_claim(judged: PrintedPaper, name: str) -> Claim:
 
 def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]:
     """Choose the draws that a printed number rests on: of several, those of the experiment that is read last."""
-    chosen = []
+    chosen: dict[tuple[str, str], Draws] = {}
     for source in paper.sources(cell):
         giving = [plan for plan in draws if plan.gives(source)]
         last = max((paper.experiments.index(plan.experiment) for plan in giving), default=-1)
-        chosen += [plan for plan in giving if paper.experiments.index(plan.experiment) == last]
-    return chosen
+        chosen |= {plan.key: plan for plan in giving if paper.experiments.index(plan.experiment) == last}
+    return list(chosen.values())
 
 
-def expected_seconds(distributions: Mapping[str, Distribution], paper: Paper, printed: Printed) -> float | None:
-    """Return the processor time of a rerun: that of its own runs, else the median over the table on this dataset.
+def recorded_seconds(sources: Sources, draws: Sequence[Draws]) -> dict[tuple[str, str], float]:
+    """Read the processor times of draws, by their keys; those that were not timed are left out."""
+    times: dict[tuple[str, str], float] = {}
+    for table, entry in dict.fromkeys((plan.experiment, plan.dataset) for plan in draws):
+        for item in sources.entries(table).get(entry, {"measured": []})["measured"]:
+            times |= {(table, name): seconds for name, seconds in item["parts"].items() if seconds is not None}
+    return times
+
+
+def expected_seconds(
+    times: Mapping[tuple[str, str], float], draws: Sequence[Draws], paper: Paper, printed: Printed
+) -> float | None:
+    """Return the processor time of a rerun: that of its own draws, else the median over the method on this dataset.
 
     Parameters
     ----------
-    distributions : mapping
-        Cell to distribution, as committed.
+    times : mapping
+        As from `recorded_seconds`.
+    draws : sequence of Draws
+        All of the paper.
     paper : Paper
         Whose number it is.
     printed : Printed
@@ -95,12 +117,11 @@ def expected_seconds(distributions: Mapping[str, Distribution], paper: Paper, pr
     float or None
         None where nothing comparable was timed.
     """
-    cells = [distributions[cell] for cell in paper.sources(printed.id) if cell in distributions]
-    if cells and all(item.seconds is not None for item in cells):
-        return sum(item.seconds or 0.0 for item in cells)
+    chosen = [plan.key for plan in choose_draws(paper, draws, printed.id)]
+    if chosen and all(key in times for key in chosen):
+        return sum(times[key] for key in chosen)
+    start = f"{printed.dataset}/{printed.method}/"
     alike = [
-        item.seconds
-        for cell, item in distributions.items()
-        if item.seconds is not None and cell.startswith(f"{printed.dataset}/{printed.method}/")
+        times[plan.key] for plan in draws if plan.key in times and any(cell.startswith(start) for cell in plan.cells)
     ]
     return statistics.median(alike) if alike else None

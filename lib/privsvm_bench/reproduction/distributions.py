@@ -36,7 +36,7 @@ LEVELS = (
 )  # fmt: skip
 _MIDDLE = LEVELS.index(0.5)
 _COLUMNS = (
-    "cell", "statistic", "runs", "origin", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS), "seconds",
+    "cell", "statistic", "runs", "unit", "fresh", "median", *(f"q{level:g}" for level in LEVELS),
 )  # fmt: skip
 
 # Statistic of a printed number that is the value of one run.
@@ -65,26 +65,23 @@ class Distribution:
         What the number is taken to be, such as "mean of 5 runs".
     runs : int
         Runs that stand behind it.
-    origin : str
-        Key of the machine, the libraries and the code that made it.
     unit : float
         Of the last printed digit.
     fresh : tuple of float
         Values of the statistic by runs that the quantiles do not rest on.
     quantiles : tuple of float
         At `LEVELS`.
-    seconds : float or None
-        Processor time of its runs; None where it was not recorded.
+    table : str
+        Experiment whose table it was read from; empty for draws.
     """
 
     cell: str
     statistic: str
     runs: int
-    origin: str
     unit: float
     fresh: tuple[float, ...]
     quantiles: tuple[float, ...]
-    seconds: float | None = None
+    table: str = ""
 
     @property
     def median(self) -> float:
@@ -243,10 +240,7 @@ def distributions_csv(distributions: Iterable[Distribution]) -> str:
         median = float(_short(item.median, 7))
         offsets = [_short(round((value - median) / item.unit, 1)) for value in item.quantiles]
         fresh = " ".join(_short(value, 6) for value in item.fresh)
-        writer.writerow(
-            [item.cell, item.statistic, item.runs, item.origin, f"{item.unit:g}", fresh, _short(median, 7), *offsets,
-             "" if item.seconds is None else _short(item.seconds, 2)]
-        )  # fmt: skip
+        writer.writerow([item.cell, item.statistic, item.runs, f"{item.unit:g}", fresh, _short(median, 7), *offsets])
     return buffer.getvalue()
 
 
@@ -262,11 +256,9 @@ def read_distributions(path: str | Path) -> dict[str, Distribution]:
                 cell=record["cell"],
                 statistic=record["statistic"],
                 runs=int(record["runs"]),
-                origin=record["origin"],
                 unit=unit,
                 fresh=tuple(float(value) for value in record["fresh"].split()),
                 quantiles=tuple(median + unit * float(record[f"q{level:g}"]) for level in LEVELS),
-                seconds=float(record["seconds"]) if record["seconds"] else None,
             )
     return result
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.metadata
+import importlib
 import itertools
 import math
-import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsvm.digests import sha256_of_json
-from privsvm.files import read_json, write_json, write_text
+from privsvm.files import write_text
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm_bench.reproduction.context import Context, MissingError
 from privsvm_bench.reproduction.distributions import (
@@ -34,10 +31,14 @@ from privsvm_bench.reproduction.distributions import (
 )
 from privsvm_bench.workflow.sources import closure_digest
 
+if TYPE_CHECKING:
+    # No import when it runs: code that only states sources is no part of what it states.
+    from privsvm_bench.evidence import Sources
+
 # Fresh draws of a cell that are kept.
 _FRESH = 5
 
-__all__ = ["Draws", "Further", "origin_of_here", "run_draws"]
+__all__ = ["Draws", "Further", "run_draws"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,8 @@ class Draws:
         Also the mean of so many runs, as ``mean/<cell>`` in the file of this name.
     cells : tuple of str
         Printed numbers that it gives; one that ends in a slash stands for all that begin so.
+    machine_metrics : tuple of str
+        Metrics that the machine decides, such as times and sums of round-off; no rerun can confirm them.
     """
 
     experiment: str
@@ -84,6 +87,22 @@ class Draws:
     spread: int | None = None
     means: tuple[str, int] | None = None
     cells: tuple[str, ...] = ()
+    machine_metrics: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Experiment and name, which no other draws have."""
+        return self.experiment, self.name
+
+    @property
+    def code(self) -> str:
+        """Digest of the code that the results depend on."""
+        return _code(self.run.partition(":")[0])
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the files of distributions that it fills."""
+        return (self.experiment, *(self.means or ())[:1])
 
     def gives(self, cell: str) -> bool:
         """Return whether it gives a printed number."""
@@ -129,37 +148,14 @@ class Further:
         return wanted if wanted * spent <= self.seconds else 0
 
 
-def origin_of_here(code: str, seed: int) -> dict[str, str]:
-    """Say where numbers come from: the machine, its libraries, and the code."""
-    import scipy
-    import sklearn
-    from threadpoolctl import threadpool_info
-
-    model = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
-    blas = sorted({f"{item['internal_api']} {item['version']}" for item in threadpool_info()})
-    return {
-        "processor": model,
-        "cores": str(os.cpu_count()),
-        "system": f"{platform.system()} {platform.machine()}",
-        "BLAS": ", ".join(blas),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
-        "Python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        # Not imported: modules that import Numba are taken for compiled ones.
-        "numba": importlib.metadata.version("numba"),
-        "code": code,
-        "seed": str(seed),
-    }
+@functools.cache
+def _code(module: str) -> str:
+    return closure_digest(module, "privsvm_bench.reproduction.context")
 
 
-def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str, seconds: float) -> list[Distribution]:
+def _summary(draws: Draws, cell: str, values: np.ndarray) -> list[Distribution]:
     """Return the distributions of a cell's mean and, where it is printed, of its standard deviation."""
-    shared: dict[str, Any] = {"runs": 1, "origin": origin, "unit": draws.unit(cell), "seconds": seconds}
+    shared: dict[str, Any] = {"runs": 1, "unit": draws.unit(cell)}
     if draws.combine == "mean" and len(values) == 1:
         return [Distribution(cell=cell, statistic=SINGLE, fresh=(), quantiles=of_whole(values.tolist()), **shared)]
     size = draws.size
@@ -190,19 +186,16 @@ def _summary(draws: Draws, cell: str, values: np.ndarray, origin: str, seconds: 
     return result
 
 
-def _summaries(
-    draws: Draws, values: Mapping[str, np.ndarray], origin: str, seconds: float
-) -> dict[str, list[Distribution]]:
+def _summaries(draws: Draws, values: Mapping[str, np.ndarray]) -> dict[str, list[Distribution]]:
     """Return the distributions of all cells by the file that has them."""
-    files = {draws.experiment: [item for cell, members in values.items()
-                                for item in _summary(draws, cell, members, origin, seconds)]}  # fmt: skip
+    files = {draws.experiment: [item for cell, members in values.items() for item in _summary(draws, cell, members)]}
     if draws.means is not None:
         file, size = draws.means
         mean = dataclasses.replace(draws, size=size)
         files[file] = [
             dataclasses.replace(item, cell=f"mean/{item.cell}", fresh=())
             for cell, numbers in values.items()
-            for item in _summary(mean, cell, numbers, origin, seconds)
+            for item in _summary(mean, cell, numbers)
         ]
     return files
 
@@ -221,7 +214,7 @@ def _held_out(draws: Draws, count: int) -> int:
 def run_draws(
     chosen: Iterable[Draws],
     folder: str | Path,
-    reports: str | Path,
+    sources: Sources,
     seconds: float | None = None,
     share: float = 1.0,
     say: Callable[[str], None] | None = None,
@@ -235,8 +228,8 @@ def run_draws(
         What to run.
     folder : path-like
         Where pieces are kept.
-    reports : path-like
-        Folder of the distributions: ``<experiment>.csv``; cells that were not drawn keep their bytes.
+    sources : Sources
+        Of the folder of the distributions: ``<experiment>.csv``, in which cells that were not drawn keep their bytes.
     seconds : float or None
         Start no further piece after so long.
     share : float, default=1
@@ -250,8 +243,7 @@ def run_draws(
     started = time.monotonic()
     for draws in chosen:
         module, function = draws.run.split(":")
-        code = closure_digest(module, "privsvm_bench.reproduction.context")
-        context = Context(f"{draws.experiment}_draws", folder, code)
+        context = Context(f"{draws.experiment}_draws", folder, draws.code)
         run = getattr(importlib.import_module(module), function)
         pieces: list[Mapping[str, Sequence[Any]]] = []
         spent: list[float] = []
@@ -272,13 +264,11 @@ def run_draws(
                 break
         if not pieces:
             continue
-        origin = origin_of_here(code[:16], int(draws.parameters["seed"]))
-        name = sha256_of_json(origin)[:6]
         values = {cell: np.concatenate([np.asarray(piece[cell]) for piece in pieces]) for cell in pieces[0]}
-        _keep_origin(Path(reports) / "origins.json", name, origin)
-        for file, items in _summaries(draws, values, name, sum(spent)).items():
-            path = Path(reports) / f"{file}.csv"
+        for file, items in _summaries(draws, values).items():
+            path = sources.path.with_name(f"{file}.csv")
             write_text(path, merge_distributions(lines_by_cell(path), items))
+            sources.measure(file, draws.dataset, draws.code, draws.name, float(f"{sum(spent):.2g}"))
         say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
 
 
@@ -287,9 +277,3 @@ def _timed(run: Callable[..., Any], parameters: Mapping[str, Any], context: Cont
     began, saved = time.process_time(), context.saved
     values = run(parameters, context, piece)
     return {"values": values, "seconds": time.process_time() - began + context.saved - saved}
-
-
-def _keep_origin(path: Path, name: str, origin: Mapping[str, str]) -> None:
-    origins = read_json(path) if path.exists() else {}
-    if origins.get(name) != origin:
-        write_json(path, dict(sorted({**origins, name: dict(origin)}.items())))

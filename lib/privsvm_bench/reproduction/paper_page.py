@@ -5,18 +5,20 @@ from __future__ import annotations
 import collections
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
 
+from privsvm_bench.evidence import Sources
 from privsvm_bench.reporting.text import short_number
-from privsvm_bench.reproduction.cells import command, expected_seconds
+from privsvm_bench.reproduction.cells import command, expected_seconds, recorded_seconds
 from privsvm_bench.reproduction.distributions import MANY_RUNS, ONE_VALUE
+from privsvm_bench.reproduction.draws import Draws
 from privsvm_bench.reproduction.judging import CENTRAL, DECIDED, MOST_PASSES, POWERS, VERDICTS, Column, Judgement
 from privsvm_bench.reproduction.panels import legend, panel_svg
-from privsvm_bench.reproduction.printed import NOT_JUDGED, Passage, PrintedPaper, count, interval, reading_of
+from privsvm_bench.reproduction.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval, reading_of
 from privsvm_bench.reproduction.rendering import environment
 
 __all__ = [
@@ -147,9 +149,8 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
     )
 
 
-def _time(judged: PrintedPaper, judgement: Judgement) -> str:
+def _time(seconds: float | None) -> str:
     """Say how long a rerun takes."""
-    seconds = expected_seconds(judged.distributions, judged.paper, judgement.printed)
     if seconds is None:
         return "not timed"
     if seconds < 1.0:
@@ -158,7 +159,7 @@ def _time(judged: PrintedPaper, judgement: Judgement) -> str:
     return f"about {round(seconds, -digits + 1 if digits else 0):g} s"
 
 
-def _row(judged: PrintedPaper, judgement: Judgement) -> dict[str, Any]:
+def _row(judged: PrintedPaper, judgement: Judgement, seconds: float | None) -> dict[str, Any]:
     printed, item = judgement.printed, judgement.distribution
     numbers = [short_number(value, digits=5) for value in interval(item)] if item else ["–", "", ""]
     exact = item is not None and item.statistic == "exact"
@@ -173,7 +174,7 @@ def _row(judged: PrintedPaper, judgement: Judgement) -> dict[str, Any]:
         "weak": judgement.words != judgement.verdict,
         "reading": reading_of(judged.paper, judgement),
         "command": command(judged.paper.name, printed),
-        "time": _time(judged, judgement),
+        "time": _time(seconds),
     }
 
 
@@ -241,15 +242,31 @@ def summary(judged: PrintedPaper) -> dict[str, Any]:
     }
 
 
-def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -> str:
+def _sources(paper: Paper, sources: Sources) -> list[dict[str, str]]:
+    """List the measured datasets of each table, when each was measured and confirmed, and on which machines."""
+    return [
+        {
+            "table": table,
+            "entry": entry,
+            "sentence": sources.sentence(table, entry),
+            "machines": "; ".join(dict.fromkeys(item["machine"] for item in source["measured"])),
+        }
+        for table in paper.experiments
+        for entry, source in sources.entries(table).items()
+    ]
+
+
+def paper_page(judged: PrintedPaper, draws: Sequence[Draws], sources: Sources) -> str:
     """Render the page of a paper.
 
     Parameters
     ----------
     judged : PrintedPaper
         Its numbers, judged.
-    origins : mapping
-        Key to machine and libraries.
+    draws : sequence of Draws
+        All of the paper.
+    sources : Sources
+        Of the distributions.
 
     Returns
     -------
@@ -257,13 +274,15 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
         HTML that makes no network request.
     """
     families: dict[str, dict[str, Any]] = {}
+    times = recorded_seconds(sources, draws)
     for judgement in judged.judgements:
         family = families.setdefault(judgement.printed.family, {"groups": {}, "verdicts": []})
-        family["groups"].setdefault(judgement.printed.dataset or "all", []).append(_row(judged, judgement))
+        family["groups"].setdefault(judgement.printed.dataset or "all", []).append(
+            _row(judged, judgement, expected_seconds(times, draws, judged.paper, judgement.printed))
+        )
         family["verdicts"].append(judgement.verdict)
     columns = [(column, calibration([column])) for column in judged.columns]
     drawn = [panel for panel in judged.panels if not panel.empty]
-    used = {item.distribution.origin for item in judged.judgements if item.distribution}
     return (
         environment()
         .get_template("paper.html.jinja")
@@ -294,7 +313,7 @@ def paper_page(judged: PrintedPaper, origins: Mapping[str, Mapping[str, str]]) -
                 }
                 for name, family in families.items()
             ],
-            origins={name: origin for name, origin in origins.items() if name in used},
+            sources=_sources(judged.paper, sources),
             verdicts=VERDICTS,
             powers=POWERS,
         )

@@ -252,7 +252,7 @@ def count(verdicts: Sequence[str]) -> dict[str, int]:
 
 PRINTED_COLUMNS = (
     "id", "source", "printed", "statistic", "runs", "ours", "from", "to", "percentile", "p", "verdict", "power",
-    "reading", "origin",
+    "reading",
 )  # fmt: skip
 
 
@@ -277,12 +277,12 @@ def printed_csv(judged: PrintedPaper) -> str:
             ours = [item.statistic, str(item.runs), *(_six(value) for value in interval(item))]
         writer.writerow(
             [printed.id, printed.source, printed.text, *ours, _six(judgement.percentile, 3), _six(judgement.p, 2),
-             judgement.verdict, judgement.power, reading_of(judged.paper, judgement), item.origin if item else ""]
+             judgement.verdict, judgement.power, reading_of(judged.paper, judgement)]
         )  # fmt: skip
     for claim in judged.claims:
         writer.writerow(
             [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict, "",
-             claim.reason, ""]
+             claim.reason]
         )  # fmt: skip
     return buffer.getvalue()
 
@@ -298,6 +298,6 @@ def difference(cell: str, first: Distribution, second: Distribution, unit: float
     one, two = (np.interp(points, LEVELS, item.quantiles) for item in (first, second))
     fresh = tuple(abs(a - b) for a, b in zip(first.fresh, second.fresh, strict=False))
     return Distribution(
-        cell=cell, statistic=f"difference of {first.statistic}", runs=min(first.runs, second.runs), origin=first.origin,
-        unit=unit, fresh=fresh, quantiles=of_whole(np.abs(one[:, None] - two[None, :]).ravel().tolist()),
+        cell=cell, statistic=f"difference of {first.statistic}", runs=min(first.runs, second.runs), unit=unit,
+        fresh=fresh, quantiles=of_whole(np.abs(one[:, None] - two[None, :]).ravel().tolist()),
     )  # fmt: skip

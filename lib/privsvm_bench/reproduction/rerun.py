@@ -17,13 +17,14 @@ _CHANCE = 1e-4
 
 
 class RerunLine(NamedTuple):
-    """One cell: committed and rerun medians, how far apart they are, and what that means."""
+    """One cell: committed and rerun medians, how far apart they are, what that means, and whether it confirms."""
 
     cell: str
     committed: float
     rerun: float
     apart: float
     reading: str
+    confirms: bool
 
 
 def _width(item: Distribution) -> float:
@@ -54,24 +55,26 @@ def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distributi
         difference = item.median - base.median
         if base.statistic == "exact":
             apart = difference / base.unit
+            confirms = abs(apart) < 0.5
             if difference == 0.0:
                 reading = "the same"
-            elif abs(apart) < 0.5:
+            elif confirms:
                 reading = "round-off: below the printed digits, which a machine may change"
             else:
                 reading = "differs in printed digits, which no machine may change"
-            lines.append(RerunLine(cell, base.median, item.median, apart, reading))
+            lines.append(RerunLine(cell, base.median, item.median, apart, reading, confirms))
             continue
         # The median of a statistic of `size` runs is known from all runs together.
         size = int("".join(letter for letter in base.statistic if letter.isdigit()) or 1)
         share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / item.runs))
         error = max(_width(base), _width(item)) * share + 0.1 * base.unit
         apart = difference / error
+        confirms = abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0)
         if base.quantiles == item.quantiles:
             reading = "the same"
-        elif abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0):
+        elif confirms:
             reading = "within what other draws change"
         else:
             reading = "further apart than draws of equal programs are but once in ten thousand"
-        lines.append(RerunLine(cell, base.median, item.median, apart, reading))
+        lines.append(RerunLine(cell, base.median, item.median, apart, reading, confirms))
     return lines
