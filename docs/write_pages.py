@@ -6,7 +6,7 @@ from pathlib import Path
 from privsvm.registry import estimator_class, implementations
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.mutants.planted import MUTANTS
+from tests.mutants.mutant import MUTANTS
 
 
 def parameters():

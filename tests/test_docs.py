@@ -14,7 +14,7 @@ from privsvm.registry import implementations
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.reporting.glossary import glossary, glossary_page
 from tests.blocks import PAGES
-from tests.mutants.planted import MUTANTS
+from tests.mutants.mutant import MUTANTS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

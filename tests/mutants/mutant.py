@@ -1,10 +1,17 @@
-"""A planted bug: file, change, and the privacy tests that must find it, with words of their failure."""
+"""Planted bugs: file, change, and the privacy tests that must find it, with words of their failure.
+
+The bugs of a room of the library are in `<room>.toml` beside this file, one table a bug, under its name. `old`
+occurs in `file` exactly once. `tests` are pytest's names; the first one that fails counts, and its report must hold
+`says`: a bug found for another reason is not found. A bug marked `sample` is planted in every run of the tests.
+"""
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Mutant", "bug"]
+__all__ = ["MUTANTS", "Mutant"]
 
 
 class Mutant(NamedTuple):
@@ -14,8 +21,9 @@ class Mutant(NamedTuple):
     file: str
     old: str
     new: str
-    tests: tuple[str, ...]
+    tests: list[str]
     says: str
+    sample: bool = False
 
     def planted(self, text: str) -> str:
         """Return the file's text with the bug in it."""
@@ -24,8 +32,8 @@ class Mutant(NamedTuple):
         return text.replace(self.old, self.new)
 
 
-def bug(name: str, file: str, old: str, new: str, *tests: str, says: str = "") -> Mutant:
-    """Make a bug; files are below ``lib/privsvm`` by default."""
-    at_root = file.startswith(("tests/", "stages/", "reproduce/"))
-    home = "" if at_root else "lib/" if file.startswith("privsvm_bench/") else "lib/privsvm/"
-    return Mutant(name, home + file, old, new, tests, says)
+MUTANTS = [
+    Mutant(name, **bug)
+    for path in sorted(Path(__file__).parent.glob("*.toml"))
+    for name, bug in tomllib.loads(path.read_text(encoding="utf-8")).items()
+]

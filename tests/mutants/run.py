@@ -1,4 +1,4 @@
-"""Plant each bug of `tests.mutants.planted` in a copy of the sources, and report the privacy test that finds it.
+"""Plant each bug of `tests/mutants/*.toml` in a copy of the sources, and report the privacy test that finds it.
 
 ``python tests/mutants/run.py`` plants all; arguments select bugs by their names. A stopped run resumes as long as no
 source has changed. A bug counts as found only if a listed test fails in its body with the listed words, not during
@@ -27,8 +27,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "lib")]
 
-from tests.mutants.mutant import Mutant  # noqa: E402 - needs the path above
-from tests.mutants.planted import MUTANTS, SAMPLE  # noqa: E402
+from tests.mutants.mutant import MUTANTS, Mutant  # noqa: E402 - needs the path above
 
 # Threads do not survive a fork.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -62,9 +61,9 @@ def _make_copy(tree: Path) -> None:
 
 
 def _digest() -> str:
-    """Digest all sources, which key the results of a stopped run."""
+    """Digest all sources and bugs, which key the results of a stopped run."""
     digest = hashlib.sha256()
-    for name in sorted(name for name in _tracked() if name.endswith(".py")):
+    for name in sorted(name for name in _tracked() if name.endswith((".py", ".toml"))):
         digest.update(f"{name}\0".encode() + (REPOSITORY / name).read_bytes())
     return digest.hexdigest()[:16]
 
@@ -135,7 +134,7 @@ def _forked(work: Any, result: Path) -> dict[str, Any]:
     return answer
 
 
-def _run_tests(tree: Path, chosen: tuple[str, ...], changed: str | None, origin: tuple[Path, Path]) -> dict[str, Any]:
+def _run_tests(tree: Path, chosen: list[str], changed: str | None, origin: tuple[Path, Path]) -> dict[str, Any]:
     """Run tests of a copy in this fork."""
     os.chdir(tree)
     sys.path[:2] = [str(tree), str(tree / "lib")]
@@ -238,7 +237,7 @@ def main() -> int:
     options = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if not options.names or any(text in mutant.name for text in options.names)]
     if options.sample:
-        chosen = [mutant for mutant in MUTANTS if mutant.name in SAMPLE]
+        chosen = [mutant for mutant in MUTANTS if mutant.sample]
     FOLDER.mkdir(parents=True, exist_ok=True)
     _import_packages()
     # All listed tests must pass without a bug; this also compiles everything.
@@ -248,7 +247,7 @@ def main() -> int:
     cache, ours = base / ".cache" / "numba" / here, REPOSITORY / ".cache" / "numba" / here
     origin = (REPOSITORY, ours) if ours.exists() else (base, cache)
     if not options.keep:
-        tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
+        tests = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
         outcome = _forked(lambda: _run_tests(base, tests, None, origin), FOLDER / "base.json")
         if "error" in outcome or outcome["failed"] or not outcome["passed"]:
             print(f"error: without a bug, tests fail: {outcome.get('error') or outcome['failed'] or outcome['output']}")

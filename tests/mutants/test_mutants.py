@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.planted import MUTANTS, SAMPLE
+from tests.mutants.mutant import MUTANTS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Names of tests of accuracy, which must not find bugs.
@@ -19,7 +19,6 @@ ACCURACY = re.compile(r"accura|score|agrees_with_liblinear|from_chance", re.IGNO
 def test_there_are_many_and_each_has_its_name():
     assert len(MUTANTS) >= 80
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-    assert set(SAMPLE) <= {mutant.name for mutant in MUTANTS}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -42,5 +41,7 @@ def test_planted_bugs_are_found():
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(SAMPLE)} of {len(SAMPLE)} found" in done.stdout
+    n_bugs = sum(mutant.sample for mutant in MUTANTS)
+    assert n_bugs >= 3
+    assert f"{n_bugs} of {n_bugs} found" in done.stdout
     assert "missed: none" in done.stdout
