@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import build_site
-import draw_risk
 import pytest
 
 from privsvm.privacy.accountants import account
@@ -132,13 +131,6 @@ def test_the_table_of_risks_is_computed():
             f"{math.ceil(1e4 * rarely) / 100:.2f}",
         ]
         assert shown == known, epsilon
-
-
-@pytest.mark.parametrize("name", draw_risk.PICTURES)
-def test_the_pictures_of_risks_are_current(name):
-    pictures = ((draw_risk.IMAGES / name).read_text(encoding="utf-8"), draw_risk.PICTURES[name]())
-    words = [re.findall(r"<(?:text|title)[^>]*>([^<]*)<", picture) for picture in pictures]
-    assert words[0] == words[1], "run make docs"
 
 
 def test_the_totals_of_several_releases_are_computed():
