@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 from privsvm.privacy.guarantee import NEIGHBOURS
 from privsvm.registry import estimator_class, implementations
 
-__all__ = ["CASES", "METHODS", "Case", "cases", "without_votes"]
+__all__ = ["CASES", "METHODS", "PARAMS", "Case", "cases", "without_votes"]
 
 CLASSES = [0, 1, 2]
 # Small values by name of the parameter.
@@ -105,5 +106,17 @@ def cases():
     return all_cases
 
 
+def params(all_cases):
+    """Make parameters of a test. A choice that an earlier method of the same base class has is `long`."""
+    shared = set()
+    for case in all_cases:
+        chosen = {name: str(value) for name, value in case.chosen.items() if name not in MORE["landmarks"][0]}
+        choice = (case.method.__bases__[0], *chosen.items())
+        marks = [pytest.mark.long] if chosen and choice in shared else []
+        shared.add(choice)
+        yield pytest.param(case, id=str(case), marks=marks)
+
+
 CASES = cases()
+PARAMS = list(params(CASES))
 METHODS = list(dict.fromkeys(case.method for case in CASES))

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.proved import CASES
+from tests.proved import CASES, PARAMS
 
 from privsvm import Budget, PrivateLinearClassifier, PrivateSearch, SoftmaxDPSGDClassifier
 from privsvm.base import estimators
@@ -85,7 +85,7 @@ def released(model, X, y):
     return model.guarantee_, sorted(fitted), numbers
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PARAMS)
 def test_no_draw_is_an_error_or_a_warning(case, draws):
     guarantee, names, numbers = released(case.model(), X, Y % case.n_classes)
     assert guarantee.status == "proved"

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from tests.adversarial import Silence
 from tests.proved import CASES as EVERY_CHOICE
-from tests.proved import without_votes
+from tests.proved import PARAMS, without_votes
 
 from privsvm import PrivateSearch, make_private_pipeline
 from privsvm.base.released import ReleasedPath
@@ -165,8 +165,9 @@ def fitted(model, rows, labels):
 
 def choices():
     """Every choice of words with every relation, alone and as the last step of a pipeline; and searches."""
-    for case in EVERY_CHOICE:
-        yield pytest.param(case.relation, case.n_classes, case.model, id=str(case))
+    for param in PARAMS:
+        (case,) = param.values
+        yield pytest.param(case.relation, case.n_classes, case.model, id=param.id, marks=param.marks)
     for case in EVERY_CHOICE:
         if case.chosen or case.relation != "replace_one":
             continue

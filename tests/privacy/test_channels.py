@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.proved import CASES, without_votes
+from tests.proved import CASES, PARAMS, without_votes
 
 from privsvm.privacy.guarantee import Guarantee
 
@@ -69,7 +69,7 @@ def told(model, X, y, capfd, caplog):
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PARAMS)
 def test_neighbours_are_told_apart_by_nothing_but_released_numbers(case, capfd, caplog):
     # Two of the pairs for each case, and all of them for all cases of a method.
     several, start = list(pairs(case.relation, case.n_classes)), 2 * CASES.index(case)

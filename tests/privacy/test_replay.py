@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
-from tests.proved import CASES, METHODS
+from tests.proved import CASES, METHODS, PARAMS
 from tests.replay import Recorder, Replayer, check_given, check_record, released_bits
 
 from privsvm import OvRJointGaussianClassifier, PMSVMWPClassifier
@@ -38,7 +38,7 @@ def test_every_method_that_proves_something_is_here():
             assert method(classes=[0, 1], **consent).fit(rows, labels).guarantee_.status != "proved", name
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PARAMS)
 def test_draws_add_up_to_the_record_and_a_recorder_changes_nothing(case):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(8, 2)), rng.integers(0, case.n_classes, size=8)
@@ -91,7 +91,7 @@ def terms_for_the_same_minima(case, first, second, calls):
     return np.rint(moved.ravel() / terms.stated.grid).astype(np.int64), change
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PARAMS)
 @given(
     st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 9), st.integers(-6, 3), st.booleans(), st.booleans()
 )
@@ -170,7 +170,7 @@ ROOM = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PARAMS)
 def test_some_neighbours_need_what_is_stated(case):
     """Without them, the test above could not tell a sensitivity from half of it."""
     name = case.method.__name__ + ("-published" if "constant" in case.chosen else "")
