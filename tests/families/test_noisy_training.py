@@ -215,37 +215,6 @@ def test_nothing_of_the_rows_stays_on_the_model():
 
 
 @pytest.mark.parametrize(
-    ("method", "changes"),
-    [
-        *[
-            (method, changes)
-            for method in ALL
-            for changes in (
-                {"learning_rate": 0.0}, {"max_grad_norm": -1.0}, {"ridge": -1.0},
-                {"epochs": 0}, {"batch_size": 0}, {"batch_size": 1.5}, {"n_rows": 0}, {"schedule": "linaer"},
-                {"average": "most"}, {"neighbours": "replace"}, {"fit_intercept": 2}, {"n_jobs": 0}, {"epsilon": 0},
-                {"delta": 0.0}, {"data_norm": 0.0}, {"allow_unsound": 1},
-            )
-        ],
-        *[(method, {"momentum": value}) for method in (gradient, softmax, grpua) for value in (1.0, -0.1)],
-        *[(adaptive, {name: value}) for name in ("beta1", "beta2") for value in (1.0, -0.1)],
-        (gradient, {"smoothing": 0.0}),
-        (gradient, {"margin_weight": -1.0}),
-        (gradient, {"inside_clip": 1}),
-        (softmax, {"scaling": "witen"}),
-        (softmax, {"loss_weight": 0.0}),
-        (grpua, {"composition": "nave"}),
-        (grpua, {"smoothing": -1.0}),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named_with_their_value(method, changes):
-    name, value = next(iter(changes.items()))
-    with pytest.raises(ValueError, match=f"{name}=") as caught:
-        method().set_params(**changes).fit(*wine())
-    assert str(value) in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("method", "name"),
     [
         *[(PMSVMWPClassifier, name) for name in ("scaling", "max_grad_norm", "momentum", "learning_rate", "beta1")],
