@@ -1,4 +1,4 @@
-"""What is known of every dataset: where its files are, how to read them, what is public about it.
+"""Describe every dataset: where its files are, how to read them, and which of its facts are public.
 
 Light, because the workflow reads the catalogue at every start.
 """
@@ -59,190 +59,81 @@ _SUFFIX_FORMATS = {
 
 @dataclass(frozen=True)
 class DataFile:
-    """One raw file of a dataset.
+    """One raw file of a dataset."""
 
-    Attributes
-    ----------
-    name : str
-        File name below ``data/raw/<dataset>/``.
-    urls : tuple of str
-        Addresses to try, in order.
-    sha256 : str or None
-        Hash of the file as it is kept, that is unpacked; None where none is known.
-    content_sha256 : str or None
-        For sets bundled with scikit-learn: hash of the values and labels, whatever the packing of the ``.npz``.
-    size : int or None
-        Bytes to fetch, as far as known.
-    max_bytes : int
-        The most that is fetched and unpacked.
-    mirror_path : str or None
-        Path below the mirror folder.
-    path : str or None
-        Own data: the file on this machine.
-    user_supplied : bool
-        Whether it is the user's own, so that no copy stays in the cache of downloads.
-    """
-
-    name: str
-    urls: tuple[str, ...] = ()
-    sha256: str | None = None
+    name: str  # File name below ``data/raw/<dataset>/``.
+    urls: tuple[str, ...] = ()  # Addresses to try, in order.
+    sha256: str | None = None  # Hash of the unpacked file; None if unknown.
+    # Sets bundled with scikit-learn: hash of values and labels, however the ``.npz`` is packed.
     content_sha256: str | None = None
-    size: int | None = None
-    max_bytes: int = MOST_BYTES
-    mirror_path: str | None = None
-    path: str | None = None
-    user_supplied: bool = False
+    size: int | None = None  # Bytes to fetch, if known.
+    max_bytes: int = MOST_BYTES  # Limit on the download and on the unpacked file.
+    mirror_path: str | None = None  # Path below the mirror folder.
+    path: str | None = None  # Own data: the file on this machine.
+    user_supplied: bool = False  # Own data are not kept in the cache of downloads.
 
 
 @dataclass(frozen=True)
 class DataPart:
-    """One part (``all``, ``train``, ``test``, ``validation`` or ``remaining``) and how to read it.
+    """One part (``all``, ``train``, ``test``, ``validation`` or ``remaining``) and how to read it."""
 
-    Attributes
-    ----------
-    role : str
-        Name of the part.
-    files : tuple of str
-        File names, read one after the other.
-    format : str
-        One of `FORMATS`.
-    label : int, str or None
-        Label column by position or name; for ``mat`` and ``npz`` the variable.
-    features : str or None
-        ``mat`` and ``npz``: the variable that holds the features.
-    table : str or None
-        ``mat``: one variable that holds label column and features.
-    transpose : bool
-        ``mat`` and ``npz``: features are stored with one column for each row.
-    header_rows : int
-        Lines to skip; the last of them names the columns.
-    header_assumed : bool
-        Whether the header is only assumed; one that looks like data is then refused.
-    delimiter : str or None
-        ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
-    encoding : str or None
-        Of a text file, as Python names it; None: UTF-8.
-    max_bytes : int
-        The largest size that a file may have, unpacked.
-    drop_columns : tuple of int or str
-        Columns that are neither label nor feature.
-    rows : tuple of int or None
-        First row and end row inside a file shared with other parts.
-    member, label_member : str or None
-        File inside a zip (``outer.zip/inner/file`` for nested ones); ``label_member`` holds labels only.
-    label_map : mapping of str to str
-        Labels of this part as the other parts write them.
-    n_rows, n_features, missing_values : int or None
-        What must be found; None where it is not known.
-    class_counts : mapping of str to int or None
-        Rows of each label, after `label_map`.
-    """
-
-    role: str
-    files: tuple[str, ...]
-    format: str
-    label: int | str | None = None
-    features: str | None = None
-    table: str | None = None
-    transpose: bool = False
-    header_rows: int = 0
-    header_assumed: bool = False
-    delimiter: str | None = None
-    encoding: str | None = None
-    max_bytes: int = MOST_BYTES
-    drop_columns: tuple[int | str, ...] = ()
-    rows: tuple[int, int] | None = None
-    member: str | None = None
-    label_member: str | None = None
+    role: str  # Name of the part.
+    files: tuple[str, ...]  # File names, read one after the other.
+    format: str  # One of `FORMATS`.
+    label: int | str | None = None  # Label column by position or name; for ``mat`` and ``npz`` the variable.
+    features: str | None = None  # ``mat`` and ``npz``: the variable that holds the features.
+    table: str | None = None  # ``mat``: one variable that holds label column and features.
+    transpose: bool = False  # ``mat`` and ``npz``: features are stored with one column for each row.
+    header_rows: int = 0  # Lines to skip; the last of them names the columns.
+    header_assumed: bool = False  # An assumed header that looks like data is refused.
+    delimiter: str | None = None  # ``","``, ``"whitespace"``, ``"tab"`` or any character; None: the format's own.
+    encoding: str | None = None  # Python's name for the encoding of a text file; None: UTF-8.
+    max_bytes: int = MOST_BYTES  # Limit on the unpacked size of a file.
+    drop_columns: tuple[int | str, ...] = ()  # Columns that are neither label nor feature.
+    rows: tuple[int, int] | None = None  # First row and end row inside a file shared with other parts.
+    member: str | None = None  # File inside a zip (``outer.zip/inner/file`` for nested ones).
+    label_member: str | None = None  # As `member`, for a file of labels only.
+    # From this part's labels to the labels of the other parts.
     label_map: Mapping[str, str] = field(default_factory=dict)
-    n_rows: int | None = None
+    n_rows: int | None = None  # Expected in the file, as are the next three; None if unknown.
     n_features: int | None = None
     missing_values: int | None = None
-    class_counts: Mapping[str, int] | None = None
+    class_counts: Mapping[str, int] | None = None  # Rows of each label, after `label_map`.
 
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A dataset with the settings it is used with.
+    """A dataset with the settings it is used with."""
 
-    Attributes
-    ----------
-    name : str
-        Name in the catalogue or in params.yaml.
-    files : mapping of str to DataFile
-        Every raw file by name.
-    parts : mapping of str to DataPart
-        Every part by role.
-    labels : tuple of str or None
-        Labels that may occur in the files; None: not declared.
-    classes : tuple of str or None
-        Public class list after `groups`; None: taken from the data.
-    positive : str or None
-        Two classes: the one that gets code 1.
-    groups : mapping of str to tuple of str
-        Class made of several labels; empty for none.
-    missing : str
-        One of `MISSING_RULES`.
-    bounds : Bounds or None
-        Declared public bounds.
-    bounds_origin : {"declared", "published", "observed"} or None
-        ``declared``: they follow from how the features are made, or are the user's; ``published``: from a source that
-        `bounds_note` names; ``observed``: nobody says.
-    scaling : str
-        One of `SCALINGS`.
-    fit_on : str
-        One of `FIT_ON`; matters for ``min_max`` and ``z_score``.
-    target_range : tuple of float
-        Where ``bounds`` and ``min_max`` map the features to.
-    pool : tuple of str
-        Parts whose rows are used by protocols that draw their own splits.
-    protocol : Protocol or None
-        The dataset's own protocol, which overrides the experiment's.
-    bundled : str or None
-        Loader function of ``sklearn.datasets``.
-    verified : bool
-        False where no hash is known.
-    user_supplied : bool
-        True for data declared in params.yaml.
-    schema : mapping or None
-        What is declared of its columns, see `privsvm.tables.schema.Schema.to_json`; None where all are numbers.
-    licence : str
-        Of the data, as far as it is stated.
-    declared_rows : int or None
-        Own data: the public number of rows. Where the catalogue says how many rows a part has, that is public.
-    prescaled : bool or None
-        True where the published file was scaled by statistics of its own rows; None where nobody says whether.
-    note, bounds_note : str
-        What to know before using it.
-    papers : tuple of str
-        Letters of the papers that use it.
-    """
-
-    name: str
-    files: Mapping[str, DataFile]
-    parts: Mapping[str, DataPart]
-    labels: tuple[str, ...] | None = None
-    classes: tuple[str, ...] | None = None
-    positive: str | None = None
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    missing: str = "error"
-    bounds: Bounds | None = None
+    name: str  # Name in the catalogue or in params.yaml.
+    files: Mapping[str, DataFile]  # Every raw file by name.
+    parts: Mapping[str, DataPart]  # Every part by role.
+    labels: tuple[str, ...] | None = None  # Labels that may occur in the files; None: not declared.
+    classes: tuple[str, ...] | None = None  # Public class list after `groups`; None: taken from the data.
+    positive: str | None = None  # Two classes: the one that gets code 1.
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Class made of several labels; empty for none.
+    missing: str = "error"  # One of `MISSING_RULES`.
+    bounds: Bounds | None = None  # Declared public bounds.
+    # ``declared``: by the user, or by how the features are made; ``published``: `bounds_note` names the source;
+    # ``observed``: no source is known.
     bounds_origin: str | None = None
-    scaling: str = "none"
-    fit_on: str = "training_rows"
-    target_range: tuple[float, float] = (-1.0, 1.0)
-    pool: tuple[str, ...] = ()
-    protocol: Protocol | None = None
-    bundled: str | None = None
-    verified: bool = True
-    user_supplied: bool = False
+    scaling: str = "none"  # One of `SCALINGS`.
+    fit_on: str = "training_rows"  # One of `FIT_ON`; matters for ``min_max`` and ``z_score``.
+    target_range: tuple[float, float] = (-1.0, 1.0)  # Range of the features after ``bounds`` or ``min_max``.
+    pool: tuple[str, ...] = ()  # Parts whose rows are used by protocols that draw their own splits.
+    protocol: Protocol | None = None  # The dataset's own protocol, which overrides the experiment's.
+    bundled: str | None = None  # Loader function of ``sklearn.datasets``.
+    verified: bool = True  # False if no hash is known.
+    user_supplied: bool = False  # True for data declared in params.yaml.
+    # Declared columns (`privsvm.tables.schema.Schema.to_json`); None if all are numbers.
     schema: Mapping[str, Any] | None = None
-    declared_rows: int | None = None
-    note: str = ""
+    declared_rows: int | None = None  # Own data: the public number of rows. Row counts of the catalogue are public.
+    note: str = ""  # Caveats; `bounds_note` has those on the bounds.
     bounds_note: str = ""
-    licence: str = ""
+    licence: str = ""  # Of the data, if stated.
+    # Whether the published file was scaled by statistics of its own rows; None: unknown.
     prescaled: bool | None = False
-    papers: tuple[str, ...] = ()
+    papers: tuple[str, ...] = ()  # Letters of the papers that use it.
 
     @property
     def source(self) -> str:
@@ -338,12 +229,9 @@ def _cached_catalogue() -> Mapping[str, DatasetEntry]:
 
 
 def load_catalogue() -> dict[str, DatasetEntry]:
-    """Load every dataset of the catalogue.
+    """Load every dataset of the catalogue, by name in alphabetical order.
 
-    Returns
-    -------
-    dict of str to DatasetEntry
-        By name, in alphabetical order. Read once a process; the mapping is a copy, the entries are frozen.
+    Read once a process; the mapping is a copy, the entries are frozen.
     """
     return dict(_cached_catalogue())
 
@@ -480,27 +368,13 @@ def _check_label(label: int | str | None, format_: str, header: bool, file_name:
 
 
 def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntry:
-    """Find a dataset and apply its settings from params.yaml.
+    """Find a dataset of the catalogue or own data, and apply its settings from params.yaml.
 
-    Parameters
-    ----------
-    name : str
-        Name in the catalogue, or of own data declared by `settings`.
-    settings : mapping or None
-        Keys ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``, ``protocol``,
-        ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``, ``label``,
-        ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``max_bytes``, ``member``,
-        ``n_features``, ``n_rows``.
-
-    Returns
-    -------
-    DatasetEntry
-        The catalogue's entry, or a new one for own data, with the settings in place.
-
-    Raises
-    ------
-    PrivSVMError
-        If the dataset, a key or a value is unknown, or the file of own data is missing.
+    Keys of `settings`: ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``,
+    ``protocol``, ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``,
+    ``label``, ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``max_bytes``,
+    ``member``, ``n_features``, ``n_rows``. Raises PrivSVMError for an unknown dataset, key or value, or if the file of
+    own data is missing.
     """
     settings = {} if settings is None else settings
     if not isinstance(settings, Mapping):
@@ -609,11 +483,5 @@ def _apply_scaling(entry: DatasetEntry, settings: Settings, changes: dict[str, A
 
 
 def raw_files(name: str, settings: Mapping[str, Any] | None = None) -> list[str]:
-    """List the raw files of a dataset.
-
-    Raises
-    ------
-    PrivSVMError
-        As `resolve`.
-    """
+    """List the raw files of a dataset; raises PrivSVMError as `resolve` does."""
     return list(resolve(name, settings).files)

@@ -35,26 +35,10 @@ _CONTEXT = {
 
 
 def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.PathLike[str] = "data/prepared") -> Path:
-    """Write ``table.csv`` and ``croissant.json`` for a prepared data set of the catalogue.
+    """Write ``table.csv`` and ``croissant.json`` for a prepared dataset of the catalogue, and return the latter's path.
 
-    Parameters
-    ----------
-    name : str
-        Of the data set. Your own data are not described: their rows are yours to hand on.
-    out : path-like
-        Folder to write to.
-    folder : path-like, default="data/prepared"
-        Where the prepared data are.
-
-    Returns
-    -------
-    Path
-        The description.
-
-    Raises
-    ------
-    PrivSVMError
-        If the data set is not in the catalogue, not prepared, or sparse.
+    `folder` holds the prepared data. Own data are not described: only their owner may publish the rows. Raises
+    PrivSVMError if the dataset is not in the catalogue, not prepared, or sparse.
     """
     entry = load_catalogue().get(name)
     if entry is None:

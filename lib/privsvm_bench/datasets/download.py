@@ -36,7 +36,7 @@ CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 RETRIES = 2
 _CHUNK = 1 << 16
 
-# Mark in the text of a failed request, what to call it, and whether another attempt may help.
+# Mark in the text of a failed request, its name in messages, and whether another attempt may help.
 _FAILURES = (
     ("NameResolutionError", "host name not found (no network?)", False),
     ("ProxyError", "the proxy refused the connection", False),
@@ -80,13 +80,7 @@ class _LimitedFile(io.BufferedWriter):
 
 
 def mirror_folder(configured: str | None = None) -> str | None:
-    """Say which mirror is in use.
-
-    Returns
-    -------
-    str or None
-        The environment variable ``PRIVSVM_MIRROR`` if set, else `configured`, else None.
-    """
+    """Return the environment variable ``PRIVSVM_MIRROR`` if set, else `configured`."""
     return os.environ.get("PRIVSVM_MIRROR") or configured or None
 
 
@@ -101,7 +95,7 @@ def _find_in_mirror(file: DataFile, mirror: str | None, dataset: str | None) -> 
 
 
 def _check_content(file: DataFile, path: Path) -> None:
-    """Refuse what is plainly no data, and unpack a packed copy in place, so that one hash fits every source."""
+    """Refuse files that plainly hold no data, and unpack a packed copy in place, so that one hash fits every source."""
     with open(path, "rb") as handle:
         head = handle.read(512)
     if not head:
@@ -138,8 +132,8 @@ def _explain(error: requests.RequestException) -> tuple[str, bool]:
 def _download(file: DataFile, url: str, target: Path) -> None:
     """Download an address into the cache, unless the file is there already, and copy it from there.
 
-    Processes that share the cache wait for each other, so each file is downloaded once. What has no hash may change on
-    its server, and files of the user's own are private: neither stays in the cache.
+    Processes that share the cache wait for each other, so each file is downloaded once. A file without a hash may
+    change on its server, and the user's files are private: neither stays in the cache.
     """
     import filelock
     import pooch
@@ -151,7 +145,7 @@ def _download(file: DataFile, url: str, target: Path) -> None:
         progressbar=sys.stderr.isatty(),
         chunk_size=_CHUNK,
         timeout=(CONNECT_SECONDS, READ_SECONDS),
-        # Else `requests` would unpack what the server sends as packed.
+        # Else `requests` would unpack files that the server stores packed.
         headers={"Accept-Encoding": "identity"},
     )
 
@@ -192,28 +186,12 @@ def _download(file: DataFile, url: str, target: Path) -> None:
 def fetch_file(
     file: DataFile, target: str | os.PathLike[str], mirror: str | None = None, dataset: str | None = None
 ) -> str:
-    """Get one raw file from the mirror, or from its sources in order.
+    """Get one raw file from the mirror or its sources, in this order, and return its source.
 
-    Parameters
-    ----------
-    file : DataFile
-        The file, with its sources and hash.
-    target : path-like
-        Where it belongs. Nothing is fetched if it is there with the right hash.
-    mirror : str or None
-        `data.mirror` of params.yaml; the environment variable ``PRIVSVM_MIRROR`` takes precedence.
-    dataset : str or None
-        Name of the dataset, for the mirror and for messages.
-
-    Returns
-    -------
-    str
-        Where it came from. Files are unpacked on arrival, so their bytes do not depend on the source.
-
-    Raises
-    ------
-    PrivSVMError
-        If all sources fail. The message names the file, the reason of every source, and how to set a mirror.
+    Nothing is fetched if `target` has the right hash. The environment variable ``PRIVSVM_MIRROR`` takes precedence over
+    `mirror`, which is `data.mirror` of params.yaml. Files are unpacked on arrival, so their bytes do not depend on the
+    source. Raises PrivSVMError if all sources fail; the message names the file, the reason of each source, and how to
+    set a mirror.
     """
     target = Path(target)
     remove_leftovers(target)
@@ -285,10 +263,7 @@ def download_raw(
 ) -> str:
     """Get one raw file of a dataset from any of its sources.
 
-    Raises
-    ------
-    PrivSVMError
-        If the dataset has no such file, or all sources fail.
+    Raises PrivSVMError if the dataset has no such file, or all sources fail.
     """
     entry = resolve(name, settings)
     if file_name not in entry.files:
@@ -301,13 +276,7 @@ def download_raw(
 
 
 def availability(entry: DatasetEntry, mirror: str | None = None) -> str:
-    """Say where a dataset can be had.
-
-    Returns
-    -------
-    str
-        ``bundled``, ``mirror``, ``network``, ``network, unverified`` or ``mirror only``.
-    """
+    """Return ``bundled``, ``mirror``, ``network``, ``network, unverified`` or ``mirror only``."""
     if entry.bundled is not None:
         return "bundled"
     folder = mirror_folder(mirror)
@@ -327,12 +296,9 @@ def _size(entry: DatasetEntry) -> str:
 
 
 def catalogue_table(mirror: str | None = None) -> str:
-    """Write the catalogue as a table.
+    """Write the catalogue as a table with one line per part.
 
-    Returns
-    -------
-    str
-        One line per part: dataset, part, rows, features, classes, format, size of the download, papers, sources.
+    Columns: dataset, part, rows, features, classes, format, size of the download, papers, sources.
     """
     rows: list[tuple[str, ...]] = [
         ("dataset", "part", "rows", "features", "classes", "format", "size", "papers", "available")

@@ -52,26 +52,10 @@ def _read_stream(stream: Any, most: int) -> bytes:
 
 
 def unpack(data: bytes, name: str, most: int = MOST_BYTES) -> bytes:
-    """Unpack a file if it is compressed.
+    """Unpack a file if it is compressed (xz, bz2, gzip or compress); other files are returned unchanged.
 
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    name : str
-        What to call it in errors.
-    most : int
-        The largest size that the content may have, in bytes.
-
-    Returns
-    -------
-    bytes
-        The unpacked content; `data` itself where it is not xz, bz2, gzip or compress.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file is truncated or corrupt, or its content too large.
+    `name` stands in errors, and `most` limits the content in bytes. Raises PrivSVMError if the file is truncated or
+    corrupt, or its content too large.
     """
     try:
         if data.startswith(_COMPRESS):
@@ -94,25 +78,12 @@ def unpack(data: bytes, name: str, most: int = MOST_BYTES) -> bytes:
 
 
 def read_member(data: bytes, name: str, member: str | None, most: int = MOST_BYTES) -> bytes:
-    """Take one file out of a zip, or out of a zip inside a zip.
+    """Read one file of a zip, or of a zip inside a zip.
 
-    Parameters
-    ----------
-    data : bytes
-        The zip file.
-    name : str
-        What to call it in errors.
-    member : str or None
-        Path inside the zip; parts of it that are zips themselves are opened
-        (``"inner.zip/folder/file.csv"``). None: the only file there is.
-    most : int
-        The largest size that the content may have, in bytes.
-
-    Raises
-    ------
-    PrivSVMError
-        If the zip is corrupt, encrypted or packed in an unusual way, the content too large, or there is no such member,
-        or several where one is expected.
+    `member` is the path inside it, through nested zips too (``"inner.zip/folder/file.csv"``); None means the only file.
+    `name` stands in errors, and `most` limits the content in bytes. Raises PrivSVMError if the zip is corrupt,
+    encrypted or packed in an unusual way, the content too large, or there is no such member, or several if one is
+    expected.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -138,7 +109,7 @@ def read_member(data: bytes, name: str, member: str | None, most: int = MOST_BYT
 
 
 def _read_archived(archive: zipfile.ZipFile, member: str, name: str, most: int) -> bytes:
-    """Read a file of a zip; what the zip says of its size counts for nothing."""
+    """Read a file of a zip without trusting the size that the zip states."""
     with archive.open(member) as stream:
         content = _read_stream(stream, most)
     if len(content) > most:

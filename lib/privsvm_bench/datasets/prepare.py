@@ -33,37 +33,18 @@ def prepare(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read a dataset, code its labels, treat missing values, draw the splits and fit the scaling.
 
-    Parameters
-    ----------
-    entry : DatasetEntry
-        As `privsvm_bench.datasets.catalogue.resolve` returns it.
-    raw_folder : path-like
-        ``data/raw/<dataset>``.
-    protocol : Protocol
-        The experiment's protocol (see `privsvm_bench.datasets.settings.parse_protocol`); one of the dataset's own takes
-        precedence.
-    seed : int
-        The experiment's seed.
-    experiment : str
-        The experiment's name. Splits depend only on seed, experiment, dataset and repeat.
+    `raw_folder` is ``data/raw/<dataset>``. A protocol of the dataset's own takes precedence over `protocol`. Splits
+    depend only on seed, experiment, dataset and repeat.
 
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        As docs/files.md describes them: ``X`` (n, d) or the four CSR arrays, ``y`` (n,), ``train_<s>``, ``test_<s>``,
-        ``scale_shift`` and ``scale_factor`` (1 or S, d).
-    description : dict
-        The ``.json`` without its ``digest``.
+    The arrays are described in docs/files.md: ``X`` (n, d) or the four CSR arrays, ``y`` (n,), ``train_<s>``,
+    ``test_<s>``, ``scale_shift`` and ``scale_factor`` (1 or S, d). The description is the ``.json`` without its
+    ``digest``.
 
-    Raises
-    ------
-    PrivSVMError
-        If the data cannot be read, a label is not a declared class, or the protocol or scaling cannot be applied.
-
-    Notes
-    -----
     With two classes, code 1 is the positive class. Values outside declared bounds are kept and counted. A feature that
     is constant in the rows to which the scaling is fitted becomes 0 everywhere. Sparse features cannot be shifted.
+
+    Raises PrivSVMError if the data cannot be read, a label is not a declared class, or the protocol or scaling cannot
+    be applied.
     """
     protocol = entry.protocol if entry.protocol is not None else protocol
     roles = _roles(entry, protocol)
@@ -153,27 +134,10 @@ def _bounds_arrays(entry: DatasetEntry, n_features: int) -> tuple[np.ndarray, np
 
 
 def treat_missing(entry: DatasetEntry, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Apply a dataset's rule for missing values; `read_part` has already refused them where the rule is ``error``.
+    """Apply a dataset's rule for missing values; return the kept rows of `X`, and masks of the kept rows and columns.
 
-    Parameters
-    ----------
-    entry : DatasetEntry
-        The dataset.
-    X : ndarray or CSR matrix (n, d)
-        All rows, missing values being NaN. A CSR matrix may be changed in place.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix (kept rows, kept columns)
-    rows : ndarray of bool (n,)
-        Which rows were kept.
-    columns : ndarray of bool (d,)
-        Which columns were kept.
-
-    Raises
-    ------
-    PrivSVMError
-        If no row or no column is left.
+    `X` has shape (n, d), with NaN for missing values; a CSR matrix may be changed in place. `read_part` has already
+    refused missing values if the rule is ``error``. Raises PrivSVMError if no row or no column is left.
     """
     rows, columns = np.ones(X.shape[0], dtype=bool), np.ones(X.shape[1], dtype=bool)
     missing, _ = count_not_finite(X)
@@ -363,7 +327,7 @@ def _fit_scaling(
     bounds: tuple[np.ndarray, np.ndarray] | None,
     splits: list[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Compute shift and factor (1 or S, d), and say what they come from."""
+    """Compute shift and factor (1 or S, d), and describe their origin."""
     kind, target = entry.scaling, entry.target_range
     d = X.shape[1]
     if kind == "none":
@@ -429,14 +393,9 @@ def write_prepared(
     arrays: Mapping[str, np.ndarray],
     description: Mapping[str, Any],
 ) -> None:
-    """Write what `prepare` returns, with the digest that ties the two files together.
+    """Write the result of `prepare`, with the digest that ties the two files together.
 
-    Parameters
-    ----------
-    npz_path, json_path : path-like
-        Files to write; both are written atomically, the ``.json`` last.
-    arrays, description : mapping
-        As `prepare` returns them.
+    Both files are written atomically, the ``.json`` last.
     """
     write_npz(npz_path, arrays)
     write_json(json_path, {**description, "digest": sha256_of_file(npz_path)})

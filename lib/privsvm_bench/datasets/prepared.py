@@ -27,19 +27,10 @@ Features: TypeAlias = "np.ndarray | csr_array"
 
 
 def arrays_of_rows(name: str, X: Any) -> dict[str, np.ndarray]:
-    """Name the arrays that hold some rows in a file.
+    """Name the arrays that hold rows in a file: ``<name>``, or four arrays for sparse rows.
 
-    Parameters
-    ----------
-    name : str
-        Of the rows.
-    X : ndarray or CSR matrix (n, d)
-        Rows; the indices of sparse ones are sorted in place.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``<name>``; for sparse rows ``<name>_data``, ``<name>_indices``, ``<name>_indptr`` and ``<name>_shape``.
+    Sparse rows become ``<name>_data``, ``<name>_indices``, ``<name>_indptr`` and ``<name>_shape``, with indices sorted
+    in place. `X` has shape (n, d).
     """
     if not is_sparse(X):
         return {name: np.ascontiguousarray(X, dtype=np.float64)}
@@ -54,16 +45,9 @@ def arrays_of_rows(name: str, X: Any) -> dict[str, np.ndarray]:
 
 
 def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
-    """Take rows out of what `arrays_of_rows` put into a file.
+    """Rebuild rows of shape (n, d) from the arrays of `arrays_of_rows`.
 
-    Returns
-    -------
-    ndarray or csr_array of shape (n, d)
-
-    Raises
-    ------
-    ValueError
-        If the arrays of sparse rows do not fit each other.
+    Raises ValueError if the arrays of sparse rows do not fit each other.
     """
     if name in arrays:
         return arrays[name]
@@ -80,16 +64,10 @@ def rows_of_arrays(name: str, arrays: Mapping[str, np.ndarray]) -> Features:
 
 @dataclass(frozen=True)
 class Split:
-    """One split. Rows are scaled when they are first asked for: training needs no test rows, and the other way round.
+    """One split, as label codes and row numbers in the prepared set.
 
-    Attributes
-    ----------
-    X_train, X_test : ndarray or csr_array of shape (rows, d)
-        Features a method sees.
-    y_train, y_test : ndarray of shape (rows,)
-        Label codes.
-    train_index, test_index : ndarray of shape (rows,)
-        Row numbers in the prepared set.
+    Rows are scaled on first use: training needs no test rows, and evaluation no training rows. ``X_train`` and
+    ``X_test``, of shape (rows, d), are the features that a method sees.
     """
 
     y_train: np.ndarray
@@ -109,21 +87,11 @@ class Split:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A prepared dataset in memory.
+    """A prepared dataset in memory."""
 
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Features in the units of the file, not scaled.
-    y : ndarray of shape (n,)
-        Label codes, in the order of ``description["classes"]``.
-    description : dict
-        The ``.json`` beside the ``.npz``.
-    """
-
-    X: Features
-    y: np.ndarray
-    description: dict[str, Any]
+    X: Features  # Shape (n, d), in the units of the file, not scaled.
+    y: np.ndarray  # Label codes, in the order of ``description["classes"]``.
+    description: dict[str, Any]  # The ``.json`` beside the ``.npz``.
     _arrays: Mapping[str, np.ndarray]
 
     @property
@@ -137,13 +105,7 @@ class PreparedData:
         return list(self.description["classes"])
 
     def scaled(self, rows: np.ndarray, s: int) -> Features:
-        """Features of some rows as a method sees them in one split.
-
-        Returns
-        -------
-        ndarray or csr_array of shape (len(rows), d)
-            ``(X - shift) * factor`` of that split.
-        """
+        """Scale rows as a method sees them in split `s`: ``(X - shift) * factor``, of shape (len(rows), d)."""
         shift, factor = self._arrays["scale_shift"], self._arrays["scale_factor"]
         row = s if len(shift) > 1 else 0
         if is_sparse(self.X):
@@ -153,17 +115,9 @@ class PreparedData:
         return (self.X[rows] - shift[row]) * factor[row]
 
     def split(self, s: int) -> Split:
-        """Training and test rows of one split, scaled.
+        """Return training and test rows of one split, scaled; they are copies.
 
-        Returns
-        -------
-        Split
-            Copies; changing them changes nothing here.
-
-        Raises
-        ------
-        PrivSVMError
-            If there is no such split.
+        Raises PrivSVMError if there is no such split.
         """
         if not 0 <= s < self.n_splits:
             raise PrivSVMError(
@@ -177,15 +131,8 @@ class PreparedData:
 def load_prepared(npz_path: str | os.PathLike[str]) -> PreparedData:
     """Load a prepared dataset and check that its two files belong together.
 
-    Parameters
-    ----------
-    npz_path : path-like
-        ``data/prepared/<dataset>.npz``; the ``.json`` is looked for beside it.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is missing or unreadable, or the digest differs.
+    The ``.json`` is read from beside the ``.npz``. Raises PrivSVMError if a file is missing or unreadable, or the
+    digest differs.
     """
     npz_path = Path(npz_path)
     json_path = npz_path.with_name(f"{npz_path.name.removesuffix('.npz')}.json")

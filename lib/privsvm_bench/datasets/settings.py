@@ -1,4 +1,4 @@
-"""What an entry of ``datasets`` and a protocol in params.yaml may say, as typed models.
+"""Typed models of an entry of ``datasets`` and of a protocol in params.yaml.
 
 Light, because the workflow reads them at every start.
 """
@@ -41,13 +41,7 @@ _FLAG = optional(FLAG)
 
 @dataclass(frozen=True)
 class Bounds:
-    """Public lower and upper bounds of the features, in the units of the file.
-
-    Attributes
-    ----------
-    lower, upper : tuple of float
-        One number for all features, or one for each.
-    """
+    """Public bounds of the features in the units of the file: one number for all features, or one for each."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
@@ -69,7 +63,7 @@ def _number(value: Any) -> float:
 
 
 def parse_bounds(value: Any) -> Bounds:
-    """Read ``[low, high]`` or ``{lower: ..., upper: ...}``; raise ValueError for what is neither."""
+    """Read ``[low, high]`` or ``{lower: ..., upper: ...}``; raise ValueError for anything else."""
     if isinstance(value, Mapping):
         for key in value:
             if key not in ("lower", "upper"):
@@ -157,7 +151,7 @@ def _parse_parts(value: Any) -> tuple[str, ...]:
 
 
 def _optional(parse: Any) -> Any:
-    """Parse what is not null."""
+    """Apply `parse` to any value but null."""
     return pydantic.PlainValidator(lambda value: None if value is None else parse(value))
 
 
@@ -230,18 +224,10 @@ PROTOCOLS: Mapping[str, type[Protocol]] = {
 def parse_protocol(value: Any) -> Protocol:
     """Check a protocol and fill in its defaults.
 
-    Parameters
-    ----------
-    value : mapping, str or Protocol
-        ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": false}``,
-        ``{"kind": "k_fold", "folds": 5, "repeats": 1, "stratified": false}``,
-        ``{"kind": "given", "train": "train", "test": "test"}`` or ``{"kind": "resubstitution"}``; a kind alone
-        stands for its defaults.
-
-    Raises
-    ------
-    PrivSVMError
-        If the kind or a key is unknown, or a value makes no sense.
+    Protocols are ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": false}``, ``{"kind": "k_fold",
+    "folds": 5, "repeats": 1, "stratified": false}``, ``{"kind": "given", "train": "train", "test": "test"}`` and
+    ``{"kind": "resubstitution"}``; a kind alone stands for its defaults. Raises PrivSVMError if the kind or a key is
+    unknown, or a value makes no sense.
     """
     if isinstance(value, Protocol):
         return value
@@ -260,7 +246,7 @@ ParsedProtocol = Annotated[Protocol, pydantic.BeforeValidator(parse_protocol)]
 
 
 class Settings(Model):
-    """Settings of any dataset. What is null or left out is the dataset's own."""
+    """Settings of any dataset; the dataset's own value replaces null and missing ones."""
 
     scaling: Annotated[str | None, Obeys(optional(one_of("none", "bounds", "min_max", "z_score")))] = None
     fit_on: Annotated[str | None, Obeys(optional(one_of("training_rows", "all_rows")))] = None
@@ -297,26 +283,9 @@ class OwnSettings(Settings):
 
 
 def check_settings(name: str, settings: Mapping[str, Any], user_supplied: bool) -> Settings:
-    """Validate the settings of one dataset.
+    """Validate the settings of one dataset, `OwnSettings` if it is the user's own.
 
-    Parameters
-    ----------
-    name : str
-        Of the dataset, for messages.
-    settings : mapping
-        As written in params.yaml.
-    user_supplied : bool
-        Whether the dataset is the user's own.
-
-    Returns
-    -------
-    Settings
-        `OwnSettings` for a dataset of the user's own.
-
-    Raises
-    ------
-    PrivSVMError
-        One line for the first problem.
+    Raises PrivSVMError, in one line, for the first problem.
     """
     for key in settings:
         if not user_supplied and key in OwnSettings.model_fields and key not in Settings.model_fields:
