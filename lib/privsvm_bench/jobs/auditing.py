@@ -37,21 +37,10 @@ def _cell(cell: MethodCell) -> AuditCell:
 def audit_record(
     method: str, implementation: str, cells: Sequence[MethodCell], parameters: Mapping[str, Any]
 ) -> AuditRecord:
-    """Record the cells of one method.
+    """Record the audited cells of one method; see `privsvm.auditing.methods.audit_method`.
 
-    Parameters
-    ----------
-    method, implementation : str
-        Name of the entry, and the file of the method.
-    cells : sequence of MethodCell
-        See `privsvm.auditing.methods.audit_method`.
-    parameters : mapping
-        Parameters of the audited method.
-
-    Raises
-    ------
-    PrivSVMError
-        If fresh draws too refute a proof: the code or its accounting is wrong.
+    `implementation` is the method's file, and `parameters` are those it was audited with. Raises PrivSVMError if fresh
+    draws, too, refute a proof: the code or its accounting is wrong.
     """
     record = AuditRecord(
         method=method, implementation=implementation, parameters=dict(parameters), cells=tuple(map(_cell, cells))
@@ -68,22 +57,9 @@ def audit_record(
 
 
 def audit_entry(job: AuditJob) -> AuditRecord:
-    """Audit one entry of params.yaml.
+    """Audit one entry of params.yaml, for the benchmark's neighbours or those that the method offers.
 
-    Parameters
-    ----------
-    job : AuditJob
-        The entry and how to audit it.
-
-    Returns
-    -------
-    AuditRecord
-        For the benchmark's relation, or the one that the method offers.
-
-    Raises
-    ------
-    PrivSVMError
-        One line, for parameters that the method refuses, or a proof that is refuted.
+    Raises PrivSVMError, in one line, for parameters that the method refuses, or a refuted proof.
     """
     estimator = estimator_class(job.implementation)
     offered = relations_of(estimator)

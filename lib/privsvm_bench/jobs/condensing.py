@@ -25,22 +25,11 @@ def attack_split(
     X_test,
     rng: np.random.Generator,
 ) -> CondensedSplit:
-    """Attack the condensed rows of one split.
+    """Attack the condensed rows of one split; `kind` is "ci" or "fcm".
 
-    Parameters
-    ----------
-    kind : {"ci", "fcm"}
-        How the rows were condensed.
-    X : ndarray or CSR matrix (n, d)
-        Rows that were condensed.
-    codes : ndarray of int (n,)
-        Their class codes.
-    condensed : tuple of (ndarray or CSR matrix (M, d), ndarray of int (M,), ndarray of int (n,))
-        Condensed rows, their class codes, and the index of the condensed row of each row.
-    X_test : ndarray or CSR matrix (m, d)
-        Rows that were not condensed; may be empty.
-    rng : numpy.random.Generator
-        Samples rows if there are many.
+    `X` (n, d) are the original rows, `codes` (n,) their class codes. `condensed` holds the condensed rows (M, d), their
+    class codes (M,), and for each original row the index of its condensed row (n,). `X_test` (m, d) are rows that were
+    not condensed; there may be none. `rng` samples rows if there are many.
     """
     # Lazy imports here and below: most jobs read rows that were not condensed.
     from privsvm.privacy.attacks.condensation_attacks import audit_condensation
@@ -65,32 +54,11 @@ def rows_not_condensed(split: Split) -> Any:
 def condense_splits(
     prepared: PreparedData, kind: Condense, experiment: str, seed: int
 ) -> tuple[dict[str, np.ndarray], CondensedRowsAttack, CondenseTimings]:
-    """Condense the training rows of every split of a dataset, and attack the result.
+    """Condense the training rows of every split, and attack the result.
 
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset and its S splits.
-    kind : {"none", "ci", "fcm"}
-        Algorithm; for "none" the arrays hold this word alone, and the record has no splits.
-    experiment : str
-        Part of the key of the random streams.
-    seed : int
-        Seed of the benchmark.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Input of `training_rows`.
-    record : CondensedRowsAttack
-        Results of attacks on the condensed rows.
-    timings : CondenseTimings
-        Time to condense each split; empty for "none".
-
-    Raises
-    ------
-    PrivSVMError
-        If the condensed rows of a split are all of one class.
+    Returns the input of `training_rows`, the results of the attacks, and seconds for each split. For the kind "none"
+    the arrays hold this word alone, and record and timings have no splits. `experiment` and `seed` are parts of the key
+    of the random streams. Raises PrivSVMError if the condensed rows of a split are all of one class.
     """
     dataset = prepared.description["dataset"]
     arrays: dict[str, np.ndarray] = {"condense": np.array(kind)}
@@ -122,13 +90,7 @@ def condense_splits(
 
 
 def training_rows(prepared: PreparedData, condensed: Mapping[str, np.ndarray], split: int) -> tuple[Any, np.ndarray]:
-    """Return the training rows of one split, after condensation.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix (n, d)
-    y : ndarray of int (n,)
-    """
+    """Return the training rows (n, d) of one split and their class codes (n,), after condensation."""
     if str(condensed["condense"]) == "none":
         rows = prepared.split(split)
         return rows.X_train, rows.y_train

@@ -21,22 +21,7 @@ __all__ = ["evaluate_paths", "summarise"]
 def evaluate_paths(
     prepared: PreparedData, paths: Sequence[ReleasedPath], models: ModelRecord
 ) -> tuple[Result, EvaluateTimings]:
-    """Predict the test rows of every split with every released model.
-
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset and its S splits.
-    paths : sequence of ReleasedPath (S)
-        The models of each split.
-    models : ModelRecord
-        The models' record.
-
-    Returns
-    -------
-    result : Result
-    timings : EvaluateTimings
-    """
+    """Predict the test rows of each split with every released model; `paths` has one path for each split."""
     metrics: dict[str, list[list[list[float]]]] = {name: [] for name in METRICS}
     predictions = hashlib.sha256()
     predict_seconds, rows_predicted, n_test = [], [], 0
@@ -80,18 +65,10 @@ def _undefined_as_none(values: Any) -> Any:
 
 
 def summarise(values: np.ndarray) -> Summary:
-    """Mean and spread over splits and repeats.
+    """Summarise a metric (S, E, R) over splits and repeats, for each epsilon; NaN where it is undefined.
 
-    Parameters
-    ----------
-    values : ndarray (S, E, R)
-        One metric; NaN where undefined.
-
-    Returns
-    -------
-    Summary
-        ``mean``; ``sd``, standard deviation (n - 1) over all runs, 0 for a single one; ``low`` and
-        ``high``, 2.5 and 97.5 percentiles. None where no run is defined.
+    ``sd`` is the standard deviation (n - 1) over all runs, 0 for a single one; ``low`` and ``high`` are the 2.5 and
+    97.5 percentiles. All are None if no run is defined.
     """
     columns: dict[str, list[float | None]] = {"mean": [], "sd": [], "low": [], "high": []}
     for epsilon_index in range(values.shape[1]):

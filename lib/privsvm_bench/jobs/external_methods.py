@@ -33,20 +33,11 @@ _STORED = "only its predictions for the test rows are stored"
 
 
 class ForeignMethod:
-    """A classifier of another package, released as its predictions.
+    """A classifier of another package (``package.module:Class``), released as its predictions.
 
-    Parameters
-    ----------
-    implementation : str
-        ``package.module:Class``.
-    parameters : mapping
-        Of the entry: those of the class, and ``states_epsilon``.
-    n_classes : int
-        Labels are 0 to ``n_classes - 1``.
-    X_test : ndarray or CSR matrix (m, d)
-        Test rows, which its models predict.
-    delta, neighbours : float and str, or None
-        Of the benchmark; None for a class that states no epsilon.
+    `parameters` of the entry are those of the class, and ``states_epsilon``. Labels are 0 to ``n_classes - 1``. The
+    models predict the test rows `X_test` (m, d). `delta` and `neighbours` are the benchmark's; None for a class that
+    states no epsilon.
     """
 
     def __init__(
@@ -74,22 +65,10 @@ class ForeignMethod:
     def release_path(
         self, X, y: np.ndarray, epsilons: Sequence[float], repeats: int, rng: NoiseStreams, audit: bool = False
     ) -> PredictionsPath:
-        """Train for every epsilon and repeat, and predict the test rows.
+        """Train for every epsilon and repeat on `X` (n, d) and codes `y` (n,), and predict the test rows.
 
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n, d)
-            Training rows.
-        y : ndarray of int (n,)
-            Class codes.
-        epsilons : sequence of float (E)
-            The grid; a class that states no epsilon is trained once.
-        repeats : int
-            Models R per epsilon.
-        rng : callable
-            Gives the generator of one epsilon and repeat, from which a seed is drawn.
-        audit : bool, default=False
-            Ignored: the mechanism is unknown.
+        A class that states no epsilon is trained once. `rng` gives the generator of one epsilon and repeat, which draws
+        the seed. `audit` is ignored: the mechanism is unknown.
         """
         private = self.states_epsilon is not None
         grid, draws = (list(epsilons), repeats) if private else ([0.0], 1)

@@ -47,20 +47,11 @@ def model_record(
     paths: Sequence[ReleasedPath],
     attacks: Sequence[Attack] = (),
 ) -> ModelRecord:
-    """Describe the models of one job.
+    """Describe the models of one job, with one path for each split.
 
-    Parameters
-    ----------
-    job : TrainJob
-        The job.
-    description : mapping
-        Of the prepared data: ``dataset, digest, protocol, classes, n_features``.
-    n_train : int or None
-        Training rows of the largest split: see `privsvm_bench.jobs.training.training_sizes`.
-    paths : sequence of ReleasedPath (S)
-        The models of each split.
-    attacks : sequence of Attack, default=()
-        Results of attacks on the condensed rows or public blocks that they were trained on.
+    `description` is the prepared data's, with ``dataset, digest, protocol, classes, n_features``. `n_train` counts the
+    rows of the largest split, see `privsvm_bench.jobs.training.training_sizes`. `attacks` are those on the condensed
+    rows or public blocks used in training.
     """
     return ModelRecord(
         experiment=job.experiment,
@@ -95,17 +86,7 @@ def save_paths(
     record_path: str | os.PathLike[str],
     record: SavedModels,
 ) -> None:
-    """Store the paths of all splits as arrays and a record.
-
-    Parameters
-    ----------
-    paths : sequence of ReleasedPath (S)
-        One for each split.
-    models, record_path : path-like
-        The ``.npz`` and ``.json`` to write.
-    record : SavedModels
-        Of these paths, see `model_record`; the digest of the arrays is added.
-    """
+    """Store the paths of all splits as arrays (``.npz``) and a record (``.json``), which gets their digest."""
     arrays = {f"{split}.{name}": array for split, path in enumerate(paths) for name, array in path.arrays().items()}
     write_npz(models, arrays)
     write(record_path, dataclasses.replace(record, arrays_sha256=sha256_of_file(models)))
@@ -116,10 +97,7 @@ def check_arrays(
 ) -> None:
     """Refuse arrays that do not match a record: cut short, edited, or of another run.
 
-    Raises
-    ------
-    PrivSVMError
-        Also if the file is missing.
+    Raises PrivSVMError, also if the file is missing.
     """
     try:
         digest = sha256_of_file(models)
@@ -134,24 +112,9 @@ def check_arrays(
 def load_paths(
     models: str | os.PathLike[str], record_path: str | os.PathLike[str], form: type[_Saved]
 ) -> tuple[list[ReleasedPath], _Saved]:
-    """Read what `save_paths` wrote.
+    """Read the paths and record that `save_paths` wrote; `form` is `ModelRecord` for a job of the benchmark.
 
-    Parameters
-    ----------
-    models, record_path : path-like
-        The ``.npz`` and ``.json``.
-    form : type of SavedModels
-        `ModelRecord` for a job of the benchmark.
-
-    Returns
-    -------
-    paths : list of ReleasedPath (S)
-    record : SavedModels
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is missing or broken, or the two do not belong together.
+    Raises PrivSVMError if a file is missing or broken, or the two do not belong together.
     """
     record = read(form, record_path)
     check_arrays(models, record, record_path)

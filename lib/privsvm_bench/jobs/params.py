@@ -1,4 +1,4 @@
-"""params.yaml as a typed model, which is what the workflow passes on."""
+"""Typed model of params.yaml, which the workflow passes on."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Audit(Section):
 
 
 class Report(Section):
-    """What the report shows."""
+    """Settings of the report."""
 
     reference_epsilon: Annotated[float, Obeys(POSITIVE)]
 
@@ -126,7 +126,7 @@ class Params(Section):
     mlflow: MLflow
 
     def dataset_settings(self, dataset: str) -> dict[str, Any]:
-        """Return a dataset's settings with the full path of its own file."""
+        """Return a dataset's settings, with the full path of own data."""
         settings, path = self.datasets[dataset], self.own_file(dataset)
         return settings if path is None else {**settings, "path": path}
 
@@ -194,19 +194,9 @@ def _merged(values: Any, changes: Any) -> Any:
 
 
 def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | None = None) -> Params:
-    """Read and check params.yaml.
+    """Read and check params.yaml; `changes` are overrides from ``snakemake --config``, mapping by mapping.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    changes : mapping, optional
-        Overrides from ``snakemake --config``, mapping by mapping.
-
-    Raises
-    ------
-    PrivSVMError
-        One line for the first problem: file, key, value, remedy and position.
+    Raises PrivSVMError, in one line, for the first problem: file, key, value, remedy and position.
     """
     values, positions = read_yaml(path)
     return check_params(_merged(values, changes or {}), str(path), positions)
@@ -215,19 +205,8 @@ def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | N
 def check_params(values: Mapping[str, Any], source: str = "params.yaml", positions: Places | None = None) -> Params:
     """Check the parsed content of params.yaml.
 
-    Parameters
-    ----------
-    values : mapping
-        As parsed from YAML.
-    source : str, default="params.yaml"
-        Name of the file, for messages.
-    places : mapping, optional
-        Where its keys are, for messages; see `read_yaml`.
-
-    Raises
-    ------
-    PrivSVMError
-        As `read_params`.
+    `source` and `positions` (see `read_yaml`) name the file and the places of its keys in messages. Raises PrivSVMError
+    as `read_params` does.
     """
     from privsvm_bench.datasets.catalogue import resolve
 

@@ -38,16 +38,9 @@ def _preparation(description: Mapping[str, Any]) -> str:
 
 
 def data_facts(description: Mapping[str, Any], condense: str, split: int) -> dict[str, Any]:
-    """State the origin of training rows for `privsvm.privacy.gate`.
+    """State the origin of one split's training rows for `privsvm.privacy.gate`.
 
-    Parameters
-    ----------
-    description : mapping
-        Of the prepared data.
-    condense : {"none", "ci", "fcm"}
-        How the rows are condensed.
-    split : int
-        Which split.
+    `description` is the prepared data's; `condense` is "none", "ci" or "fcm".
     """
     scaling, protocol = description["scaling"], description["protocol"]
     drawn = "stratified" if protocol.get("stratified") else "label-blind"
@@ -118,27 +111,12 @@ def train_paths(
     condensed: Mapping[str, np.ndarray],
     job: TrainJob,
 ) -> tuple[list[ReleasedPath], list[Attack]]:
-    """Train one method on every split.
+    """Train one method on every split; return a path for each split, and attacks.
 
-    Parameters
-    ----------
-    prepared : PreparedData
-        The dataset and its S splits.
-    condensed : mapping of str to ndarray
-        Content of the condense stage's file, see `training_rows`.
-    job : TrainJob
-        The method; its name and the experiment's are parts of the key of its noise streams.
-
-    Returns
-    -------
-    paths : list of ReleasedPath (S)
-    attacks : list of Attack
-        On the rows of a method that condenses them, or on the blocks that entities publish; otherwise empty.
-
-    Raises
-    ------
-    PrivSVMError
-        One line, for parameters the method refuses.
+    `condensed` is the content of the condense stage's file, see `training_rows`. The names of the method and the
+    experiment are parts of the key of the noise streams. Attacks are those on the rows of a condensing method, or on
+    the blocks that entities publish; otherwise there are none. Raises PrivSVMError, in one line, for parameters that
+    the method refuses.
     """
     dataset = prepared.description["dataset"]
     is_uncondensed = str(condensed["condense"]) == "none"
