@@ -21,7 +21,7 @@ __all__ = ["CRATE", "describe_run"]
 CRATE = "ro-crate-metadata.json"
 _VERSION = "https://w3id.org/ro/crate/1.1"
 _TERMS = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
-# What a run leaves that may be handed on; folders of private data are not among it.
+# Outputs of a run that may be published; folders of private data are not among them.
 _RESULTS = ("data/results", "data/audits", "reports/curves.csv", "reports/metrics.json", "reports/index.html")
 _ENVIRONMENT = ("requirements.lock", "environment.yml", "dvc.lock")
 _TYPES = {
@@ -31,22 +31,9 @@ _TYPES = {
 
 
 def describe_run(folder: str | os.PathLike[str] = ".") -> Path:
-    """Write ``ro-crate-metadata.json`` (RO-Crate 1.1, a JSON-LD text) for the run in a folder.
+    """Write ``ro-crate-metadata.json`` (RO-Crate 1.1, JSON-LD) for the run in a working folder, and return its path.
 
-    Parameters
-    ----------
-    folder : path-like
-        The working folder of the benchmark.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    PrivSVMError
-        If there are no results.
+    Raises PrivSVMError if there are no results.
     """
     root = Path(folder)
     results = [path for name in _RESULTS for path in _files(root / name)]

@@ -22,21 +22,14 @@ __all__ = ["FinishedJob"]
 
 _FOLDER = Path(".cache/jobs")
 _RECORD = "record.json"
-# Packages whose version may change what a job computes.
+# Packages whose version may change the results of a job.
 _PACKAGES = ("numba", "numpy", "scikit-learn", "scipy")
 
 
 class FinishedJob:
-    """Cached outputs of one job.
+    """Cached outputs of one job, found by its code, its parameters and the content of its inputs.
 
-    Parameters
-    ----------
-    code : str
-        Digest of the code that the job runs. Empty: nothing is kept.
-    parameters : mapping
-        All parameters of the job.
-    inputs, outputs : sequence of path-like
-        Files that it reads and writes.
+    `code` is the digest of the code that the job runs; if empty, nothing is kept.
     """
 
     def __init__(
@@ -93,7 +86,7 @@ class FinishedJob:
                 print(f"{self.folder}: not kept ({error.strerror}); an equal job would run again")
 
     def _is_intact(self, folder: Path) -> bool:
-        """Tell whether an entry is that of this job: all its outputs as they were written, and no other file."""
+        """Tell whether an entry holds this job's outputs as they were written, and no other file."""
         record, kept = folder / _RECORD, [folder / str(number) for number in range(len(self.outputs))]
         try:
             return (

@@ -28,7 +28,7 @@ __all__ = [
 
 @functools.cache
 def rule_code(rule: str) -> str:
-    """Digest the code of a rule's jobs, without that of methods."""
+    """Digest the code of a rule's jobs, without the code of methods."""
     return closure_digest(f"stages/{rule}.py")
 
 
@@ -53,10 +53,7 @@ def own_content(params: Params, dataset: str) -> str:
 def download_parameters(params: Params, dataset: str, folder: str) -> str:
     """Write the parameters of the jobs that download a dataset's files.
 
-    Raises
-    ------
-    PrivSVMError
-        If the files belong into another folder: private data would lie in a public one.
+    Raises PrivSVMError if the files belong into another folder: private data would lie in a public one.
     """
     if folder != private_folder(params, dataset):
         raise PrivSVMError(

@@ -89,12 +89,9 @@ def take_release(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def released_file(params: Params, settings: Mapping[str, Any]) -> str:
-    """Return the path of the data set to train the released model on.
+    """Return the path of the dataset to train the released model on.
 
-    Raises
-    ------
-    PrivSVMError
-        If the settings name no data set of the user's own, or lack an epsilon or a folder.
+    Raises PrivSVMError if the settings name none of the user's datasets, or lack an epsilon or a folder.
     """
     missing = [name for name in ("dataset", "epsilon", "out") if name not in settings]
     if missing:

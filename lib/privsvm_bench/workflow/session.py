@@ -104,7 +104,7 @@ def lock_folder() -> filelock.BaseFileLock:
 
 
 def remove_parts(*outputs: str) -> None:
-    """Remove what killed jobs left of attempts to write outputs: DVC would record it with its folders.
+    """Remove the partial outputs of killed jobs: DVC would record them with their folders.
 
     No other process may write the outputs, files and folders: the run has locked its folder.
     """
