@@ -1,4 +1,4 @@
-"""What MLflow gets to know about audits: claimed against audited epsilon, one run for each method."""
+"""MLflow runs of audits: claimed against audited epsilon, one run for each method."""
 
 from __future__ import annotations
 
@@ -21,13 +21,10 @@ CONFIDENCE = 0.95
 
 
 def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun]:
-    """Work out what is to be logged of audits.
+    """Make a run for each method that has cells, with a step for each cell.
 
-    Returns
-    -------
-    list of CurveRun
-        A run for each method that has cells, with a step for each cell: its stated epsilon, the audited bound, its
-        confidence and whether it refutes what is stated. The `chart` of all methods is a file of each.
+    A step has the stated epsilon, the audited bound, its confidence and whether it refutes the stated one. Each run has
+    the `chart` of all methods as a file.
     """
     picture = chart(records)
     return [_run(record, experiment, picture) for record in records if record.cells]
@@ -105,7 +102,7 @@ def _points(record: AuditRecord) -> Iterator[MetricPoint]:
 
 
 def _card(record: AuditRecord, curve: str) -> str:
-    """Say in words what audits of a method found, with a line for each cell."""
+    """Write the card of a method's audits, with a line for each cell."""
     lines = [
         f"# Audit of {curve}",
         "",
@@ -123,12 +120,9 @@ def _card(record: AuditRecord, curve: str) -> str:
 
 
 def chart(records: Sequence[AuditRecord]) -> str:
-    """Draw what audits show of all methods, a bar for each, where the smallest epsilon is stated.
+    """Draw the audits of all methods as an SVG picture without references, a bar for each method.
 
-    Returns
-    -------
-    str
-        An SVG picture that needs nothing else. Coloured bars are of proved methods, grey ones are claims.
+    The smallest stated epsilon is drawn. Bars of proved methods are coloured, bars of claims grey.
     """
     from privsvm_bench.charts import AuditBar, audit_bars
 

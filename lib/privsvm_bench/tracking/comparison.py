@@ -22,18 +22,8 @@ _LEVEL = 0.95
 class Difference:
     """One metric of two results at one epsilon, paired by split.
 
-    Attributes
-    ----------
-    dataset : str
-        Its name.
-    epsilon : float
-        Stated by both; infinite where neither states one.
-    first, second : float
-        Means over the splits.
-    low, mean, high : float
-        The second less the first, and its interval; infinite ends where there is one split only.
-    n_splits : int
-        Splits that both have.
+    `first` and `second` are means over the splits. `mean` is the mean of the second less the first, in an interval from
+    `low` to `high`, which is infinite for a single split. `epsilon` is infinite if neither result states one.
     """
 
     dataset: str
@@ -43,23 +33,14 @@ class Difference:
     low: float
     mean: float
     high: float
-    n_splits: int
+    n_splits: int  # Splits that both have.
 
 
 def result_files(name: str, folders: Sequence[str] = ("data/results", "data/private/results")) -> list[Path]:
     """Find the results that a word of the command line means.
 
-    Parameters
-    ----------
-    name : str
-        A result file, a folder of them, or a method of the benchmark that ran here.
-    folders : sequence of str
-        Where the benchmark keeps its results: of the catalogue's datasets, and of your own.
-
-    Raises
-    ------
-    PrivSVMError
-        If there are none.
+    `name` is a result file, a folder of them, or a method of the benchmark that ran here. `folders` hold the
+    benchmark's results: of the catalogue's datasets, and of own data. Raises PrivSVMError if there are none.
     """
     if Path(name).is_file():
         return [Path(name)]
@@ -121,24 +102,11 @@ def _paired(
 def compare(
     first: Sequence[str | os.PathLike[str]], second: Sequence[str | os.PathLike[str]], metric: str = "accuracy"
 ) -> list[Difference]:
-    """Compare two settings on all data sets and epsilons that both have.
+    """Compare two settings on all datasets and epsilons that both have, ordered by dataset and epsilon.
 
-    Parameters
-    ----------
-    first, second : sequence of path-like
-        Result files, one for each data set.
-    metric : str
-        One of the benchmark's.
-
-    Returns
-    -------
-    list of Difference
-        By data set and epsilon. A setting without epsilon is compared at every epsilon of the other one.
-
-    Raises
-    ------
-    PrivSVMError
-        If nothing can be compared: another metric, no common data set, or other rows or splits.
+    `first` and `second` are result files, one for each dataset. A setting without epsilon is compared at every epsilon
+    of the other one. Raises PrivSVMError if nothing can be compared: an unknown metric, no common dataset, or other
+    rows or splits.
     """
     if metric not in METRICS:
         raise PrivSVMError(f"--metric {metric}: must be one of {', '.join(METRICS)}")

@@ -38,28 +38,12 @@ def log_results(
 
     The record key identifies a run, so a second call adds nothing. Unfinished runs of a killed call are removed. Runs
     with other parameter values stay for comparison, tagged ``current=no``. Pass all results of a dataset in one call:
-    results that are not passed are not current.
+    omitted results are not current.
 
-    Parameters
-    ----------
-    results : sequence of (path, sequence of paths)
-        Each result file with its timing files (none is fine).
-    tracking_uri : str
-        ``sqlite:///path`` (made if missing), another SQLAlchemy URI, or the address of an MLflow server.
-    git_commit : str
-        The version of the program, logged as a tag of the runs that this call adds.
-    audits : sequence of path-like, default=()
-        Records of audits; their runs are beside those of the results, see `privsvm_bench.tracking.audits`.
-
-    Returns
-    -------
-    list of str
-        The record key of each result, in the order of `results`.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is missing or malformed, or the store cannot be used.
+    A result comes with its timing files, which may be none. `tracking_uri` is ``sqlite:///path`` (made if missing),
+    another SQLAlchemy URI, or the address of an MLflow server. `git_commit` is the program's version, a tag of the runs
+    that this call adds. Returns the record key of each result, in order. Raises PrivSVMError if a file is missing or
+    malformed, or the store cannot be used.
     """
     curves = collect_runs(results)
     by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
@@ -105,7 +89,7 @@ def _log_experiment(
 ) -> None:
     """Update the runs of one MLflow experiment to the curves."""
     finished: dict[str, Run] = {}
-    # Oldest first, so that of two equal runs (two machines logging at once) the first is kept.
+    # Oldest first: if two machines log the same run at once, the first one is kept.
     for run in sorted(_runs(client, experiment_id), key=lambda run: (run.info.start_time, run.info.run_id)):
         key = run.data.tags[_KEY_TAG]
         if run.info.status == "FINISHED" and key not in finished:

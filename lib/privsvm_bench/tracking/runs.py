@@ -1,4 +1,4 @@
-"""What MLflow gets to know about one result: plain values, worked out without MLflow."""
+"""Results as MLflow runs: plain values, computed without MLflow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PARAMETERS = (
 _OF_GUARANTEES = ("epsilon_proved", "epsilon_with_system_noise", "sensitivity", "noise_scale")
 # One number for each split; None where it would be private.
 _SOLUTION = ("objective", "n_support", "n_iter")
-# Metrics of condensed rows, and what a condensing method reveals through them.
+# Metrics of condensed rows: the information that a condensing method reveals.
 _CONDENSED = ("size_ratio", "label_purity")
 _ATTACKED = ("linkage_rate", "membership_auc", "certain_members")
 _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
@@ -74,39 +74,19 @@ class MetricPoint:
 
 @dataclass(frozen=True)
 class CurveRun:
-    """One result as an MLflow run: a curve over the epsilon grid.
-
-    Attributes
-    ----------
-    experiment, dataset, method : str
-        What the curve is of.
-    key : str
-        SHA-256 of the content; two runs with the same key are the same curve.
-    dataset_digest : str
-        SHA-256 of the prepared data; "" where there are none.
-    name : str
-        The method, how it was set, and what its epsilon is worth: two settings have two names.
-    parameters, tags : dict of str to str
-        What the run is filed under.
-    metrics : tuple of MetricPoint
-        The curve; depends on the result alone.
-    timings : tuple of MetricPoint
-        Seconds; differ from machine to machine and are no part of `key`.
-    files : dict of str to str
-        Texts by the name of their file: all guarantees as they are recorded, and a card in words.
-    """
+    """One result as an MLflow run: a curve over the epsilon grid."""
 
     experiment: str
     dataset: str
     method: str
-    key: str
-    dataset_digest: str
-    name: str
+    key: str  # SHA-256 of the content; two runs with the same key are the same curve.
+    dataset_digest: str  # SHA-256 of the prepared data; "" if there are none.
+    name: str  # Kind of guarantee, method and settings: two settings have two names.
     parameters: dict[str, str]
     tags: dict[str, str]
-    metrics: tuple[MetricPoint, ...]
-    timings: tuple[MetricPoint, ...]
-    files: dict[str, str]
+    metrics: tuple[MetricPoint, ...]  # The curve; depends on the result alone.
+    timings: tuple[MetricPoint, ...]  # Seconds; differ between machines and are no part of `key`.
+    files: dict[str, str]  # Texts by file name: all guarantees as recorded, and a card in words.
 
     @property
     def experiment_name(self) -> str:
@@ -115,23 +95,11 @@ class CurveRun:
 
 
 def collect_runs(files: Sequence[ResultFiles]) -> list[CurveRun]:
-    """Read results and timings and work out what is to be logged.
+    """Read results, each with its timing files (none is fine), and return their runs in the same order.
 
-    Parameters
-    ----------
-    files : sequence of (path, sequence of paths)
-        Each result file with its timing files (none is fine).
-
-    Returns
-    -------
-    list of CurveRun
-        In the order of `files`. A method without an epsilon is drawn as a horizontal line over the
-        epsilons of the private methods of the same experiment and dataset.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is missing or malformed, or two files hold the same method and dataset.
+    A method without an epsilon is drawn as a horizontal line over the epsilons of the private methods of the same
+    experiment and dataset. Raises PrivSVMError if a file is missing or malformed, or two files hold the same method and
+    dataset.
     """
     results = read_results([path for path, _ in files])
     private: dict[tuple[str, str], set[float]] = defaultdict(set)
@@ -177,7 +145,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
 
 
 def _card(result: Result) -> str:
-    """Say in words what the epsilons of a curve are worth, with a line for each."""
+    """Write the card of a curve, with a line for the guarantee of each epsilon."""
     lines = [f"# {_curve(result)}, {result.dataset}", ""]
     if result.is_reference:
         return "\n".join([*lines, "A reference without privacy: its model may hold training rows in the clear.", ""])
@@ -197,7 +165,7 @@ def _card(result: Result) -> str:
 
 
 def _parameters(result: Result) -> dict[str, str]:
-    """Collect what tells this run from others, as text."""
+    """Collect the parameters that tell this run from others, as text."""
     parameters = {"curve": _text(_curve(result)), **{name: _text(getattr(result, name)) for name in _PARAMETERS}}
     # A guarantee may be stronger than the benchmark's delta: pure differential privacy has delta 0.
     deltas = {guarantee.delta for guarantee in result.guarantees} - {None}
@@ -207,7 +175,7 @@ def _parameters(result: Result) -> dict[str, str]:
 
 
 def curve_name(method: str, status: Status, *, is_reference: bool = False) -> str:
-    """Name a curve: what its epsilon is worth comes first, since legends cut the end of long names."""
+    """Name a curve, its kind of guarantee first, since legends cut the end of long names."""
     return f"{'no privacy' if is_reference else _WORTH[status]}: {method}"
 
 
@@ -249,7 +217,7 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
 
 
 def _condensed(result: Result) -> dict[str, float | None]:
-    """Means over the splits of what is known of condensed rows."""
+    """Average the known figures of condensed rows over the splits."""
     values = {}
     for attack in result.attacks:
         if not isinstance(attack, CondensedRowsAttack):
@@ -272,7 +240,7 @@ def _timing_points(timings: Iterable[Timing], n_steps: int) -> Iterator[MetricPo
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Average what is known; None where nothing is."""
+    """Average the known values; None if there are none."""
     numbers = [value for value in values if value is not None]
     return math.fsum(numbers) / len(numbers) if numbers else None
 

@@ -113,7 +113,7 @@ def _check_owner(database: Path) -> None:
         with contextlib.closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error:
-        # MLflow says what is wrong with it.
+        # MLflow names the problem.
         return
     if not {"alembic_version", "experiments"} <= tables:
         raise PrivSVMError(
@@ -130,7 +130,7 @@ def _is_newer(cause: str) -> bool:
 
 
 def _describe(tracking_uri: str, error: Exception) -> str:
-    """Write the line: which store, what is wrong with it, and what to do."""
+    """Write the one-line error: the store, the problem and the remedy."""
     cause = without_passwords(" ".join(str(error).split("[SQL:")[0].split()))[:300] or type(error).__name__
     if is_server(tracking_uri):
         remedy = "results and reports stand; look at the server and its log, then run `make run`"

@@ -1,4 +1,4 @@
-"""The saved view of the MLflow page: it opens on accuracy against epsilon; every line says what its epsilon is worth.
+"""Saved view of the MLflow page: it opens on accuracy against epsilon, and every line names its kind of guarantee.
 
 MLflow stores such a view as a tag of the experiment; the format is not documented, so a browser test guards it.
 """
@@ -97,7 +97,7 @@ def _section(identity: str, name: str, columns: int, height: int) -> dict[str, A
 
 
 def _audit_charts(stated: Sequence[float]) -> list[dict[str, Any]]:
-    """Charts of audits: a bar for each method, one chart for each stated epsilon; lines would join what is apart."""
+    """Lay out the charts of audits: for each stated epsilon a bar chart, since lines would join unrelated methods."""
     titles = {
         at_stated(epsilon): f"Audited epsilon (at least) where {epsilon:g} is stated; a bar beyond {epsilon:g} refutes"
         for epsilon in stated
@@ -109,17 +109,10 @@ def _audit_charts(stated: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def view_state(stated: Sequence[float] = ()) -> dict[str, Any]:
-    """Lay out the charts: the first metric large, below it the seconds of a fit and the other metrics.
+    """Lay out the charts as MLflow's page stores them.
 
-    Parameters
-    ----------
-    stated : sequence of float
-        If the runs are audits, the epsilons that were audited: these take the place of metrics.
-
-    Returns
-    -------
-    dict
-        The view as MLflow's page stores it.
+    The first metric is large; below it are the seconds of a fit and the other metrics. `stated` are the audited
+    epsilons if the runs are audits: these replace the metrics.
     """
     first, *others = [metric for metric in METRICS.values() if metric.drawn]
     charts = [_chart(first.name, f"{first.title} against log10 epsilon", _FIRST_SECTION)]
@@ -160,13 +153,7 @@ def view_state(stated: Sequence[float] = ()) -> dict[str, Any]:
 
 
 def experiment_tags(stated: Sequence[float] = ()) -> dict[str, str]:
-    """Tags of an MLflow experiment: its saved view, its kind and the note on how to read it.
-
-    Returns
-    -------
-    dict of str to str
-        The tags as they should be.
-    """
+    """Return the tags of an MLflow experiment: its saved view, its kind and the note on how to read it."""
     compressed = base64.b64encode(zlib.compress(canonical_json(view_state(stated)).encode())).decode("ascii")
     view = {
         "name": _AUDIT_NAME if stated else _VIEW_NAME,
@@ -182,26 +169,11 @@ def experiment_tags(stated: Sequence[float] = ()) -> dict[str, str]:
 
 
 def view_links(tracking_uri: str, base_url: str, names: Collection[str] | None = None) -> dict[str, str]:
-    """Make links that open the chart of each MLflow experiment.
+    """Make links that open the chart of each MLflow experiment, by experiment name, in order.
 
-    Parameters
-    ----------
-    tracking_uri : str
-        The store that `log_results` wrote to.
-    base_url : str
-        Address of the MLflow page, such as ``http://127.0.0.1:5000``.
-    names : collection of str, optional
-        The experiments to link; by default all that have the saved view.
-
-    Returns
-    -------
-    dict of str to str
-        Experiment name to link, in the order of the names.
-
-    Raises
-    ------
-    PrivSVMError
-        If the store cannot be used.
+    `tracking_uri` is the store that `log_results` wrote to, and `base_url` the address of the MLflow page, such as
+    ``http://127.0.0.1:5000``. `names` defaults to all experiments that have the saved view. Raises PrivSVMError if the
+    store cannot be used.
     """
     links: dict[str, str] = {}
     with open_store(tracking_uri) as client:
