@@ -1,4 +1,4 @@
-"""What the first screen of a page says: at each epsilon a sentence, and who may be relied on."""
+"""First screen of a page: a sentence for each epsilon, and the methods to rely on."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ _EQUAL = 0.05
 
 
 def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
-    """Answer, for one data set and each epsilon, which proved method keeps most accuracy and what that costs.
+    """Answer, for one dataset and each epsilon, which proved method keeps most accuracy and what that costs.
 
-    Returns
-    -------
-    list of dict
-        ``epsilon``, ``text`` (a sentence), ``best`` (a row of `best_proved`) and ``rows``: all methods at that epsilon.
+    Each answer has ``epsilon``, ``text`` (a sentence), ``best`` (a row of `best_proved`) and ``rows``: all methods at
+    that epsilon.
     """
     epsilon_answers = []
     for epsilon in grid:
@@ -77,32 +75,17 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
 
 
 def data_set_rows(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
-    """Of each epsilon, the best proved method of every data set.
+    """Collect for each epsilon of the selector the best proved method of every dataset, as rows of `best_proved`.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        Of all data sets.
-    grid : sequence of float
-        The epsilons of the selector; a data set without one of them shows its nearest.
-
-    Returns
-    -------
-    list of dict
-        ``epsilon`` and ``rows``, as of `best_proved`.
+    A dataset without that epsilon shows its nearest.
     """
     return [{"epsilon": epsilon, "rows": best_proved(results, epsilon)} for epsilon in grid]
 
 
 def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
-    """Tell whose word a claim is: a paper's, that of a class of another package, or one that lacks declarations.
+    """Group claims by their origin: ``papers``, ``own`` (classes outside the library) and ``settings``.
 
-    Returns
-    -------
-    dict
-        ``papers``, ``own`` and ``settings``: names of methods. ``own`` are implementations outside the library. A
-        method is with the settings where all that is wrong are facts about the rows, such as classes that nobody
-        declared.
+    A method belongs to the settings if the only broken facts are about the rows, such as undeclared classes.
     """
     by: dict[str, list[str]] = {"papers": [], "own": [], "settings": []}
     for result in results:

@@ -1,4 +1,4 @@
-"""What attacks on methods without a guarantee recovered, summed up for the page."""
+"""Attacks on methods without a guarantee, summed up for the page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SPLIT_COLUMNS = (
 
 
 def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
-    """Sum up what the known-sample attack recovers from every entity."""
+    """Sum up the rows that the known-sample attack recovers from every entity."""
     shown = []
     for attack in attacks:
         rows = []
@@ -89,20 +89,11 @@ def known_sample_figures(attacks: Sequence[KnownSampleAttack]) -> list[dict[str,
 
 
 def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool = False) -> list[dict[str, Any]]:
-    """Sum up over the splits what condensed rows give away.
+    """Sum up the attacks on condensed rows over the splits, one row for each record.
 
-    Parameters
-    ----------
-    attacks : sequence of CondensedRowsAttack
-        Records.
-    condensed : bool, default=False
-        Whether the rows were condensed for all methods: one that condenses then has only such rows to give away.
-
-    Returns
-    -------
-    list of dict
-        One for each record. Where it is about splits: `_median_and_range`. ``third_member`` is the largest error of
-        all splits; None where the attack does not apply or there is no group of three.
+    Figures of splits are `_median_and_range`. ``third_member`` is the largest error of all splits; None if the attack
+    does not apply or there is no group of three. `condensed` means that the rows were condensed for all methods: a
+    method that condenses then reveals only such rows.
     """
     shown = []
     for attack in attacks:
@@ -147,14 +138,11 @@ def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool
 
 
 def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Pick the records that the page's sentences are about: none of rows that were condensed before.
+    """Pick the records that the page's sentences are about; rows that were condensed before do not count.
 
-    Returns
-    -------
-    dict
-        Whether there are any of the workflow's ``stage``, and any ``means``; and rows of the table, None where there is
-        none: ``nearest`` (to training rows, of all), ``centres`` (the same of fuzzy centres), ``third`` (the nearest of
-        those whose third members are known), ``certain`` and ``auc`` (the highest).
+    ``stage`` and ``means`` tell whether there are records of the workflow's stage, and of means. The others are rows of
+    the table or None: ``nearest`` (to training rows, of all), ``centres`` (the same of fuzzy centres), ``third`` (the
+    nearest with known third members), ``certain`` and ``auc`` (the highest).
     """
     rows = sorted((row for row in table if not row["twice"]), key=lambda row: row["nearest"]["median"])
 
@@ -173,7 +161,7 @@ def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def _median_and_range(values: Iterable[float | None]) -> dict[str, float] | None:
-    """Median, least and most of what is known; None where nothing is."""
+    """Median, least and most of the known values; None if there are none."""
     numbers = [value for value in values if value is not None]
     if not numbers:
         return None

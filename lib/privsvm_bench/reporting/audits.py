@@ -1,4 +1,4 @@
-"""Stated epsilons against what audits of releases show."""
+"""Stated epsilons against the bounds from audits of releases."""
 
 from __future__ import annotations
 
@@ -23,25 +23,10 @@ __all__ = ["audit_bars_of", "audit_rows", "with_audits"]
 def audit_bars_of(
     results: Sequence[Result], audits: Sequence[AuditRecord], looks: Mapping[str, Look], reference_epsilon: float
 ) -> tuple[float, list[AuditBar]]:
-    """Collect what is known against each stated epsilon, for `privsvm_bench.charts.audit_bars`.
+    """Collect a bar for each private method, for `privsvm_bench.charts.audit_bars`, and the epsilon that is drawn.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        Their guarantees may hold a witness of an audit on that data set.
-    audits : sequence of AuditRecord
-        One for each method.
-    looks : mapping
-        Look of each method of the report, in the order of the rows.
-    reference_epsilon : float
-        The audited epsilon nearest to it is drawn.
-
-    Returns
-    -------
-    stated : float
-        The epsilon that is drawn.
-    bars : list of AuditBar
-        One for each private method; none where nothing was audited.
+    This is the audited epsilon nearest to `reference_epsilon`. Guarantees of `results` may hold a witness of an audit
+    on their dataset. `looks` gives the order of the bars. Without audits there are none.
     """
     # Loads matplotlib, which only the job that writes a report needs.
     from privsvm_bench.charts import CLAIMED, AuditBar
@@ -115,13 +100,7 @@ def _witness(cell: AuditCell) -> Witness:
 
 
 def with_audits(results: Sequence[Result], audits: Sequence[AuditRecord]) -> list[Result]:
-    """Give claims without a witness of their own that of the audit of their method.
-
-    Returns
-    -------
-    list of Result
-        Guarantees that say ``claimed`` have a witness where their stated epsilon was audited.
-    """
+    """Add the witness of a method's audit to its claims that have none and whose stated epsilon was audited."""
     audit_cells: dict[tuple[str, float, str], AuditCell] = {
         (record.method, cell.epsilon, cell.relation): cell
         for record in audits

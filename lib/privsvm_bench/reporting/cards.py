@@ -25,16 +25,9 @@ WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "seeded", "claimed")
 def guarantee_cards(
     results: Iterable[Result], methods: Sequence[str], reference_epsilon: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Sum up the guarantees of each method over all datasets.
+    """Sum up the guarantees of each method over all datasets, in the order of `methods`.
 
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
-    methods : sequence of str
-        In the order of the cards.
-    reference_epsilon : float
-        What is long and differs by epsilon, such as the mechanism in words, is shown for the nearest one only.
+    Long facts that differ by epsilon, such as the mechanism in words, are shown for the nearest epsilon only.
     """
     of_method = grouped(results, "method")
     return [_card(method, of_method[method], reference_epsilon) for method in methods]
@@ -73,7 +66,7 @@ def _card(method: str, members: Sequence[Result], reference_epsilon: float) -> d
 
 
 def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
-    """One line of a card: what one stated epsilon is worth, over all data sets."""
+    """One line of a card: the guarantee of one stated epsilon over all datasets."""
     guarantees = [
         guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated
     ]
@@ -115,15 +108,7 @@ def _mean(values: Iterable[float | None] | None) -> float | None:
 
 
 def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Mean seconds and sizes of the solution of each job.
-
-    Parameters
-    ----------
-    timings : iterable of Timing
-        Of the jobs.
-    results : iterable of Result
-        Of the same jobs, for the sizes.
-    """
+    """Mean seconds of each job, with the size of its solution from the results."""
     of_job: Mapping[tuple[str, str], Result] = {(result.dataset, result.method): result for result in results}
     rows = []
     for timing in timings:

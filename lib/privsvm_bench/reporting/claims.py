@@ -1,4 +1,4 @@
-"""Stated epsilons against what is proved or refuted."""
+"""Stated epsilons against proofs and refutations."""
 
 from __future__ import annotations
 
@@ -21,26 +21,16 @@ _SLACK = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What is known about one stated epsilon.
+    """The finding on one stated epsilon."""
 
-    Attributes
-    ----------
-    kind : str
-        ``proof``; ``contradiction`` where a sampled audit contradicts the proof; ``broken``; ``unbroken``;
-        ``elsewhere`` for a witness under other neighbours; ``unaudited``.
-    text : str
-        In words.
-    epsilon : float or None
-        The epsilon that is proved or refuted.
-    """
-
+    # ``contradiction``: a sampled audit contradicts the proof; ``elsewhere``: a witness under other neighbours.
     kind: Literal["proof", "contradiction", "broken", "unbroken", "elsewhere", "unaudited"]
     text: str
-    epsilon: float | None = None
+    epsilon: float | None = None  # The proved or refuted epsilon.
 
 
 def verdict_on(guarantee: Guarantee, status: Status) -> Verdict:
-    """Say in words what is known about one stated epsilon; `status` is that of the whole curve."""
+    """Judge one stated epsilon, in words; `status` is the whole curve's."""
     return _proof_verdict(guarantee) if theorem_holds(status) else _claim_verdict(guarantee)
 
 
@@ -89,15 +79,7 @@ def finite_guarantees(result: Result) -> list[tuple[float, Guarantee]]:
 
 
 def broken_claims(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
-    """Rows of the table of claims: each claim, why it fails, what the audit found.
-
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
-    reference_epsilon : float
-        The finding nearest to it stands for its claim.
-    """
+    """List each claim, why it fails, and the finding of the audit nearest to `reference_epsilon`."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result.status == "claimed":
@@ -155,14 +137,10 @@ def contradictions(results: Iterable[Result]) -> list[dict[str, Any]]:
 
 
 def right_guess(guarantee: Guarantee) -> float:
-    """Bound how often a guess which of two neighbouring data sets was used is right, both being equally likely.
+    """Bound how often a guess which of two neighbouring datasets was used is right, both being equally likely.
 
-    Of ``seeded`` noise it holds as if the noise were the system's.
-
-    Returns
-    -------
-    float
-        From 0.5 (guessing blindly) to 1, of what the release did; 1 where nothing is known of that.
+    From 0.5 (blind guessing) to 1, which also stands for an unknown bound. With ``seeded`` noise the bound holds as if
+    the noise were the system's.
     """
     if not guarantee.theorem_holds or guarantee.event is None or guarantee.neighbours is None:
         return 1.0

@@ -41,7 +41,7 @@ def _wrapped(text: str, width: int = 56) -> str:
 
 
 class _Report:
-    """What the figures of one page share: names and looks of its methods."""
+    """Names and looks of the methods, shared by the figures of one page."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.methods, self.looks = data["methods"], data["looks"]
@@ -108,7 +108,7 @@ def _note(text: str, x: float, y: float, colour: str = "var(--soft)", **more: An
 def _finished(
     traces: Sequence[go.Scatter], layout: Mapping[str, Any], height: int, narrow_height: int
 ) -> dict[str, Any]:
-    """Add what all figures have in common; for a narrow screen, the legend goes below the axes."""
+    """Add the layout that all figures share; on a narrow screen the legend goes below the axes."""
     groups: set[str] = set()
     for trace in traces:
         group = trace.legendgroup
@@ -256,11 +256,8 @@ def _attack_figure(attack: Mapping[str, Any]) -> dict[str, Any]:
 def plotly_figures(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Draw all interactive figures of a page.
 
-    Returns
-    -------
-    dict
-        Plotly's ``data`` and ``layout`` by the id of the chart's element, changes of the layout for a ``narrow``
-        screen, and ``choices`` of the page's controls.
+    Returns Plotly's ``data`` and ``layout`` by the id of the chart's element, changes of the layout for a ``narrow``
+    screen, and ``choices`` of the page's controls.
     """
     report, figures = _Report(data), {}
     for number, dataset in enumerate(data["datasets"]):

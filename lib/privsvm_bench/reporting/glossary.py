@@ -10,21 +10,11 @@ __all__ = ["GLOSSARY", "Term", "glossary", "glossary_page"]
 
 
 class Term(NamedTuple):
-    """A word and what it means here.
+    """A word and its meaning here."""
 
-    Attributes
-    ----------
-    name : str
-        As it stands in the text.
-    definition : str
-        One to three sentences. Names of parameters stand between backticks.
-    in_report : bool
-        Whether readers of the report need it; docs/glossary.md has them all.
-    """
-
-    name: str
-    definition: str
-    in_report: bool = False
+    name: str  # As written in the text.
+    definition: str  # One to three sentences. Names of parameters stand between backticks.
+    in_report: bool = False  # Whether the report shows it; docs/glossary.md has all.
 
 
 GLOSSARY: dict[str, tuple[Term, ...]] = {

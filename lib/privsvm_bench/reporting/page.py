@@ -76,7 +76,7 @@ def _methods_in_order(results: Sequence[Result]) -> list[str]:
 
 
 def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
-    """Compute what the section on claims shows, and the claim that the summary names."""
+    """Compute the section on claims, and the claim that the summary names."""
     claims = broken_claims(results, reference_epsilon)
     headlines = [claim for claim in claims if claim["headline"] and claim["headline"]["verdict"].kind == "broken"]
     return {
@@ -90,7 +90,7 @@ def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict
 
 
 def _attacks_context(attacks: Sequence[Attack], condensed: str | None) -> dict[str, Any]:
-    """Compute what the section on attacks shows; `condensed` is how the rows were condensed for all methods."""
+    """Compute the section on attacks; `condensed` is how the rows were condensed for all methods."""
     known_sample = [attack for attack in attacks if isinstance(attack, KnownSampleAttack)]
     condensed_rows = condensed_rows_table(
         [attack for attack in attacks if isinstance(attack, CondensedRowsAttack)], condensed is not None
@@ -115,7 +115,7 @@ def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
 
 
 def _audit_svg(bars: Sequence[Any], stated: float, narrow: bool = False) -> str:
-    """Draw what audits show, in the colours of the page."""
+    """Draw audited against stated epsilons, in the colours of the page."""
     from privsvm_bench.charts import VARIABLES, audit_bars
 
     title = f"Largest epsilon that an audit shows of each method, where epsilon {stated:g} is stated"
@@ -204,21 +204,7 @@ def _small_multiples(
 
 @dataclasses.dataclass(frozen=True)
 class ReportRecords:
-    """Records that a report shows beside the results.
-
-    Attributes
-    ----------
-    timings : sequence of Timing
-        From `privsvm_bench.records.read_timings`.
-    condensing : sequence of CondenseTimings
-        From `privsvm_bench.records.read_condensing`.
-    prepared : sequence of Prepared
-        From `privsvm_bench.records.read_prepared`.
-    attacks : sequence of Attack
-        From `privsvm_bench.records.attacks_of`.
-    audits : sequence of AuditRecord
-        From `privsvm_bench.records.read_audits`.
-    """
+    """Records that a report shows beside the results; `privsvm_bench.records` reads them."""
 
     timings: Sequence[Timing] = ()
     condensing: Sequence[CondenseTimings] = ()
@@ -246,29 +232,11 @@ def page_context(
     own_datasets: Collection[str] = (),
     data_set: str | None = None,
 ) -> dict[str, Any]:
-    """Everything the template shows, computed from the records.
+    """Compute the template's variables from the records; ``figures`` is drawn by the page's script.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        From `privsvm_bench.reporting.read_results`.
-    records : ReportRecords
-        Timings, prepared data sets, attacks and audits; all empty by default.
-    origin : mapping or None
-        From `provenance`; left out of the page where None.
-    experiment : str
-        Its name.
-    reference_epsilon : float
-        The epsilon that headline numbers are given at.
-    own_datasets : collection of str
-        Names of data sets that are the user's own.
-    data_set : str or None
-        The page of one data set, in a folder below the overview; None for the overview.
-
-    Returns
-    -------
-    dict
-        The template's variables; ``figures`` is what the page's script draws.
+    `origin` comes from `provenance` and is left out of the page if None. Headline numbers are given at
+    `reference_epsilon`. `own_datasets` names the user's datasets. `data_set` is the one whose page this is, in a folder
+    below the overview; None for the overview.
     """
     results = with_audits(results, records.audits)
     pages = page_names(results)
@@ -339,7 +307,7 @@ def _breakable(name: str) -> Markup:
 
 
 def _definition(text: str) -> Markup:
-    """Set what stands between backticks as code, and the exponent of e^ε as one."""
+    """Set text between backticks as code, and the exponent of e^ε as an exponent."""
     spans = [
         Markup("<code>{}</code>").format(span) if code % 2 else escape(span)
         for code, span in enumerate(text.split("`"))
@@ -391,13 +359,10 @@ def _text(name: str) -> str:
 
 
 def render_page(results: Sequence[Result], **options: Any) -> str:
-    """Write one page.
+    """Write one page as one HTML document, with style, data and first figures inside.
 
-    Returns
-    -------
-    str
-        One HTML document: style, data and first figures are inside. A content security policy forbids it to load
-        anything but the chart library, which lies beside it in the folder ``assets``.
+    A content security policy forbids it to load anything but the chart library, which lies beside it in the folder
+    ``assets``.
     """
     from privsvm_bench.reporting.figures import plotly_figures
 
@@ -417,13 +382,10 @@ def render_page(results: Sequence[Result], **options: Any) -> str:
 
 
 def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
-    """Write the whole report.
+    """Write the whole report, as texts by their path in its folder.
 
-    Returns
-    -------
-    dict
-        Texts by their place in the folder of the report: ``index.html``, in ``pages`` one page, figure (SVG) and table
-        (CSV) for each data set, and what they share in ``assets``.
+    There is ``index.html``, in ``pages`` one page, figure (SVG) and table (CSV) for each dataset, and in ``assets``
+    their shared files.
     """
     files = {"index.html": render_page(results, **options)}
     for name, page in page_names(results).items():

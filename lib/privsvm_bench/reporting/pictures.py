@@ -1,4 +1,4 @@
-"""The curves of one data set as a picture: part of the page before any script runs, and a file of its own."""
+"""The curves of one dataset as a picture: a file, and part of the page before any script runs."""
 
 from __future__ import annotations
 
@@ -97,24 +97,13 @@ def curve_svg(
 ) -> str:
     """Draw accuracy against epsilon for a few methods.
 
-    Parameters
-    ----------
-    figure : mapping
-        One entry of `privsvm_bench.reporting.utility.curve_figures`; ``limits`` of the axis of accuracy, if several
-        pictures share one.
-    names : sequence of str
-        Names of all methods of the report.
-    looks : sequence of Look
-        In the same order.
-    key : sequence of int
-        Methods, by their number, that are drawn. The first proved one is thick, with a band between percentiles.
-    narrow : bool
-        For a phone, without names beside the curves.
-    chosen : int or None
-        Index into the grid: each epsilon gets a line that the page's selector shows or hides, and each private method
-        that is not in `key` a curve of class ``more``. None draws neither.
-    alone : bool
-        With colours of its own, as a file.
+    `figure` is an entry of `privsvm_bench.reporting.utility.curve_figures`, with ``limits`` of the axis of accuracy if
+    several pictures share one. `names` and `looks` are of all methods of the report. `key` holds the numbers of the
+    methods to draw; the first proved one is thick, with a band between percentiles.
+
+    `narrow` is for a phone, without names beside the curves. `alone` includes the colours, for a file. With `chosen`,
+    an index into the grid, each epsilon gets a line that the page's selector shows or hides, and each private method
+    that is not in `key` a curve of class ``more``.
     """
     curves = [
         curve

@@ -54,18 +54,10 @@ def _version(package: str) -> str:
 
 
 def provenance(folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
-    """Collect what this report was made with.
+    """Collect the origin of this report: versions, machine and time, without user, host or absolute path.
 
-    Parameters
-    ----------
-    folder : path-like
-        The project: its git commit and its ``dvc.lock``.
-
-    Returns
-    -------
-    dict
-        ``commit`` (None outside git), ``dirty``, ``dvc_lock`` (SHA-256 or None), ``packages``, ``python``,
-        ``processors``, ``system``, ``generated`` (UTC). No user, host or absolute path.
+    `folder` is the project, with its git commit and ``dvc.lock``. Returns ``commit`` (None outside git), ``dirty``,
+    ``dvc_lock`` (SHA-256 or None), ``packages``, ``python``, ``processors``, ``system``, ``generated`` (UTC).
     """
     root = Path(folder)
     commit = _git(root, "rev-parse", "HEAD")

@@ -15,23 +15,10 @@ __all__ = ["by_status", "grouped", "read_results"]
 
 
 def read_results(paths: Sequence[str | os.PathLike[str]]) -> list[Result]:
-    """Read results, ordered by dataset, then status (proved first), then method.
+    """Read results, ordered by dataset, then status (proved first), then method, whatever the order of `paths`.
 
-    Parameters
-    ----------
-    paths : sequence of path-like
-        One file for each method and dataset.
-
-    Returns
-    -------
-    list of Result
-        The same list for any order of `paths`.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is not a valid record, there is none, two are for the same method and dataset, or only some are of
-        condensed rows.
+    Raises PrivSVMError if a file is not a valid record, there is none, two are for the same method and dataset, or only
+    some are of condensed rows.
     """
     results = records.read_results(paths)
     if not results:

@@ -33,14 +33,9 @@ def _rounded(value: float | None) -> float | None:
 
 
 def nearest_epsilon(epsilons: Sequence[float], reference: float) -> int:
-    """Find the epsilon nearest to a reference, by ratio; the smaller (more private) wins a tie.
+    """Find the index of the epsilon nearest to a positive reference, by ratio; the smaller (more private) wins a tie.
 
-    Parameters
-    ----------
-    epsilons : sequence of float
-        The grid; infinity only counts where there is nothing else.
-    reference : float
-        Positive.
+    Infinity counts only if the grid has nothing else.
     """
 
     def distance(index: int) -> tuple[float, float]:
@@ -52,20 +47,10 @@ def nearest_epsilon(epsilons: Sequence[float], reference: float) -> int:
 
 
 def epsilon_grids(results: Iterable[Result], reference_epsilon: float = 1.0) -> dict[str, list[float]]:
-    """List the finite epsilons used on each dataset.
+    """List the finite epsilons used on each dataset, sorted.
 
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
-    reference_epsilon : float
-        Stands in where no method of the whole report has a finite epsilon.
-
-    Returns
-    -------
-    dict
-        ``{dataset: sorted epsilons}``. A dataset without any private method takes the union over all datasets,
-        so that its reference lines can be drawn.
+    A dataset without any private method takes the union over all datasets, so that its reference lines can be drawn;
+    `reference_epsilon` stands in if no method of the whole report has a finite epsilon.
     """
     grids: dict[str, set[float]] = {}
     for result in results:
@@ -76,21 +61,11 @@ def epsilon_grids(results: Iterable[Result], reference_epsilon: float = 1.0) -> 
 
 
 def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) -> dict[str, dict[str, dict[str, Any]]]:
-    """Build what ``dvc metrics`` shows: each method at one epsilon.
+    """Build the file of ``dvc metrics``: each method at the grid epsilon nearest to the reference.
 
-    Parameters
-    ----------
-    results : iterable of Result
-        The curves.
-    reference_epsilon : float
-        The grid epsilon nearest to it is reported; a non-private method is reported as it is.
-
-    Returns
-    -------
-    dict
-        ``{dataset: {method: {"status", "randomness", "epsilon", "epsilon_proved", metric, ...}}}``; what is undefined
-        is left out, so every number is a number. ``epsilon`` is absent for a method without one, ``epsilon_proved``
-        wherever nothing is proved, ``epsilon_with_system_noise`` wherever no theorem holds.
+    Returns ``{dataset: {method: {"status", "randomness", "epsilon", "epsilon_proved", metric, ...}}}``. Undefined
+    values are left out, so every number is a number: ``epsilon`` of a method without one, ``epsilon_proved`` without a
+    proof, ``epsilon_with_system_noise`` without a theorem.
     """
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for result in results:
@@ -139,14 +114,11 @@ def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
 
 
 def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> list[dict[str, Any]]:
-    """Build one row per dataset, method and epsilon.
+    """Build one row per dataset, method and epsilon, with the keys `curve_columns`.
 
-    Returns
-    -------
-    list of dict
-        Keys as `curve_columns`. A method without epsilon has one row per epsilon of its dataset's grid: a
-        horizontal line. ``epsilon_proved`` and ``epsilon_with_system_noise`` are ``inf`` for a claim, the first also
-        for seeded noise; both are None where none is stated.
+    A method without epsilon has one row per epsilon of its dataset's grid: a horizontal line. ``epsilon_proved`` and
+    ``epsilon_with_system_noise`` are ``inf`` for a claim, the first also for seeded noise; both are None if no epsilon
+    is stated.
     """
     grids = epsilon_grids(results, reference_epsilon)
     rows = []

@@ -17,19 +17,9 @@ _Value = TypeVar("_Value", bound=Hashable)
 
 
 def short_number(value: Any, digits: int = 3) -> str:
-    """Write a number for people.
+    """Write a number for people; ``"inf"`` becomes ``"∞"``, None an en dash, and any other text stays.
 
-    Parameters
-    ----------
-    value : object
-        A number, ``"inf"``, None, or anything else, which is written as it is.
-    digits : int
-        Significant digits.
-
-    Returns
-    -------
-    str
-        ``"∞"`` for infinity, an en dash for None.
+    `digits` are significant.
     """
     if value is None:
         return "–"
@@ -61,24 +51,12 @@ def _significant(number: float, digits: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share for people: never 100 % where it is less.
-
-    Returns
-    -------
-    str
-        Such as ``"33.8 %"``, with a space that does not break.
-    """
+    """Write a share for people, such as ``"33.8 %"`` with a no-break space; never 100 % if it is less."""
     return f"{short_number(100 * share if share in (0, 1) else min(100 * share, 99.9))}\N{NO-BREAK SPACE}%"
 
 
 def counted(count: int, word: str) -> str:
-    """Write a count of things as in a sentence.
-
-    Returns
-    -------
-    str
-        Such as ``"one method"`` or ``"25 datasets"``.
-    """
+    """Write a count of things as in a sentence: ``"one method"`` or ``"25 datasets"``."""
     return f"{_COUNTS[count] if count < len(_COUNTS) else count} {word}{'' if count == 1 else 's'}"
 
 

@@ -1,4 +1,4 @@
-"""What is kept of accuracy: tables and curves of every dataset."""
+"""Tables and curves of the accuracy on every dataset."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _cell(result: Result, index: int | None) -> dict[str, str]:
 
 
 def _note(guarantee: Guarantee, status: Status) -> str:
-    """Say what the epsilon of a cell is worth."""
+    """Name the guarantee of a cell's epsilon."""
     if status == "none":
         return "no guarantee stated"
     if theorem_holds(status):
@@ -145,13 +145,10 @@ def _rounded(value: float | None) -> float | None:
 
 
 def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str]:
-    """Choose the five methods that a chart of one data set opens with.
+    """Choose the five methods that a chart of one dataset opens with.
 
-    Returns
-    -------
-    list of str
-        The recommended method and the best other proved one, or the two best; the SVM without privacy, the majority
-        class, and the claim with the highest accuracy at the smallest epsilon.
+    They are the recommended method and the best other proved one, or the two best; the SVM without privacy, the
+    majority class, and the claim with the highest accuracy at the smallest epsilon.
     """
 
     def by_accuracy(members: Iterable[Result], epsilon: float) -> list[Result]:
@@ -172,7 +169,7 @@ def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str
 
 
 def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
-    """Find the best proved method of each dataset near the reference epsilon, and what is there without privacy."""
+    """Find the best proved method of each dataset near the reference epsilon, and its references without privacy."""
     return [_best_row(dataset, members, reference_epsilon) for dataset, members in grouped(results, "dataset").items()]
 
 
