@@ -62,20 +62,7 @@ def style() -> contextlib.AbstractContextManager[None]:
 
 
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """Start a figure.
-
-    Parameters
-    ----------
-    width, height : float
-        In pixels.
-    columns : int, default=1
-        Axes side by side.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : list of matplotlib.axes.Axes
-    """
+    """Start a figure of a size in pixels, with axes side by side."""
     figure = Figure((width / 72, height / 72), dpi=72)
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
@@ -86,22 +73,10 @@ def named(artist: Artist, tooltip: str, more: bool = False) -> None:
 
 
 def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = None) -> str:
-    """Write a figure as SVG.
+    """Write a figure, drawn inside of `style`, as an ``<svg>`` element with `title` as alternative text.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Drawn inside of `style`.
-    title : str
-        Alternative text. Names of shapes are hashed with it, so that two pictures of one page need different titles or
-        sizes.
-    variables : mapping or None
-        CSS variable of each colour, for a picture inside a page.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
+    Names of shapes are hashed with the title, so that two pictures of one page need different titles or sizes.
+    `variables` gives the CSS variable of each colour, for a picture inside a page.
     """
     stream = io.StringIO()
     width, height = 72 * figure.get_size_inches()
@@ -141,25 +116,13 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
 
 @dataclasses.dataclass(frozen=True)
 class AuditBar:
-    """One row of `audit_bars`.
-
-    Attributes
-    ----------
-    name, colour : str
-        Of the method.
-    is_claim : bool
-        Whether nothing proves the epsilon that the method states.
-    bound : float or None
-        The largest epsilon that an audit shows; None without an audit.
-    refuted : bool
-        Whether the audit refutes the stated epsilon.
-    """
+    """One method's row of `audit_bars`."""
 
     name: str
     colour: str
-    is_claim: bool
-    bound: float | None
-    refuted: bool
+    is_claim: bool  # Whether the stated epsilon lacks a proof.
+    bound: float | None  # The largest epsilon that an audit shows; None without an audit.
+    refuted: bool  # Whether the audit refutes the stated epsilon.
 
     @property
     def words(self) -> str:
@@ -183,25 +146,10 @@ def audit_bars(
     narrow: bool = False,
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """Draw what audits show of each method: a bar in its row, against a line at the stated epsilon.
+    """Draw the audit of each method as a bar in its row, against a line at the epsilon that all state.
 
-    Parameters
-    ----------
-    bars : sequence of AuditBar
-        In the order of the rows; proved methods come first.
-    stated : float
-        The epsilon that all of them state.
-    title : str
-        Alternative text.
-    narrow : bool
-        For a phone, with the names above the bars.
-    variables : mapping or None
-        As of `svg_text`.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
+    Proved methods come first in `bars`. `title` is the alternative text, and `variables` as for `svg_text`. `narrow` is
+    for a phone, with the names above the bars. Returns an ``<svg>`` element.
     """
     heading, row, top, bottom = 28, 38 if narrow else 22, 24, 46
     width, left, right = (

@@ -71,16 +71,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command of the benchmark.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        Command-line arguments; None for those of the process.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run a command of the benchmark and return its exit code; the arguments default to the process's."""
     return run(_parser(), arguments, "interrupted")

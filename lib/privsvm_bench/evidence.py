@@ -42,13 +42,7 @@ def _here(code: str) -> dict[str, Any]:
 
 
 class Sources:
-    """The sources of the tables in a folder.
-
-    Parameters
-    ----------
-    folder : path-like
-        The folder with ``sources.json``, which need not exist yet.
-    """
+    """The sources of the tables in a folder, from its ``sources.json``, which need not exist yet."""
 
     def __init__(self, folder: str | Path):
         self.path = Path(folder) / "sources.json"

@@ -21,21 +21,9 @@ Codes = npt.NDArray[np.signedinteger[Any]]
 
 
 def confusion_matrices(y: Codes, predicted: Codes, n_classes: int) -> npt.NDArray[np.intp]:
-    """Count true against predicted classes.
+    """Count true classes (rows) against predicted ones: an array of shape (R, c, c).
 
-    Parameters
-    ----------
-    y : ndarray of int (n,)
-        True class codes.
-    predicted : ndarray of int (R, n)
-        Predicted codes of R models.
-    n_classes : int
-        c.
-
-    Returns
-    -------
-    ndarray of int (R, c, c)
-        Rows are true classes.
+    `y` has shape (n,), and `predicted`, of R models, (R, n).
     """
     n_models = predicted.shape[0]
     offsets = np.arange(n_models)[:, None] * n_classes**2
@@ -49,24 +37,12 @@ def _sum(values: npt.NDArray[Any], axis: int | tuple[int, ...] = 1) -> Floats:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of R models for n rows, and counts that metrics share.
+    """Predictions of R models for n rows, and counts that metrics share."""
 
-    Attributes
-    ----------
-    y : ndarray of int (n,)
-        True class codes.
-    codes : ndarray of int (R, n)
-        Predicted class codes.
-    scores : ndarray (R, n, k)
-        Decision values; k = 1 or c.
-    n_classes : int
-        c.
-    """
-
-    y: Codes
-    codes: Codes
-    scores: Floats
-    n_classes: int
+    y: Codes  # Shape (n,): true class codes.
+    codes: Codes  # Shape (R, n): predicted class codes.
+    scores: Floats  # Shape (R, n, k): decision values; k = 1 or c.
+    n_classes: int  # c.
 
     @functools.cached_property
     def confusion(self) -> Floats:
@@ -161,21 +137,10 @@ def _average_ranks(values: Floats) -> Floats:
 
 
 def area_under_curve(y: Codes, scores: Floats, n_classes: int) -> Floats:
-    """Compute the area under the ROC curve: class 1, or the one-vs-rest mean.
+    """Compute the area under the ROC curve for R models: for class 1, or the mean of one class against the rest.
 
-    Parameters
-    ----------
-    y : ndarray of int (n,)
-        True class codes.
-    scores : ndarray (R, n, k)
-        Decision values of R models; k = 1 or c.
-    n_classes : int
-        c.
-
-    Returns
-    -------
-    ndarray (R,)
-        NaN where fewer than two classes occur. Classes that do not occur are left out of the mean.
+    `y` has shape (n,), and the decision values `scores` (R, n, k) with k = 1 or c. The result (R,) is NaN if fewer than
+    two classes occur; absent classes are left out of the mean.
     """
     if n_classes == 2 and scores.shape[-1] == 2:
         scores = scores[..., 1:] - scores[..., :1]
@@ -198,30 +163,14 @@ def _area_under_curve(predictions: Predictions) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """Declaration of one metric; all lists of metrics come from `METRICS`.
+    """Declaration of one metric; all lists of metrics come from `METRICS`."""
 
-    Attributes
-    ----------
-    name : str
-        Key in results, in ``reports/curves.csv`` and ``reports/metrics.json``, and in MLflow.
-    title : str
-        Label of an axis.
-    definition : str
-        One sentence for the glossary.
-    compute : callable
-        `Predictions` to ndarray (R,); NaN where undefined. Higher is better.
-    range : tuple of float
-        The least and the largest possible value.
-    drawn : bool
-        Whether the report and MLflow draw it; tables hold all metrics.
-    """
-
-    name: str
-    title: str
-    definition: str
-    compute: Callable[[Predictions], Floats]
-    range: tuple[float, float] = (0.0, 1.0)
-    drawn: bool = True
+    name: str  # Key in results, in ``reports/curves.csv`` and ``reports/metrics.json``, and in MLflow.
+    title: str  # Label of an axis.
+    definition: str  # One sentence for the glossary.
+    compute: Callable[[Predictions], Floats]  # Array (R,); NaN if undefined. Higher is better.
+    range: tuple[float, float] = (0.0, 1.0)  # The least and the largest possible value.
+    drawn: bool = True  # Whether the report and MLflow draw it; tables hold all metrics.
 
 
 METRICS: dict[str, Metric] = {
@@ -281,16 +230,5 @@ METRICS: dict[str, Metric] = {
 
 
 def compute_metrics(predictions: Predictions) -> dict[str, Floats]:
-    """Compute every metric of R models.
-
-    Parameters
-    ----------
-    predictions : Predictions
-        Of the same rows.
-
-    Returns
-    -------
-    dict of str to ndarray (R,)
-        In the order of `METRICS`.
-    """
+    """Compute every metric of R models, as arrays (R,) in the order of `METRICS`."""
     return {name: metric.compute(predictions) for name, metric in METRICS.items()}

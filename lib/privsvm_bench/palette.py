@@ -79,13 +79,10 @@ def _first_places(implementations: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 
 def looks_of(implementations: Sequence[str]) -> list[Look]:
-    """Choose colours and marks.
+    """Choose colours and marks for the methods of a report.
 
-    Parameters
-    ----------
-    implementations : sequence of str
-        Of the methods of a report. Further settings of an implementation have its colour and further marks. No two
-        methods share both, of up to seven lines in a colour.
+    Further settings of an implementation have its colour and further marks. No two methods share both, of up to seven
+    lines in a colour.
     """
     looks: list[Look] = []
     places, seen = _first_places(implementations), Counter[str]()
