@@ -1,4 +1,4 @@
-"""Reproductions of published experiments: what the paper printed, what we get, and whether the two agree.
+"""Reproductions of published experiments: printed numbers beside ours, and whether they agree.
 
 This is the engine. The experiments are in ``reproduce/``, one folder per paper.
 """

@@ -22,15 +22,7 @@ __all__ = ["main"]
 
 
 def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = None) -> None:
-    """Run experiments and write their tables.
-
-    Parameters
-    ----------
-    experiments : mapping
-        All experiments by name.
-    argv : sequence of str or None
-        Arguments; None takes those of the process.
-    """
+    """Run experiments and write their tables; the arguments default to the process's."""
     parser = argparse.ArgumentParser(
         description="Reproduce experiments of papers; jobs whose results are stored do not run again"
     )
@@ -73,22 +65,16 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
                 ran = run_job(owner, job, options.data, parameters)
                 spent = f"{time.perf_counter() - started:.1f} s" if ran else "stored"
                 print(f"{owner.name} {job}: {spent}", file=sys.stderr)
-        # Rows of other settings do not mix with those of the paper's.
+        # Rows of changed settings stay apart from rows of the paper's settings.
         reports = Path(options.reports) / "changed" if options.settings else Path(options.reports)
         write_report(experiment, options.data, reports, merge=not options.settings)
 
 
 def write_report(experiment: Experiment, data: str | Path, reports: str | Path, merge: bool = True) -> None:
-    """Write the table and the page of one experiment, from stored results.
+    """Write the table (``<experiment>.csv``) and the page (``<experiment>.html``) of one experiment.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment with the settings of its results; results of other settings count as not run.
-    data, reports : path-like
-        Where results are, and where ``<experiment>.csv`` and ``<experiment>.html`` go.
-    merge : bool, default=True
-        Whether rows whose results are not all stored here keep what the table says.
+    They come from the results below `data`; results of other settings than the experiment's count as not run. With
+    `merge`, rows whose results are not all stored here stay as in the present table.
     """
     from privsvm_bench.reproduction.page import experiment_page
 
@@ -117,7 +103,7 @@ def _merged(
     settled: dict[str, bool] = {}
     for job, (_, parameters) in experiment.all_jobs().items():
         dataset, has = str(parameters["dataset"]), outcome(results[job])
-        # Data that is not available here is no reason to forget what it gave elsewhere.
+        # Unavailable data: keep the results from a machine that had it.
         usable = has.numbers is not None or (results[job] is not None and dataset not in with_numbers)
         settled[dataset] = settled.get(dataset, True) and usable
     complete = all(settled.values())

@@ -35,7 +35,7 @@ Published = Mapping[tuple[str, str, str, str], str]
 # Verdict and reason of rows without a number of ours.
 Missing = tuple[str, str]
 
-# All verdicts, and what they mean.
+# All verdicts, with their meanings.
 VERDICTS: Mapping[str, str] = {
     "within tolerance": "within the rule of its table",
     "beyond tolerance": "outside the rule; the row says why",
@@ -49,18 +49,10 @@ VERDICTS: Mapping[str, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A rule for when two numbers agree.
+    """A rule for when two numbers agree."""
 
-    Attributes
-    ----------
-    text : str
-        For the table's caption.
-    agrees : callable
-        ``(published, ours) -> bool``.
-    """
-
-    text: str
-    agrees: Callable[[float, float], bool]
+    text: str  # For the table's caption.
+    agrees: Callable[[float, float], bool]  # ``(published, ours) -> bool``.
 
 
 # Decimal fractions are not exact in binary: a difference that prints as 0.01 counts as 0.01.
@@ -90,27 +82,11 @@ def within_either(tolerance: float, share: float) -> Rule:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One compared number.
+    """One compared number; raises ValueError for an unknown verdict, or if a required explanation is missing.
 
-    Attributes
-    ----------
-    table : str
-        Name of the table inside its experiment.
-    dataset, method, setting, metric : str
-        What was measured; empty if it does not apply.
-    published : str
-        The number as printed; empty if there is none.
-    ours, difference : float or None
-        Our number, and our number minus the published one.
-    verdict : str
-        One of `VERDICTS`.
-    explanation : str
-        Why the number differs or is missing. A row that differs must have one.
-
-    Raises
-    ------
-    ValueError
-        For an unknown verdict, or a row that differs or is ruled out without an explanation.
+    `table` names the table inside its experiment. Empty texts do not apply, such as `published` if the paper prints no
+    number. `difference` is ours minus the published number. `verdict` is one of `VERDICTS`. `explanation` says why the
+    number differs or is missing: a row that differs or is ruled out needs one.
     """
 
     table: str
@@ -153,24 +129,11 @@ def compare(
 ) -> Row:
     """Compare a number of ours with a printed one, or with a statement.
 
-    Parameters
-    ----------
-    place : sequence of str
-        Table, dataset, method, setting and metric; those at the end may be left out.
-    published : str or None
-        The number as printed, or the statement.
-    ours : float or None
-        Our number; None only together with `missing`.
-    agrees : Rule, bool or None
-        When the two numbers agree; whether the statement holds; None where nothing is compared.
-    why : str or callable
-        Why they differ; a callable is called only if they do.
-    note : str
-        What the row says in any case.
-    missing : tuple of str or None
-        Verdict and reason if we have no number.
-    open_choice : bool, default=False
-        Whether it is a choice that the paper leaves open, which a difference rules out.
+    `place` has table, dataset, method, setting and metric; the last ones may be left out. `published` is the number as
+    printed, or the statement. `ours` is None only together with `missing`, the verdict and reason without a number.
+    `agrees` is a rule for two numbers, whether the statement holds, or None if nothing is compared. `why` explains a
+    difference; a callable is called only if there is one. `note` stands in the row in any case. `open_choice` marks a
+    choice that the paper leaves open: a difference rules it out.
     """
     labels: dict[str, Any] = dict(zip(_PLACE, place, strict=False))
     row = Row(**labels, published=published or "", verdict="no number")
@@ -217,7 +180,7 @@ def rows_csv(rows: Sequence[Row]) -> str:
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """Read what `rows_csv` wrote."""
+    """Read the rows that `rows_csv` wrote."""
     with open(path, encoding="utf-8", newline="") as handle:
         records = list(csv.DictReader(handle))
     rows = []
@@ -228,7 +191,7 @@ def read_rows(path: str | Path) -> list[Row]:
 
 
 def _cells(rows: Iterable[Row]) -> dict[tuple[str, ...], Row]:
-    """Rows by what they compare; rows that compare the same are told apart by their order."""
+    """Index rows by the compared number; rows with the same key are numbered in their order."""
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
     cells: dict[tuple[str, ...], Row] = {}
     for row in rows:
@@ -239,22 +202,11 @@ def _cells(rows: Iterable[Row]) -> dict[tuple[str, ...], Row]:
 
 
 def merge_rows(earlier: Sequence[Row], present: Sequence[Row], settled: Callable[[Row], bool]) -> list[Row]:
-    """Keep earlier rows wherever the present ones rest on results that are not all there.
+    """Keep earlier rows wherever the present ones rest on incomplete results.
 
-    Parameters
-    ----------
-    earlier : sequence of Row
-        What the table holds.
-    present : sequence of Row
-        What is computed from the results that are stored here.
-    settled : callable
-        Whether a row of `present` rests on complete results.
-
-    Returns
-    -------
-    list of Row
-        A settled row of `present` where there is one, else the earlier row; rows of `present` on datasets of which
-        there is no earlier row. Where every row of `present` is settled, these are they.
+    `earlier` are the rows of the table, `present` those from the results stored here, and `settled` tells whether the
+    results behind a present row are complete. Returns the settled present row if there is one, else the earlier row;
+    present rows also stay on datasets without an earlier row. If all present rows are settled, these are returned.
     """
     if all(settled(row) for row in present):
         return list(present)
@@ -273,17 +225,9 @@ def merge_rows(earlier: Sequence[Row], present: Sequence[Row], settled: Callable
 
 
 def read_published(path: str | Path) -> Published:
-    """Read the numbers a paper prints.
+    """Read a paper's numbers as printed, by ``(dataset, method, setting, metric)``.
 
-    Parameters
-    ----------
-    path : path-like
-        CSV with the columns ``source, dataset, method, setting, metric, value``.
-
-    Returns
-    -------
-    dict
-        ``(dataset, method, setting, metric)`` to the number as printed.
+    The file is a CSV with the columns ``source, dataset, method, setting, metric, value``.
     """
     with open(path, encoding="utf-8", newline="") as handle:
         return {

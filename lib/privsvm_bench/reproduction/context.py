@@ -1,4 +1,4 @@
-"""What a running job may use: data of the catalogue, random streams, partial results kept across interruptions."""
+"""Resources of a running job: data of the catalogue, random streams, partial results kept across interruptions."""
 
 from __future__ import annotations
 
@@ -48,16 +48,10 @@ class ClassRows(NamedTuple):
 
 
 class Context:
-    """What a running job may use.
+    """Resources of a running job.
 
-    Parameters
-    ----------
-    experiment : str
-        Name of the experiment, which is part of the key of its random streams and partial results.
-    folder : path-like
-        The folder of raw data and partial results.
-    code : str
-        Digest of the code that its results depend on.
+    `experiment` is part of the key of its random streams and partial results. `folder` holds raw data and partial
+    results. `code` is the digest of the code that the results depend on.
     """
 
     def __init__(self, experiment: str, folder: str | Path, code: str):
@@ -68,19 +62,10 @@ class Context:
         self.saved = 0.0
 
     def part(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Return a partial result; compute it only if it is not stored.
+        """Return a partial result of JSON values; compute it only if it is not stored.
 
-        Parameters
-        ----------
-        key : mapping
-            Everything besides the code that the result depends on.
-        compute : callable
-            Computes the result, of JSON values.
-
-        Returns
-        -------
-        object
-            The result as read from JSON, whether it was stored or just computed.
+        `key` holds everything besides the code that the result depends on. The result is as read from JSON, even if
+        just computed.
         """
         identity, path = self._place(key)
         if not path.exists():
@@ -101,18 +86,9 @@ class Context:
         return identity, self.folder / "parts" / self.experiment / f"{name}.json"
 
     def parts(self, parameters: Mapping[str, Any], count: str, name: str, compute: Callable[[int], Any]) -> list[Any]:
-        """Return as many partial results as a parameter says; one more costs only itself.
+        """Return partial results, as many as the parameter `count` says; one more costs only itself.
 
-        Parameters
-        ----------
-        parameters : mapping
-            Of the job.
-        count : str
-            The parameter that says how many.
-        name : str
-            What the number of a partial result is called in its key.
-        compute : callable
-            Gives the result of a number.
+        `name` stands for the number of a partial result in its key, and `compute` gives the result of a number.
         """
         key = {field: value for field, value in parameters.items() if field != count}
         return [
@@ -126,39 +102,15 @@ class Context:
     def rows(self, dataset: str, part: str, positive: str = "1") -> Rows:
         """Read one part of a dataset of the catalogue, in the order of its file.
 
-        Parameters
-        ----------
-        dataset, part : str
-            Name in the catalogue, and one of its parts.
-        positive : str
-            Label that becomes +1; all others become -1.
-
-        Raises
-        ------
-        MissingError
-            If the files cannot be had.
+        The label `positive` becomes +1, all others -1. Raises MissingError if the files are not available.
         """
         return _read(dataset, part, positive, str(self.folder / "raw" / dataset))
 
     def class_rows(self, dataset: str, *parts: str) -> ClassRows:
         """Read parts of a dataset of the catalogue in order, with all their classes.
 
-        Parameters
-        ----------
-        dataset : str
-            Name in the catalogue.
-        *parts : str
-            One or more of its parts.
-
-        Returns
-        -------
-        ClassRows
-            Missing values follow the catalogue's rule. Codes number the labels in the catalogue's order.
-
-        Raises
-        ------
-        MissingError
-            If the files cannot be had.
+        Missing values follow the catalogue's rule. Codes number the labels in the catalogue's order. Raises
+        MissingError if the files are not available.
         """
         return _read_classes(dataset, parts, str(self.folder / "raw" / dataset))
 

@@ -19,7 +19,7 @@ Result = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """What a job gave: numbers, or else the verdict and reason that its rows get."""
+    """Numbers of a job, or else the verdict and reason for its rows."""
 
     numbers: Result | None
     missing: Missing | None
@@ -39,18 +39,7 @@ def outcome(result: Result | None) -> Outcome:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
-    """One table of a report.
-
-    Attributes
-    ----------
-    name : str
-        Key of its rows.
-    title : str
-        Its heading.
-    caption : str
-        What is compared, and when numbers agree.
-    rows : list of Row
-    """
+    """One table of a report; the caption says which numbers are compared, and when they agree."""
 
     name: str
     title: str
@@ -60,7 +49,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What the page of an experiment shows: tables, charts of results, and notes on choices and findings."""
+    """Content of an experiment's page: tables, charts of results, and notes on choices and findings."""
 
     tables: list[Table]
     charts: list[Panel] = dataclasses.field(default_factory=list)
@@ -76,36 +65,21 @@ class Report:
 class Experiment:
     """One experiment of one paper.
 
-    Attributes
-    ----------
-    package : str
-        The paper's package, ``reproduce.<paper>``.
-    name : str
-        ``<paper>_<experiment>``, which names its files.
-    title, compares : str
-        Heading, and what is compared with what.
-    settings : mapping
-        Datasets, protocol and constants, as JSON.
-    jobs : callable
-        ``settings -> {job: parameters}``. The parameters hold all that a job needs; equal ones give equal results.
-    run : str
-        ``module:function`` of the package, with ``(parameters, context) -> result``; imported when a job runs.
-    report : str
-        ``module:function`` of the package, with ``(experiment, outcomes of all jobs)`` -> rows, charts and, as text,
-        notes; imported when a report is written. ``tables.csv`` has the headings, captions and further notes.
-    borrows : Experiment or None
-        Another experiment whose results the report also reads.
+    `run` and `report` are ``module:function`` of the package, imported on use. `run` maps ``(parameters, context)`` to
+    a result; `report` maps ``(experiment, outcomes of all jobs)`` to rows, charts and, as text, notes. ``tables.csv``
+    has the headings, captions and further notes.
     """
 
-    package: str
-    name: str
+    package: str  # The paper's package, ``reproduce.<paper>``.
+    name: str  # ``<paper>_<experiment>``, which names its files.
     title: str
-    compares: str
-    settings: Settings
+    compares: str  # The two things compared.
+    settings: Settings  # Datasets, protocol and constants, as JSON.
+    # ``settings -> {job: parameters}``. Parameters hold all that a job needs; equal ones give equal results.
     jobs: Callable[[Settings], dict[str, dict[str, Any]]]
     run: str
     report: str
-    borrows: Experiment | None = None
+    borrows: Experiment | None = None  # Another experiment whose results the report also reads.
 
     @property
     def paper(self) -> str:
@@ -121,7 +95,7 @@ class Experiment:
         return getattr(importlib.import_module(self.module(name)), name.partition(":")[2])
 
     def make_report(self, results: Mapping[str, Result | None]) -> Report:
-        """Compare the stored results of all jobs (None for a job that has not run) with what the paper prints."""
+        """Compare the stored results of all jobs (None for a job that has not run) with the paper's numbers."""
         items: Iterable[Row | Panel | str] = self.function(self.report)(
             self, {job: outcome(result) for job, result in results.items()}
         )
@@ -163,7 +137,7 @@ class Experiment:
         return {table: (title, text) for table, title, text in self._texts() if table}
 
     def notes(self) -> list[str]:
-        """Return what the page says of the whole experiment."""
+        """Return the page's notes on the whole experiment."""
         return [text for table, _, text in self._texts() if not table]
 
     def published(self) -> Published:

@@ -19,17 +19,8 @@ __all__ = ["code_entries", "run_job"]
 def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[str]:
     """List the modules whose imports a job's result depends on: the one that it runs, and a method that it names.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment of the job.
-    parameters : mapping
-        Parameters of the job; ``estimator``, if given, is the name of a file of `privsvm.methods`.
-
-    Returns
-    -------
-    list of str
-        Dotted names, for `privsvm_bench.workflow.sources.closure`.
+    The parameter ``estimator``, if given, names a file of `privsvm.methods`. Returns dotted names, for
+    `privsvm_bench.workflow.sources.closure`.
     """
     method = parameters.get("estimator")
     named = [module_name(method)] if method in implementations() else []
@@ -37,23 +28,10 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
 
 
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:
-    """Run one job unless its result is stored.
+    """Run one job unless its result is stored, and return whether it had to run.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment of the job.
-    job : str
-        Name of the job.
-    folder : path-like
-        ``data/reproduce``; the result goes to ``<folder>/<experiment>/<job>.json``.
-    parameters : mapping or None
-        Parameters of the job; None takes those of the experiment's settings.
-
-    Returns
-    -------
-    bool
-        Whether the job had to run. A job that lacked its data runs again.
+    The result goes to ``<folder>/<experiment>/<job>.json``. `parameters` defaults to those of the experiment's
+    settings. A job that lacked its data runs again.
     """
     parameters = experiment.jobs(experiment.settings)[job] if parameters is None else parameters
     path = Path(folder) / experiment.name / f"{job}.json"

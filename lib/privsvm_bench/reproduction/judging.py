@@ -1,7 +1,7 @@
-"""Verdicts on printed numbers by their percentile in the distribution that our implementation gives.
+"""Verdicts on printed numbers by their percentile in the distribution of our implementation.
 
-The verdict says whether a number lies inside the interval. The power says what an agreement is worth: a strong rule
-also rejects numbers that are known to be wrong. A column, all numbers that one rule judges, has a verdict of its own.
+The verdict says whether a number lies inside the interval, and the power how strong an agreement is: a strong rule also
+rejects numbers that are known to be wrong. A column, all numbers judged by one rule, has a verdict of its own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ POWERS: Mapping[str, str] = {
     "weak": "more of them pass: an agreement says little, a rejection as much as any",
 }
 
-# Metrics that hang on the machine.
+# Metrics that depend on the machine.
 TIMES = (
     "fit_seconds", "fit_seconds SD", "ms_per_iteration", "ms_per_iteration SD", "training ms", "prediction ms",
     "difference of seconds",
@@ -75,52 +75,23 @@ _OTHER_MACHINE = "a time of other hardware"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Printed:
-    """One number as printed.
+    """One number as printed."""
 
-    Attributes
-    ----------
-    id : str
-        Unique among the paper's.
-    source : str
-        Table or figure.
-    family : str
-        Numbers that are corrected for together; a table.
-    dataset, method, setting, metric : str
-        What it describes.
-    text : str
-        The number as printed; empty where it is lost.
-    rule : str
-        Name of the rule that judges it, one for each metric of a column.
-    neighbour : str
-        Identifier of the number in the neighbouring column; empty without one, or where the paper says that both are
-        equal.
-    missing : str
-        Why there is nothing to compare it with.
-    given : bool
-        Whether it is a setting.
-    repeats : str
-        Identifier of the same number in an earlier table, where it counts.
-    undecided : str
-        Why neither agreement nor difference would say anything; empty for most numbers.
-    wide : str
-        Why an agreement would say nothing; empty for most numbers.
-    """
-
-    id: str
-    source: str
-    family: str
+    id: str  # Unique among the paper's.
+    source: str  # Table or figure.
+    family: str  # The table: numbers that are corrected for together.
     dataset: str
     method: str
     setting: str
     metric: str
-    text: str
-    rule: str
-    neighbour: str = ""
-    missing: str = ""
-    given: bool = False
-    repeats: str = ""
-    undecided: str = ""
-    wide: str = ""
+    text: str  # The number as printed; empty if it is lost.
+    rule: str  # Name of the rule that judges it, one for each metric of a column.
+    neighbour: str = ""  # Id in the neighbouring column; empty without one, or if the paper says that both are equal.
+    missing: str = ""  # Why there is nothing to compare it with.
+    given: bool = False  # Whether it is a setting.
+    repeats: str = ""  # Id of the same number in an earlier table, where it counts.
+    undecided: str = ""  # Why neither agreement nor difference would mean anything; mostly empty.
+    wide: str = ""  # Why an agreement would mean nothing; mostly empty.
 
     @property
     def unit(self) -> float:
@@ -129,7 +100,7 @@ class Printed:
 
     @property
     def compared(self) -> bool:
-        """Whether it has a verdict of its own."""
+        """Whether it has a verdict apart from its column's."""
         return bool(self.text) and not (self.given or self.repeats or self.missing)
 
 
@@ -155,42 +126,26 @@ class Judgement:
 class Column:
     """All numbers that one rule judges.
 
-    Attributes
-    ----------
-    rule : str
-        Its name.
-    verdict : str
-        Of the column: percentiles against the uniform distribution, corrected over the columns of the paper.
-    power : str
-        Of the column: strong if the rule is, or if the numbers are told from the neighbouring column's distributions.
-    cell_power : str
-        Of each of its numbers.
-    cells, outside, below, above : int
-        Numbers with a distribution; those outside the central 95 %, and those on each side of our median.
-    p : float or None
-        Of the Kolmogorov-Smirnov test against the uniform distribution; None where nothing is random.
-    log_ratio : float or None
-        Log likelihood of the printed numbers under their own distributions over that under their neighbours'.
-    fresh : mapping
-        Kind of rule ("one value", "mean of 5 runs", ...) to draws of our own that the distributions do not rest on, and
-        those outside the central 95 %.
-    wrong, passes : mapping
-        Numbers known to be wrong by kind ("neighbours", "constants"), and those that lie inside.
+    `verdict` tests their percentiles against the uniform distribution, corrected over the columns of the paper. `power`
+    is strong if the rule is, or if the numbers can be told from the neighbouring column's distributions; `cell_power`
+    is each number's. `log_ratio` is the log likelihood of the numbers under their own distributions over that under
+    their neighbours'.
     """
 
     rule: str
     verdict: str = ""
     power: str = ""
     cell_power: str
-    cells: int
-    outside: int
-    below: int
-    above: int
-    p: float | None
+    cells: int  # Numbers with a distribution.
+    outside: int  # Outside the central 95 %.
+    below: int  # Below our median.
+    above: int  # Above our median.
+    p: float | None  # Of the Kolmogorov-Smirnov test against uniform; None if nothing is random.
     log_ratio: float | None
+    # By kind of rule ("one value", "mean of 5 runs", ...): independent draws of ours, and how many are outside.
     fresh: Mapping[str, tuple[int, int]]
-    wrong: Mapping[str, int]
-    passes: Mapping[str, int]
+    wrong: Mapping[str, int]  # Numbers known to be wrong by kind ("neighbours", "constants").
+    passes: Mapping[str, int]  # Wrong numbers that lie inside.
 
 
 def _bounds(value: float, unit: float, distribution: Distribution) -> tuple[float, float]:
@@ -201,19 +156,7 @@ def _bounds(value: float, unit: float, distribution: Distribution) -> tuple[floa
 def percentile(value: float, unit: float, distribution: Distribution) -> float:
     """Return the probability of a smaller printed number, counting half of the equal ones.
 
-    Parameters
-    ----------
-    value : float
-        A number rounded to `unit`.
-    unit : float
-        Unit of its last digit.
-    distribution : Distribution
-        What our implementation gives.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    `value` is rounded to `unit`, the unit of its last digit.
     """
     return sum(_bounds(value, unit, distribution)) / 2.0
 
@@ -240,7 +183,7 @@ def two_sided(value: float, unit: float, distribution: Distribution) -> float:
         return 2.0 * min(level, 1.0 - level)
     nearer = value - math.copysign(min(0.5 * unit, abs(value - distribution.median)), value - distribution.median)
     far = 2.0 * distribution.tail(nearer)
-    # Not more than what the quantiles say; runs too few to say anything at this level do not.
+    # At most the level of the outermost quantiles, unless the runs are too few for this level.
     return max(far, 2.0 * edge) if 2.0 * edge > 1.0 - CENTRAL else min(far, 2.0 * edge)
 
 
@@ -334,19 +277,9 @@ def _judged_columns(columns: Sequence[Column], undecided: Mapping[str, bool]) ->
 def judge(
     numbers: Sequence[Printed], distributions: Mapping[str, Distribution]
 ) -> tuple[list[Judgement], list[Column]]:
-    """Judge the printed numbers of a paper.
+    """Judge the printed numbers of a paper; `distributions` holds, by id, those that are known.
 
-    Parameters
-    ----------
-    numbers : sequence of Printed
-        All of them.
-    distributions : mapping
-        Identifier to distribution, of those that have one.
-
-    Returns
-    -------
-    judgements, columns
-        In the order of `numbers`; one column for each rule that has a cell with a distribution.
+    Returns judgements in the order of `numbers`, and a column for each rule that has a cell with a distribution.
     """
     values = {printed.id: float(printed.text) for printed in numbers if printed.text}
     by_rule: dict[str, list[Printed]] = {}

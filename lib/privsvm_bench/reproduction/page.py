@@ -49,20 +49,7 @@ def _overview(rows: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def experiment_page(experiment: Experiment, report: Report) -> str:
-    """Render the page of one experiment.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    report : Report
-        Its tables and charts.
-
-    Returns
-    -------
-    str
-        HTML that makes no network request.
-    """
+    """Render the page of one experiment as HTML that makes no network request."""
     tables = []
     for table in report.tables:
         groups: dict[str, list[Row]] = {}
@@ -96,19 +83,8 @@ def experiment_page(experiment: Experiment, report: Report) -> str:
 def index_page(experiments: Sequence[Experiment], reports: str | Path, judged: Sequence[PrintedPaper] = ()) -> str:
     """Render the overview: each paper in short, every table as a map of its verdicts, and the list of experiments.
 
-    Parameters
-    ----------
-    experiments : sequence of Experiment
-        All experiments; one without a table counts as not run.
-    reports : path-like
-        Folder of their tables and pages.
-    judged : sequence of PrintedPaper
-        Papers with a verdict on everything that they print, for the first part.
-
-    Returns
-    -------
-    str
-        HTML.
+    `reports` holds the tables and pages; an experiment without a table counts as not run. `judged` are the papers with
+    a verdict on everything that they print, for the first part.
     """
     folder = Path(reports)
     papers = [summary(paper) for paper in judged]

@@ -1,4 +1,4 @@
-"""Small charts: lines of our numbers with their bands, and what is printed."""
+"""Small charts: lines of our numbers with their bands, and the printed numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST_PRINTED = 8
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A line: its name, places, and at each our number, or the lower end, middle and upper end of what our runs give.
+    """A line: its name, places, and at each our number, or the lower end, middle and upper end of our runs.
 
     Its style is matplotlib's: ".-" for points on a line, "." for points, "-" for a line, "D" for printed numbers, which
     have the colour of the line before.
@@ -35,28 +35,14 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One panel of a figure.
-
-    Attributes
-    ----------
-    title, x, y : str
-        Heading, and what the axes show.
-    lines : sequence of Line
-        Ours.
-    marks : sequence of (float, str)
-        Printed places on the first axis, drawn as upright lines.
-    points : sequence of (float, float)
-        Printed numbers.
-    log_x, log_y : bool
-        Logarithmic axes.
-    """
+    """One panel of a figure, with our lines."""
 
     title: str
     x: str
     y: str
     lines: Sequence[Line]
-    marks: Sequence[tuple[float, str]] = ()
-    points: Sequence[tuple[float, float]] = ()
+    marks: Sequence[tuple[float, str]] = ()  # Printed places on the first axis, drawn as upright lines.
+    points: Sequence[tuple[float, float]] = ()  # Printed numbers.
     log_x: bool = False
     log_y: bool = False
 
@@ -71,18 +57,7 @@ def _dashes(text: str) -> Any:
 
 
 def panel_svg(panel: Panel) -> str:
-    """Draw a panel.
-
-    Parameters
-    ----------
-    panel : Panel
-        What it shows; not empty.
-
-    Returns
-    -------
-    str
-        An ``svg`` element with a title and no reference to anything outside.
-    """
+    """Draw a panel that is not empty, as an ``svg`` element with a title and no outside reference."""
     # Matplotlib is there for pages alone.
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -130,21 +105,12 @@ def legend(panel: Panel) -> list[tuple[str, str, str]]:
 
 
 def charts_of(records: Iterable[Mapping[str, str]], rows: Sequence[Row]) -> list[Panel]:
-    """Draw rows of a report.
+    """Draw rows of a report: charts with a number of ours.
 
-    Parameters
-    ----------
-    records : iterable of mapping
-        ``table, method, metric`` of the rows (empty means any; bars part several); ``title``; ``x``: an attribute of a
-        row, "number" (the first of its setting) or a key of its setting; ``lines`` and ``by``: a line and a chart for
-        each value, with attributes in braces; ``log``: the axes that are logarithmic.
-    rows : sequence of Row
-        Of all tables.
-
-    Returns
-    -------
-    list of Panel
-        Those with a number of ours, and ours against printed numbers for each table and metric that has several.
+    Each record has ``table, method, metric`` of the rows (empty means any; bars part several); ``title``; ``x``: an
+    attribute of a row, "number" (the first of its setting) or a key of its setting; ``lines`` and ``by``: a line and a
+    chart for each value, with attributes in braces; ``log``: the axes that are logarithmic. Our numbers against printed
+    ones follow, for each table and metric that has several.
     """
     panels = []
     for record in records:
@@ -215,7 +181,7 @@ def _place(row: Row, name: str) -> Any:
 
 
 def _named(row: Row, template: str, x: str) -> str:
-    """Fill a template; ``rest`` is the setting without what stands on the first axis."""
+    """Fill a template; ``rest`` is the setting without the value on the first axis."""
     rest = ", ".join(part for part in map(str.strip, row.setting.split(";")) if not part.startswith(f"{x}="))
     return template.format(dataset=row.dataset, method=row.method, metric=row.metric, rest=rest,
                            status=", claimed" if row.setting.endswith("claimed") else "")  # fmt: skip

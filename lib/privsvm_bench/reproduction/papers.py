@@ -13,17 +13,9 @@ __all__ = ["choose", "find_experiments"]
 
 
 def find_experiments(package: str) -> dict[str, Experiment]:
-    """Find the experiments of all papers.
+    """Find the experiments of all papers, by name; papers come in the order of their names.
 
-    Parameters
-    ----------
-    package : str
-        Package whose subpackages are the papers; ``experiments.py`` of each has ``EXPERIMENTS``.
-
-    Returns
-    -------
-    dict
-        Experiments by name; papers in the order of their names.
+    The papers are subpackages of `package`; ``experiments.py`` of each has ``EXPERIMENTS``.
     """
     papers = [item.name for item in pkgutil.iter_modules(importlib.import_module(package).__path__) if item.ispkg]
     modules = [importlib.import_module(f"{package}.{paper}.experiments") for paper in sorted(papers)]
@@ -33,17 +25,7 @@ def find_experiments(package: str) -> dict[str, Experiment]:
 def choose(experiments: Mapping[str, Experiment], names: Sequence[str]) -> list[Experiment]:
     """Choose experiments by name; the name of a paper means all of its experiments, and no name means all.
 
-    Parameters
-    ----------
-    experiments : mapping
-        All there are, by name.
-    names : sequence of str
-        Names of experiments and papers.
-
-    Raises
-    ------
-    PrivSVMError
-        For an unknown name.
+    Raises PrivSVMError for an unknown name.
     """
     chosen: dict[str, Experiment] = {}
     for name in names:

@@ -28,34 +28,16 @@ __all__ = ["Claim", "read_claims", "read_trends", "statement"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of a paper's text.
-
-    Attributes
-    ----------
-    id, source : str
-        Its identifier, and where it stands.
-    text : str
-        What it says, in our words.
-    verdict : str
-        One of `privsvm_bench.reproduction.judging.VERDICTS`.
-    ours : str
-        What we find.
-    experiment : str
-        Whose page shows it; empty without one.
-    reason : str
-        Why it is undecided; empty for one that is decided.
-    brief : str
-        What we find, in a few words for a line on the paper; empty for most.
-    """
+    """A statement of a paper's text."""
 
     id: str
-    source: str
-    text: str
-    verdict: str
-    ours: str
-    experiment: str = ""
-    reason: str = ""
-    brief: str = ""
+    source: str  # Its place in the paper.
+    text: str  # The statement in our words.
+    verdict: str  # One of `privsvm_bench.reproduction.judging.VERDICTS`.
+    ours: str  # Our finding.
+    experiment: str = ""  # Whose page shows it; empty without one.
+    reason: str = ""  # Why it is undecided, if it is.
+    brief: str = ""  # Our finding in a few words, for a line on the paper; mostly empty.
 
     def __post_init__(self) -> None:
         if self.verdict == "cannot discriminate" and not self.reason:
@@ -65,20 +47,10 @@ class Claim:
 def statement(
     name: str, source: str, text: str, holds: bool | None, ours: str, reason: str = "", brief: str = ""
 ) -> Claim:
-    """Judge a statement.
+    """Judge a statement; `holds` tells whether our runs agree, None without runs.
 
-    Parameters
-    ----------
-    name, source, text : str
-        Identifier, place and content.
-    holds : bool or None
-        Whether our runs agree; None without runs.
-    ours : str
-        What our runs give.
-    reason : str, default=""
-        Why neither outcome would say anything; empty for most.
-    brief : str, default=""
-        What we find, in a few words.
+    `ours` is the result of our runs, and `brief` the same in a few words. `reason` says why neither outcome would mean
+    anything, if so.
     """
     if holds is None:
         return Claim(id=name, source=source, text=text, verdict="not judged yet", ours="")
@@ -87,19 +59,13 @@ def statement(
 
 
 def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
-    """Read the statements whose check is a table of an experiment.
+    """Read the statements whose check is a table of an experiment in `reports`.
 
-    Parameters
-    ----------
-    path : path-like
-        ``claims.csv``: ``id, source, claim, experiment, table, method, metric, said, need, undecided, brief``. The
-        rows of the table with this method, metric and text (``said``; empty means any) must satisfy ``need``: "all" or
-        "most" of them; "one", where a figure shows one dataset that our copy does not name; "zero": numbers within two
-        standard errors of 0; "between" two numbers; "at most" a number; or within a "range" of a width. ``undecided``
-        says why neither outcome would say anything, and ``brief`` what we find, with {fails} and {total} rows; empty
-        for most.
-    reports : path-like
-        Folder of the experiments' tables.
+    ``claims.csv`` has ``id, source, claim, experiment, table, method, metric, said, need, undecided, brief``. The rows
+    of the table with this method, metric and text (``said``; empty means any) must satisfy ``need``: "all" or "most" of
+    them; "one", for a figure of one dataset that our copy does not name; "zero": numbers within two standard errors of
+    0; "between" two numbers; "at most" a number; or within a "range" of a width. ``undecided`` says why neither outcome
+    would mean anything, and ``brief`` is our finding, with {fails} and {total} rows; both are mostly empty.
     """
     if not Path(path).exists():
         return []
@@ -175,19 +141,13 @@ _LEAST_POINTS = 3
 
 
 def read_trends(path: str | Path, distributions: Mapping[str, Distribution]) -> list[Claim]:
-    """Judge the statements on trends and ratios that a word decides.
+    """Judge the statements on trends and ratios that a word decides; `distributions` are by cell.
 
-    Parameters
-    ----------
-    path : path-like
-        ``trends.csv``: ``id, source, claim, word, estimate, cells, over, ours, undecided``. ``word`` is one of
-        `privsvm_bench.reproduction.trends.WORDS`. ``cells``: names of drawn numbers, an asterisk for the place on the
-        first axis, bars between several; ``over``: what a gap or a ratio compares them with. ``estimate``: "slope"
-        (over the share of the last place), "slope log10", "exponent", "factor" (of that exponent over the whole range),
-        "step" (the smallest, once the line rises at all), "gap" or "ratio". ``ours`` says what we find, with names in
-        braces.
-    distributions : mapping
-        Cell to distribution.
+    ``trends.csv`` has ``id, source, claim, word, estimate, cells, over, ours, undecided``. ``word`` is one of
+    `privsvm_bench.reproduction.trends.WORDS`. ``cells``: names of drawn numbers, an asterisk for the place on the first
+    axis, bars between several; ``over``: the cells that a gap or a ratio compares them with. ``estimate``: "slope"
+    (over the share of the last place), "slope log10", "exponent", "factor" (of that exponent over the whole range),
+    "step" (the smallest, once the line rises at all), "gap" or "ratio". ``ours`` is our finding, with names in braces.
     """
     if not Path(path).exists():
         return []

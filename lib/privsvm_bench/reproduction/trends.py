@@ -1,4 +1,4 @@
-"""Trends and ratios that a paper states in words, and what each word means as a number.
+"""Trends and ratios that a paper states in words, and the meaning of each word as a number.
 
 A statement agrees if the whole interval of our runs lies in the region of its word, and is refuted if none of it does.
 """
@@ -35,7 +35,7 @@ UNDECIDED = "the interval of our runs lies on both sides of the border"
 
 
 class Estimate(NamedTuple):
-    """A number that is computed from printed numbers, and the central 95 % of what it would be in our runs."""
+    """A number computed from printed numbers, and the central 95 % of its distribution in our runs."""
 
     middle: float
     low: float
@@ -75,19 +75,9 @@ MOST, TYPICALLY, NEARLY_ALL = 0.5, 0.75, 0.95
 
 
 def judge_word(word: str, estimate: Estimate) -> str:
-    """Judge a word by an estimate: an interval on both sides of a border decides nothing.
+    """Judge one of `WORDS` by an estimate: "agrees", "refuted" or "cannot discriminate".
 
-    Parameters
-    ----------
-    word : str
-        One of `WORDS`.
-    estimate : Estimate
-        The number that it is about.
-
-    Returns
-    -------
-    str
-        "agrees", "refuted" or "cannot discriminate".
+    An interval on both sides of a border decides nothing.
     """
     low, high, _ = WORDS[word]
     if low < estimate.low and estimate.high < high:
@@ -117,21 +107,10 @@ def _student(middle: float, error: float, freedom: int) -> Estimate:
 
 
 def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: bool = False) -> Estimate:
-    """Estimate the slope of a least-squares line through printed numbers.
+    """Estimate the slope of a least-squares line through printed numbers at positions on the other axis.
 
-    Parameters
-    ----------
-    positions : sequence of float
-        Where the numbers stand on the other axis.
-    items : sequence of Distribution
-        Of each number.
-    exponent : bool, default=False
-        Take logarithms on both axes: 1 is growth in proportion.
-
-    Returns
-    -------
-    Estimate
-        Of numbers that were measured once, by their distances from the line.
+    With `exponent`, both axes are logarithmic: 1 is growth in proportion. Numbers that were measured once are judged by
+    their distances from the line.
     """
     x = np.asarray(positions, dtype=np.float64)
     if _once(items):
@@ -160,7 +139,7 @@ def gap_of(first: Distribution, second: Distribution) -> Estimate:
 def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Estimate:
     """Estimate the ratio of two numbers, its geometric mean over several settings.
 
-    Of numbers that were measured once, the interval is that of the mean over the settings.
+    Of numbers that were measured once, the interval is for the mean over the settings.
     """
     if _once([*first, *second]):
         logs = np.log([max(a.median, 1e-12) / max(b.median, 1e-12) for a, b in zip(first, second, strict=True)])
