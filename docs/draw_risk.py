@@ -1,4 +1,4 @@
-"""Draw what a release may reveal: which rows used a test names, at a rate of errors, and one hundred guesses."""
+"""Draw the risk of a release: the rows that a test names at a rate of errors, and one hundred guesses."""
 
 import math
 from pathlib import Path

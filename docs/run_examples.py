@@ -16,25 +16,13 @@ FOLDER = REPOSITORY / "examples"
 
 @dataclass(frozen=True)
 class Shown:
-    """One example after its run.
+    """One example after its run."""
 
-    Attributes
-    ----------
-    title, words : str
-        First line of its docstring, and the rest.
-    code : str
-        Code after the docstring.
-    printed : str
-        Its output.
-    pictures : list of bytes
-        Its pictures, as SVG.
-    """
-
-    title: str
+    title: str  # First line of its docstring; `words` are the rest.
     words: str
-    code: str
-    printed: str
-    pictures: list[bytes]
+    code: str  # Code after the docstring.
+    printed: str  # Its output.
+    pictures: list[bytes]  # As SVG.
 
 
 def examples():
@@ -48,17 +36,7 @@ def title_of(path):
 
 
 def run(path):
-    """Run an example as a script, with pictures instead of windows.
-
-    Parameters
-    ----------
-    path : Path
-        Its script.
-
-    Returns
-    -------
-    Shown
-    """
+    """Run the script of an example, with pictures instead of windows."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -94,21 +72,7 @@ def _picture(figure):
 
 
 def page(path, shown, words):
-    """Write the page of an example, as Markdown beside its pictures.
-
-    Parameters
-    ----------
-    path : Path
-        Its script.
-    shown : Shown
-        Its run.
-    words : str
-        Its words, with links as they are in the site.
-
-    Returns
-    -------
-    str
-    """
+    """Write the page of an example, as Markdown beside its pictures; `words` have links as on the site."""
     lines = ["---", "orphan: true", "---", "", f"# {shown.title}", "", words, ""]
     for number in range(len(shown.pictures)):
         lines += [f"![{shown.title}: what the code below draws]({path.stem}_{number}.svg)", ""]

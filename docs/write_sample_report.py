@@ -24,7 +24,7 @@ NOTE = """<p class="notice"><strong>This is a sample.</strong> It is the first p
 
 
 def sample(page):
-    """Reduce a report's first page to what can be read alone."""
+    """Reduce a report's first page to the parts that can be read alone."""
     for name in WITHOUT:
         page = re.sub(rf'<section id="{name}">.*?</section>\n', "", page, flags=re.DOTALL)
         page = re.sub(rf' *<li><a href="#{name}">.*?</li>\n', "", page)

@@ -24,25 +24,11 @@ _OLDER_RUNS = "ui: to see runs of earlier parameters too, clear the filter `tags
 
 
 def find_results(data: Path, tracked: Path) -> list[Path]:
-    """Find the result files that the page should show.
+    """Find the result files that the page should show, sorted; raises PrivSVMError if there are none.
 
-    Parameters
-    ----------
-    data : pathlib.Path
-        The folder that holds ``results`` and ``private/results``.
-    tracked : pathlib.Path
-        Last output of the ``track`` stage. Result files that are older and not listed in it belong to methods or
-        datasets that were removed from ``params.yaml``; they stay on disk but are not shown.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Sorted.
-
-    Raises
-    ------
-    PrivSVMError
-        If there are none.
+    `data` holds ``results`` and ``private/results``, and `tracked` is the last output of the ``track`` stage. Older
+    result files that it does not list belong to methods or datasets that were removed from ``params.yaml``; they stay
+    on disk but are not shown.
     """
     results = sorted(path for folder in (data, data / "private") for path in folder.glob("results/*/*.json"))
     if tracked.exists():
@@ -58,13 +44,7 @@ def find_results(data: Path, tracked: Path) -> list[Path]:
 
 
 def free_port(wanted: int) -> int:
-    """Find the wanted port, or the next free one above it.
-
-    Raises
-    ------
-    PrivSVMError
-        If none is free.
-    """
+    """Find the wanted port, or the next free one above it; raises PrivSVMError if none is free."""
     for port in range(wanted, min(wanted + _PORTS_TRIED, 65536)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -16,29 +16,13 @@ _BLOCK = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """One block of a page.
+    """One block of a page."""
 
-    Attributes
-    ----------
-    page : str
-        Path of the page below the root of the repository.
-    number : int
-        Number of the block on its page, from 0.
-    kind : {"runs", "not-run"} or None
-        Kind of the line above it; None without one.
-    note : str or None
-        File that runs it, or the reason why none does.
-    language : str
-        ``sh``, ``bash``, ``console`` or ``python``.
-    text : str
-        Content.
-    """
-
-    page: str
-    number: int
-    kind: str | None
-    note: str | None
-    language: str
+    page: str  # Path below the root of the repository.
+    number: int  # Place on its page, from 0.
+    kind: str | None  # "runs" or "not-run" in the line above; None without one.
+    note: str | None  # File that runs it, or the reason why none does.
+    language: str  # ``sh``, ``bash``, ``console`` or ``python``.
     text: str
 
     @property
@@ -58,17 +42,9 @@ def blocks() -> list[Block]:
 
 
 def blocks_run_by(file: str | os.PathLike[str]) -> list[Block]:
-    """List the blocks that name a file as their runner.
+    """List the blocks that name a test or script as their runner, by its ``__file__``.
 
-    Parameters
-    ----------
-    file : path-like
-        ``__file__`` of the test or script.
-
-    Raises
-    ------
-    LookupError
-        If there are none.
+    Raises LookupError if there are none.
     """
     name = Path(file).resolve().relative_to(REPOSITORY).as_posix()
     named = [block for block in blocks() if (block.kind, block.note) == ("runs", name)]

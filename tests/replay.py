@@ -106,14 +106,8 @@ class Recorder(NoiseSource):
 class Replayer(Recorder):
     """A noise source that releases recorded outputs in the same order.
 
-    Parameters
-    ----------
-    record : list of Call
-        Calls of the other source.
-    rows : ndarray of int or None
-        Indices of this dataset's rows in the other one, if they differ: rows keep their draws.
-    instead : dict of int to ndarray
-        Replacements of released outputs, by the number of the call.
+    `record` has the calls of the other source. `rows` are the indices of this dataset's rows in the other one, if they
+    differ: rows keep their draws. `instead` replaces released outputs, by the number of the call.
     """
 
     def __init__(self, record, rows=None, instead=None, calls=None):
@@ -158,21 +152,10 @@ def _distance(call, other):
 
 
 def check_given(calls, others, row, relation: Neighbours) -> float:
-    """Check in exact arithmetic that inputs move by what is stated.
+    """Check in exact arithmetic that inputs move by at most the stated sensitivity.
 
-    Parameters
-    ----------
-    calls, others : list of Call
-        Calls on the two datasets, which differ in one row.
-    row : int
-        Index of this row in the first dataset.
-    relation : {"replace_one", "add_remove"}
-        How the datasets differ.
-
-    Returns
-    -------
-    float
-        Largest distance over the stated sensitivity: at most 1.
+    Returns the largest distance over the sensitivity, at most 1. The calls are on two datasets that differ in one row,
+    whose index in the first one is `row`.
     """
     assert len(calls) == len(others), "fewer draws than on the other data set"
     largest, open_share = Fraction(0), Fraction(0)

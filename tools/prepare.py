@@ -70,7 +70,7 @@ def build(environment, lock, group):
     if not (environment / "ready").exists():
         print(f"Preparing .venv with {sys.executable} (one to three minutes, once)", flush=True)
         say("1 of 4  a new environment")
-        # Remove what a killed preparation left.
+        # Remove the leftovers of a killed preparation.
         shutil.rmtree(environment, ignore_errors=True)
         venv.create(environment, with_pip=True)
         (environment / "uv.lock").write_text(re.search(r"^uv==(.*\\\n)*.*", lock, re.MULTILINE)[0], encoding="utf-8")
@@ -86,7 +86,7 @@ def build(environment, lock, group):
 
 
 def main(group="run"):
-    """Make and link what is missing, one process at a time."""
+    """Make and link the missing parts, one process at a time."""
     if group == "look":
         sys.exit(None if (LINK / "ready").exists() else "error: no environment yet: run make run")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -254,7 +254,7 @@ def main() -> None:
 
 
 def part_of(job: tuple[Any, ...]) -> str:
-    """Name what a method is audited for: variant and relation."""
+    """Name an audited part of a method: variant and relation."""
     return " ".join(filter(None, job[1:3]))
 
 

@@ -100,7 +100,7 @@ def written(rows: list[dict[str, Any]]) -> None:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """Write what was refuted with its source, and below what was not."""
+    """Write a table of refuted claims with their sources, and one of the other claims."""
     lines: list[str] = []
     for refuted, heads in (
         ("True", ["package", "what", "epsilon is at least", "why", "the two tables"]),

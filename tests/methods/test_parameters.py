@@ -67,7 +67,7 @@ def _others(schema, value):
 
 
 def outcome(method, values):
-    """What a fit gives away: arrays and record of the released model and its answers, or the error."""
+    """Return the public traces of a fit: arrays and record of the released model and its answers, or the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""What the files beside this one list: estimators to audit, and what is expected of each."""
+"""Types of the neighbouring files, which list estimators to audit and the expected outcomes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,17 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """One audit.
+    """One audit."""
 
-    Attributes
-    ----------
-    name : str
-        What is audited.
-    make : callable
-        Returns a fresh estimator.
-    source : str
-        Where a violation is published, reported or planted; empty for what should be sound.
-    options : dict
-        Further arguments of `privsvm.audit`; epsilon is 1 and neighbours differ in one replaced row unless it says so.
-    """
-
-    name: str
-    make: Callable[[], Any]
-    source: str = ""
+    name: str  # The audited mechanism.
+    make: Callable[[], Any]  # Returns a fresh estimator.
+    source: str = ""  # Where a violation is published, reported or planted; empty for a sound mechanism.
+    # Further arguments of `privsvm.audit`; defaults here: epsilon 1, and neighbours that replace one row.
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class Release:
-    """An estimator that publishes what a function of the rows returns."""
+    """An estimator that publishes the result of a function of the rows."""
 
     def __init__(self, release: Callable[[np.ndarray, np.ndarray], Any]) -> None:
         self._release = release
@@ -46,7 +35,7 @@ class Release:
 
 
 def release(function: Callable[[np.ndarray, np.ndarray], Any]) -> Callable[[], Release]:
-    """Return what makes an estimator of a function."""
+    """Return a maker of estimators that publish the result of a function."""
     return lambda: Release(function)
 
 

@@ -26,7 +26,7 @@ _GAUSSIAN = options(2000, relation="add_remove", delta=_DELTA, gaussian=True)
 
 
 def _step(norm: float) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """Publish a noisy gradient clipped at a norm; the noise is that of norm 1."""
+    """Publish a noisy gradient clipped at a norm; the noise is calibrated to norm 1."""
     gradient = clipped_grad(lambda weights, rows: jnp.sum(weights * rows), l2_clip_norm=norm)
 
     @jax.jit
