@@ -1,1 +1,1 @@
-"""Experiments of papers: a folder each, with settings, what its jobs compute, its report and the printed numbers."""
+"""Experiments of papers: a folder each, with settings, computations, report and printed numbers."""

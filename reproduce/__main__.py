@@ -14,7 +14,7 @@ from privsvm_bench.workflow.stage import run
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run what the arguments name."""
+    """Run the experiments that the arguments name."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] in (["cell"], ["confirm"]):
         importlib.import_module(f"reproduce.{arguments[0]}").main(arguments[1:])

@@ -18,7 +18,7 @@ from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent
 
 HERE = Path(__file__).parent
-# The modules of each paper that say what to draw.
+# The modules of each paper that list its drawn numbers.
 MODULES = {
     "ci_svm": ("draws",),
     "dpsvmdvp": ("draws", "panels", "exact", "privacy"),

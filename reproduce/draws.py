@@ -15,7 +15,7 @@ OUTSIDE = 0.05
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run what the arguments name; pieces that are stored do not run again."""
+    """Run the pieces that the arguments name and that are not stored."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("papers", nargs="*", default=list(MODULES), metavar="PAPER", help=", ".join(MODULES))
     parser.add_argument("--datasets", nargs="+", metavar="NAME", help="draw only on these datasets")

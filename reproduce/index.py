@@ -13,7 +13,7 @@ from reproduce.cell import draws_of
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Judge what the papers print by the distributions there are, and write rows and pages."""
+    """Judge the papers' numbers by the present distributions, and write rows and pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", default="reports/reproduce", metavar="FOLDER", help="where the tables are")
     options = parser.parse_args(argv)
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> None:
         item.name for item in pkgutil.iter_modules([str(here)]) if (here / item.name / "printed.py").exists()
     )
     distributions = reports / "distributions"
-    # Tables of changed settings have no distributions, and no verdicts on what is printed.
+    # Tables of changed settings have no distributions, and no verdicts on printed numbers.
     papers = [importlib.import_module(f"reproduce.{name}.printed").PAPER for name in names if distributions.exists()]
     judged = [judge_paper(paper, here / paper.name, reports) for paper in papers]
     for result in judged:

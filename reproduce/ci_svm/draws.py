@@ -1,4 +1,4 @@
-"""What condensing leaves of the rows, and what it gives away of them; nothing random enters."""
+"""Share of rows that condensing leaves, and its leaks about the original rows; nothing random enters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def size_ratio(parameters: Mapping[str, Any], context: Context, piece: int) -> d
 
 
 def attack(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Condense four fifths of the rows and attack what is published.
+    """Condense four fifths of the rows and attack the condensed ones.
 
     Parameters: ``dataset, source, most_rows, seed``. Result: ``claim/privacy/<what>`` to one number; see
     `privsvm.privacy.attacks.condensation_attacks.audit_condensation`.
@@ -49,7 +49,7 @@ def attack(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
 
 
 def unit(cell: str) -> float:
-    """Return the unit of the printed ratio, or of what is kept."""
+    """Return the unit of the printed ratio, or of the share that condensing leaves."""
     return 1e-17 if cell.endswith("error") else 0.01 if cell.endswith("size ratio") else 1e-4
 
 

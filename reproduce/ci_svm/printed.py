@@ -23,7 +23,7 @@ _RECOVERED, _TOLD = 1e-8, 0.6
 
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
-    """List what is printed: the share of rows that condensing leaves."""
+    """List the printed numbers: the share of rows that condensing leaves."""
     return numbers_of(rows, lambda row: {})
 
 

@@ -1,4 +1,4 @@
-"""Rows of ci-svm-2018's accuracies and times, and what the paper says of them; tables.csv has the captions."""
+"""Rows of ci-svm-2018's accuracies and times, and the paper's statements on them; tables.csv has the captions."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def repeat_accuracies(result: Result, method: str) -> list[float]:
 def _with_error(values: Sequence[float]) -> tuple[float, float]:
     """Mean of values on folds, and its standard error.
 
-    It is that of repeated cross-validation by Nadeau and Bengio (2003): the folds that are trained on overlap, so that
-    the variance of a difference counts ``1/J + 1/4`` times, not ``1/J`` times, for J folds of a fifth.
+    For repeated cross-validation, by Nadeau and Bengio (2003): training folds overlap, so that the variance of a
+    difference counts ``1/J + 1/4`` times, not ``1/J`` times, for J folds of a fifth.
     """
     spread = statistics.variance(values) if len(values) > 1 else 0.0
     return statistics.fmean(values), math.sqrt((1.0 / len(values) + 0.25) * spread)
 
 
 def paired_difference(result: Result, method: str, other: str) -> tuple[float, float]:
-    """Mean accuracy of a method less that of another on the same folds, and its standard error."""
+    """Mean accuracy of a method less the other's on the same folds, and its standard error."""
     pairs = zip(fold_accuracies(result, method), fold_accuracies(result, other), strict=True)
     return _with_error([accuracy - other_accuracy for accuracy, other_accuracy in pairs])
 
@@ -161,7 +161,7 @@ class _Kinds:
         }
 
     def main_cause(self, classes: str) -> str:
-        """Say what each variant gains on average."""
+        """Describe the average gain of each variant."""
         gains = self.gains(classes, list(self.results[classes]))
         return f"points gained by changing one thing: {_listed(gains)}" if gains else "no variant was run"
 
@@ -174,7 +174,7 @@ def _listed(gains: Mapping[str, float]) -> str:
 
 
 def accuracy(experiment: Experiment, results: Results) -> Iterator[Row | Panel | str]:
-    """Accuracies of Figures 3 and 4, CI-SVM's difference to LIBSVM, the paper's words, and what explains them."""
+    """Accuracies of Figures 3 and 4, CI-SVM's difference to LIBSVM, the paper's words, and an explanation."""
     kinds = _Kinds(experiment.settings, results)
     yield from _close(kinds)
     yield from _claims(kinds)
@@ -250,7 +250,7 @@ _CAUSES = {
 
 
 def _why_below(gains: Mapping[str, float], short: float) -> str:
-    """Name the variant that gives back most of what CI-SVM lacks."""
+    """Name the variant that gives back most of CI-SVM's shortfall."""
     best = max((variant for variant in gains if variant in _CAUSES), key=lambda variant: gains[variant], default=None)
     if best is None:
         return "no variant was run"
@@ -263,7 +263,7 @@ def _why_below(gains: Mapping[str, float], short: float) -> str:
 
 
 def _claims(kinds: _Kinds) -> Iterator[Row]:
-    """Check what the paper says of mean differences of accuracies."""
+    """Check the paper's statements on mean differences of accuracies."""
     words = {
         "two-class": ((RSVM, "consistent"), (LIBSVM, _IMPROVED), (FCM, _IMPROVED)),
         NAMED: ((RSVM, "consistent"), (LIBSVM, _IMPROVED), (FCM, _IMPROVED)),
@@ -290,7 +290,7 @@ def _claims(kinds: _Kinds) -> Iterator[Row]:
 
 
 def _judged(kinds: _Kinds) -> Iterator[Row]:
-    """Compare what the search shows, each method judged on the rows that it trains on."""
+    """Compare the accuracies of the searches, each method judged on the rows that it trains on."""
 
     def place(dataset: str, method: str) -> tuple[str, ...]:
         metric = "difference of searched accuracies"

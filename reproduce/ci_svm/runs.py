@@ -1,8 +1,8 @@
-"""What the experiments of ci-svm-2018 compute: accuracies of SVMs on condensed rows and on all, and their times.
+"""Experiments of ci-svm-2018: accuracies of SVMs on condensed rows and on all rows, and their times.
 
-A repeat is one five-fold split of the rows. On the four folds that are trained on, features are scaled to [0, 1], rows
-are condensed, C and gamma are searched by five-fold cross-validation on what the method trains on, and a model is
-trained with them. Here a *side* is what a method trains on: all rows, condensed ones, or some that are drawn.
+A repeat is one five-fold split of the rows. On the four training folds, features are scaled to [0, 1], rows are
+condensed, C and gamma are searched by five-fold cross-validation on the method's training rows, and a model is trained
+with them. Here a *side* is a choice of training rows: all, condensed ones, or a random sample.
 """
 
 from __future__ import annotations
@@ -77,21 +77,9 @@ class Folded(NamedTuple):
 
 
 def deal_folds(codes: np.ndarray, rng: np.random.Generator, n_folds: int = _FOLDS) -> np.ndarray:
-    """Deal rows to folds at random, class by class.
+    """Deal rows to folds at random, class by class; return the fold of each row (n,).
 
-    Parameters
-    ----------
-    codes : ndarray of int (n,)
-        Class codes.
-    rng : numpy.random.Generator
-        Shuffles.
-    n_folds : int, default=5
-        Folds.
-
-    Returns
-    -------
-    ndarray of int (n,)
-        Fold of each row. Sizes differ by at most one; so do those of each class.
+    Sizes of folds differ by at most one, and so do the sizes within each class.
     """
     order = rng.permutation(codes.size)
     order = order[np.argsort(codes[order], kind="stable")]
@@ -101,7 +89,7 @@ def deal_folds(codes: np.ndarray, rng: np.random.Generator, n_folds: int = _FOLD
 
 
 def unit_range(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scale features so that those of the training rows (n, d) lie in [0, 1]; constant ones become 0 there."""
+    """Scale features so that the training rows (n, d) lie in [0, 1]; constant features become 0 there."""
     low, high = train.min(axis=0), train.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     return (train - low) / width, (test - low) / width
@@ -125,7 +113,7 @@ def read(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, n
     return np.asarray(X, dtype=np.float64), codes, int(present.size)
 
 
-# --- what a method trains on ----------------------------------------------------------------------------------------
+# --- training rows of a method --------------------------------------------------------------------------------------
 
 
 def _all(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
@@ -209,21 +197,8 @@ class _Chosen(NamedTuple):
 def search(side: Side, n_classes: int, grid: Grid, rng: np.random.Generator) -> _Chosen:
     """Search C and gamma by five-fold cross-validation on the side's own rows.
 
-    Parameters
-    ----------
-    side : Side
-        What is trained on.
-    n_classes : int
-        Classes.
-    grid : tuple
-        Values of C and of gamma.
-    rng : numpy.random.Generator
-        Deals the folds.
-
-    Returns
-    -------
-    (C, gamma, accuracy)
-        The smallest of the grid where a fold would leave one class only.
+    `grid` has values of C and of gamma, and `rng` deals the folds. Returns C, gamma and accuracy; the smallest of the
+    grid if a fold would leave one class only.
     """
     folds = deal_folds(side.codes, rng)
     class_counts = [np.unique(side.codes[folds != number]).size for number in np.unique(folds)]
@@ -238,21 +213,8 @@ def search_held_out(
 ) -> _Chosen:
     """Search C and gamma by five-fold cross-validation whose folds are original rows; the other four are condensed.
 
-    Parameters
-    ----------
-    make : callable
-        Of `SIDES`.
-    X, codes, n_classes
-        Original rows, their class codes, classes.
-    grid : tuple
-        Values of C and of gamma.
-    rng : numpy.random.Generator
-        Deals the folds, and whatever `make` draws.
-
-    Returns
-    -------
-    (C, gamma, accuracy)
-        Among equals the smallest C, then the smallest gamma, as in `search_c_and_gamma`.
+    `make` is one of `SIDES`, and `grid` has values of C and of gamma. `rng` deals the folds, and draws for `make`.
+    Returns C, gamma and accuracy: among equals the smallest C, then the smallest gamma, as in `search_c_and_gamma`.
     """
     Cs, gammas = np.sort(grid[0]), np.sort(grid[1])
     folds = deal_folds(codes, rng)
@@ -374,12 +336,12 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     """Errors of every method on the folds of repeated five-fold splits.
 
     Parameters: as for `read`; ``repeats``; ``Cs``, ``gammas``: the grid, None for the paper's; ``methods``: name to
-    ``{"side", "judge", "mbar"}``: what is trained on (`SIDES`, or "reduced kernel" with a share `mbar` of the rows),
-    and what the search is judged on ("its rows" or "held-out rows"); ``search``: "every fold", or "once a repeat": on
-    the first fold's training rows, for all folds. Result: ``n_rows, n_features, n_classes``, and for each of
-    ``repeats``: ``folds`` (sizes), ``cpu_seconds``, and for each of ``methods`` lists over the folds: ``errors, C,
-    gamma, n_rows, n_support, purity, mixed``, and ``searched``: what the search found its best point to have (for the
-    folds that were searched).
+    ``{"side", "judge", "mbar"}``: the training rows (`SIDES`, or "reduced kernel" with a share `mbar` of the rows), and
+    the rows that judge the search ("its rows" or "held-out rows"); ``search``: "every fold", or "once a repeat": on the
+    first fold's training rows, for all folds. Result: ``n_rows, n_features, n_classes``, and for each of ``repeats``:
+    ``folds`` (sizes), ``cpu_seconds``, and for each of ``methods`` lists over the folds: ``errors, C, gamma, n_rows,
+    n_support, purity, mixed``, and ``searched``: the accuracy of the best point in the search (for the folds that were
+    searched).
     """
     X, codes, n_classes = read(parameters, context)
     grid = _grid(parameters)
@@ -404,7 +366,7 @@ def _method_errors(
     how: Mapping[str, Any], data: Folded, grid: Grid, stream: Callable[[int, str], np.random.Generator],
     every_fold: bool,
 ) -> dict[str, list[Any]]:  # fmt: skip
-    """Errors of one method on the folds of one split, and what it trained with, as lists over the folds."""
+    """Errors of one method on the folds of one split, and its training parameters, as lists over the folds."""
     fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
     result: dict[str, list[Any]] = {field: [] for field in fields}
     chosen, codes = None, data.codes
@@ -491,7 +453,7 @@ def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 @functools.cache
 def _warm_up(side: str, mbar: float | None) -> None:
-    """Compile what a method uses, on a few rows that are made up."""
+    """Compile the code of a method, on a few synthetic rows."""
     rng = np.random.default_rng(0)
     codes = np.arange(60) % 2
     X = rng.random((60, 3)) + 0.5 * codes[:, None]
@@ -587,7 +549,7 @@ def _large_parts(parameters: Mapping[str, Any], context: Context) -> tuple[Any, 
     # Classes without rows would be trained against.
     present, codes = np.unique(codes, return_inverse=True)
     test = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], "folds")) == 0
-    # Sparse rows keep their zeros: those of the catalogue that are large are 0 or 1 anyway.
+    # Sparse rows keep their zeros: the large datasets of the catalogue are 0 or 1 anyway.
     train, judged = (X[~test], X[test]) if scipy.sparse.issparse(X) else unit_range(X[~test], X[test])
     return train, codes[~test], judged, codes[test], int(present.size)
 

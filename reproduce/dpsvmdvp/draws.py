@@ -32,7 +32,7 @@ READINGS = ("trained single, f double", "all double", "all single", "LIBSVM's ow
 
 
 class _Trained(NamedTuple):
-    """Around one exact solution: scores of the test rows, and what noise on the free dual variables adds to them."""
+    """Around one exact solution: scores of the test rows, and the change from noise on the free dual variables."""
 
     scores: np.ndarray
     kernel: np.ndarray

@@ -1,4 +1,4 @@
-"""What Table 1 prints of the two datasets."""
+"""Table 1: the sizes of the two datasets."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from privsvm_bench.reproduction.experiment import Experiment, Settings
 
 EPSILONS = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 
-# The formula to the letter first; then what it would be if the budgets added up to epsilon.
+# The formula to the letter first; then with budgets that add up to epsilon.
 VARIANTS: dict[str, dict[str, str]] = {
     "signed, free": {"weights": "signed", "perturb": "free"},
     "signed, free, double": {"weights": "signed_double", "perturb": "free"},

@@ -1,4 +1,4 @@
-"""The numbers and statements that dpsvmdvp-2019 prints, and what is known of them."""
+"""The numbers and statements that dpsvmdvp-2019 prints, with remarks on them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 
 
 def reading(judgement: Judgement) -> str:
-    """Say what is known of a cell."""
+    """Return the remark on a cell."""
     printed, item = judgement.printed, judgement.distribution
     if printed.id == "splice///n_features":
         return "123 is the number of features of a1a to a9a; every copy of splice has 60"

@@ -19,8 +19,8 @@ from reproduce.dpsvmdvp.runs import _data
 def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count the training rows in the clear, and whether one of them is missing in a neighbouring dataset.
 
-    Parameters: ``dataset, train, test, C, gamma, tol, epsilon, seed`` and what `reproduce.dpsvmdvp.runs` reads data by.
-    Result: ``claim/privacy/<what>`` to one number.
+    Parameters: ``dataset, train, test, C, gamma, tol, epsilon, seed`` and those by which `reproduce.dpsvmdvp.runs`
+    reads data. Result: ``claim/privacy/<what>`` to one number.
     """
     X, signs, _, _ = _data(parameters, context)
     model = DPSVMDVPClassifier(

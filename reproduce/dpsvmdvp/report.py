@@ -1,4 +1,4 @@
-"""Rows of dpsvmdvp-2019's Figures 1 to 6 beside what the text prints; tables.csv has their captions."""
+"""Rows of dpsvmdvp-2019's Figures 1 to 6 beside the numbers in the text; tables.csv has their captions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,9 @@ _WHY_SERIES = {
 
 
 def knees(epsilons: Sequence[float], curve: Sequence[float], svm: float) -> tuple[float | None, float | None]:
-    """Find where a curve leaves chance, and where it has reached the SVM.
+    """Find the epsilons where a curve leaves chance, and where it has reached the SVM; None if it does not.
 
-    Returns
-    -------
-    lower : float or None
-        Largest epsilon up to which all accuracies are near chance.
-    upper : float or None
-        Smallest epsilon from which on all are near the SVM's.
+    All accuracies up to the first are near chance, and all from the second on near the SVM's.
     """
     lower = upper = None
     for epsilon, accuracy in zip(epsilons, curve, strict=True):
@@ -186,7 +181,7 @@ def _draws_of(parameters: Mapping[str, Any], result: Result | None) -> dict[str,
 def _series(experiment: Experiment, results: Results, what: str) -> Iterator[Row]:
     """Rows of an experiment that varies `what` (``n_train`` or ``n_features``) at one epsilon.
 
-    The paper's numbers are of the main variant, on the file's order.
+    The paper's numbers are for the main variant, in the file's order.
     """
     published, epsilon = experiment.published(), experiment.settings["epsilons"][0]
     for job, parameters in experiment.jobs(experiment.settings).items():

@@ -1,4 +1,4 @@
-"""What the experiments of dpsvmdvp-2019 compute: accuracies of SVM, DPSVMDVP and PrivateSVM on one training set."""
+"""Experiments of dpsvmdvp-2019: accuracies of SVM, DPSVMDVP and PrivateSVM on one training set."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _noise(parameters: Mapping[str, Any], context: Context, name: str, epsilon: 
 def _variant_paths(
     parameters: Mapping[str, Any], context: Context, gamma: float, X: np.ndarray, signs: np.ndarray
 ) -> tuple[CSVCSolution, dict[str, KernelPath]]:
-    """Solve exactly once; return that solution, and what each variant of DPSVMDVP releases around it."""
+    """Solve exactly once; return the solution, and the models that each variant of DPSVMDVP releases around it."""
     solutions: list[CSVCSolution] = []
     paths = {}
     for name, variant in parameters["variants"].items():
@@ -169,7 +169,7 @@ def _private_accuracies(
 
 
 def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
-    """Key of a job's noise: what tells its training set from the others."""
+    """Key of a job's noise: the parameters that tell its training set from others."""
     return (
         parameters["dataset"],
         parameters["scaling"],
@@ -181,7 +181,7 @@ def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
 
 
 def draws(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Accuracies of many draws, and the scales they are drawn with.
+    """Accuracies of many draws, and the scales of their noise.
 
     Parameters: as for `accuracies`; scales are those of its first variant. Result: As `accuracies`, and ``scales`` at
     epsilon 1: their median and largest, and the sums of the errors by kernel values of single and of double precision.

@@ -36,7 +36,7 @@ from reproduce.pmsvm.runs.weight import _OPERA, _PMSVM
 
 # Draws of noise for each split.
 NOISES = 200
-# The printed standard deviations are those of the values at hand.
+# The printed standard deviations are of the values at hand.
 SPREAD = 0
 # Trainings in a piece, and pieces: a training takes 2 to 10 ms on the first two sets, and 0.1 to 0.8 s on the others.
 PIECES = {
@@ -109,21 +109,9 @@ def train_many(
 ) -> list[np.ndarray]:
     """Train as `released_softmax` does, once for each stream, in single precision as PyTorch does.
 
-    Sparse rows stay sparse.
-
-    Parameters
-    ----------
-    X : ndarray or CSR array (n, d)
-        Training rows.
-    codes, n_classes, training, multiplier
-        As for `reproduce.pmsvm.runs.gradient.released_softmax`.
-    streams : sequence of numpy.random.Generator
-        One for each training.
-
-    Returns
-    -------
-    list of ndarray (c, d + 1)
-        Weights, and offsets in the last column.
+    `X` has shape (n, d); sparse rows stay sparse. The other arguments are those of
+    `reproduce.pmsvm.runs.gradient.released_softmax`. Returns for each stream weights (c, d + 1), with offsets in the
+    last column.
     """
     n, d = X.shape
     sparse = scipy.sparse.issparse(X)
@@ -199,7 +187,7 @@ def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> li
 def gradient(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Accuracies of several noisy trainings by cell; see `trainings`.
 
-    Parameters: those of `trainings`, ``method, suffix`` (of the setting). Result: Cell to accuracies.
+    Parameters: as for `trainings`, ``method, suffix`` (of the setting). Result: Cell to accuracies.
     """
     shared = Context("pmsvm_trainings", context.folder, context.code)
     reduced = without(parameters, "method", "suffix")

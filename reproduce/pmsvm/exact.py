@@ -1,4 +1,4 @@
-"""What Table 6 prints of the datasets."""
+"""Table 6: the sizes of the datasets."""
 
 from __future__ import annotations
 

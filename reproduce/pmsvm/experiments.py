@@ -199,7 +199,7 @@ def _training(settings: Settings, dataset: str, method: str, **changes: Any) -> 
 
 
 def _variants(settings: Settings, dataset: str, method: str) -> dict[str, dict[str, Any]]:
-    """List readings of one gradient column; the first is compared, the others show what a choice means."""
+    """List readings of one gradient column; the first is compared, the others show the effect of a choice."""
     first = _training(settings, dataset, method)
     others: dict[str, dict[str, Any]] = {}
     if method == "GRPUA":

@@ -1,4 +1,4 @@
-"""The numbers and statements that pmsvm-2025 prints, and what is known of them."""
+"""The numbers and statements that pmsvm-2025 prints, with remarks on them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]
 
 
 def reading(judgement: Judgement) -> str:
-    """Say what is known of a cell."""
+    """Return the remark on a cell."""
     printed, item = judgement.printed, judgement.distribution
     if printed.metric in TIMES:
         return "ratios of methods on one machine are among the statements"

@@ -174,7 +174,7 @@ def batch(experiment: Experiment, results: Results) -> Iterator[Row]:
 
 
 def convergence(experiment: Experiment, results: Results) -> Iterator[Row | Panel]:
-    """Figures 3 and 6: curves, and what the paper says of them."""
+    """Figures 3 and 6: curves, and the paper's statements on them."""
     for job, parameters in experiment.jobs(experiment.settings).items():
         result, missing = results[job]
         curves = None if result is None else result["variants"]
@@ -223,7 +223,7 @@ def _private_means(results: Results, dataset: str, method: str) -> list[float] |
 
 
 def gap(experiment: Experiment, results: Results) -> Iterator[Row]:
-    """Figures 2, 4 and 5: accuracy without noise less that with it, and what the paper says of it."""
+    """Figures 2, 4 and 5: the loss of accuracy by noise, and the paper's statements on it."""
     settings, methods = experiment.settings, (*WEIGHT_METHODS, *GRADIENT_METHODS)
     gaps: dict[str, dict[str, list[float]]] = {method: {} for method in methods}
     for job, parameters in experiment.jobs(settings).items():
@@ -365,7 +365,7 @@ def _better(table: str, settings: Settings, published: Published, found: _Sound)
 
 
 def table2(experiment: Experiment, results: Results) -> Iterator[Row]:
-    """Every cell of Table 2, the true epsilon of PMSVM-WP, and other readings of what is open."""
+    """Every cell of Table 2, the true epsilon of PMSVM-WP, and other readings of open choices."""
     published = experiment.published()
     rows: list[Row] = []
     for job, parameters in table2_jobs(experiment.settings).items():

@@ -24,7 +24,7 @@ def _cell(dataset: str, method: str, epsilon: int, suffix: str = "") -> str:
 
 
 def _gain(distributions: Mapping[str, Distribution], dataset: str, epsilon: int) -> float | None:
-    """Accuracy of PMSVM-WP less that of the better baseline."""
+    """Accuracy of PMSVM-WP less the accuracy of the better baseline."""
     weighted = all_medians(distributions, [_cell(dataset, "PMSVM-WP", epsilon)])
     baselines = all_medians(distributions, [_cell(dataset, name, epsilon) for name in METHODS[:2]])
     return weighted[0] - max(baselines) if weighted and baselines else None
@@ -229,7 +229,7 @@ def _times(texts: Mapping[str, str]) -> list[Claim]:
 
 
 def _noise(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> Claim:
-    """Negligible is what leaves the printed digits of Table 4 as they are."""
+    """Judge "negligible": the printed digits of Table 4 stay the same."""
     shares = {
         dataset: (distributions[cell].median, float(printed))
         for dataset in DATASETS

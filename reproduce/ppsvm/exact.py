@@ -1,4 +1,4 @@
-"""What Tables 1 and 2 print of the datasets."""
+"""Tables 1 and 2: the sizes of the datasets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def unit(cell: str) -> float:
 
 
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Count rows and features, after what is done about missing values."""
+    """Count rows and features, after the treatment of missing values."""
     (n_rows, n_features), prefix = read(parameters, context)[0].shape, f"{parameters['dataset']}//"
     return {f"{prefix}/n_samples": [float(n_rows)], f"{prefix}/n_features": [float(n_features)]}
 

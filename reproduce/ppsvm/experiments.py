@@ -25,7 +25,7 @@ DATASETS: dict[str, dict[str, Any]] = {
 
 RULES = ("judged on the tenth", "largest of equals", "trained on the tenth", "cross-validated in the tenth")
 MAIN_RULE = RULES[0]
-# Column 5 of Bupa is the number of drinks, what the blood tests were made for.
+# Column 5 of Bupa is the number of drinks, the purpose of the blood tests.
 READINGS: dict[str, list[dict[str, Any]]] = {
     "Bupa Liver": [
         {"column": 5, "above": 2, "label_as_feature": True},
@@ -65,7 +65,7 @@ ENTITIES_SETTINGS: dict[str, Any] = {
 KERNELS_SETTINGS: dict[str, Any] = {
     **SHARED,
     "partitions": {"linear": {"others": 5}, "gaussian": {"others": 2}},
-    # 300 linear programs for each choice of nu and mu: above this they take those of the reduced kernel.
+    # 300 linear programs for each choice of nu and mu: above this size they use the reduced kernel's choice.
     "most_tuned_rows": 600,
 }
 ATTACK_SETTINGS: dict[str, Any] = {

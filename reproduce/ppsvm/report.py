@@ -47,12 +47,7 @@ def ppsvm_errors(result: Mapping[str, Any], variant: str) -> list[float]:
 def alone_errors(result: Mapping[str, Any], variant: str) -> tuple[list[float], list[float]]:
     """Errors of entities that share nothing, averaged over the entities.
 
-    Returns
-    -------
-    means : list of float
-        Of each partition, over its folds.
-    single : list of float
-        Of each fold of each partition.
+    Returns them for each partition, as means over its folds, and for each fold of each partition.
     """
     means, single = [], []
     for partition in result["partitions"]:
@@ -64,23 +59,9 @@ def alone_errors(result: Mapping[str, Any], variant: str) -> tuple[list[float], 
 
 
 def whole_errors(printed: str, count: int) -> tuple[int, float, bool]:
-    """Find the number of errors among `count` predictions that a printed rate can stand for.
+    """Find the number of errors among `count` predictions that is nearest to a printed rate of four digits.
 
-    Parameters
-    ----------
-    printed : str
-        Rate with four digits.
-    count : int
-        Predictions: rows of a fold, times entities.
-
-    Returns
-    -------
-    errors : int
-        The nearest number.
-    rate : float
-        Its rate.
-    possible : bool
-        Whether that rate is printed so.
+    `count` is rows of a fold times entities. Also returns the rate of this number, and whether that rate is printed so.
     """
     errors = round(float(printed) * count)
     rate = errors / count
@@ -138,7 +119,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def tables(experiment: Experiment, results: Results) -> Iterator[Row | str]:
-    """Rows of Table 1 or 2, what its columns are, and what the paper leaves open."""
+    """Rows of Table 1 or 2, the meaning of its columns, and the paper's open choices."""
     published, main = experiment.published(), _main_jobs(experiment)
     sharing = [_sharing(published, job, results[name]) for name, job in main.items()]
     yield from sharing
@@ -197,7 +178,7 @@ def _other(
 
 
 def _variants(published: Published, job: Job, outcome: Outcome) -> Iterator[Row]:
-    """List what else was tried: rules of choosing for PPSVM, other columns for an entity alone."""
+    """List the other attempts: rules of choosing for PPSVM, other columns for an entity alone."""
     result, missing = outcome
     printed, (_, *rules), (main, *columns) = _printed_error(published, job, "PPSVM"), job["PPSVM"], job["alone"]
     for variant in rules:
@@ -267,7 +248,7 @@ def _single_fold(published: Published, job: Job, outcome: Outcome) -> Row:
 
 
 def _columns(published: Published) -> str:
-    """Say what the printed columns are, from the printed numbers alone."""
+    """Explain the printed columns, from the printed numbers alone."""
     chances, single_fold, shared = [], [], []
     for (dataset, method, setting, _), value in published.items():
         fold = DATA_ROWS[dataset] // 10
@@ -308,7 +289,7 @@ def sharing(experiment: Experiment, results: Results) -> Iterator[Row]:
                               missing=missing)  # fmt: skip
 
 
-# Metric of a row, and what the paper says of it.
+# Metric of a row, and the paper's statement on it.
 _TENDENCIES = {
     "median improvement": "tends to be better with more entities",
     "share above 0": "more lies above 0 with more entities",
@@ -316,7 +297,7 @@ _TENDENCIES = {
 
 
 def entities(experiment: Experiment, results: Results) -> Iterator[Row | Panel]:
-    """Improvement by number of entities, and what the paper says of it."""
+    """Improvement by number of entities, and the paper's statements on it."""
     jobs = experiment.jobs(experiment.settings)
     for kernel, number in (("linear", 3), ("gaussian", 4)):
         for dataset in experiment.settings["datasets"]:
@@ -395,7 +376,7 @@ def _why_kernel(ours: float, other: str, job: Job, result: Result) -> str:
 
 
 def attack(experiment: Experiment, results: Results) -> Iterator[Row | Panel | str]:
-    """Tabulate what is recovered of each entity's rows from as many known ones as it has columns."""
+    """Tabulate how exactly each entity's rows are recovered from as many known rows as it has columns."""
     there = possible = 0
     for name, job in experiment.jobs(experiment.settings).items():
         result, missing = results[name]

@@ -1,7 +1,7 @@
-"""What the experiments of ppsvm-2007 compute: errors of PPSVM, of each entity alone and of other kernels; the attack.
+"""Experiments of ppsvm-2007: errors of PPSVM, of each entity alone and of other kernels; the attack.
 
 A partition is one deal of the columns, one random matrix for each entity and one split into ten folds. All entities
-standardise with all rows, as in the paper, so that a test row's blocks are those of its row in the published ones.
+standardise with all rows, as in the paper, so that a test row's blocks are its blocks in the published ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CS = tuple(10.0**exponent for exponent in range(-7, 8))
 
 
 class Partition(NamedTuple):
-    """Columns of each entity, what each keeps to itself, and the fold of each row."""
+    """Columns of each entity, its secrets, and the fold of each row."""
 
     columns: list[np.ndarray]
     entities: list[Entity]
@@ -103,22 +103,9 @@ def tune(
 ) -> tuple[float, float]:
     """Choose nu (our C) and mu (our gamma; of no effect for "linear").
 
-    Parameters
-    ----------
-    columns : ndarray (n, k)
-        Of training rows: kernel values for "linear", squared distances for "gaussian".
-    codes : ndarray of int (n,)
-        Class codes.
-    kernel : {"linear", "gaussian"}
-        What the columns are.
-    rule : str
-        For "linear", a reading of the paper's sentence; see the code.
-    rng : numpy.random.Generator
-        Draws the tuning set or the folds.
-
-    Returns
-    -------
-    (C, gamma)
+    `columns` (n, k) of training rows are kernel values for the kernel "linear", squared distances for "gaussian".
+    `rule`, for "linear", is a reading of the paper's sentence; see the code. `rng` draws the tuning set or the folds.
+    Returns C and gamma.
     """
     if kernel == "linear":
         return _RULES[rule](columns, codes, rng), 1.0
@@ -174,7 +161,7 @@ def _stream(parameters: Mapping[str, Any], context: Context, *purpose: str | int
 
 
 def _published_columns(block: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
-    """Return what anybody can compute from a block: its values, or the squared distances behind them."""
+    """Return the public information in a block: its values, or the squared distances behind them."""
     if kernel == "linear":
         return block
     with np.errstate(divide="ignore"):

@@ -1,1 +1,1 @@
-"""What the jobs compute: as released, with this library's methods, and times."""
+"""Jobs of pmsvm-2025: the protocol as released, this library's methods, and times."""

@@ -40,35 +40,18 @@ def released_softmax(
     rng: np.random.Generator,
     record_every: int = 0,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Softmax regression by noisy clipped steps, as the released scripts train what they call a support vector machine.
+    """Softmax regression by noisy clipped steps, as the released scripts train their "support vector machine".
 
-    The mean of the cross-entropy over rows *and* classes, weights and offsets that start at random, and no
+    It minimises the mean of the cross-entropy over rows *and* classes, from random weights and offsets, without a
     regulariser: its gradient does not reach the private step there.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        Training rows.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c.
-    training : mapping
-        ``loss_weight`` of a row's cross-entropy (None: 1 / c), ``optimizer`` (``"sgd"`` or ``"adam"``),
-        ``learning_rate``, ``epochs``, ``batch`` (None: all rows), ``clip``, ``schedule`` (``"constant"`` or
-        ``"linear"``, which falls to 0 by epochs).
-    multiplier : float
-        Noise over the clipping norm; 0: neither noise nor clipping.
-    rng : numpy.random.Generator
-        First the start, then of every step the rows, then the noise.
-    record_every : int, default=0
-        Also return the model after every so many steps.
+    `X` has shape (n, d), with class codes (n,). `training` has ``loss_weight`` of a row's cross-entropy (None: 1 / c),
+    ``optimizer`` (``"sgd"`` or ``"adam"``), ``learning_rate``, ``epochs``, ``batch`` (None: all rows), ``clip``,
+    ``schedule`` (``"constant"`` or ``"linear"``, which falls to 0 by epochs). `multiplier` is noise over the clipping
+    norm; 0: neither noise nor clipping. `rng` draws first the start, then for every step the rows and the noise.
 
-    Returns
-    -------
-    coef : ndarray (c, d + 1)
-        Weights, and offsets in the last column.
-    records : list of ndarray (c, d + 1)
+    Returns weights (c, d + 1), with offsets in the last column, and the same after every `record_every` steps if
+    positive.
     """
     n, d = X.shape
     rows = np.hstack([X, np.ones((n, 1))])
@@ -115,7 +98,7 @@ class Adam:
         self.first, self.second, self.steps = np.zeros(shape, dtype), np.zeros(shape, dtype), 0
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
-        """Take in a gradient; return what the weights move against."""
+        """Take in a gradient; return the direction to subtract from the weights."""
         self.steps += 1
         self.first = 0.9 * self.first + 0.1 * gradient
         self.second = 0.999 * self.second + 0.001 * gradient**2

@@ -1,7 +1,7 @@
 """The released protocol of pmsvm-2025.
 
 It is read from the authors' public repository (``JinseongP/private_multiclass_svm``, commits c0f4d7b and 7a9bb28) and
-checked by what reproduces; none of its code is here.
+checked by the numbers that it reproduces; none of its code is here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reproduce.pmsvm.runs.weight import run_one_vs_rest, run_weight
 
 
 def _not_private(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Accuracies without noise: what the paper's gaps are measured from."""
+    """Accuracies without noise, the reference of the paper's gaps."""
     rows = context.class_rows(*parameters["source"])
     X = scaled(rows.X, "min_max")
     result: dict[str, list[float]] = {}
@@ -47,6 +47,6 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any], Context], dict[str, Any]]] = {
 def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Run one job.
 
-    Parameters: ``kind`` says what, and what else there is. Result: What JSON can hold.
+    Parameters: ``kind``, and those of this kind of job. Result: JSON values.
     """
     return _KINDS[parameters["kind"]](parameters, context)

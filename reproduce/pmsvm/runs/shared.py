@@ -1,4 +1,4 @@
-"""What the experiments of pmsvm-2025 share: splits, scaling, accuracy, LIBLINEAR."""
+"""Splits, scaling, accuracy and LIBLINEAR, shared by the experiments of pmsvm-2025."""
 
 from __future__ import annotations
 
@@ -10,18 +10,9 @@ import numpy as np
 
 
 def scaled(X, scaling: str) -> np.ndarray:
-    """Scale features by statistics of all rows, test rows included, as the released scripts do: not private.
+    """Scale rows (n, d) by statistics of all rows, test rows included, as the released scripts do: not private.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    scaling : {"none", "min_max", "z_score"}
-        To [0, 1], or to mean 0 and variance 1.
-
-    Returns
-    -------
-    ndarray (n, d)
+    `scaling` is "none", "min_max" (to [0, 1]) or "z_score" (to mean 0 and variance 1).
     """
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -34,9 +25,7 @@ def scaled(X, scaling: str) -> np.ndarray:
 def split_rows(X: np.ndarray, codes: np.ndarray, test_size: float, seed: int) -> tuple[np.ndarray, ...]:
     """Split rows as the released scripts do: not stratified, seeded by the number of the run.
 
-    Returns
-    -------
-    training rows, test rows, training codes, test codes
+    Returns training rows, test rows, training codes and test codes.
     """
     from sklearn.model_selection import train_test_split
 
@@ -44,7 +33,7 @@ def split_rows(X: np.ndarray, codes: np.ndarray, test_size: float, seed: int) ->
 
 
 def accuracy_of(scores: np.ndarray, codes: np.ndarray, labels: np.ndarray | None = None) -> float:
-    """Share of rows whose largest score (n, k) is that of their class; `labels` (k,) are the classes of the columns."""
+    """Share of rows whose largest score (n, k) belongs to their class; `labels` (k,) are the classes of the columns."""
     answers = np.argmax(scores, axis=1)
     return float(np.mean((answers if labels is None else labels[answers]) == codes))
 

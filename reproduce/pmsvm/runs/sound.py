@@ -51,21 +51,10 @@ def _estimator(name: str) -> Callable[..., Any]:
 
 
 def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) -> dict[str, Any]:
-    """State where the training rows of a dataset of the catalogue come from, for `privsvm.privacy.gate`.
+    """State the origin of a dataset's training rows, as fields of `privsvm.privacy.assumptions.Facts`.
 
-    Parameters
-    ----------
-    source : sequence of str
-        Name in the catalogue, and parts.
-    scaling : sequence of str
-        Steps of `public_scaling`.
-    test_size : float
-        Share of the rows that are drawn for the test, by their number alone.
-
-    Returns
-    -------
-    dict
-        Fields of `privsvm.privacy.assumptions.Facts`.
+    `source` is its name in the catalogue and parts, and `scaling` has steps of `public_scaling`. `test_size` is the
+    share of rows drawn for the test, by their number alone.
     """
     entry = resolve(source[0])
     data_parts = [entry.parts[role] for role in source[1:]]
@@ -85,7 +74,7 @@ def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) 
 
 
 def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Run a method of the library on every split, and pass what it says through the gate."""
+    """Run a method of the library on every split, and pass its guarantees through the gate."""
     make = _estimator(parameters["estimator"])
     rows = context.class_rows(*parameters["source"])
     X = public_scaling(rows.X, parameters["source"][0], parameters["scaling"])

@@ -36,21 +36,8 @@ def _fastest(candidates: Mapping[str, Callable[[], object]], repeats: int) -> di
 class TorchLinear:
     """The released training step: a linear layer under Opacus.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        Training rows.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of outputs; with 1, codes are 0 and 1.
-    batch : int
-        Expected number of drawn rows.
-
-    Raises
-    ------
-    ImportError
-        Where Opacus or PyTorch is not installed.
+    `X` has shape (n, d). `n_classes` counts the outputs; with one, codes are 0 and 1. `batch` is the expected number of
+    drawn rows. Raises ImportError if Opacus or PyTorch is not installed.
     """
 
     def __init__(self, X: np.ndarray, codes: np.ndarray, n_classes: int, batch: int):
@@ -97,7 +84,7 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     X, split, batch = scaled(rows.X, "min_max"), parameters["split"], parameters["batch"]
     train, _, y_train, _ = split_rows(X, rows.codes, parameters["test_size"], split)
     if X.shape[1] >= SPARSE_FEATURES and np.count_nonzero(X) < SPARSE_SHARE * X.size:
-        # Both sides then work on what is not zero.
+        # Both sides then work on nonzero values only.
         train = scipy.sparse.csr_array(train)
     n_classes, C, repeats = int(rows.codes.max()) + 1, parameters["C"], parameters["repeats"]
     classes = list(range(n_classes))
@@ -117,7 +104,7 @@ def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     gradient_rows = scaled(rows.X, parameters["scaling"])
     train, _, y_train, _ = split_rows(gradient_rows, rows.codes, parameters["test_size"], split)
     per_epoch = batches_per_epoch(len(y_train), batch)
-    # So many steps that what precedes them hardly counts.
+    # Enough steps to make the set-up negligible.
     epochs = max(parameters["epochs"], math.ceil(parameters["least_steps"] / per_epoch))
     training = {
         "loss_weight": None, "clip": 1.0, "batch": batch, "optimizer": "sgd", "learning_rate": 0.1,

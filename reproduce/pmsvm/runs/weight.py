@@ -18,23 +18,10 @@ from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows, without
 
 
 def true_epsilon(noise_scale: float, C: float, largest_norm: float, delta: float) -> float:
-    """Epsilon of PMSVM-WP with given noise on rows of a given norm.
+    """Compute the exact epsilon of PMSVM-WP for its noise: the Gaussian mechanism with sensitivity ``2 sqrt(2) C R``.
 
-    Parameters
-    ----------
-    noise_scale : float
-        Standard deviation of the noise on every weight.
-    C : float
-        Weight of one row's loss.
-    largest_norm : float
-        Largest norm of a row.
-    delta : float
-        Goes with epsilon.
-
-    Returns
-    -------
-    float
-        Exact for the Gaussian mechanism with sensitivity ``2 sqrt(2) C R`` (replace_one).
+    `noise_scale` is the standard deviation on every weight, and `largest_norm` the norm R of the longest row.
+    Neighbours replace one row.
     """
     return gaussian_epsilon(noise_scale / (2.0 * math.sqrt(2.0) * C * largest_norm), delta)
 
@@ -97,7 +84,7 @@ def _releases(
 
 
 def run_weight(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """PMSVM-WP as released, for several settings of what the paper and its code disagree on."""
+    """PMSVM-WP as released, for several settings where the paper and its code disagree."""
     rows = context.class_rows(*parameters["source"])
     X = scaled(rows.X, "min_max")
     largest_norm = float(np.linalg.norm(X, axis=1).max())
