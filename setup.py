@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 
 
 def stubs():
-    """Return the stubs by their paths in the wheel; they name for type checkers what is imported when first used."""
+    """Return the stubs by their paths in the wheel; type checkers read names that are imported on first use."""
     library, methods = (importlib.import_module(name) for name in ("privsvm", "privsvm.methods"))
     own_modules = {name: f"privsvm.methods.{module}" for name, module in methods._modules().items()}
 

@@ -14,7 +14,7 @@ release = version = _described.stdout.strip() or "unreleased"
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
-# Python's own types and those of other packages would need their sites.
+# Types of Python and other packages would need their sites.
 nitpicky = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"

@@ -444,7 +444,7 @@ FIGURES = {
 
 
 def figure_of(name):
-    """Return the words and panels of a method's picture: its own, or those of its family."""
+    """Return the words and panels of a method's picture: its own, or its family's."""
     method = estimator_class(name)
     rooms = [base.__module__.split(".") for base in method.__mro__]
     family = next((room[2] for room in rooms if room[:2] == ["privsvm", "families"] and room[2] in FAMILIES), None)

@@ -1,7 +1,7 @@
 """Audit somebody else's estimator.
 
 The first classifier adds Laplace noise to the mean of every class, as if every class had ten rows. The audit trains it
-8,000 times on two neighbouring tables, compares only what it releases, and refutes its epsilon. The second one adds
+8,000 times on two neighbouring tables, compares only its releases, and refutes its epsilon. The second one adds
 noise to sums, whose sensitivity does not depend on the number of rows. The audit does not refute it.
 """
 

@@ -1,6 +1,6 @@
 """A private pipeline, and a model to hand over.
 
-A schema declares what is public about a table, so that columns become features without reading other rows.
+A schema declares the public facts about a table, so that columns become features without reading other rows.
 `make_private_pipeline` keeps the proof, and `save` writes files that you may publish. From the command line,
 `privsvm release` does all of this ([guide](../docs/guide.md)).
 """

@@ -16,7 +16,7 @@ model = PrivateLinearClassifier(epsilon=2.0, classes=range(10), bounds=(0, 16), 
 model.fit(X_train, y_train)
 
 # The guarantee belongs to the model. It can be judged again at any time, from the record alone. Here it says seeded:
-# the seed repeats the picture, and whoever has it can subtract the noise. Without random_state it says proved.
+# the seed repeats the picture, and anybody who has it can subtract the noise. Without random_state it says proved.
 guarantee = model.guarantee_
 print(f"status     {guarantee.status}")
 print(f"epsilon    {guarantee.epsilon_with_system_noise:.4g} at delta {guarantee.delta:g}, {guarantee.neighbours}")

@@ -1,4 +1,4 @@
-"""Check what a finished run left: all outputs, sane numbers, everything recorded in DVC and MLflow."""
+"""Check the outputs of a finished run: all files, sane numbers, everything recorded in DVC and MLflow."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in ("index.html", "tracking.json"):
         require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")
     tracked = read_tracked("reports/tracking.json")
-    # Reading refuses what was edited, and a guarantee that contradicts itself or that its own audit refutes.
+    # Reading refuses edited files, and a guarantee that contradicts itself or that its own audit refutes.
     folder = {dataset: f"data/{private_folder(params, dataset)}" for dataset in params.datasets}
     results = read_results([f"{folder[dataset]}results/{method}/{dataset}.json" for method, dataset in jobs])
     for result in results:

@@ -33,7 +33,7 @@ ERRORS = 2.0
 RATIO_TOLERANCE = 0.01
 # Times that differ by less than this factor are "almost flat".
 FLAT = 1.5
-# How far an exponent may be from that of n log n.
+# Largest difference to the exponent of n log n.
 EXPONENT_TOLERANCE = 0.2
 NAMED = "two-class, the kinds named"
 _IMPROVED, _FLAT = "greatly improved", "basically flat, even slightly lower"
@@ -391,8 +391,8 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 _LESS_TIME = "less time, 33 % of the rows"
 _AS_LONG = "the search takes as long on a third of the rows"
-# Table, method that is above, what is divided, what the paper says, what each method has, whether the ratio may be as
-# far below 1 as above, why it may differ, and the form of both numbers.
+# Table, method in the numerator, name of the ratio, the paper's statement, value of each method, whether the ratio may
+# be as far below 1 as above, why it may differ, and the form of both numbers.
 _RATIOS: tuple[tuple[str, str, str, str, Callable[[Result, str], float], bool, str, str], ...] = (
     ("against LIBSVM", LIBSVM, "ratio of search, from scratch by LIBSVM", _LESS_TIME, _scratch, False, _AS_LONG,
      "{:.3g} and {:.3g} s"),

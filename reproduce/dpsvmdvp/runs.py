@@ -183,7 +183,7 @@ def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
 def draws(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Accuracies of many draws, and the scales of their noise.
 
-    Parameters: as for `accuracies`; scales are those of its first variant. Result: As `accuracies`, and ``scales`` at
+    Parameters: as for `accuracies`; scales belong to its first variant. Result: As `accuracies`, and ``scales`` at
     epsilon 1: their median and largest, and the sums of the errors by kernel values of single and of double precision.
     """
     X, signs, _, _ = _data(parameters, context)

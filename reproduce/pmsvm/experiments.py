@@ -46,7 +46,7 @@ RATES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 # The stored scripts scale neither Cornell nor Dermatology nor ISOLET. Table 2's ISOLET numbers come out with scaling,
-# those of Tables 9 to 11 are told apart below.
+# numbers of Tables 9 to 11 are told apart below.
 SCALING = {"Cornell": "none", "Dermatology": "none", "HHAR": "z_score", "ISOLET": "z_score", "USPS": "z_score",
            "Vehicle": "z_score"}  # fmt: skip
 

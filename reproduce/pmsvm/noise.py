@@ -17,7 +17,7 @@ FITS, NOISES = 6, 20
 
 
 def noise_share(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Processor time of drawing and adding noise over that of a fit.
+    """Processor time of drawing and adding noise over the time of a fit.
 
     Parameters: ``dataset, source, C, test_size, split, seed``. Result: ``<dataset>/PMSVM-WP//share of noise`` to one
     value for each fit.

@@ -501,8 +501,8 @@ def _gradient_rows(published: Published, parameters: Mapping[str, Any], outcome:
 
 # --- Table 4 --------------------------------------------------------------------------------------------------------
 
-# Metric to the methods that it is measured of, and to pairs whose times are divided, the second by the first, with what
-# the paper says of them.
+# Metric to the measured methods, and to pairs whose times are divided, the second by the first, with the paper's
+# statement on them.
 _MEASURED: Mapping[str, tuple[Sequence[str], Sequence[tuple[str, str, str]]]] = {
     "fit_seconds": (
         ("OPERA", "OPERA, LIBLINEAR", "PMSVM-WP", "PMSVM-WP, LIBLINEAR"),

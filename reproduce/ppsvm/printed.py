@@ -1,4 +1,4 @@
-"""The numbers and statements that ppsvm-2007 prints, and what is known of them."""
+"""The numbers and statements that ppsvm-2007 prints, with remarks on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDE = "the error on a single fold spreads so widely that an agreement says not
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     if not row["method"]:
-        # Sizes, beside those of the dataset before.
+        # Sizes: the neighbour is the previous dataset.
         names = list(DATASETS)
         before = names[names.index(row["dataset"]) - 1]
         return {"family": "Table 1, sizes", "neighbour": cell_id(before, "", "", row["metric"])}
@@ -42,7 +42,7 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 
 
 def reading(judgement: Judgement) -> str:
-    """Say what is known of a cell."""
+    """Return the remark on a cell."""
     printed, item = judgement.printed, judgement.distribution
     if item is not None and item.table:
         return f"judged by the partitions of {item.table}: a further one takes minutes of processor time"

@@ -19,7 +19,7 @@ KERNELS = ("linear", "gaussian")
 
 
 def _block(rows: np.ndarray, entity: Entity, rotation: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
-    """Return what an entity would publish of these rows with its random matrix turned by `rotation`."""
+    """Return the block that an entity would publish of these rows with its random matrix turned by `rotation`."""
     random_matrix = entity.random_matrix @ rotation
     if kernel == "linear":
         return rows @ random_matrix.T
@@ -55,7 +55,7 @@ def turned(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
 
 
 def unit(cell: str) -> float:
-    """Return the unit of what is kept."""
+    """Return the unit of a cell."""
     return 1e-15 if cell.endswith("blocks") else 0.1
 
 

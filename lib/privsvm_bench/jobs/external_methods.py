@@ -35,7 +35,7 @@ _STORED = "only its predictions for the test rows are stored"
 class ForeignMethod:
     """A classifier of another package (``package.module:Class``), released as its predictions.
 
-    `parameters` of the entry are those of the class, and ``states_epsilon``. Labels are 0 to ``n_classes - 1``. The
+    `parameters` has parameters of the class, and the entry's ``states_epsilon``. Labels are 0 to ``n_classes - 1``. The
     models predict the test rows `X_test` (m, d). `delta` and `neighbours` are the benchmark's; None for a class that
     states no epsilon.
     """

@@ -16,7 +16,7 @@ __all__ = ["AUDITS", "CONFIDENCE", "at_stated", "audit_runs", "chart"]
 AUDITS = "claimed-against-audited"
 """In the name of the MLflow experiment, the place of a data set."""
 
-# That of `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
+# As in `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
 
 

@@ -47,6 +47,6 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any], Context], dict[str, Any]]] = {
 def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Run one job.
 
-    Parameters: ``kind``, and those of this kind of job. Result: JSON values.
+    Parameters: ``kind``, and this kind's parameters. Result: JSON values.
     """
     return _KINDS[parameters["kind"]](parameters, context)
