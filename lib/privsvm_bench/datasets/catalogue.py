@@ -145,7 +145,7 @@ class DatasetEntry:
 
     @property
     def licence_words(self) -> str:
-        """The licence of the data, or that none is stated."""
+        """The licence of the data, or a note that none is stated."""
         return self.licence or "No licence is stated: ask at the source before you hand the data on."
 
 
@@ -164,7 +164,7 @@ def _github_raw(source: Mapping[str, str]) -> str:
 
 
 def _catalogue_file(name: str, record: Mapping[str, Any]) -> DataFile:
-    # An address that serves other bytes (another format or printing) is not tried.
+    # Skip an address that serves other bytes (another format, or numbers printed otherwise).
     urls = [record["canonical_url"]] if record.get("canonical_url") and not record.get("canonical_differs") else []
     if "source" in record:
         urls.append(_github_raw(record["source"]))
@@ -301,7 +301,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
     )
 
 
-# Keys of an entry that its schema says, or that have no meaning beside it.
+# Keys that a schema replaces, or that mean nothing with one.
 _BESIDE_SCHEMA = (
     "label", "classes", "positive", "groups", "bounds", "scaling", "range", "missing", "delimiter", "header",
     "encoding", "drop_columns", "features", "member", "n_features", "n_rows", "prescaled", "format",
@@ -309,7 +309,7 @@ _BESIDE_SCHEMA = (
 
 
 def _own_schema(name: str, settings: OwnSettings) -> Schema:
-    """Read the public schema of a dataset of the user's own."""
+    """Read the public schema of own data."""
     for key in _BESIDE_SCHEMA:
         if getattr(settings, key) not in (None, ()):
             raise KeyedError(key, "is the schema's to say; move it into `schema`, or remove it")
@@ -318,7 +318,7 @@ def _own_schema(name: str, settings: OwnSettings) -> Schema:
     try:
         schema = parse_schema({"name": name, **settings.schema_})
     except PrivSVMError as error:
-        # The message begins with the word schema itself.
+        # The message already begins with the word schema.
         raise ValueError(str(error)) from None
     if schema.person is not None:
         raise KeyedError(
@@ -330,7 +330,7 @@ def _own_schema(name: str, settings: OwnSettings) -> Schema:
 
 
 def _own_file(settings: OwnSettings) -> tuple[str, str]:
-    """Return path or address of the user's own file, and its name."""
+    """Return path or address of an own file, and its name."""
     path, url = settings.path, settings.url
     if path is not None and url is not None:
         raise ValueError("both `path` and `url` given; keep one")
@@ -349,7 +349,7 @@ def _own_file(settings: OwnSettings) -> tuple[str, str]:
 
 
 def _told_format(file_name: str, member: str | None) -> str:
-    """Format that a file's ending tells."""
+    """Return the format that belongs to a file's ending."""
     bare = file_name if member is None else member
     for suffix in PACKING_SUFFIXES:
         bare = bare.removesuffix(suffix)
@@ -400,7 +400,7 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
 
 
 def _apply(entry: DatasetEntry, settings: Settings) -> DatasetEntry:
-    """Put the settings that every dataset may have over an entry."""
+    """Apply the settings of any dataset to an entry."""
     changes: dict[str, Any] = {}
     _apply_groups(entry, settings, changes)
     _apply_positive(entry, settings, changes)
@@ -451,7 +451,7 @@ def _apply_positive(entry: DatasetEntry, settings: Settings, changes: dict[str, 
 
 
 def positive_problem(positive: str, classes: Sequence[str]) -> str | None:
-    """Say why a class cannot be the positive one of these, or None where it can."""
+    """Return why a class cannot be the positive one of these; None if it can."""
     if positive not in classes:
         return f"no class {positive!r}; {nearest_name(positive, classes)}"
     return None if len(classes) == 2 else f"the set has {len(classes)} classes; use `groups` to make it two first"

@@ -102,7 +102,7 @@ def _check_content(file: DataFile, path: Path) -> None:
         raise _SourceError("empty file")
     if is_html(head):
         raise _SourceError("an HTML page instead of data")
-    # A file whose own name says that it is packed stays so.
+    # A file named as a packed one stays packed.
     if is_packed(head) and file.path is None and not file.name.endswith(PACKING_SUFFIXES):
         try:
             path.write_bytes(unpack(path.read_bytes(), file.name, file.max_bytes))
@@ -111,7 +111,7 @@ def _check_content(file: DataFile, path: Path) -> None:
 
 
 def _copy_local(file: DataFile, source: Path, target: Path) -> None:
-    """Copy from a mirror or from the user's own path."""
+    """Copy from a mirror, or own data from their path."""
     shutil.copyfile(source, target)
     _check_content(file, target)
     if file.sha256 is not None and sha256_of_file(target) != file.sha256:
@@ -119,7 +119,7 @@ def _copy_local(file: DataFile, source: Path, target: Path) -> None:
 
 
 def _explain(error: requests.RequestException) -> tuple[str, bool]:
-    """Say why a request failed, and whether another attempt may help."""
+    """Return why a request failed, and whether another attempt may help."""
     import requests
 
     if isinstance(error, requests.HTTPError) and error.response is not None:
@@ -139,7 +139,7 @@ def _download(file: DataFile, url: str, target: Path) -> None:
     import pooch
     import requests
 
-    # It announces every file.
+    # pooch announces every file.
     pooch.get_logger().setLevel(logging.WARNING)
     transfer = pooch.HTTPDownloader(
         progressbar=sys.stderr.isatty(),

@@ -236,10 +236,10 @@ def _check_splits(
 def _declared_training_rows(
     entry: DatasetEntry, protocol: Protocol, roles: tuple[str, ...], n_splits: int
 ) -> list[int] | None:
-    """Compute from the declared number of rows how many each split trains on; None where none is declared."""
+    """Compute the training rows of each split from the declared number of rows; None without one."""
     counts = [entry.declared_rows if entry.user_supplied else entry.parts[role].n_rows for role in roles]
     declared = [count for count in counts if count is not None]
-    # The rule counts, whether or not it dropped a row: whether it did is told by the rows.
+    # The rule decides even if it dropped no row: whether it did depends on private rows.
     if len(declared) < len(counts) or entry.missing == "drop_rows":
         return None
     total = sum(declared)

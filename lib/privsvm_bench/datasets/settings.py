@@ -129,7 +129,7 @@ def _parse_sha256(value: Any) -> str:
 
 def _parse_encoding(value: Any) -> str:
     try:
-        # A text is encoded, since some codecs of Python turn bytes into bytes.
+        # Encode a text: some of Python's codecs only turn bytes into bytes.
         "a".encode(str(value))
     except (LookupError, ValueError):
         raise ValueError(f"{value!r} is no encoding of text; give one such as utf-8, latin-1 or cp1252") from None
@@ -260,7 +260,7 @@ class Settings(Model):
 
 
 class OwnSettings(Settings):
-    """Settings of a dataset of the user's own."""
+    """Settings of own data."""
 
     path: Annotated[str | None, Obeys(optional(LINE))] = None
     schema_: Annotated[Any, pydantic.Field(alias="schema")] = None

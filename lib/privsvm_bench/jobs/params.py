@@ -136,7 +136,7 @@ class Params(Section):
         return None if path is None else f"{OWN_FOLDER}/{str(path).removeprefix(f'{OWN_FOLDER}/')}"
 
     def is_private(self, dataset: str) -> bool:
-        """Say whether a dataset is the user's own file without ``share: true``."""
+        """Tell whether a dataset is own data without ``share: true``."""
         return self.own_file(dataset) is not None and not self.datasets[dataset].get("share")
 
     def train_jobs(self) -> list[tuple[str, str]]:
@@ -157,13 +157,13 @@ class Params(Section):
         return {**entry.parameters, **(entry.per_dataset or {}).get(dataset, {})}
 
     def reads_privacy(self, method: str, dataset: str) -> bool:
-        """Say whether a method states an epsilon, so that its jobs depend on `privacy`."""
+        """Tell whether a method states an epsilon, so that its jobs depend on `privacy`."""
         implementation = self.methods[method].implementation
         return states_epsilon(implementation) or "states_epsilon" in self.method_parameters(method, dataset)
 
 
 def states_epsilon(implementation: str) -> bool:
-    """Say whether a method of this package has a parameter epsilon."""
+    """Tell whether a method of this package has a parameter epsilon."""
     return not is_foreign(implementation) and "epsilon" in _declared(implementation)
 
 
@@ -252,7 +252,7 @@ def _check_tracking_file(mlflow: MLflow) -> None:
 
 
 def _check_own_file(params: Params, dataset: str) -> None:
-    """Refuse a file of the user's own that lies outside `OWN_FOLDER`."""
+    """Refuse an own file outside `OWN_FOLDER`."""
     written = params.datasets[dataset].get("path") or ""
     if written and not LINE.accepts(written):
         raise PrivSVMError(f"datasets.{dataset}.path: {shown_value(written)} is not valid; {LINE.wish}")

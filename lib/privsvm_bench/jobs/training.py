@@ -26,7 +26,7 @@ __all__ = ["data_facts", "train_paths", "training_sizes"]
 
 
 def _preparation(description: Mapping[str, Any]) -> str:
-    """Say how the file was prepared; the user's own file must declare it."""
+    """Name the preparation of the file; own data must declare it."""
     if description["prescaled"] is None:
         return "undeclared"
     if description["prescaled"]:

@@ -28,7 +28,7 @@ def audit_bars_of(
     This is the audited epsilon nearest to `reference_epsilon`. Guarantees of `results` may hold a witness of an audit
     on their dataset. `looks` gives the order of the bars. Without audits there are none.
     """
-    # Loads matplotlib, which only the job that writes a report needs.
+    # Lazy import of matplotlib: only the report's job needs it.
     from privsvm_bench.charts import CLAIMED, AuditBar
 
     found: dict[float, dict[str, list[tuple[float, bool]]]] = {}

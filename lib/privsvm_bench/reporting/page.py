@@ -124,7 +124,7 @@ def _audit_svg(bars: Sequence[Any], stated: float, narrow: bool = False) -> str:
 
 
 def _curve_svg(*arguments: Any, **options: Any) -> str:
-    """Draw by matplotlib, which only the job that writes a report loads."""
+    """Draw with matplotlib, imported here since only the report's job needs it."""
     from privsvm_bench.reporting.pictures import curve_svg
 
     return curve_svg(*arguments, **options)
@@ -162,7 +162,7 @@ def _first_screen(
     chosen = nearest_epsilon(grid, reference_epsilon)
     figure = next(figure for figure in figures if figure["name"] == lead)
     keys = {figure["name"]: _key_numbers(results, figure["name"], methods, reference_epsilon) for figure in figures}
-    # Drawn where the page is written.
+    # A function: the template draws with it.
     chart = functools.partial(_curve_svg, figure, names, looks, key=keys[lead], chosen=chosen)
     return {
         "lead": lead,
@@ -249,7 +249,7 @@ def page_context(
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
     metrics = drawn_metrics(results)
-    # One value for the whole benchmark.
+    # The same for all results.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
@@ -390,7 +390,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     files = {"index.html": render_page(results, **options)}
     for name, page in page_names(results).items():
         files[f"pages/{page}"] = render_page(results, data_set=name, **options)
-    # Inside the overview, which shall be whole by itself, and once for all other pages.
+    # The overview has these inside, to be complete alone; all other pages share one copy.
     files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
     files["assets/plotly.js"] = chart_library()
     methods = _methods_in_order(results)

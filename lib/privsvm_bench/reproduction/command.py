@@ -98,7 +98,7 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path, 
 def _merged(
     experiment: Experiment, results: Mapping[str, Result | None], report: Report, earlier: Sequence[Row]
 ) -> Report:
-    """Put earlier rows where the present results are not complete."""
+    """Keep earlier rows wherever the present results are incomplete."""
     with_numbers = {row.dataset for row in earlier if row.ours is not None}
     settled: dict[str, bool] = {}
     for job, (_, parameters) in experiment.all_jobs().items():

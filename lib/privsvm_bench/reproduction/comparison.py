@@ -112,7 +112,7 @@ _PLACE = COLUMNS[:5]
 
 
 def ruled_by(holds: bool) -> Rule:
-    """Make a rule of a number that something else decides."""
+    """Make a rule whose outcome is already decided."""
     return Rule("", lambda published, ours: holds)
 
 

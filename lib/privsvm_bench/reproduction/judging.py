@@ -44,7 +44,7 @@ FALSE_DISCOVERIES = 0.05
 STRONG_RATIO = math.log(1000.0)
 # Half of the central 95 % of a normal distribution, and the degrees of freedom of the form of a likelihood.
 _NORMAL, _FREEDOM = statistics.NormalDist().inv_cdf(0.975), 10
-# Fewer wrong numbers say nothing about a rule.
+# Least number of wrong numbers that measure a rule's power.
 _LEAST_WRONG = 4
 
 VERDICTS: Mapping[str, str] = {
@@ -118,7 +118,7 @@ class Judgement:
 
     @property
     def words(self) -> str:
-        """The verdict, and whether an agreement is weak; a rejection is never."""
+        """The verdict, with a note if an agreement is weak; a rejection is never weak."""
         return "agrees, weak" if (self.verdict, self.power) == ("agrees", "weak") else self.verdict
 
 
@@ -316,7 +316,7 @@ def judge(
 
 
 def _undecided(printed: Printed) -> str:
-    """Return why neither agreement nor difference would say anything."""
+    """Return why neither agreement nor difference would mean anything."""
     return _OTHER_MACHINE if printed.metric in TIMES else printed.undecided
 
 

@@ -48,7 +48,7 @@ class Panel:
 
     @property
     def empty(self) -> bool:
-        """Whether no run has been drawn for it."""
+        """Whether it has no numbers of ours."""
         return not any(line.x for line in self.lines)
 
 
@@ -58,7 +58,7 @@ def _dashes(text: str) -> Any:
 
 def panel_svg(panel: Panel) -> str:
     """Draw a panel that is not empty, as an ``svg`` element with a title and no outside reference."""
-    # Matplotlib is there for pages alone.
+    # Lazy import: only pages need matplotlib.
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from privsvm_bench.charts import INK, named, new_figure, style, svg_text

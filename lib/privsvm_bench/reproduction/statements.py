@@ -108,7 +108,7 @@ def _read_claim(record: Mapping[str, str], reports: Path) -> Claim:
 
 
 def _holds_in(row: Row, need: str) -> bool | None:
-    """Return whether a statement holds in a row; None where it has no number of ours.
+    """Return whether a statement holds in a row; None without a number of ours.
 
     Numbers that are to lie between two others are rounded as these are printed.
     """
@@ -123,7 +123,7 @@ def _holds_in(row: Row, need: str) -> bool | None:
 
 
 def _holds(need: str, holds: int, total: int, rows: Sequence[Row]) -> bool:
-    """Return whether enough rows hold; "zero" looks at numbers and standard errors, "range" at how far they spread."""
+    """Return whether enough rows hold; "zero" checks numbers and standard errors, "range" the spread of numbers."""
     if need.startswith("range"):
         values = [row.ours for row in rows if row.ours is not None]
         return max(values) - min(values) <= float(need.partition(" ")[2])

@@ -122,7 +122,7 @@ def view_state(stated: Sequence[float] = ()) -> dict[str, Any]:
         charts = _audit_charts(stated)
     return {
         "searchFilter": "tags.current = 'yes'",
-        # Claims side by side.
+        # Sort by curve, so that claims stand together.
         "orderByKey": "params.`curve`",
         "orderByAsc": True,
         "startTime": "ALL",

@@ -87,7 +87,7 @@ def _file(root: Path, path: Path, name: str) -> dict[str, Any]:
 
 
 def _data(datasets: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Describe the data sets of the catalogue; of a user's own data nothing is said but the name."""
+    """Describe the datasets of the catalogue, and only name own data."""
     catalogue = load_catalogue()
     entities = []
     for name in datasets:

@@ -69,7 +69,7 @@ class FinishedJob:
         return True
 
     def keep(self) -> None:
-        """Copy the outputs into the cache, if that is possible: they stand without it."""
+        """Copy the outputs into the cache, if possible; a job needs no cache."""
         if self.folder is None:
             return
         try:

@@ -131,7 +131,7 @@ def argument_file(name: str, *arguments: str) -> str:
 
 
 def check_writable(*folders: str) -> None:
-    """Refuse output folders that cannot be written, or have folders below them that cannot."""
+    """Refuse output folders that are not writable, or contain such folders."""
     outputs = [Path(name) for name in folders]
     below = [folder for top in outputs for folder in top.rglob("*") if folder.is_dir()]
     for folder in (Path(), *outputs, *below):
