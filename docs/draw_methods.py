@@ -24,7 +24,7 @@ BOX = (-1.1, 1.1)
 RELEASES, EPSILONS = 8, (1.0, 8.0)
 # Settings for two columns: the defaults suit wider tables.
 SETTINGS = {
-    "landmark_dual": {"gamma": 2.0, "n_landmarks": 12}, "landmark_dual_given": {"gamma": 2.0},
+    "landmark_dual": {"gamma": 2.0, "n_landmarks": 12},
     "private_svm_rbf": {"gamma": 2.0, "n_components": 20},
     "private_svm_rbf_laplace": {"gamma": 2.0, "n_components": 20},
     "dpsvmdvp": {"gamma": 2.0}, "ci_svm": {"gamma": 2.0}, "fcm_svm": {"gamma": 2.0},
@@ -351,14 +351,6 @@ def kernel(axes, name):
     boundary(axes, fitted(name, kernel="rbf", gamma=2.0))
 
 
-def steps(axes, name):
-    """Draw the number of steps against the stopping tolerance."""
-    frame(axes, "Steps of pairs until it stops", (-5, 0), (0, 80), "tolerance: log10", "steps")
-    powers = np.arange(-5, 1)
-    counts = [int(np.sum(fitted(name, kernel="linear", tol=10.0**power).n_iter_)) for power in powers]
-    axes.plot(powers, counts, "o-", color=BLUE, ms=6, clip_on=False)
-
-
 def three_classes(axes, name):
     """Draw the boundaries of three classes from one problem."""
     rng = np.random.default_rng(5)
@@ -417,7 +409,6 @@ FIGURES = {
     "fcm_svm": ("Rows become the centres of fuzzy clusters, beside the boundary of an SVM on the centres", condensed,
                 plain),
     "svm": ("The widest margin between two classes, and a boundary with a Gaussian kernel", margin, kernel),
-    "svm_smo": ("The widest margin between two classes, and how many steps of pairs it takes", margin, steps),
     "majority": ("Two bars, of which the higher one is predicted for every row", majority),
     "one_norm_svm": ("Weights by the 1-norm are zero but for three features; by the 2-norm all differ from zero",
                      weights),
@@ -438,7 +429,7 @@ FIGURES = {
     "pmsvm_wp_as_published": _MOVES, "opera_as_published": _MOVES,
     "private_svm": _NOISE, "private_svm_laplace": _NOISE,
     "private_svm_rbf": _FOURIER, "private_svm_rbf_laplace": _FOURIER,
-    "landmark_dual": _LANDMARKS, "landmark_dual_given": _LANDMARKS,
+    "landmark_dual": _LANDMARKS,
     "crammer_singer": _CLASSES, "weston_watkins": _CLASSES, "m3_svm": _CLASSES,
 }  # fmt: skip
 

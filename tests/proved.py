@@ -96,12 +96,11 @@ def cases():
         if "epsilon" not in method.declared:
             continue
         relations = [word for word in NEIGHBOURS if method.declared["neighbours"].constraint.accepts(word)]
-        needed = MORE["landmarks"][0] if "landmarks" in method.declared else {}
         choices = [{}, {"classes": [0, 1]}]
         for parameter, item in method.declared.items():
             choices += [{parameter: word} for word in _words(item) if parameter not in IDLE]
-            choices += [chosen for chosen in MORE.get(parameter, []) if chosen != needed]
-        method_cases = [Case(method, relation, {**needed, **chosen}) for relation in relations for chosen in choices]
+            choices += MORE.get(parameter, [])
+        method_cases = [Case(method, relation, chosen) for relation in relations for chosen in choices]
         all_cases += [case for case in method_cases if _proves(case)]
     return all_cases
 

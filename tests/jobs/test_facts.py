@@ -42,13 +42,12 @@ BROKEN = {
     "number of features": {"n_features_origin": "data"},
 }
 SETTINGS = {"pmsvm_wp": {"C": 0.05}, "pmsvm_gp": {"epochs": 5, "scaling": "centre"}}
-# Methods that are proved under add_remove, without landmarks, which somebody must give. One method stands for all with
-# noisy gradients, because these share the code that states their facts.
+# Methods that are proved under add_remove. One method stands for all with noisy gradients, because these share the code
+# that states their facts.
 ADD_REMOVE = [
     name
     for name in proofs()
     if estimator_class(name).declared["neighbours"].constraint.accepts("add_remove")
-    and "landmarks" not in estimator_class(name).declared
     and (name == "pmsvm_gp" or name not in methods_of("noisy_gradients"))
 ]
 

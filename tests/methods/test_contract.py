@@ -25,7 +25,6 @@ from privsvm import (
     PPSVMClassifier,
     PrivateSVMRBFClassifier,
     ReducedSVMClassifier,
-    SMOSVMClassifier,
     SVMClassifier,
     WestonWatkinsClassifier,
 )
@@ -60,7 +59,7 @@ def scikit_learn_checks(estimators):
         estimators,
         expected_failed_checks=lambda estimator: (
             dict.fromkeys(WEIGHTED, "equal to the solver's tolerance only")
-            if isinstance(estimator, (SVMClassifier, SMOSVMClassifier))
+            if isinstance(estimator, SVMClassifier)
             else {}
         ),
     )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours, scaled
 
-from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier
+from privsvm import LandmarkDualClassifier
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features.landmarks import landmark_features, landmark_map
@@ -19,7 +19,7 @@ def model_for(n_classes, **changes):
 
 def model_on(landmarks, n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "gamma": 0.05, "landmarks": landmarks, **changes}
-    return GivenLandmarkDualClassifier(**chosen)
+    return LandmarkDualClassifier(**chosen)
 
 
 def weights_of(path, gamma):
@@ -120,7 +120,7 @@ def test_given_landmarks_need_a_word_that_they_are_public():
     guarantee = model_on(X[:7], 3, allow_unsound=True).fit(X, y).guarantee_
     assert guarantee.status == "claimed"
     assert "landmarks" in guarantee.reason
-    for model in (model_on(X[:7], 3, landmarks_public=True), model_for(3, allow_unsound=True), model_on(None, 3)):
+    for model in (model_on(X[:7], 3, landmarks_public=True), model_for(3, allow_unsound=True)):
         assert model.fit(X, y).guarantee_.status == "proved"
 
 

@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 from tests.memory import fit_megabytes
 from tests.table_3 import TABLE_3, printed, read_training_part, table_3_rows
 
-from privsvm import SMOSVMClassifier, SVMClassifier
+from privsvm import SVMClassifier
 from privsvm.base.released import one_vs_one_scores
 
 
@@ -21,21 +21,14 @@ def pair_values(model, X):
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def solved_by(selection, **parameters):
-    if selection == "block":
-        return SVMClassifier(**parameters)
-    return SMOSVMClassifier(**parameters, selection=selection)
-
-
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_digits])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("selection", ["block", "wss2"])
-def test_decision_values_are_libsvm(load, kernel, sparse, selection):
+def test_decision_values_are_libsvm(load, kernel, sparse):
     X, y = scaled(load)
     rows = scipy.sparse.csr_array(X) if sparse else X
     parameters = {"kernel": kernel, "gamma": 0.02, "C": 2.0, "coef0": 0.5, "tol": 1e-5}
-    ours = solved_by(selection, **parameters).fit(rows, y)
+    ours = SVMClassifier(**parameters).fit(rows, y)
     theirs = SVC(**parameters, decision_function_shape="ovo").fit(X, y)
     expected = theirs.decision_function(X)
     values = pair_values(ours, rows)
@@ -64,29 +57,18 @@ def test_memory_of_a_large_fit(tmp_path):
 
 
 @pytest.mark.parametrize("weights", ["balanced", {0: 0.3, 1: 4.0, 2: 1.5}])
-@pytest.mark.parametrize("selection", ["block", "wss2"])
-def test_class_weights_are_libsvm(weights, selection):
+def test_class_weights_are_libsvm(weights):
     X, y = scaled(load_wine)
     X = X[:, :3]
-    ours = solved_by(selection, gamma=0.1, tol=1e-5, class_weight=weights).fit(X, y)
+    ours = SVMClassifier(gamma=0.1, tol=1e-5, class_weight=weights).fit(X, y)
     theirs = SVC(gamma=0.1, tol=1e-5, class_weight=weights, decision_function_shape="ovo").fit(X, y)
     assert np.allclose(pair_values(ours, X), theirs.decision_function(X), rtol=0, atol=1e-3)
 
 
-@pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
-def test_sigmoid_takes_libsvms_path_with_wss2(load):
-    # The kernel is not positive semi-definite: which stationary point is found depends on the path.
-    X, y = scaled(load)
-    ours = SMOSVMClassifier(kernel="sigmoid", gamma=0.02, C=2.0, coef0=0.5).fit(X, y)
-    theirs = SVC(kernel="sigmoid", gamma=0.02, C=2.0, coef0=0.5).fit(X, y)
-    assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.999
-
-
-@pytest.mark.parametrize("selection", ["block", "wss1", "wss2", "wss3", "wss4"])
-def test_objective_is_the_dual_value(selection):
+def test_objective_is_the_dual_value():
     X, y = scaled(load_breast_cancer)
     C = 0.5
-    model = solved_by(selection, kernel="linear", C=C, tol=1e-6).fit(X, y)
+    model = SVMClassifier(kernel="linear", C=C, tol=1e-6).fit(X, y)
     w = model.dual_coef_[0] @ X[model.support_]
     sign = np.where(y == 1, 1, -1)
     primal = 0.5 * w @ w + C * np.maximum(0, 1 - sign * (X @ w + model.intercept_[0])).sum()
@@ -142,15 +124,14 @@ def test_votes_of_one_row_some_and_many_are_the_same(n_classes):
         np.testing.assert_array_equal(votes[row], np.bincount(winners, minlength=n_classes))
 
 
-@pytest.mark.parametrize("selection", ["block", "wss2"])
 @pytest.mark.parametrize("shift", [1e4, 1e8, 1e10])
 @pytest.mark.parametrize(("n_features", "n_classes"), [(3, 2), (3, 3), (60, 2)])
-def test_rows_far_from_zero_have_the_same_model(selection, shift, n_features, n_classes):
+def test_rows_far_from_zero_have_the_same_model(shift, n_features, n_classes):
     """The weights that were certified are those that predict, however long the rows are."""
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(120, n_features)), 3)
     y = np.digitize(X.sum(axis=1), [0.0] if n_classes == 2 else [-1.0, 1.0])
-    near, far = (solved_by(selection, kernel="linear", tol=1e-6).fit(rows, y) for rows in (X, X + shift))
+    near, far = (SVMClassifier(kernel="linear", tol=1e-6).fit(rows, y) for rows in (X, X + shift))
     assert np.mean(far.predict(X + shift) == near.predict(X)) >= 0.98
     assert np.allclose(far.coef_, near.coef_, atol=1e-2 * np.abs(near.coef_).max())
     assert np.allclose(pair_values(far, X + shift), (X + shift) @ far.coef_.T.squeeze() + far.intercept_, atol=1e-3)

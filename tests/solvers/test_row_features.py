@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from privsvm import GivenLandmarkDualClassifier, LandmarkDualClassifier, PrivateSVMClassifier, PrivateSVMRBFClassifier
+from privsvm import LandmarkDualClassifier, PrivateSVMClassifier, PrivateSVMRBFClassifier
 from privsvm.numerics.compiled import vector_math
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.vector_math import exact_exp2, sine_and_cosine
@@ -181,7 +181,6 @@ HUGE = 1e30
         # Rows of 1e30 are near public landmarks for so wide a kernel.
         (LandmarkDualClassifier, {"gamma": 1e-60}),
         (LandmarkDualClassifier, {"gamma": 0.3, "n_landmarks": 33}),
-        (GivenLandmarkDualClassifier, {}),
         (PrivateSVMClassifier, {}),
     ],
 )

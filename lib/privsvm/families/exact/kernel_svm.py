@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 import warnings
@@ -193,12 +192,12 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         An infinite C is replaced by growing bounds, until no variable reaches them.
         """
         n_classes, kernel = len(self.classes_), self._kernel(self._gamma)
-        options, selection = self._solver_options(self._n_threads()), self._selection()
+        options = self._solver_options(self._n_threads())
         if math.isfinite(self.C):
-            return solve_pairs(X, codes, n_classes, float(self.C) * upper, kernel, options, selection)
+            return solve_pairs(X, codes, n_classes, float(self.C) * upper, kernel, options)
         bound = _FIRST_BOUND
         while True:
-            solutions = solve_pairs(X, codes, n_classes, bound * upper, kernel, options, selection)
+            solutions = solve_pairs(X, codes, n_classes, bound * upper, kernel, options)
             sorted_upper = bound * upper[np.argsort(codes, kind="stable")]
             inside = bool((np.abs(solutions.layout) < sorted_upper).all())
             if (inside and solutions.converged.all()) or bound >= _LAST_BOUND or self.max_iter >= 0:
@@ -253,10 +252,6 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             intercept=self.intercept_[None, None],
             kernel_parameters=np.array([KERNELS.index(self.kernel), self._gamma, self.degree, self.coef0]),
         )
-
-    @abc.abstractmethod
-    def _selection(self) -> str:
-        """Return the solver of `solve_pairs`."""
 
     def _n_threads(self) -> int:
         """Return the number of threads for training and prediction."""

@@ -21,7 +21,6 @@ from privsvm.solvers.kernel.interior_point import solve_linear, usual_seconds
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel, far_centre, kernel_matrix
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs, solve_class_pairs
-from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 
 __all__ = [
     "GAMMA",
@@ -155,25 +154,21 @@ def solve_pairs(
     upper: np.ndarray,
     kernel: Kernel,
     options: SolverOptions = SolverOptions(),
-    selection: str = "block",
 ) -> ClassSolutions:
     """Solve the C-SVC dual of every pair of classes that both have rows.
 
     Rows are their kernel matrix (n, n) for the kernel "precomputed", `upper` is the upper bound C of each row's
-    variable, and threads are for "block", the fast solvers; the other selections are LIBSVM's rules for two variables.
-    Solutions are for the rows sorted by class, in their order inside a class. Raises ValueError if fewer than two
-    classes have rows, or kernel values overflow.
+    variable. Solutions are for the rows sorted by class, in their order inside a class. Raises ValueError if fewer than
+    two classes have rows, or kernel values overflow.
     """
     centre = far_centre(X) if kernel.name == "linear" else None
     if centre is not None:
         # The linear problem is the same wherever the rows lie, since y'a = 0; only the offset moves.
-        solutions = solve_pairs(X - centre, codes, n_classes, upper, kernel, options, selection)
+        solutions = solve_pairs(X - centre, codes, n_classes, upper, kernel, options)
         coef = np.zeros((len(codes), solutions.rho.size))
         scatter_pairs(solutions.layout, solutions.starts, coef)
         weights = (X - centre)[np.argsort(codes, kind="stable")].T @ coef
         return dataclasses.replace(solutions, rho=solutions.rho + centre @ weights)
-    if selection != "block":
-        return _solve_by_smo(_Pairs(X, codes, n_classes, upper), kernel, options, PairSelection(selection))
     equal = EqualRows.find(X, codes) if kernel.name != "precomputed" and options.max_iter < 0 else None
     if equal is None:
         return _Run(_Pairs(X, codes, n_classes, upper), kernel, options).solve()
@@ -235,15 +230,6 @@ class _Pairs:
         layout, position = self.solutions.layout, self._position[index]
         a, b = self._first[number], self._second[number]
         return _balanced(np.where(signs > 0, layout[b - 1, position], -layout[a, position]), signs)
-
-
-def _solve_by_smo(pairs: _Pairs, kernel: Kernel, options: SolverOptions, selection: PairSelection) -> ClassSolutions:
-    """Solve every pair by LIBSVM's steps."""
-    for number in pairs.numbers.tolist():
-        index, signs = pairs.rows_of(number)
-        rows = pairs.X if len(index) == len(pairs.codes) else pairs.X[index]
-        pairs.store(number, index, signs, solve_smo(rows, signs, pairs.upper[index], kernel, options, selection))
-    return pairs.solutions
 
 
 @dataclasses.dataclass(frozen=True)

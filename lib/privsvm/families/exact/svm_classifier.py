@@ -95,9 +95,6 @@ class SVMClassifier(KernelSVM):
     )
     n_jobs: int | None = N_JOBS
 
-    def _selection(self) -> str:
-        return "block"
-
     def _n_threads(self) -> int:
         return count_threads(self.n_jobs)
 
