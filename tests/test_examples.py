@@ -1,6 +1,5 @@
 """The example of a deployment with its mistakes, and the examples of the README."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -9,11 +8,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import party
 import pytest
 import yaml
+from messages import read_private
 from sklearn.datasets import load_wine
 
-from privsvm.families.one_norm.ppsvm_protocol import read_private
 from privsvm.files import read_json, read_npz
 from privsvm_bench.jobs.params import check_params
 from tests.blocks import blocks_run_by
@@ -140,15 +140,7 @@ def test_no_public_file_holds_a_column_or_a_secret(kept):
     assert read_json(folder / "shared/trainer/model.json")["guarantees"][0]["randomness"] == "system"
 
 
-@pytest.fixture(scope="module")
-def party():
-    spec = importlib.util.spec_from_file_location("party", EXAMPLE / "party.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_secrets_are_drawn_anew(kept, party, tmp_path):
+def test_secrets_are_drawn_anew(kept, tmp_path):
     """Draws have no seed: two from the same columns differ."""
     _, folder = kept
     for name in ("first", "second"):
@@ -164,7 +156,7 @@ def test_secrets_are_drawn_anew(kept, party, tmp_path):
 
 class TestMistakes:
     @pytest.fixture
-    def base(self, tmp_path, party):
+    def base(self, tmp_path):
         """Let two entities agree and draw, before they publish."""
         labels = ["id,label", *(f"{row},{'ab'[row % 2]}" for row in range(20))]
         party.main(
@@ -193,14 +185,14 @@ class TestMistakes:
             f"{base}/{name}/secret.npz",
         ]
 
-    def publish(self, party, base, name):
+    def publish(self, base, name):
         folder = base / name
         party.main(
             ["publish", *self.files(base, name), "--columns", f"{folder}/columns.csv",
              "--labels", f"{folder}/labels.csv", "--block", f"{base}/{name}.npz"]
         )  # fmt: skip
 
-    def train(self, party, base):
+    def train(self, base):
         party.main(
             ["train", "--blocks", f"{base}/north.npz", f"{base}/south.npz", "--labels", f"{base}/north/labels.csv",
              "--agreement", f"{base}/agreement.json", "--model", f"{base}/model.npz",
@@ -215,50 +207,50 @@ class TestMistakes:
         assert "\n" not in message
         return message
 
-    def test_right_ones_train(self, party, base):
-        self.publish(party, base, "north")
-        self.publish(party, base, "south")
-        self.train(party, base)
+    def test_right_ones_train(self, base):
+        self.publish(base, "north")
+        self.publish(base, "south")
+        self.train(base)
         assert (base / "model.npz").exists()
 
-    def test_labels_that_differ(self, party, base):
-        self.publish(party, base, "north")
+    def test_labels_that_differ(self, base):
+        self.publish(base, "north")
         text = (base / "south/labels.csv").read_text()
         (base / "south/labels.csv").write_text(text.replace("\n7,b", "\n7,a"))
-        self.publish(party, base, "south")
-        assert "labels, or the order of rows, of south differ" in self.refused(self.train, party, base)
+        self.publish(base, "south")
+        assert "labels, or the order of rows, of south differ" in self.refused(self.train, base)
         assert not (base / "model.npz").exists()
 
-    def test_rows_in_another_order(self, party, base):
+    def test_rows_in_another_order(self, base):
         header, *rows = (base / "south/columns.csv").read_text().splitlines()
         (base / "south/columns.csv").write_text("\n".join([header, *reversed(rows)]) + "\n")
-        assert "in the same order" in self.refused(self.publish, party, base, "south")
+        assert "in the same order" in self.refused(self.publish, base, "south")
 
-    def test_missing_values(self, party, base):
+    def test_missing_values(self, base):
         path = base / "north/columns.csv"
         path.write_text(path.read_text().replace("\n3,", "\n3,nan,", 1).replace("nan,10,0", "nan,10"))
-        message = self.refused(self.publish, party, base, "north")
+        message = self.refused(self.publish, base, "north")
         assert "north, split 0: row 3 of its column 0 holds nan" in message
 
-    def test_words_for_numbers(self, party, base):
+    def test_words_for_numbers(self, base):
         path = base / "south/columns.csv"
         path.write_text(path.read_text().replace("\n3,", "\n3,high", 1))
-        message = self.refused(self.publish, party, base, "south")
+        message = self.refused(self.publish, base, "south")
         assert "columns.csv" in message
         assert "high" in message
 
-    def test_a_secret_that_others_may_read(self, party, base):
+    def test_a_secret_that_others_may_read(self, base):
         (base / "north/secret.npz").chmod(0o644)
-        message = self.refused(self.publish, party, base, "north")
+        message = self.refused(self.publish, base, "north")
         assert "north/secret.npz: others may read it" in message
 
-    def test_a_missing_file(self, party, base):
+    def test_a_missing_file(self, base):
         (base / "north/columns.csv").unlink()
-        assert "north/columns.csv" in self.refused(self.publish, party, base, "north")
+        assert "north/columns.csv" in self.refused(self.publish, base, "north")
 
-    def test_an_empty_file(self, party, base):
+    def test_an_empty_file(self, base):
         (base / "north/columns.csv").write_text("")
-        assert "no CSV file with a header" in self.refused(self.publish, party, base, "north")
+        assert "no CSV file with a header" in self.refused(self.publish, base, "north")
 
 
 class TestReadme:

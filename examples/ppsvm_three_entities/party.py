@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-from privsvm.errors import PrivSVMError
-from privsvm.families.one_norm.ppsvm_protocol import (
+from messages import (
     AgreedLabels,
     combine_messages,
     draw_secrets,
@@ -27,6 +25,8 @@ from privsvm.families.one_norm.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
+
+from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
 from privsvm.numerics.noise.streams import system_stream
 from privsvm.privacy.attacks.known_sample import audit_entity

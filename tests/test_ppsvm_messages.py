@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from privsvm.errors import PrivSVMError
-from privsvm.families.one_norm.ppsvm_protocol import (
+from messages import (
     AgreedLabels,
-    Entity,
-    combine_blocks,
     combine_messages,
     draw_secrets,
     kernel_agreement,
@@ -23,6 +19,9 @@ from privsvm.families.one_norm.ppsvm_protocol import (
     train_on_messages,
     write_private,
 )
+
+from privsvm.errors import PrivSVMError
+from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks
 from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_blocks
 from privsvm.numerics.noise.streams import seeded_stream
 
