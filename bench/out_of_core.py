@@ -1,9 +1,9 @@
 """Train and predict on rows beyond memory: anonymous memory, throughput, and the bits of releases.
 
 The rows are synthetic, 50 features of float32, on disk, and removed afterwards. A full pass is one sum over all rows:
-the second moments of `DPLeastSquaresClassifier`, a step of noisy gradient descent, or a pass of the certified solve of
-objective perturbation. Rates depend on the load of the machine: each round measures disk, memory, fit, disk and memory
-in turn, and the median share of the rounds counts. Processor time per gigabyte depends less on the load.
+the second moments of `DPLeastSquaresClassifier`, or a step of noisy gradient descent. Rates depend on the load of the
+machine: each round measures disk, memory, fit, disk and memory in turn, and the median share of the rounds counts.
+Processor time per gigabyte depends less on the load.
 
 Bits are those of one release with one key: from rows in memory, out of core, and by dask's workers, one of which may be
 killed in the middle of the rows.
@@ -30,17 +30,15 @@ import numpy as np
 from large_rows import Peak
 from sections import with_section
 
-from privsvm import DPLeastSquaresClassifier, ObjectivePerturbationClassifier, PMSVMGPClassifier
+from privsvm import DPLeastSquaresClassifier, PMSVMGPClassifier
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
 
 FEATURES, IN_MEMORY, DISK_ROWS = 50, 400_000, 10_000_000
 KIND = np.dtype(np.float32)
-# C of the certified solve, whose number of passes is not fixed.
-SOLVED_C = 0.005
 # Fits up to this many gigabytes are repeated in rounds.
 REPEATED, ROUNDS = 5.0, 3
 
-CASES = ("least squares", "noisy gradients", "certified solve")
+CASES = ("least squares", "noisy gradients")
 # Largest array in gigabytes: fits of an array hold it as float64 too.
 LARGEST_ARRAY = 1.0
 WORKERS = {"1 worker": 1, "2 workers": 2, "4 workers": 4, "2 workers, one killed": 2}
@@ -115,8 +113,6 @@ def model_of(case: str, n_rows: int, threads: int, epochs: int) -> Any:
     common = {"epsilon": 1.0, "delta": 1e-9, "classes": classes, "random_state": 0, "allow_unsound": True}
     if case == "least squares":
         return DPLeastSquaresClassifier(n_rows=n_rows, **common)
-    if case == "certified solve":
-        return ObjectivePerturbationClassifier(C=SOLVED_C, **common)
     return PMSVMGPClassifier(n_rows=n_rows, epochs=epochs, n_jobs=threads, **common)
 
 

@@ -6,12 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from privsvm import (
-    DPLeastSquaresClassifier,
-    ObjectivePerturbationClassifier,
-    PMSVMGPClassifier,
-    open_rows,
-)
+from privsvm import DPLeastSquaresClassifier, PMSVMGPClassifier, open_rows
 from privsvm.numerics.rows.row_blocks import RowsByBlock
 
 # Workers are copies of a process that has imported dask and what trains: each would take two seconds for either.
@@ -21,7 +16,6 @@ distributed = pytest.importorskip("distributed", reason="dask is not installed: 
 IMPORTED_BEFORE = [
     "distributed", "distributed.nanny", "pandas", "privsvm.families.moments.centred_training",
     "privsvm.families.gradients.noisy_classifiers",
-    "privsvm.solvers.linear.block_hinge",
 ]  # fmt: skip
 
 N = 6000
@@ -46,7 +40,6 @@ def models():
     return (
         DPLeastSquaresClassifier(**common),
         PMSVMGPClassifier(batch_size=2000, epochs=2, scaling="centre", **common),
-        ObjectivePerturbationClassifier(C=0.1, **common),
     )
 
 

@@ -31,12 +31,10 @@ from privsvm.families.output_perturbation.perturbation import (
     one_vs_rest_signs,
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.rows.row_blocks import is_by_block
 from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
-from privsvm.solvers.linear.block_hinge import certified_rows, solve_smoothed_hinge_by_block
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
@@ -89,8 +87,6 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     'proved'
     """
 
-    reads_blocks = True
-
     delta: float = DELTA
     C: float = C_PUBLIC
     data_norm: float = DATA_NORM
@@ -115,7 +111,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         for epsilon in release.epsilons:
             smoothing = self._smoothing(epsilon, n_vectors)
             mechanism, tol = self._mechanism(epsilon, release.delta, smoothing, rows.shape[1], n_vectors)
-            most_rows = self._most_rows(tol, is_by_block(rows))
+            most_rows = self._most_rows(tol)
             check_rows(rows.shape[0], most_rows)
             witness = self._witness(mechanism, smoothing) if release.audit else None
             guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release.randomness, witness))
@@ -165,17 +161,13 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             )
         return mechanism(tol), tol
 
-    def _most_rows(self, tol: float, by_block: bool) -> int:
+    def _most_rows(self, tol: float) -> int:
         """For how many rows solutions are certified: rounding must move weights by less than half of `tol`.
 
         Weights are no longer than twice their linear term, and what rows alone would make of them. The former leaves
-        half of the room. By blocks, rounding slopes may take half of it.
+        half of the room.
         """
-        C, norm = float(self.C), float(self.data_norm)
-        most = covered_rows(2.0**50 * tol, C, norm)
-        if by_block:
-            most = min(most, int(10 ** math.floor(math.log10(certified_rows(0.5 * tol / (C * norm))))))
-        return most
+        return covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
 
     def _train(
         self,
@@ -188,13 +180,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     ) -> np.ndarray:
         """One released model (k, d)."""
         terms = mechanism.linear_terms(stream)
-        C, norm = float(self.C), float(self.data_norm)
-        if is_by_block(rows):
-            minima = solve_smoothed_hinge_by_block(rows, codes, C, smoothing, tol, terms, norm)
-        else:
-            signs = one_vs_rest_signs(codes, len(self.classes_))
-            problems = zip(signs, terms, strict=True)
-            minima = np.stack([solve_smoothed_hinge(rows, y, C, smoothing, tol, term).coef for y, term in problems])
+        signs, C = one_vs_rest_signs(codes, len(self.classes_)), float(self.C)
+        problems = zip(signs, terms, strict=True)
+        minima = np.stack([solve_smoothed_hinge(rows, y, C, smoothing, tol, term).coef for y, term in problems])
         return mechanism.release(minima, stream)
 
     def _check_parameters(self) -> None:

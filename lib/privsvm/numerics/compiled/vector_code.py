@@ -155,6 +155,8 @@ chacha_blocks: Any = intrinsic(_typed_chacha_blocks)
 
 # --- CSR rows times one weight vector a class: the weights of one feature lie together -------------------------------
 
+# Plain loops take 2 to 7 times as long for scores, and 1.2 to 3 times for sums (3 to 26 classes).
+
 # Latency hiding: independent sums.
 _SUMS = 2
 

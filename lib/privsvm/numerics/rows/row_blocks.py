@@ -55,7 +55,8 @@ __all__ = [
 
 # Numbers of a block that is read, and of the pieces of it that are worked on, in their widest form.
 _READ_NUMBERS, _WORK_NUMBERS = 2**20, 2**19
-# Direct I/O: files of more than this share of the machine's memory bypass the page cache.
+# Direct I/O: files of more than this share of the machine's memory bypass the page cache, through which reading takes
+# three times as long, in seconds and in processor time.
 _CACHED_SHARE = 0.5
 # Blocks read ahead, and reading threads: with one, the disk waits for the processor.
 _AHEAD, _READERS = 2, 2
