@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
-from privsvm.privacy.audit import verbatim_row_witness
 from privsvm_bench.reproduction.context import Context
 from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.experiments import SHARED

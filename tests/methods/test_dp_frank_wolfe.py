@@ -207,7 +207,7 @@ def test_the_audit_s_chain_is_the_training_on_the_rows_it_describes(intercept, s
         positive = sum(vertex < width for vertex in vertices)
         net = sum((vertex == width - 1) - (vertex == 2 * width - 1) for vertex in vertices) if intercept else 0
         expected[positive, net + n_steps + 1 if intercept else 0] += chance
-    selection_counts = model._selection_counts(scale, sign, 2, n_rows, width).reshape(expected.shape)
+    selection_counts = model._chain(scale, n_rows, width).last_state(sign, 2).reshape(expected.shape)
     assert np.allclose(selection_counts, expected, atol=1e-14)
 
 

@@ -8,10 +8,10 @@ import scipy.stats
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from privsvm import DPSVMDVPClassifier
+from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.digests import canonical_json
 from privsvm.methods import dpsvmdvp
 from privsvm.methods.dpsvmdvp import laplace_scales
-from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo import solve_smo

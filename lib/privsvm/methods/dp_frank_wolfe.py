@@ -15,7 +15,6 @@ order, as long as they stay below ``2^53``; they are gathered in int64.
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
+from privsvm.auditing.witnesses import SelectionChain, selection_witness
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import LinearPath
@@ -30,7 +30,6 @@ from privsvm.base.validation import facts_of_call
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.events import ExponentialMechanism, SelfComposed
 from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
@@ -243,68 +242,21 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             raise ValueError(f"radius={self.radius!r}, data_bound={self.data_bound!r}: their product must be finite")
 
     def _witness(self, mechanism: ExponentialSelections, n_rows: int, n_features: int) -> Witness | None:
-        """Lower bound on epsilon from one row of ones under two labels, all other rows being zeros.
-
-        Such a row treats all features alike, so how often a vertex with a positive sign, and how often the constant
-        feature, was selected is a Markov chain; its last state can be read off the released weights.
-        """
         if self.n_steps > _AUDIT_STEPS or n_features == int(self.fit_intercept):
             return None
-        # The other rows belong to the two classes that the row changes between, half of them to each. With more classes
-        # these are two problems, which see the change from either side.
-        half = (n_rows - 1) // 2
-        changes = [(1.0, half)] if len(self.classes_) == 2 else [(1.0, half), (-1.0, n_rows - 1 - half)]
-        size = (n_rows, n_features)
-        # With an odd number of rows, the two problems differ in the sign alone.
-        counts = {
-            (sign, positives): self._selection_counts(mechanism.noise_scale, sign, positives, *size)
-            for sign in (1.0, -1.0)
-            for positives in {positives for _, positives in changes}
-        }
-        pairs = [(counts[sign, positives], counts[-sign, positives]) for sign, positives in changes]
-        return discrete_witness(
-            pairs,
-            mechanism.delta,
-            "replace_one",
-            "made-up rows, as many as in training: zeros but for one row with all features at their bound, under two "
-            "different labels; the exact probabilities of two counts that the weights give away make the bound",
-        )
+        chain = self._chain(mechanism.noise_scale, n_rows, n_features)
+        return selection_witness(chain, len(self.classes_), mechanism.delta)
 
-    def _selection_counts(
-        self, noise_scale: int, sign: float, positives: int, n_rows: int, n_features: int
-    ) -> np.ndarray:
-        """Probabilities of (positive vertices, net selections of the constant feature) after all steps.
-
-        `positives` of the rows of zeros have the label 1, and the row of ones has the label `sign`.
-        """
-        n_steps, constant, negatives = int(self.n_steps), int(self.fit_intercept), n_rows - 1 - positives
-        # A column and a row; without the constant feature, the latter is a single zero.
-        positive, net = np.arange(n_steps + 2)[:, None], np.arange(-n_steps - 1, n_steps + 2)[None]
-        if not constant:
-            net = np.zeros((1, 1), dtype=np.int64)
-        chances = np.where((positive == 0) & (net == 0), 1.0, 0.0)
+    def _chain(self, noise_scale: int, n_rows: int, n_features: int) -> SelectionChain:
         most = 2.0**_FEATURE_BITS
-        unit = most / noise_scale
-        for step in range(n_steps):
-
-            def slopes(products: np.ndarray, step: int = step) -> np.ndarray:
-                return self._slope_cells(products * most, step, n_rows)
-
-            # How much the loss falls towards a vertex: the row's share, and that of the others (by the constant only).
-            slopes_of_class = -sign * slopes(sign * (2.0 * positive - step))
-            others = negatives * slopes(-1.0 * net) - positives * slopes(1.0 * net)
-            logs = [
-                np.log(n_features - constant) + unit * slopes_of_class,
-                np.log(n_features - constant) - unit * slopes_of_class,
-            ]
-            if constant:
-                logs += [unit * (slopes_of_class + others), -unit * (slopes_of_class + others)]
-            norm = functools.reduce(np.logaddexp, logs)
-            moves = [chances * np.exp(log - norm) for log in logs]
-            chances = np.roll(moves[0], 1, axis=0) + moves[1]
-            if constant:
-                chances += np.roll(moves[2], (1, 1), axis=(0, 1)) + np.roll(moves[3], -1, axis=1)
-        return chances.ravel()
+        return SelectionChain(
+            n_rows=n_rows,
+            n_steps=int(self.n_steps),
+            n_free=n_features - int(self.fit_intercept),
+            constant=bool(self.fit_intercept),
+            slope=lambda products, step: self._slope_cells(products * most, step, n_rows),
+            unit=most / noise_scale,
+        )
 
     def _guarantee(
         self, mechanism: ExponentialSelections, n_rows: int, randomness: Randomness, witness: Witness | None

@@ -15,13 +15,13 @@ from types import MappingProxyType
 import numpy as np
 import scipy.sparse
 
+from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
 from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_consent
 from privsvm.constraints import FLAG, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
-from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.solvers.kernel.c_svc import CSVCSolution
 from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix, resolve_gamma

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
 from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
 from privsvm.base.validation import check_consent
 from privsvm.constraints import SHARE, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters
-from privsvm.privacy.audit import verbatim_row_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
 from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
 

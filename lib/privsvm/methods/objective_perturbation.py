@@ -12,8 +12,8 @@ import math
 import time
 
 import numpy as np
-from scipy.special import ndtr
 
+from privsvm.auditing.witnesses import perturbed_minimum_witness
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.released import LinearPath
@@ -31,11 +31,9 @@ from privsvm.families.output_perturbation.perturbation import (
     one_vs_rest_signs,
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.audit import discrete_witness
 from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
-from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
@@ -53,9 +51,6 @@ _SMALLEST_SHARE, _ROUND_OFF_SHARE = 1e-10, 2.0**-40
 # Weights are held for linear terms of d numbers up to 2^10 s (sqrt(d) + 9) long. What longer ones cost is taken off
 # delta: `privsvm.privacy.objective_perturbation_delta.delta_of_minima`.
 _NORM_MARGIN = 9.0
-
-# The audit looks at released numbers through so many bins of one width, cut where their density jumps.
-_AUDIT_BINS = 400
 
 
 def smoothing_for(epsilon: float, C: float, data_norm: float, n_vectors: int) -> float:
@@ -113,7 +108,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             mechanism, tol = self._mechanism(epsilon, release.delta, smoothing, rows.shape[1], n_vectors)
             most_rows = self._most_rows(tol)
             check_rows(rows.shape[0], most_rows)
-            witness = self._witness(mechanism, smoothing) if release.audit else None
+            witness = None
+            if release.audit:
+                witness = perturbed_minimum_witness(mechanism, float(self.C), float(self.data_norm), smoothing)
             guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release.randomness, witness))
             solves.append(functools.partial(self._train, rows, codes, mechanism, smoothing, tol))
         release.pay(guarantees)
@@ -188,52 +185,6 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_scale(self.C, self.data_norm)
-
-    def _witness(self, mechanism: ObjectivePerturbation, smoothing: float) -> Witness:
-        """Lower bound on epsilon from one row as long as it may be, all others being zeros: its place on the axis.
-
-        Along that row, each problem is one-dimensional: the minimum lies below w exactly if the random term lies above
-        minus the gradient at w, and the released number is within `distance` of the minimum, plus noise. That gives the
-        probability of every bin from below for one dataset, and from above for the other.
-        """
-        norm, scale = float(self.data_norm), mechanism.noise_scale
-        row_bound = float(self.C) * norm
-        replaced = mechanism.neighbours == "replace_one"
-        reach = 8.0 * scale + row_bound
-        # The density jumps at the ends of the loss's quadratic part.
-        ends = np.array([1.0, 1.0 - smoothing]) / norm
-        edges = np.unique(np.concatenate([np.linspace(-reach, reach, _AUDIT_BINS + 1), ends, -ends]))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(41)
-        weights = weights / weights.sum()
-
-        def below(side: float, slack: float) -> np.ndarray:
-            """Probability that a released number lies below each edge, plus or minus the distance to the minimum."""
-            w = edges[:, None] + slack - mechanism.output_noise_scale * nodes
-            gradient = w + side * row_bound * smoothed_hinge_slopes(side * norm * w, smoothing)
-            return np.asarray(ndtr(gradient / scale) @ weights)
-
-        slack = mechanism.total_distance + mechanism.grid
-
-        def bins(side: float, sign: float) -> np.ndarray:
-            """Bounds on the bins' probabilities, from below for `sign` -1 and from above for 1."""
-            low, high = below(side, -sign * slack), below(side, sign * slack)
-            return np.concatenate([[high[0]], np.maximum(high[1:] - low[:-1], 0.0), [1.0 - low[-1]]])
-
-        # Under its opposite, all problems see the row change sides. Of either label the losses are the same.
-        first, second = (1.0, -1.0) if replaced else (1.0, 0.0)
-        pairs = [(bins(a, -1.0), bins(b, 1.0)) for a, b in ((first, second), (second, first))]
-        witnesses = [
-            discrete_witness([pair] * mechanism.n_vectors, mechanism.delta, mechanism.neighbours, "") for pair in pairs
-        ]
-        how = "turned into its opposite" if replaced else "taken away"
-        return Witness(
-            epsilon=max(witness.epsilon for witness in witnesses),
-            neighbours=mechanism.neighbours,
-            description=(
-                f"made-up rows: one as long as it may be, {how}, and zeros; the released weights along it, sorted into "
-                f"{edges.size + 1} bins whose probabilities are known, make the bound without sampling"
-            ),
-        )
 
     def _guarantee(
         self,

@@ -17,6 +17,7 @@ import warnings
 import numpy as np
 import scipy.sparse
 
+from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, largest_move
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
 from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
 from privsvm.base.released import LinearPath
@@ -24,14 +25,10 @@ from privsvm.base.validation import INFERRED_CLASSES, check_consent
 from privsvm.constraints import BOUND, POSITIVE, one_of
 from privsvm.families.output_perturbation.perturbation import (
     COMPOSITIONS,
-    TOO_FEW_ROWS,
-    extreme_rows,
-    largest_move,
     one_vs_rest_signs,
 )
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee
 
 __all__ = ["CALIBRATIONS", "ESTIMATOR", "OPERAAsPublishedClassifier", "classic_noise_multiplier"]
@@ -183,7 +180,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         return np.stack(weights)
 
     def _largest_move(self, X, codes: np.ndarray, n_classes: int) -> tuple[float, str]:
-        """How far one extreme row moves the published weights, and the pair in words."""
+        """Measure how far one extreme row moves the published weights, and describe the pair of datasets."""
         limits = X.min(axis=0) + X.max(axis=0)
         limits = limits.toarray() if scipy.sparse.issparse(limits) else limits
         pairs = []
@@ -192,21 +189,13 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
             # For many classes, two rows far apart move all problems and not just two; both within the features' ranges.
             if n_classes > 2 and self.neighbours == "replace_one":
                 pairs.append(((row, 0), (limits.reshape(1, -1) - row, 0)))
-        move = largest_move(
-            X, codes, pairs, lambda rows, codes: self._solve_as_published(rows, codes, n_classes), self.neighbours
-        )
-        if move is None:
-            return 0.0, TOO_FEW_ROWS
-        distance, length = move
-        how = (
-            "mirrored in the features' ranges or put under another label"
-            if self.neighbours == "replace_one"
-            else "taken away"
-        )
-        return distance, (
-            f"the training rows of one split, one of them replaced by an extreme row (norm {length:.3g}), and that row "
-            f"{how}; the two outputs give the bound without sampling"
-        )
+        replaced = self.neighbours == "replace_one"
+        change = "mirrored in the features' ranges or put under another label" if replaced else "taken away"
+
+        def solve(rows, codes: np.ndarray) -> np.ndarray:
+            return self._solve_as_published(rows, codes, n_classes)
+
+        return largest_move(X, codes, pairs, solve, self.neighbours, change)
 
 
 ESTIMATOR = OPERAAsPublishedClassifier

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsvm.auditing.witnesses import gaussian_witness
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import CentredLinearPath
@@ -33,7 +34,6 @@ from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REF
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import Claim, grant
 from privsvm.privacy.guarantee import Guarantee

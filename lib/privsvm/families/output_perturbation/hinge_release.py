@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.auditing.witnesses import extreme_rows
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.released import LinearPath
@@ -23,7 +24,6 @@ from privsvm.families.output_perturbation.perturbation import (
     Record,
     clipped_rows,
     clipped_to,
-    extreme_rows,
     release_one_vs_rest,
 )
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows

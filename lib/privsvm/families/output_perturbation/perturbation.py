@@ -14,16 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
+from privsvm.auditing.witnesses import gaussian_witness, laplace_witness, largest_move
 from privsvm.base.estimators import PathT, Release
 from privsvm.errors import nearest_name
-from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, mapped
 from privsvm.numerics.rows.row_grid import grid_rows
-from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.assumptions import Facts
-from privsvm.privacy.audit import gaussian_witness, laplace_witness
 from privsvm.privacy.events import Neighbours, noise_event
 from privsvm.privacy.gate import ONE_MODEL, Claim, grant
 from privsvm.privacy.guarantee import Guarantee, Witness
@@ -35,7 +32,6 @@ __all__ = [
     "COMPOSITIONS",
     "EVERY_RELEASE",
     "REFUSED_DATA",
-    "TOO_FEW_ROWS",
     "HingeProblem",
     "Noise",
     "OneVsRestRelease",
@@ -46,8 +42,6 @@ __all__ = [
     "clipped_rows",
     "clipped_to",
     "covered_rows",
-    "extreme_rows",
-    "largest_move",
     "one_vs_rest_signs",
     "public_gap",
     "release_one_vs_rest",
@@ -67,12 +61,6 @@ _ROUND_UP = 1.0 + 2.0**-49
 
 # Range of C R^2 within which the solver's arithmetic is safe.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-12, 1e12
-
-# How many long rows, and how many random corners of the features' ranges, the audit tries.
-_AUDIT_ROWS = 2
-_AUDIT_CORNERS = 2
-
-TOO_FEW_ROWS = "too few rows to audit"
 
 # Assumptions that the sound methods share.
 REFUSED_DATA = (
@@ -170,59 +158,6 @@ def clipped_to(norm: float) -> str:
 def certified_for(most: int) -> str:
     """Say in a record for which data sets solutions are certified."""
     return f"for every data set of at most {most:.0e} rows, others are refused"
-
-
-def extreme_rows(X: Any) -> list[np.ndarray]:
-    """List rows (1, d) at the limits of the features' ranges, which a neighbouring dataset may hold."""
-    if X.shape[0] == 0:
-        return []
-    low, high = X.min(axis=0), X.max(axis=0)
-    if scipy.sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    corners = [np.where(np.abs(high) >= np.abs(low), high, low)]
-    rng = seeded_stream(0, "audit")
-    corners += [np.where(rng.random(low.size) < 0.5, low, high) for _ in range(_AUDIT_CORNERS)]
-    longest = np.argsort(-row_norms(X), kind="stable")[:_AUDIT_ROWS]
-    rows = X[longest].toarray() if scipy.sparse.issparse(X) else X[longest]
-    return [row[None, :] for row in [*corners, *rows]]
-
-
-def largest_move(
-    rows: Any,
-    codes: np.ndarray,
-    pairs: Sequence[tuple[tuple[np.ndarray, int], tuple[np.ndarray, int]]],
-    solve: Callable[[Any, np.ndarray], np.ndarray],
-    neighbours: Neighbours,
-    order: int = 2,
-) -> tuple[float, float] | None:
-    """Measure how far replacing (or adding) one row moves the solution: a lower bound on the sensitivity.
-
-    The first of the rows, as the solver sees them, is replaced. `pairs` ((row, code), (row, code)) take its place in
-    the two datasets, with rows (1, d); for ``add_remove`` the second dataset has no such row. `solve` turns rows and
-    class codes into weights, and `order` is the norm of the distance.
-
-    Returns the largest distance, and the L2 norm of the first row of its pair; None where too few rows are left to
-    solve.
-    """
-    kept, kept_codes = rows[1:], codes[1:]
-    if np.unique(kept_codes).size < 2:
-        return None
-
-    def solution(row: np.ndarray, code: int) -> np.ndarray:
-        if scipy.sparse.issparse(rows):
-            changed = scipy.sparse.vstack([scipy.sparse.csr_array(row), kept]).tocsr()
-        else:
-            changed = np.vstack([row, kept])
-        return solve(changed, np.concatenate([[code], kept_codes]))
-
-    without = solve(kept, kept_codes) if neighbours == "add_remove" else None
-    largest, norm = 0.0, 0.0
-    for first, second in pairs:
-        other = solution(*second) if without is None else without
-        distance = float(np.linalg.norm((solution(*first) - other).ravel(), order))
-        if distance > largest:
-            largest, norm = distance, float(row_norms(first[0])[0])
-    return largest, norm
 
 
 def one_vs_rest_signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -432,14 +367,9 @@ def _witnesses(
     pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
     if release.n_classes > 2 and replaced:
         pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
-    move = largest_move(release.rows, release.codes, pairs, solve, release.neighbours, 2 if gaussian else 1)
-    distance, norm = (0.0, 0.0) if move is None else move
-    how = "replaced by its opposite or put under another label" if replaced else "taken away"
-    pair = (
-        TOO_FEW_ROWS
-        if move is None
-        else f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}), and that "
-        f"row {how}; the two exact outputs give the bound without sampling"
+    change = "replaced by its opposite or put under another label" if replaced else "taken away"
+    distance, pair = largest_move(
+        release.rows, release.codes, pairs, solve, release.neighbours, change, 2 if gaussian else 1
     )
     if gaussian:
         return tuple(

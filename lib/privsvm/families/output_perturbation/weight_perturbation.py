@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, largest_move
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
 from privsvm.base.released import LinearPath
 from privsvm.families.output_perturbation.perturbation import (
-    TOO_FEW_ROWS,
-    extreme_rows,
-    largest_move,
     solution_sensitivity,
 )
-from privsvm.privacy.audit import gaussian_witness
 from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
 from privsvm.privacy.mechanisms import GaussianMechanism
 
@@ -118,11 +115,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         }
 
     def _largest_move(self, X: Any, rows: Any, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
-        """How far one extreme row moves the weights: a lower bound on the sensitivity.
-
-        One training row is replaced by a row from the corners of the features' ranges, or by one of the longest rows.
-        For ``replace_one`` the pair differs in that row's label, for ``add_remove`` in its presence.
-        """
+        """Measure how far one extreme row moves the weights, and describe the pair of datasets."""
         n_classes = weights.shape[0]
         pairs = []
         for row in extreme_rows(X):
@@ -130,14 +123,9 @@ class WeightPerturbationClassifier(PrivateClassifier):
             # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
             first, second = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
             pairs.append(((row, first), (row, second)))
-        move = largest_move(
-            rows, codes, pairs, lambda rows, codes: self._solve(rows, codes, n_classes, gap), self.neighbours
-        )
-        if move is None:
-            return 0.0, TOO_FEW_ROWS
-        largest, norm = move
-        how = "under two different labels" if self.neighbours == "replace_one" else "and that row taken away"
-        return largest, (
-            f"the training rows of one split, one of them replaced by an extreme row (norm {norm:.3g}) within the "
-            f"features' ranges, {how}; the two exact outputs give the bound without sampling"
-        )
+        change = "put under another label" if self.neighbours == "replace_one" else "taken away"
+
+        def solve(rows: Any, codes: np.ndarray) -> np.ndarray:
+            return self._solve(rows, codes, n_classes, gap)
+
+        return largest_move(rows, codes, pairs, solve, self.neighbours, change)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsvm import PrivateSVMClassifier
-from privsvm.privacy.audit import discrete_witness, laplace_witness
+from privsvm.auditing.witnesses import discrete_witness, laplace_witness
 from privsvm.privacy.guarantee import Witness
 
 
