@@ -479,11 +479,10 @@ def test_terminals_obey_no_card_ledger_or_name(hospital_copy, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.json", "card.json"])
-@pytest.mark.parametrize(("step", "remedy"), [(-1, "release again, or read it with the commit"), (1, "update PrivSVM")])
-def test_files_of_another_version_are_refused_in_one_line(hospital_copy, name, step, remedy):
+def test_files_of_another_version_are_refused_in_one_line(hospital_copy, name):
     path = hospital_copy / "model" / name
     known = {"model.json": MODEL_VERSION, "card.json": CARD_VERSION}[name]
-    content = json.loads(path.read_text()) | {"version": known + step}
+    content = json.loads(path.read_text()) | {"version": known + 1}
     content["digest"] = content_digest(content, "digest", "signature")
     path.write_text(canonical_json(content, indent=1) + "\n")
     code, _, err = run(
@@ -491,7 +490,7 @@ def test_files_of_another_version_are_refused_in_one_line(hospital_copy, name, s
     )
     assert code == 1
     assert err.count("\n") == 1
-    assert f"{name}: has version {known + step}, and {known} alone is read here; {remedy}" in err
+    assert f"{name}: has version {known + 1}, and {known} alone is read here; update PrivSVM, or release again" in err
 
 
 def test_help_and_one_row_load_little(hospital, tmp_path):

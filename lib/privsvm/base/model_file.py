@@ -49,7 +49,7 @@ __all__ = [
     "write_model",
 ]
 
-MODEL_VERSION = 3
+MODEL_VERSION = 1
 ARRAYS, RECORD, CARD = "model.npz", "model.json", "card.json"
 
 _FORMAT = "privsvm model"
@@ -300,8 +300,9 @@ def read_versioned(path: str | os.PathLike[str], form: str, known: int) -> dict[
     if not isinstance(version, int) or version < 1:
         raise damaged
     if version != known:
-        remedy = "update PrivSVM" if version > known else "release again, or read it with the commit that wrote it"
-        raise PrivSVMError(f"{path}: has version {version}, and {known} alone is read here; {remedy}")
+        raise PrivSVMError(
+            f"{path}: has version {version}, and {known} alone is read here; update PrivSVM, or release again"
+        )
     signature = ("digest", "signature")
     exact = data == (canonical_json(content, indent=1) + "\n").encode()
     if not exact or content.get("digest") != content_digest(content, *signature):

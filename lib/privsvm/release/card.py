@@ -30,7 +30,7 @@ __all__ = [
     "total_on_card",
 ]
 
-CARD_FORMAT, CARD_VERSION = "privsvm card", 3
+CARD_FORMAT, CARD_VERSION = "privsvm card", 1
 PAGE = "card.html"
 # Their digests are on the card; its page shows that of the card itself.
 CARD_FILES = ARRAYS, RECORD
