@@ -483,6 +483,7 @@ def _check_header(cells: list[str], name: str) -> None:
     )
 
 
+# scipy.io.arff (1.17) drops the surplus values of a row, reads 1_0 as 10, and refuses files with a column of texts.
 def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     lines = enumerate(physical_lines(io.StringIO(decode_text(data, name, recipe.encoding), newline="\n")), 1)
     # Comments may stand anywhere.
