@@ -1,11 +1,11 @@
-"""The C-SVC dual by LIBSVM's steps of two variables, with other selection rules.
+"""The C-SVC dual by LIBSVM's steps of two variables, with its selection rule or DPWSS's.
 
 One step moves two variables to their best values with the others held. The path is that of LIBSVM 3.24: float32 kernel
 rows and a float64 gradient, ties that go to the last variable, clipping, the rule and the times of shrinking, the order
 of the variables after it, and the stopping rule.
 
-Sources: Fan, Chen and Lin (2005), Working set selection using second order information (WSS 1-3); Chang and Lin (2011),
-LIBSVM, sections 4 and 5; dpwss-2021, sections 3.2 and 4 (WSS 4, DPWSS).
+Sources: Fan, Chen and Lin (2005), Working set selection using second order information (WSS 2); Chang and Lin (2011),
+LIBSVM, sections 4 and 5; dpwss-2021, sections 3.2 and 4 (DPWSS).
 """
 
 from __future__ import annotations
@@ -54,12 +54,8 @@ class PairSelection:
 
     Attributes
     ----------
-    name : {"wss1", "wss2", "wss3", "wss4", "dpwss"}, default="wss2"
-        - ``wss1``: the maximal violating pair.
+    name : {"wss2", "dpwss"}, default="wss2"
         - ``wss2``: i of the maximal violating pair, j with the largest decrease to second order; LIBSVM's rule.
-        - ``wss3``: a constant-factor violating pair, of violation at least ``sigma (m - M)``: among those, the one with
-          j of the maximal violating pair and i with the largest decrease to second order.
-        - ``wss4``: the same with the roles changed: i of the maximal violating pair.
         - ``dpwss``: i of the maximal violating pair, j drawn with probability proportional to
           ``exp(sharpness q_j)``, where ``q_j >= sigma`` is the pair's share of the violation ``m - M``, among pairs of
           violation above the tolerance that were not chosen before. The solver ends where no such pair is left.
@@ -67,7 +63,7 @@ class PairSelection:
           the plainest way does so, and it takes 0.98 of the steps that the paper prints for ``shrinking=1`` and sigma
           0.1 (geometric mean of ten sets), a memory by row 0.91. Without shrinking the two are the same.
     sigma : float, default=0.5
-        The constant factor of ``wss3``, ``wss4`` and ``dpwss``.
+        The constant factor of ``dpwss``.
     sharpness : float, or sequence of float (R), default=1.0
         Of ``dpwss``; 0 draws evenly. Several runs may have one value each.
     """

@@ -35,9 +35,9 @@ __all__ = [
     "squares_and_diagonal",
 ]
 
-SELECTIONS = ("wss1", "wss2", "wss3", "wss4", "dpwss")
+SELECTIONS = ("wss2", "dpwss")
 
-_WSS1, _WSS2, _WSS3, _WSS4, _DPWSS = range(5)
+_WSS2, _DPWSS = range(2)
 _LINEAR, _RBF, _POLY, _SIGMOID = range(4)
 
 # Curvature of a pair of equal rows, LIBSVM's constant.
@@ -354,11 +354,8 @@ def _last_equal(values, offsets, blocks, target, active):
 
 
 @jit_step()
-def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
-    """Return the best partner of `fixed` to second order; -1 for none.
-
-    Admissible are those with ``sign * (extreme - F_t)`` positive and at least `least`.
-    """
+def _second_order(row, fixed, extreme, offsets, active, state):
+    """Return the best partner of `fixed` to second order, with ``extreme - F_t`` positive; -1 for none."""
     F, diagonal, gains, scratch = state.F, state.diagonal, state.above, state.below
     fixed_diagonal = diagonal[fixed]
     best, chosen = 0.0, -1
@@ -366,12 +363,11 @@ def _second_order(row, fixed, extreme, sign, least, offsets, active, state):
         count = min(BLOCK, active - begin)
         for k in range(count):
             t = begin + k
-            violation = sign * (extreme - (F[t] + offsets[t]))
+            violation = extreme - (F[t] + offsets[t])
             curvature = fixed_diagonal + diagonal[t] - 2.0 * row[t]
             curvature = curvature if curvature > 0.0 else _TAU
             gain = violation * violation / curvature
             gain = gain if violation > 0.0 else 0.0
-            gain = gain if violation >= least else 0.0
             gains[k] = gain
             scratch[k] = gain
         block_best = _fold(scratch, count)
@@ -590,24 +586,12 @@ def _choose_pair(extremes, rule, active, work, pairs, numbers, stream):
     """Choose two variables by the rule; return a `Choice`, and both variables."""
     state, rows, cache, memory, buffers = work
     largest, smallest = extremes
-    gap = largest - smallest
+    i = _last_equal(state.F, state.up, state.block_max, largest, active)
     if rule.selection == _DPWSS:
-        i = _last_equal(state.F, state.up, state.block_max, largest, active)
         _stamp_used(i, pairs, memory)
-        choice, j = draw(largest, gap, rule, active, state.low, state.F, memory, numbers, stream)
+        choice, j = draw(largest, largest - smallest, rule, active, state.low, state.F, memory, numbers, stream)
         return choice, i, j
-    if rule.selection == _WSS3:
-        j = _last_equal(state.F, state.low, state.block_min, smallest, active)
-        row = _row_of(j, active, rows, cache, buffers.first)
-        i = _second_order(row, j, smallest, -1.0, rule.sigma * gap, state.up, active, state)
-    else:
-        i = _last_equal(state.F, state.up, state.block_max, largest, active)
-        if rule.selection == _WSS1:
-            j = _last_equal(state.F, state.low, state.block_min, smallest, active)
-        else:
-            row = _row_of(i, active, rows, cache, buffers.first)
-            least = rule.sigma * gap if rule.selection == _WSS4 else 0.0
-            j = _second_order(row, i, largest, 1.0, least, state.low, active, state)
+    j = _second_order(_row_of(i, active, rows, cache, buffers.first), i, largest, state.low, active, state)
     return Choice.CHOSEN if i >= 0 and j >= 0 else Choice.NO_PAIR, i, j
 
 
