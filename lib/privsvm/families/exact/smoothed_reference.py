@@ -29,8 +29,7 @@ class SmoothedReference(LinearReference):
     def _minimise(self, X: Any, y: Any, reference: str, ridge: float = 0.0, margins: bool = False) -> None:
         """Minimise ``1/2 R + ridge (||W||^2 + ||b||^2) + C sum_i sum_{k != y_i} hinge(1 - (z_{y_i} - z_k))``.
 
-        R is ``||W||^2``, or with `margins` ``sum_{k<l} ||w_k - w_l||^2``: c times as much, since from zero weights, all
-        steps add up to zero over the classes.
+        R is ``||W||^2``, or ``sum_{k<l} ||w_k - w_l||^2`` if `margins`: c times as much, since weights add up to zero.
         """
         self.check_declared()
         X, y, self.classes_ = check_training_data(self, X, y, self.classes)
