@@ -53,19 +53,9 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
-    """Hash the values and labels of a set, independently of its file format.
+    """Hash features (n, d) and labels independently of their file format.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Features.
-    labels : array of n texts
-        Labels.
-
-    Returns
-    -------
-    str
-        SHA-256 of the little-endian float64 values, row by row, followed by the labels one a line.
+    Returns the SHA-256 of the little-endian float64 values, row by row, followed by the labels one a line.
     """
     values = np.ascontiguousarray(X, dtype="<f8").tobytes()
     return hashlib.sha256(values + "\n".join(str(label) for label in labels).encode()).hexdigest()
@@ -80,31 +70,13 @@ _ARFF_FIELD = re.compile(rf"""[ ]*(?P<field>{_QUOTED}|(?!['"])[^,\t]*)[ ]*(?=[,\
 
 
 def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) -> tuple[Features, np.ndarray]:
-    """Read one part of a dataset and check it against the catalogue.
+    """Read one part of a dataset, for example "train", from ``data/raw/<dataset>`` and check it against the catalogue.
 
-    Parameters
-    ----------
-    entry : DatasetEntry
-        As `privsvm_bench.datasets.catalogue.resolve` returns it.
-    part : str
-        Role of the part, for example ``"train"``.
-    folder : path-like
-        ``data/raw/<dataset>``.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d), float64, or scipy.sparse.csr_array
-        Features in the units of the file, NaN where a value is missing. CSR only for ``libsvm`` files and sparse
-        ``mat`` variables with at least 100 features.
-    labels : ndarray of n texts
-        Labels as `normalise_label` writes them, after the part's `label_map`.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is missing, cut short, a web page or not of its format; if the label column is missing, a feature is
-        not a number, a value is missing and the rule for that is ``error``, only one class occurs, or rows, features,
-        classes or missing values differ from the catalogue.
+    Returns features (n, d) in the units of the file, NaN where a value is missing, and labels as `normalise_label`
+    writes them, after the part's `label_map`. Features are CSR only for ``libsvm`` files and sparse ``mat`` variables
+    with at least 100 features. Raises PrivSVMError if a file is missing, cut short, a web page or not of its format; if
+    the label column is missing, a feature is not a number, a value is missing and the rule for that is ``error``, only
+    one class occurs, or rows, features, classes or missing values differ from the catalogue.
     """
     if part not in entry.parts:
         raise PrivSVMError(f"dataset {entry.name}: no part {part!r}; {nearest_name(part, entry.parts)}")
@@ -300,21 +272,10 @@ def _shown(value: Any) -> str:
 
 
 def decode_text(data: bytes, name: str, encoding: str | None) -> str:
-    """Decode a text file; what is not in its encoding is an error, not a question mark.
+    """Decode a text file; a byte outside its encoding is an error, not a question mark.
 
-    Parameters
-    ----------
-    data : bytes
-        The file.
-    name : str
-        What to call it in errors.
-    encoding : str or None
-        As Python names it; None: UTF-8, with or without its leading mark.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file has another encoding, or is no text.
+    Without an `encoding` it is UTF-8, with or without its leading mark. Raises PrivSVMError, by this `name`, if the
+    file has another encoding, or is no text.
     """
     used = _UTF8 if encoding is None or codecs.lookup(encoding).name == "utf-8" else encoding
     try:

@@ -52,20 +52,14 @@ _DENSE_SHARE = 0.3
 class PairSelection:
     """A rule that chooses a pair of variables (i, j); m and M are those of `c_svc`.
 
-    Attributes
-    ----------
-    name : {"wss2", "dpwss"}, default="wss2"
-        - ``wss2``: i of the maximal violating pair, j with the largest decrease to second order; LIBSVM's rule.
-        - ``dpwss``: i of the maximal violating pair, j drawn with probability proportional to
-          ``exp(sharpness q_j)``, where ``q_j >= sigma`` is the pair's share of the violation ``m - M``, among pairs of
-          violation above the tolerance that were not chosen before. The solver ends where no such pair is left.
-          Shrinking changes the positions of variables, and pairs are remembered by position: a change to LIBSVM made in
-          the plainest way does so, and it takes 0.98 of the steps that the paper prints for ``shrinking=1`` and sigma
-          0.1 (geometric mean of ten sets), a memory by row 0.91. Without shrinking the two are the same.
-    sigma : float, default=0.5
-        The constant factor of ``dpwss``.
-    sharpness : float, or sequence of float (R), default=1.0
-        Of ``dpwss``; 0 draws evenly. Several runs may have one value each.
+    Both take i of the maximal violating pair. ``wss2``, LIBSVM's rule, takes j with the largest decrease to second
+    order. ``dpwss`` draws j with probability proportional to ``exp(sharpness q_j)``, where ``q_j >= sigma`` is the
+    pair's share of the violation ``m - M``, among pairs of violation above the tolerance that were not chosen before.
+    The solver ends where no such pair is left. A `sharpness` of 0 draws evenly; several runs may have one value each.
+
+    Shrinking changes the positions of variables, and pairs are remembered by position: a change to LIBSVM made in the
+    plainest way does so, and it takes 0.98 of the steps that the paper prints for ``shrinking=1`` and sigma 0.1
+    (geometric mean of ten sets), a memory by row 0.91. Without shrinking the two are the same.
     """
 
     name: str = "wss2"
@@ -112,18 +106,8 @@ def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
 class UniformStreams:
     """Uniform random numbers of several runs, drawn ahead.
 
-    Parameters
-    ----------
-    rngs : sequence of numpy.random.Generator or None (R)
-        Generator of each run; None for runs that draw nothing. Runs may share a generator: they draw from it one after
-        the other.
-
-    Attributes
-    ----------
-    complete : bool
-        Whether every run has a generator.
-    of_run : ndarray of int (R,)
-        Number of each run's generator.
+    A run that draws nothing has None for a generator. Runs may share one: they draw from it one after the other.
+    `complete` tells whether every run has one, and `of_run` numbers the generator of each.
     """
 
     def __init__(self, rngs: Sequence[np.random.Generator | None]) -> None:
@@ -160,39 +144,12 @@ def solve_smo(
     selection: PairSelection = PairSelection(),
     rng: np.random.Generator | None = None,
 ) -> CSVCSolution:
-    """Solve the C-SVC dual.
+    """Solve the C-SVC dual of rows X (n, d) with labels +1 and -1, and bounds C of the variables (n,).
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows; dense and sparse give the same bits.
-    y : ndarray (n,)
-        +1 or -1; both must occur.
-    upper : ndarray (n,)
-        Upper bounds of the dual variables, C for each row.
-    kernel : Kernel
-        The kernel function.
-    options : SolverOptions
-        Without a limit on pairs, LIBSVM's applies, ``max(10^7, 100 n)``. The cache has room for two kernel rows at
-        least.
-    selection : PairSelection
-        The rule that chooses pairs.
-    rng : numpy.random.Generator or None
-        Generator that ``dpwss`` draws from.
-
-    Returns
-    -------
-    CSVCSolution
-
-    Raises
-    ------
-    ValueError
-        For an unknown kernel or selection, labels of one sign, or ``dpwss`` without `rng`.
-
-    Notes
-    -----
-    LIBSVM sorts rows by class before it trains, those of label +1 first. Ties are decided by position, so the same
-    number of steps takes the same order of rows.
+    Dense and sparse rows give the same bits. Without a limit on pairs, LIBSVM's applies, ``max(10^7, 100 n)``; the
+    cache has room for two kernel rows at least. LIBSVM sorts rows by class before it trains, those of label +1 first:
+    ties are decided by position, so the same number of steps takes the same order of rows. Raises ValueError for an
+    unknown kernel or selection, labels of one sign, or ``dpwss`` without `rng`, which it draws from.
     """
     streams = UniformStreams([rng])
     solution = solve_smo_runs(X, y, upper, kernel, options, selection, streams)[0]
@@ -209,25 +166,7 @@ def solve_smo_runs(
     selection: PairSelection,
     streams: UniformStreams,
 ) -> list[CSVCSolution]:
-    """Solve one problem several times; the runs share kernel rows.
-
-    Parameters
-    ----------
-    X, y, upper, kernel, options, selection
-        As in `solve_smo`.
-    streams : UniformStreams
-        Random numbers of the R runs.
-
-    Returns
-    -------
-    list of CSVCSolution (R)
-        The bits of R calls of `solve_smo`.
-
-    Raises
-    ------
-    ValueError
-        As `solve_smo`.
-    """
+    """Solve one problem once for each stream, with the bits of as many calls of `solve_smo`; runs share kernel rows."""
     if selection.name not in SELECTIONS:
         raise ValueError(f"selection={selection.name!r}: {nearest_name(selection.name, SELECTIONS)}")
     draws = selection.name == "dpwss"
