@@ -105,14 +105,8 @@ def _tell_apart(indptr, indices, bits, first):
 def _find_copies(unit_rows, near_together: bool) -> tuple[np.ndarray, np.ndarray, Copies]:
     """Find equal rows; if asked for, number distinct rows so that near ones are near each other.
 
-    Returns
-    -------
-    first : ndarray of int (m,)
-        Smallest row number of each distinct row.
-    distinct_of : ndarray of int (n,)
-        Distinct row of every row.
-    copies : Copies
-        Rows of every distinct row.
+    Returns the smallest row number of each of the m distinct rows, the distinct row of each of the n rows, and the rows
+    of every distinct row.
     """
     n = unit_rows.shape[0]
     bits = np.ascontiguousarray(unit_rows.data, dtype=np.float64).view(np.uint64)
@@ -138,23 +132,11 @@ def _find_copies(unit_rows, near_together: bool) -> tuple[np.ndarray, np.ndarray
 
 
 def feature_weights(X) -> np.ndarray:
-    """Compute the features' weights: coefficients of variation over their sum.
+    """Compute the features' weights: coefficients of variation over their sum (CI-SVM, 2018, equations 7 and 8).
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows, finite.
-
-    Returns
-    -------
-    ndarray (d,)
-        Not negative, of sum 1; the same for dense and sparse rows. A constant feature has weight 0. No feature that is
-        never negative has a coefficient above ``sqrt(n)``; those of others, which have no bound as the mean goes to 0,
-        are cut there. Where all features are constant all weights are equal.
-
-    References
-    ----------
-    CI-SVM (2018), equations 7 and 8.
+    Rows are finite; the d weights are not negative, add up to 1, and are the same for dense and sparse rows. A constant
+    feature has weight 0; where all are constant, all weights are equal. The coefficient of a feature without negative
+    values is at most ``sqrt(n)``; other coefficients, which have no bound as the mean goes to 0, are cut there.
     """
     n, d = X.shape
     if n == 0:
@@ -233,24 +215,11 @@ def _sorted_rows(X) -> Any:
 
 
 def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
-    """Group rows by three, the most similar first.
+    """Group rows by three, the most similar first (CI-SVM, 2018, section 3.2, steps 1 to 4).
 
-    Parameters
-    ----------
-    unit_rows : CSR matrix (n, d)
-        From `weighted_unit_rows`.
-    n_threads : int, default=1
-        Threads that make the lists. The groups do not depend on it.
-
-    Returns
-    -------
-    ndarray of int (M, 3)
-        Row numbers of every group, in the order in which groups are formed: the pair, the smaller number first, then
-        the third row. The last group has the one or two remaining rows, if any, and -1 for missing members.
-
-    References
-    ----------
-    CI-SVM (2018), section 3.2, steps 1 to 4.
+    Rows come from `weighted_unit_rows`. Returns row numbers (M, 3), one group after the other as they are formed: the
+    pair, the smaller number first, then the third row. The last group has the one or two remaining rows, if any, and -1
+    for missing members. The groups do not depend on the number of threads.
     """
     n, d = unit_rows.shape
     by_boxes = d <= _FEW_FEATURES
@@ -405,27 +374,11 @@ def _lists_by_products(
 
 
 def condensed_rows(X, codes: np.ndarray, groups: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Replace every group by its mean and its label.
+    """Replace every group by its mean and its label (CI-SVM, 2018, equation 13 and the rule below it).
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    codes : ndarray of int (n,)
-        Class codes.
-    groups : ndarray of int (M, 3)
-        From `greedy_triples`.
-
-    Returns
-    -------
-    centres : ndarray or CSR matrix (M, d)
-    labels : ndarray of int (M,)
-        The most frequent class of the group; where three members are of three classes, that of the member nearest to
-        the mean. Of equally near ones, as two members always are, the smallest row number decides.
-
-    References
-    ----------
-    CI-SVM (2018), equation 13 and the rule below it.
+    Groups (M, 3) come from `greedy_triples`. Returns the M centres, dense or sparse as X is, and their labels: the most
+    frequent class of the group or, where three members are of three classes, the class of the member nearest to the
+    mean. Of equally near members, as two always are, the smallest row number decides.
     """
     n_groups = groups.shape[0]
     held = groups >= 0

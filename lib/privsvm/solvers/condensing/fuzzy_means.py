@@ -18,20 +18,10 @@ _BLOCK_NUMBERS = 4_000_000
 
 @dataclasses.dataclass(frozen=True)
 class FuzzyMeans:
-    """Centres found by fuzzy c-means.
+    """Centres (M, d) found by fuzzy c-means, and the centre that each of the n rows belongs to most.
 
-    Attributes
-    ----------
-    centres : ndarray (M, d)
-        Centres.
-    nearest : ndarray of int (n,)
-        The centre that each row belongs to most.
-    objective : float
-        Sum of squared distances weighted by ``u^q``.
-    n_iter : int
-        Iterations.
-    converged : bool
-        Whether the objective stopped falling before the limit.
+    The objective is the sum of squared distances weighted by ``u^q``; `converged` says whether it stopped falling
+    before the limit of iterations.
     """
 
     centres: np.ndarray
@@ -44,30 +34,10 @@ class FuzzyMeans:
 def fuzzy_means(
     X, n_centres: int, rng: np.random.Generator, *, q: float = 2.0, tol: float = 1e-5, max_iter: int = 100
 ) -> FuzzyMeans:
-    """Find centres by fuzzy c-means, from different rows drawn at random.
+    """Find centres by fuzzy c-means (Bezdek 1981; CI-SVM, 2018, equations 5 and 6).
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    n_centres : int
-        M, at most the number of rows.
-    rng : numpy.random.Generator
-        Draws the first centres.
-    q : float, default=2.0
-        Fuzziness, above 1.
-    tol : float, default=1e-5
-        Stop when the objective falls by a smaller share.
-    max_iter : int, default=100
-        Most iterations.
-
-    Returns
-    -------
-    FuzzyMeans
-
-    References
-    ----------
-    Bezdek (1981); CI-SVM (2018), equations 5 and 6.
+    `rng` draws the first centres, which are different rows; there are at most as many as rows. The fuzziness `q` is
+    above 1. The search stops when the objective falls by a share smaller than `tol`.
     """
     n, d = X.shape
     # Dense rows around their mean: where it is large, distances would be lost in the round-off of norms and products.

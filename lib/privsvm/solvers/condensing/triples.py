@@ -38,18 +38,8 @@ class Lists(NamedTuple):
 class Search(NamedTuple):
     """Data of the searches, which the loop overwrites.
 
-    Attributes
-    ----------
-    rows_of : SparseRows
-        The distinct rows.
-    copies : Copies
-        Of each distinct row.
-    distinct_of : ndarray of int (n,)
-        Distinct row of every row.
-    lists : Lists
-        Of every distinct row except those of zeros.
-    boxes : Boxes
-        Of the distinct rows that remain.
+    `copies` and `boxes` are of the distinct rows, `boxes` of the remaining ones; `lists` leaves out rows of zeros.
+    `distinct_of` has the distinct row of each of the n rows.
     """
 
     rows_of: SparseRows
@@ -300,22 +290,10 @@ def form_triples(
     renew: Callable[[np.ndarray], None],
     scan_budget: Callable[[int], float],
 ) -> np.ndarray:
-    """Form the triples.
+    """Form groups of three rows, as row numbers (M, 3); -1 for missing members of the last one.
 
-    Parameters
-    ----------
-    search : Search
-        Rows and lists; overwritten.
-    renew : callable
-        Makes the lists of the remaining distinct rows again.
-    scan_budget : callable
-        From the number of remaining distinct rows to the number of rows that scans may read before all lists are made
-        again.
-
-    Returns
-    -------
-    ndarray of int (M, 3)
-        Groups; -1 for missing members of the last one.
+    `search` is overwritten. `renew` makes the lists of the remaining distinct rows again; `scan_budget` says, by the
+    number of remaining distinct rows, how many rows scans may read before that.
     """
     rows_of, copies, distinct_of, lists, boxes = search
     n, m = distinct_of.size, lists.counts.size

@@ -13,16 +13,10 @@ __all__ = ["Columns", "bounded_numbers", "column_features", "keeps_zeros", "n_co
 
 
 class Columns(NamedTuple):
-    """What is made of columns with bounds.
+    """Features made of columns with bounds.
 
-    Attributes
-    ----------
-    constant : float
-        Stands behind the columns, so that a row of norm 1 still tells how long it was; 0: there is none.
-    n_hats : int
-        Hat functions of each number, from one bound to the other: piecewise linear, with sum 1; 0: there are none.
-    hat_weight : float
-        Their height.
+    A `constant` above 0 stands behind the columns, so that a row scaled to norm 1 still tells its length. Each number
+    has `n_hats` hat functions from one bound to the other: piecewise linear, `hat_weight` high, with sum `hat_weight`.
     """
 
     constant: float = 0.0
@@ -58,23 +52,10 @@ def bounded_numbers(numbers: np.ndarray, lower: np.ndarray, upper: np.ndarray, s
 
 
 def column_features(rows: Any, lower: np.ndarray, upper: np.ndarray, indicators: np.ndarray, columns: Columns) -> Any:
-    """Make features of rows.
+    """Compute features (n, D) of rows: the columns, the constant, and the hats of one number after the other.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix (n, d)
-        CSR rows are for what `keeps_zeros` holds of.
-    lower, upper : ndarray (d,)
-        Public bounds; their difference may overflow for columns that stay.
-    indicators : ndarray of bool (d,)
-        Columns that are cut to their bounds and stay as they are.
-    columns : Columns
-        What else there is.
-
-    Returns
-    -------
-    ndarray or CSR matrix (n, D)
-        The columns, the constant, and the hats of one number after the other.
+    CSR rows only where `keeps_zeros` holds. Bounds are public; their difference may overflow for `indicators`, the
+    columns that are cut to their bounds and otherwise stay unchanged.
     """
     n_rows = rows.shape[0]
     if not isinstance(rows, np.ndarray):

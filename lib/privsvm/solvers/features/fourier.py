@@ -8,42 +8,15 @@ __all__ = ["fourier_features", "fourier_frequencies"]
 
 
 def fourier_frequencies(n_features: int, n_components: int, gamma: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw frequencies from the Gaussian kernel's spectrum, ``N(0, 2 gamma)``.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features d.
-    n_components : int
-        Number of frequencies D.
-    gamma : float
-        Kernel coefficient.
-    rng : numpy.random.Generator
-        Source of the draw.
-
-    Returns
-    -------
-    ndarray (d, D)
-    """
+    """Draw frequencies (d, D) from the Gaussian kernel's spectrum, ``N(0, 2 gamma)``."""
     return rng.normal(0.0, np.sqrt(2.0 * gamma), size=(n_features, n_components))
 
 
 def fourier_features(X, frequencies: np.ndarray) -> np.ndarray:
-    """Compute random Fourier features (Rahimi and Recht 2007).
+    """Compute random Fourier features (Rahimi and Recht 2007; Rubinstein et al. 2012, Algorithm 2).
 
-    See also Rubinstein et al. (2012), Algorithm 2.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    frequencies : ndarray (d, D)
-        See `fourier_frequencies`.
-
-    Returns
-    -------
-    ndarray (n, 2 D)
-        ``cos(x . f) / sqrt(D)`` for every frequency, then ``sin``: rows of norm 1 up to round-off.
+    Frequencies (d, D) come from `fourier_frequencies`. Returns (n, 2 D): ``cos(x . f) / sqrt(D)`` for every frequency,
+    then ``sin``; rows have norm 1 up to round-off.
     """
     n_components = frequencies.shape[1]
     # Overflow: a projection too large for float64 becomes 0, so that every row has a feature vector.

@@ -87,19 +87,9 @@ def _numbers(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
 
 
 def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Compute random Fourier features; see `fourier.fourier_features`.
+    """Compute random Fourier features (n, 2 D) of float64 rows; see `fourier.fourier_features`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        Rows; the columns of a CSR row ascend.
-    frequencies : ndarray (d, D)
-        See `privsvm.solvers.features.fourier.fourier_frequencies`.
-
-    Returns
-    -------
-    ndarray (n, 2 D)
-        Rows of norm 1 up to round-off.
+    The columns of a CSR row ascend.
     """
     n_components = frequencies.shape[1]
     features = np.empty((X.shape[0], 2 * n_components))
@@ -111,25 +101,10 @@ def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
 def landmark_row_features(
     X: Any, landmarks: np.ndarray, gamma: float, inverse_root: np.ndarray, shortest: float = 0.0
 ) -> np.ndarray:
-    """Compute Nystrom features; see `landmarks.landmark_features`.
+    """Compute Nystrom features (n, m) of float64 rows; see `landmarks.landmark_features`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        Rows; the columns of a CSR row ascend.
-    landmarks : ndarray (m, d)
-        Points z.
-    gamma : float
-        Kernel coefficient.
-    inverse_root : ndarray (m, m)
-        See `privsvm.solvers.features.landmarks.landmark_map`.
-    shortest : float, default=0.0
-        Divide feature vectors by their norm, or by this if that is smaller; 0: leave them.
-
-    Returns
-    -------
-    ndarray (n, m)
-        Rows of norm at most 1 up to round-off.
+    The columns of a CSR row ascend. Feature vectors are divided by their norm, or by `shortest` if the norm is smaller;
+    0 leaves them.
     """
     features = np.empty((X.shape[0], landmarks.shape[0]))
     with np.errstate(over="ignore"):

@@ -16,21 +16,10 @@ BEYOND = 2.0**53
 
 
 def column_cells(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Turn values of columns into whole numbers.
+    """Turn values of columns into whole numbers: cells of numbers from 0 to `CELLS` - 1, and codes of categories.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        Rows.
-    lower, upper : ndarray (d,)
-        Public bounds of numbers.
-    levels : ndarray of int (d,)
-        How many categories a column has, whose codes count from 0; 0 for numbers.
-
-    Returns
-    -------
-    ndarray of int64 (n, d)
-        The cell of a number, from 0 to `CELLS` - 1, or the code of a category; 0 for a code that is none.
+    `lower` and `upper` are public bounds of numbers. `levels` says how many categories a column has, whose codes count
+    from 0; it is 0 for numbers. An unknown code becomes 0.
     """
     # In halves, so that no difference overflows.
     width = upper / 2.0 - lower / 2.0
@@ -41,19 +30,10 @@ def column_cells(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, levels: np
 
 
 def leaf_numbers(cells: np.ndarray, feature: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Find the leaf of every row in every tree.
+    """Find the leaf of every row in every tree, from 0 to N, as an array (n, T).
 
-    Parameters
-    ----------
-    cells : ndarray of int64 (n, d)
-        See `column_cells`.
-    feature, low, high : ndarray (T, N)
-        Inner nodes of T complete trees, level by level: a row goes right where ``low <= cells[feature] < high``.
-
-    Returns
-    -------
-    ndarray of int64 (n, T)
-        From 0 to N.
+    The inner nodes (T, N) of complete trees stand level by level: a row of `column_cells` goes right where
+    ``low <= cells[feature] < high``.
     """
     n_trees, n_nodes = feature.shape
     rows, trees = np.arange(cells.shape[0])[:, None], np.arange(n_trees)
@@ -67,17 +47,7 @@ def leaf_numbers(cells: np.ndarray, feature: np.ndarray, low: np.ndarray, high: 
 def staircase(edges: np.ndarray, depth: int) -> np.ndarray:
     """Order edges as the lower ends of a tree whose leaf is the number of edges at or below a value.
 
-    Parameters
-    ----------
-    edges : ndarray (m,)
-        Ascending; fewer than ``2^depth``.
-    depth : int
-        Of the tree.
-
-    Returns
-    -------
-    ndarray (2^depth - 1,)
-        See `leaf_numbers`.
+    The edges ascend and are fewer than ``2^depth``. Returns ``2^depth - 1`` lower ends for `leaf_numbers`.
     """
     padded = np.full(2**depth - 1, BEYOND)
     padded[: len(edges)] = edges

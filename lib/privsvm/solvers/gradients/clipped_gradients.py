@@ -73,14 +73,9 @@ _PREPARED_TOGETHER = 2**18
 class PreparedRows:
     """Rows in the form that training works with; see `prepared_cells`.
 
-    Attributes
-    ----------
-    cells : ndarray of float32, CSR matrix of float64 or CentredCells (n, d)
-        Unit rows, as whole numbers.
-    constants, norms : ndarray (n,)
-        Whole numbers of the constant feature, and norms; see `privsvm.numerics.rows.unit_grid`.
-    scale : float
-        Value of the constant feature; 0 for none.
+    `cells` are unit rows (n, d) as whole numbers: a float32 array, a CSR matrix of float64 or CentredCells. `constants`
+    are whole numbers of the constant feature and `norms` the rows' norms; see `privsvm.numerics.rows.unit_grid`.
+    `scale` is the value of the constant feature; 0 for none.
     """
 
     cells: Any
@@ -98,12 +93,8 @@ class PreparedRows:
 def prepared_cells(X: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
     """Compute cells, constants and norms of `PreparedRows`.
 
-    Parameters
-    ----------
-    X : ndarray, canonical CSR matrix or CentredCells (n, d)
-        Rows; finite.
-    scale : float
-        Value of the constant feature; 0 for none.
+    X (n, d) is finite: an array, a canonical CSR matrix or CentredCells. `scale` is the value of the constant feature;
+    0 for none.
     """
     if isinstance(X, CentredCells):
         return X.unit(scale)
@@ -461,23 +452,9 @@ def clipped_sum(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sum the clipped gradients of a batch, without the regulariser's part in them.
 
-    Parameters
-    ----------
-    rows : PreparedRows (n, d)
-    codes : ndarray of int64 (n,)
-        Class codes.
-    batch : ndarray of int64 or None
-        Row numbers; None for all rows.
-    point : Point
-        Rounded weights.
-    objective : Objective
-
-    Returns
-    -------
-    totals : ndarray of int64
-        Flat, in whole numbers of ``max_grad_norm 2^-38``. Sums that do not fit wrap around.
-    share : ndarray of int64 (1,)
-        How often the regulariser is a part of them; see `with_regulariser`.
+    `batch` has row numbers; None for all rows. Returns the flat int64 sums, in whole numbers of
+    ``max_grad_norm 2^-38``, and an int64 array (1,): how often the regulariser is a part of them (see
+    `with_regulariser`). Sums that do not fit wrap around.
     """
     sums, share = np.zeros(point.coef.size + point.intercept.size), np.zeros(1, dtype=np.int64)
     moved: np.ndarray | None = None

@@ -60,20 +60,12 @@ _ROUND_OFF = 1.0 - 2.0**-40
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HuberDescent:
-    """How to descend.
+    """Steps and noise of a descent: T steps, each along one noisy sum over all rows.
 
-    Attributes
-    ----------
-    n_steps : int
-        Number of steps T, each along one noisy sum over all rows.
-    length : float
-        All steps together, as a multiple of the sum of clipped gradients.
-    noise_multiplier : float
-        Standard deviation of the noise on every number of a sum, over what one row adds; 0 for none.
-    whole_multiplier : float or None, default=None
-        That of a larger release, which all steps end; None if each step is a release by itself.
-    averaged : float, default=0.3
-        Share of the steps, the last ones, whose weights are averaged; above 0 and at most 1.
+    `length` is the length of all steps together, as a multiple of the sum of clipped gradients. `noise_multiplier` is
+    the standard deviation of the noise on every number of a sum, over the norm that one row adds; 0 for none.
+    `whole_multiplier` is the noise multiplier of a larger release, which all steps end; None if each step is a release
+    by itself. `averaged`, above 0 and at most 1, is the share of steps, the last ones, whose weights are averaged.
     """
 
     n_steps: int
@@ -102,19 +94,10 @@ def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def exact_product(cells: Any, matrix: np.ndarray) -> Any:
-    """Multiply whole rows of norm at most 2^20 with a matrix rounded to be exact.
+    """Multiply whole rows (n, d) of norm at most 2^20 with a finite matrix (d, m) rounded to be exact.
 
-    Parameters
-    ----------
-    cells : ndarray or RowsByBlock (n, d)
-        See `privsvm.numerics.rows.unit_grid.unit_cells`.
-    matrix : ndarray (d, m)
-        Finite.
-
-    Returns
-    -------
-    ndarray or RowsByBlock (n, m)
-        Each row depends on that row and the matrix alone, bit for bit, whatever the other rows are.
+    Each row of the product (n, m) depends on that row and the matrix alone, bit for bit. For the rows see
+    `privsvm.numerics.rows.unit_grid.unit_cells`.
     """
     if is_by_block(cells):
         return mapped(cells, exact_product, matrix, n_features=matrix.shape[1])
@@ -162,24 +145,10 @@ def _row_blocks(cells: np.ndarray, codes: np.ndarray, n_classes: int, class_weig
 
 @jit()
 def _set_slopes(scores, unit, codes, bounds, steepest):
-    """Replace scores (n, k) by clipped slopes as whole numbers of 2^-18.
+    """Replace scores (n, k), in units of `unit`, by clipped slopes as whole numbers of 2^-18.
 
-    No row of them is longer than 2^18.
-
-    What is added up here are whole numbers: their sums are exact.
-
-    Parameters
-    ----------
-    scores : ndarray (n, k)
-        In units of `unit`; k is 1 for two classes.
-    unit : float
-        See `scores`.
-    codes : ndarray of int64 (n,)
-        Class codes.
-    bounds : ndarray (n,)
-        The longest that a row's slopes may be, in the same whole numbers.
-    steepest : float
-        A slope of 1 before clipping.
+    In these whole numbers, a row of slopes has at most the norm in `bounds`, and at most 2^18; sums of whole numbers
+    are exact. k is 1 for two classes; `steepest` is a slope of 1 before clipping.
     """
     n_rows, n_vectors = scores.shape
     if n_vectors == 1:
@@ -228,23 +197,9 @@ def gradient_cells(
 ) -> np.ndarray:
     """Sum the clipped gradients of all rows, before rounding and noise.
 
-    Parameters
-    ----------
-    cells : ndarray or RowsByBlock (n, d)
-        Unit rows as whole numbers of 2^-20.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c.
-    class_weights : ndarray (c,)
-        From 0 to 1.
-    weights : ndarray (k, d)
-        Weight vectors; k is 1 for two classes, and c for more.
-
-    Returns
-    -------
-    ndarray of int64 (k, d)
-        Whole numbers of 2^-38. One row adds at most 2^38 to its norm. A sum beyond int64 wraps around.
+    `cells` (n, d) are unit rows as whole numbers of 2^-20, class weights (c,) lie between 0 and 1, and weights are
+    (k, d): k is 1 for two classes, and c for more. Returns int64 (k, d), whole numbers of 2^-38. One row adds at most
+    2^38 to its norm. A sum beyond int64 wraps around.
     """
     if is_by_block(cells):
         total: np.ndarray = cells.total(_gradient_of_block, codes, arguments=(n_classes, class_weights, weights))
@@ -305,23 +260,10 @@ def descend(
     source: NoiseSource,
     preconditioner: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Train from weights of zero.
+    """Train from weights of zero on the rows of `gradient_cells`.
 
-    Parameters
-    ----------
-    cells, codes, n_classes, class_weights
-        See `gradient_cells`.
-    descent : HuberDescent
-        Steps and their noise.
-    source : NoiseSource
-        Of the noise.
-    preconditioner : ndarray (d, d) or None, default=None
-        Multiplies the released gradients: made of public numbers and of earlier releases.
-
-    Returns
-    -------
-    ndarray (c, d)
-        Mean of the weights of the last steps, see `HuberDescent.averaged`; the vectors add up to zero.
+    The preconditioner (d, d), made of public numbers and earlier releases, multiplies the released gradients. Returns
+    the mean (c, d) of the weights of the last steps (`HuberDescent.averaged`); the vectors add up to zero.
     """
     n_vectors = 1 if n_classes == 2 else n_classes
     shape = n_vectors, cells.shape[1]

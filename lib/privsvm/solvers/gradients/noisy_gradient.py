@@ -83,62 +83,27 @@ _LARGEST_SETTING = 1e100
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GradientSteps:
-    """What to minimise, and by which steps.
+    """The objective of a training and the steps that minimise it.
 
     The objective is the mean of ``loss_weight * loss`` over the rows, plus
-    ``margin_weight * sum_{k<l} ||w_k - w_l||^2 + ridge * (||W||^2 + ||b||^2)``.
+    ``margin_weight * sum_{k<l} ||w_k - w_l||^2 + ridge * (||W||^2 + ||b||^2)``. Of a row with label y and scores z, the
+    loss ``hinge`` is ``sum_{k != y} smooth(1 - (z_y - z_k))`` with ``smooth(g) = (g + sqrt(g^2 + smoothing^2)) / 2``
+    (PMSVM, eq. 12), ``softmax`` is cross-entropy, and ``one_vs_rest_hinge`` is ``smooth(1 - z_y)`` plus
+    ``smooth(1 + z_k)`` for every other k; with a single vector, label 1 is the positive one. The constant feature of an
+    intercept has the value `intercept_scale`.
 
-    Parameters
-    ----------
-    loss : {"hinge", "softmax", "one_vs_rest_hinge"}, default="hinge"
-        Of a row with label y and scores z. ``hinge``: ``sum_{k != y} smooth(1 - (z_y - z_k))`` with
-        ``smooth(g) = (g + sqrt(g^2 + smoothing^2)) / 2`` (PMSVM, eq. 12). ``softmax``: cross-entropy.
-        ``one_vs_rest_hinge``: ``sum_k smooth(1 - z_k)`` for k = y, ``smooth(1 + z_k)`` for the others; with a single
-        vector, label 1 is the positive one.
-    smoothing : float, default=0.1
-        Width of the smoothed corner of the hinge; 0 gives the hinge itself.
-    loss_weight : float, default=1.0
-        Multiplies a row's loss before clipping.
-    margin_weight : float, default=0.0
-        Weight lambda of the squared distances between weight vectors; intercepts are left out.
-    ridge : float, default=0.0
-        Weight mu of the squared norm of weights and intercepts.
-    regulariser : {"outside", "inside"}, default="outside"
-        ``outside``: the exact gradient of the two terms is added after the noise. ``inside``: it is a part of every
-        row's gradient before that is clipped (PMSVM, eq. 15).
-    fit_intercept : bool, default=True
-        Whether there are intercepts.
-    intercept_scale : float, default=1.0
-        Value s of the constant feature that goes with an intercept: scores are ``W x + s b``.
-    max_grad_norm : float, default=1.0
-        Bound R on the norm of one row's gradient, over all classes, weights and intercepts. It holds exactly, and
-        covers what a row changes by the rounding of sums. Gradients are resolved to about ``R 2^-18``. With the
-        regulariser inside, a row's own part is at most 2 R long.
-    noise_scale : float, default=0.0
-        Standard deviation of the noise on every number of the sum of clipped gradients, rounded up a little.
-    sample_rate : float, default=1.0
-        Probability of each row to be in a step.
-    n_steps : int, default=1
-        Number of steps T.
-    expected_batch : float, default=1.0
-        The noisy sum is divided by this.
-    optimizer : {"sgd", "adam"}, default="sgd"
-        ``adam`` is that of Kingma and Ba (2015), with corrected moments.
-    momentum : float, default=0.0
-        For sgd: ``v = momentum * v + gradient``, and the step is along v.
-    beta1, beta2, adam_epsilon : float
-        Numbers of adam.
-    learning_rate : float
-        Length factor of the first step.
-    schedule : {"constant", "linear", "cosine", "inverse_sqrt"}, default="constant"
-        How it goes on; see `learning_rates`.
-    average : {"none", "all", "last_half"}, default="none"
-        What is returned: the last iterate, the mean of all T, or of the last half of them (rounded up).
+    `max_grad_norm` bounds the norm of one row's gradient, over all classes, weights and intercepts: exactly, the
+    rounding of sums included. Gradients are resolved to about ``max_grad_norm 2^-18``. With the `regulariser`
+    ``outside``, the exact gradient of its terms is added after the noise; ``inside``, it is a part of every row's
+    gradient before clipping (PMSVM, eq. 15), and a row's own part is at most twice as long.
 
-    Raises
-    ------
-    ValueError
-        For a name that is not known, or a number out of range.
+    `noise_scale` is the standard deviation of the noise on every number of the sum, rounded up a little. Each row is in
+    a step with probability `sample_rate`, and the noisy sum is divided by `expected_batch`. For ``sgd``,
+    ``v = momentum * v + gradient``, and the step is along v; ``adam`` (Kingma and Ba 2015) corrects its moments. See
+    `learning_rates` for `schedule`. `average` returns the last iterate, the mean of ``all``, or the mean of the
+    ``last_half`` (rounded up).
+
+    Raises ValueError for an unknown name or a number out of range.
     """
 
     loss: str = "hinge"
@@ -200,18 +165,10 @@ class GradientSteps:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GradientStepsResult:
-    """A linear model.
+    """A linear model (c, d) and its history, H models recorded on the way.
 
-    Attributes
-    ----------
-    coef : ndarray (c, d)
-        One weight vector a class.
-    intercept : ndarray (c,)
-        What is added to the scores, the constant feature's value included.
-    history_coef : ndarray (H, c, d)
-        Models after every so many steps: their averages so far, once averaging has begun, else the iterates.
-    history_intercept : ndarray (H, c)
-        Its intercepts.
+    Intercepts include the constant feature's value. Recorded models are the averages so far once averaging has begun,
+    and iterates before.
     """
 
     coef: np.ndarray
@@ -221,18 +178,10 @@ class GradientStepsResult:
 
 
 def learning_rates(steps: GradientSteps) -> np.ndarray:
-    """Learning rate of every step.
+    """Compute the learning rates of all T steps.
 
-    Parameters
-    ----------
-    steps : GradientSteps
-        Settings.
-
-    Returns
-    -------
-    ndarray (T,)
-        For t = 0, 1, ...: ``linear`` multiplies by ``1 - t / T``, ``cosine`` by ``(1 + cos(pi t / T)) / 2``,
-        ``inverse_sqrt`` by ``1 / sqrt(t + 1)``.
+    For t = 0, 1, ...: ``linear`` multiplies by ``1 - t / T``, ``cosine`` by ``(1 + cos(pi t / T)) / 2``,
+    ``inverse_sqrt`` by ``1 / sqrt(t + 1)``.
     """
     t = np.arange(steps.n_steps, dtype=float)
     share = t / max(steps.n_steps, 1)
@@ -336,19 +285,7 @@ def schedule_of(steps: GradientSteps, size: int) -> Schedule:
 
 
 def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
-    """Bring rows into the form that training works with, once for many models.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or PreparedRows (n, d)
-        Rows; finite.
-    steps : GradientSteps
-        Its constant feature counts.
-
-    Returns
-    -------
-    PreparedRows
-    """
+    """Bring finite rows (n, d) into the form that training works with, once for many models of one constant feature."""
     scale = _constant(steps)
     if isinstance(X, PreparedRows):
         if X.scale != scale:
@@ -440,16 +377,9 @@ def _set_values(numbers, shift, cell, portion, out):
 
 
 class StepNoise:
-    """The noise of steps: whole numbers of one stream, one after the other.
+    """Noise of the steps: whole numbers of the key's stream, one step after the other.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        Says how much.
-    key : bytes
-        Of the stream.
-    tape : StepTape
-        Has one entry for each step, or none.
+    The tape has one entry for each step, or none.
     """
 
     def __init__(self, schedule: Schedule, key: bytes, tape: StepTape = NO_TAPE) -> None:
@@ -604,31 +534,12 @@ def noisy_gradient_steps(
     rng: NoiseSource | np.random.Generator,
     record_every: int = 0,
 ) -> GradientStepsResult:
-    """Train from weights of zero.
+    """Train c weight vectors from zero.
 
-    Parameters
-    ----------
-    X : ndarray, CSR matrix, PreparedRows or RowsByBlock (n, d)
-        Rows; finite. The model has the same bits however they are held.
-    codes : ndarray of int (n,)
-        Class codes ``0..n_classes-1``; classes may be missing. With one vector (`n_classes` 1): 0 and 1.
-    n_classes : int
-        Number of weight vectors c.
-    steps : GradientSteps
-        Settings.
-    rng : NoiseSource or numpy.random.Generator
-        Keys the two streams of the run, one for sampling and one for noise. A generator is asked for 32 bytes.
-    record_every : int, default=0
-        Record the model after every so many steps; 0: never.
-
-    Returns
-    -------
-    GradientStepsResult
-
-    Raises
-    ------
-    ValueError
-        If class codes are out of range, or there are too few vectors for the loss.
+    X (n, d) is finite; the model has the same bits in every form of the rows. Class codes count from 0, and classes may
+    be missing; with one vector, they are 0 and 1. `rng` keys the run's two streams, one for sampling and one for noise;
+    a generator gives 32 bytes. Every `record_every` steps the model is recorded; 0: never. Raises ValueError if class
+    codes are out of range, or there are too few vectors for the loss.
     """
     training = _training(X, codes, n_classes, steps, rng)
     # Overflow: too large a learning rate makes weights that are no numbers, which count as zero.

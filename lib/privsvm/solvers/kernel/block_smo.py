@@ -196,20 +196,10 @@ def solve_prepared(
     options: SolverOptions,
     start: np.ndarray | None = None,
 ) -> CSVCSolution:
-    """Solve the C-SVC dual for prepared float32 rows.
+    """Solve the C-SVC dual for prepared float32 rows, with the threads of their pool.
 
-    Parameters
-    ----------
-    rows : KernelRows (n)
-        Rows; their pool has the threads.
-    y : ndarray (n,) of float64
-        Labels +1 and -1, both present.
-    upper : ndarray (n,)
-        Upper bound C of each variable; positive.
-    options : SolverOptions
-        When to stop, and the memory for kernel values.
-    start : ndarray (n,) or None, default=None
-        Warm start, within the bounds and with ``y'start = 0``; None: zeros.
+    Labels are +1 and -1, both present, and the upper bounds of the variables positive. The warm start lies within the
+    bounds and has ``y'start = 0``; None: zeros.
     """
     n, tol, max_iter = y.size, options.tol, options.max_iter
     largest = float(np.max(upper))

@@ -17,20 +17,11 @@ __all__ = ["CSVCSolution", "SolverOptions", "dual_objective", "optimality_gap", 
 
 @dataclasses.dataclass(frozen=True)
 class SolverOptions:
-    """When a solver stops, and which resources it may use.
+    """Stopping rule and resources of a solver.
 
-    Attributes
-    ----------
-    tol : float, default=1e-3
-        The solver stops where the largest violation of optimality is at most this.
-    max_iter : int, default=-1
-        Most pairs of variables to move; -1 for no limit but the solver's own.
-    shrinking : bool, default=True
-        Whether LIBSVM's steps set variables aside that look settled at a bound.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    n_threads : int, default=1
-        Threads of the solvers that use several. The result does not depend on it.
+    It stops where the largest violation of optimality is at most `tol`, or after moving `max_iter` pairs; -1: no limit
+    but its own. `shrinking` lets LIBSVM's steps set variables aside that look settled at a bound. `cache_size` is in
+    megabytes of kernel values. Results do not depend on `n_threads`.
     """
 
     tol: float = 1e-3
@@ -42,24 +33,11 @@ class SolverOptions:
 
 @dataclasses.dataclass(frozen=True)
 class CSVCSolution:
-    """A solution of the dual.
+    """A solution of the dual: the n variables `alpha`, and ``Qa - e``, its gradient.
 
-    Attributes
-    ----------
-    alpha : ndarray (n,)
-        Dual variables.
-    rho : float
-        Offset: the decision value is ``sum_i y_i a_i K(x_i, x) - rho``.
-    gradient : ndarray (n,)
-        ``Qa - e`` at `alpha`.
-    objective : float
-        ``1/2 a'Qa - e'a``.
-    n_iter : int
-        Pairs of variables that were updated.
-    converged : bool
-        Whether the stopping rule was met. False where `max_iter`, or a selection with no pair left, ended it.
-    n_selected : int or None
-        Distinct pairs among them; None where the solver does not remember pairs.
+    The decision value is ``sum_i y_i a_i K(x_i, x) - rho``, the objective ``1/2 a'Qa - e'a``. `n_iter` counts updated
+    pairs, `n_selected` the distinct ones among them; None where the solver does not remember pairs. `converged` is
+    false where `max_iter`, or a selection with no pair left, ended the solver.
     """
 
     alpha: np.ndarray

@@ -25,12 +25,7 @@ _ROUNDING = 1e-12
 class EqualRows:
     """Groups of equal rows of one class.
 
-    Attributes
-    ----------
-    first : ndarray of int (g,)
-        The first row of each group; ascending.
-    group : ndarray of int (n,)
-        Group of each row.
+    `first` has the first row of each group, in ascending order, and `group` the group of each of the n rows.
     """
 
     first: np.ndarray
@@ -68,19 +63,7 @@ class EqualRows:
         return np.bincount(self.group, weights=upper, minlength=self.first.size)
 
     def spread(self, layout: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Distribute the groups' variables: row after row is filled to its bound.
-
-        Parameters
-        ----------
-        layout : ndarray (k, g)
-            Several variables of each group.
-        upper : ndarray (n,)
-            Bounds of the rows.
-
-        Returns
-        -------
-        ndarray (k, n)
-        """
+        """Distribute variables (k, g) of the groups to their rows, (k, n): row after row is filled to its bound."""
         order = np.argsort(self.group, kind="stable")
         before = np.cumsum(upper[order]) - upper[order]
         starts = np.searchsorted(self.group[order], np.arange(self.first.size))

@@ -31,13 +31,7 @@ def row_distances(X) -> np.ndarray:
 
 
 class PrecomputedRows(KernelRows):
-    """Rows of any kernel by their kernel matrix.
-
-    Parameters
-    ----------
-    matrix : ndarray (n, n) of float64
-        Kernel matrix; symmetric and finite.
-    """
+    """Rows of any kernel by their kernel matrix (n, n), symmetric and finite."""
 
     def __init__(self, matrix: np.ndarray):
         self.kind = LINEAR

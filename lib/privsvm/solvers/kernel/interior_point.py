@@ -57,19 +57,7 @@ def _add_sparse_products(data, indices, indptr, theta, gram):
 class _SignedRows:
     """The matrix A of one problem: rows with their signs, of mean squared norm 1, dense ones centred.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    signs : ndarray (n,)
-        Labels.
-
-    Attributes
-    ----------
-    square : float
-        The mean squared norm before scaling.
-    centre : ndarray (d,)
-        What was subtracted from the rows.
+    `square` is the mean squared norm before scaling, `centre` the vector (d,) subtracted from the rows.
     """
 
     def __init__(self, X: Any, signs: np.ndarray) -> None:
@@ -219,23 +207,10 @@ def usual_seconds(X: Any, n_rows: np.ndarray) -> np.ndarray:
 
 
 def solve_linear(X: Any, y: np.ndarray, upper: np.ndarray, tol: float) -> CSVCSolution | None:
-    """Solve the C-SVC dual of the linear kernel.
+    """Solve the C-SVC dual of the linear kernel; None where the method does not converge.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        Rows; finite.
-    y : ndarray (n,)
-        Labels +1 and -1, both present.
-    upper : ndarray (n,)
-        Upper bound of each row's variable; positive and finite.
-    tol : float
-        Largest violation of optimality.
-
-    Returns
-    -------
-    CSVCSolution or None
-        None where the method does not converge.
+    Rows are finite float64, labels +1 and -1, both present, and the variables' upper bounds positive and finite. `tol`
+    is the largest violation of optimality.
     """
     A = _SignedRows(X, y)
     if not A.usable:

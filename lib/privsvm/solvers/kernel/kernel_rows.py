@@ -273,18 +273,9 @@ def count_votes(values, votes, sums):
 
 
 class Expansion:
-    """Kernel expansions ``K(X, Z) @ coef``, prepared for many calls.
+    """Kernel expansions ``K(X, Z) @ coef`` of k coefficient vectors (m, k), prepared for many calls.
 
     In float64, without storing the matrix.
-
-    Parameters
-    ----------
-    Z : ndarray (m, d)
-        Rows of the expansions.
-    coef : ndarray (m, k)
-        Their coefficients.
-    kernel : Kernel
-        The kernel function.
     """
 
     def __init__(self, Z: np.ndarray, coef: np.ndarray, kernel: Kernel):
@@ -327,19 +318,7 @@ class Expansion:
             yield _Others(other, norms, -weights[:, 0] if single else weights)
 
     def at(self, X: Any, n_threads: int = 1) -> np.ndarray:
-        """Evaluate at many rows.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n, d)
-            Where to evaluate.
-        n_threads : int, default=1
-            Threads. The result does not depend on it.
-
-        Returns
-        -------
-        ndarray (n, k)
-        """
+        """Evaluate at the rows of X, (n, k); the result does not depend on the number of threads."""
         if self._kind == LINEAR:
             return np.asarray(X @ self.weights)
         n, d = X.shape
@@ -391,41 +370,17 @@ class Expansion:
 
 
 def kernel_expansion(X, Z: np.ndarray, coef: np.ndarray, kernel: Kernel, n_threads: int = 1) -> np.ndarray:
-    """Evaluate kernel expansions at many rows, once; see `Expansion`.
-
-    Returns
-    -------
-    ndarray (n, k)
-    """
+    """Evaluate kernel expansions at many rows, (n, k), once; see `Expansion`."""
     return Expansion(Z, coef, kernel).at(X, n_threads)
 
 
 class KernelRows:
-    """Rows of one matrix, ready for kernel products in one precision.
+    """Rows of one finite matrix, ready for kernel products in float32 or float64.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float64
-        Rows; finite. Dense rows with many zeros are kept as sparse ones.
-    kernel : Kernel
-        The kernel function.
-    dtype : float32 or float64, default=float32
-        Precision of products and kernel values. Sums over kernel values are in float64.
-    pool : ThreadPoolExecutor or None
-        Threads for large products.
-    n_threads : int, default=1
-        Their number.
-
-    Attributes
-    ----------
-    n_rows : int
-        n.
-    typical_error, largest_error : float
-        Error of a kernel value of a typical row, and of the longest one, in units of the precision's rounding.
-    finite : bool
-        Whether kernel values stay within the range of the precision.
-    product_cost : float
-        Time of a kernel value, in units of that for one feature.
+    Dense rows with many zeros are kept as sparse ones. Sums over kernel values are in float64. The pool has the threads
+    for large products. `typical_error` and `largest_error` are errors of a kernel value of a typical row and of the
+    longest one, in units of the precision's rounding; `finite` says whether kernel values stay within its range.
+    `product_cost` is the time of a kernel value, in units of the time for one feature.
     """
 
     def __init__(
@@ -526,19 +481,10 @@ class KernelRows:
         return squared
 
     def gram(self, buffer: np.ndarray, width: int | None = None) -> np.ndarray:
-        """Compute the kernel matrix of the rows with themselves.
+        """Compute the kernel matrix of the rows with themselves, (n, width), as a view of the buffer.
 
-        Parameters
-        ----------
-        buffer : ndarray (at least n * width,)
-            Memory for the result, float32 or float64.
-        width : int or None, default=None
-            Number of columns, n at least; those after the n-th are left as they are. None: n.
-
-        Returns
-        -------
-        ndarray (n, width)
-            A view of `buffer`.
+        The buffer has at least n * width numbers, float32 or float64. `width` is at least n, and n if None; columns
+        after the n-th are left unchanged.
         """
         width = width or self.n_rows
         out = buffer[: self.n_rows * width].reshape(self.n_rows, width)
@@ -552,16 +498,9 @@ class KernelRows:
         return out
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
-        """Subtract an expansion: ``values_t -= sum_i coef_i K(x_t, z_i)``.
+        """Subtract an expansion in place: ``values_t -= sum_i coef_i K(x_t, z_i)``.
 
-        Parameters
-        ----------
-        values : ndarray (n,) of float64
-            Changed in place.
-        others : KernelRows (m)
-            The rows z; of the same matrix.
-        coef : ndarray (m,)
-            Coefficients.
+        The rows z, `others`, are of the same matrix.
         """
         if self.kind == LINEAR:
             values -= self._exact @ (others._exact.T @ coef)

@@ -31,14 +31,10 @@ _FAR = 1e6
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A kernel function.
+    """A kernel function, with a number for gamma (see `resolve_gamma`).
 
-    Attributes
-    ----------
-    name : {"linear", "rbf", "poly", "sigmoid"}, default="rbf"
-        ``x.z``, ``exp(-gamma |x-z|^2)``, ``(gamma x.z + coef0)^degree``, ``tanh(gamma x.z + coef0)``.
-    gamma, degree, coef0 : float, int, float
-        Its parameters; `gamma` is a number, see `resolve_gamma`.
+    ``linear`` is ``x.z``, ``rbf`` ``exp(-gamma |x-z|^2)``, ``poly`` ``(gamma x.z + coef0)^degree``, and ``sigmoid``
+    ``tanh(gamma x.z + coef0)``.
     """
 
     name: str = "rbf"
@@ -134,23 +130,9 @@ def _turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
 
 
 def resolve_gamma(gamma: float | str, X) -> float:
-    """Turn scikit-learn's ``"scale"`` and ``"auto"`` into a number.
+    """Turn scikit-learn's ``"scale"``, ``1 / (d * variance of X)``, and ``"auto"``, ``1 / d``, into a number.
 
-    Parameters
-    ----------
-    gamma : float, "scale" or "auto"
-        ``"scale"`` is ``1 / (d * variance of X)``, ``"auto"`` is ``1 / d``.
-    X : ndarray or sparse matrix (n, d)
-        Training rows.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If `gamma` is another word or is negative.
+    Raises ValueError if `gamma` is another word or is negative.
     """
     if isinstance(gamma, str):
         if gamma == "auto":
@@ -176,26 +158,7 @@ def far_centre(X) -> np.ndarray | None:
 
 
 def kernel_matrix(X, Z, kernel: Kernel) -> np.ndarray:
-    """Compute the kernel values between two sets of rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows.
-    Z : ndarray or CSR matrix (m, d)
-        Rows.
-    kernel : Kernel
-        The kernel function.
-
-    Returns
-    -------
-    ndarray (n, m) of float64
-
-    Raises
-    ------
-    ValueError
-        If the kernel is unknown.
-    """
+    """Compute the float64 kernel values (n, m) between two sets of rows; raise ValueError for an unknown kernel."""
     kind = kernel.kind
     if kind == RBF and not scipy.sparse.issparse(X) and not scipy.sparse.issparse(Z):
         # A shift leaves distances as they are, and shorter rows lose less to cancellation.

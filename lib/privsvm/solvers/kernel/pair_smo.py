@@ -143,20 +143,11 @@ def scatter_pairs(layout, starts, coef):
 
 @dataclasses.dataclass
 class ClassSolutions:
-    """Solutions of the pairs (0, 1), (0, 2), ..., (1, 2), ... of classes.
+    """Solutions of the p pairs (0, 1), (0, 2), ..., (1, 2), ... of c classes.
 
-    Attributes
-    ----------
-    layout : ndarray (c - 1, n)
-        Variables ``y_i a_i`` of the rows, sorted by class, in scikit-learn's layout.
-    starts : ndarray of int (c + 1,)
-        First row of each class, and the number of rows.
-    rho, objective : ndarray (p,)
-        Offset and objective of each pair.
-    n_iter : ndarray of int (p,)
-        Steps.
-    converged : ndarray of bool (p,)
-        Whether the stopping rule was met.
+    `layout` (c - 1, n) has the variables ``y_i a_i`` of the rows, sorted by class, in scikit-learn's layout; `starts`
+    (c + 1,) the first row of each class, and n. The other arrays have a number a pair: offset, objective, steps, and
+    whether the stopping rule was met.
     """
 
     layout: np.ndarray
@@ -215,25 +206,10 @@ def _triangle(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
 def solve_class_pairs(
     rows: KernelRows, upper: np.ndarray, solutions: ClassSolutions, numbers: np.ndarray, options: SolverOptions
 ) -> np.ndarray:
-    """Solve pairs of classes; write the solutions to `solutions`.
+    """Solve the pairs of classes with the given numbers; return the pairs that remain for another solver.
 
-    Parameters
-    ----------
-    rows : KernelRows (n)
-        All rows, sorted by class; kernel values have their precision.
-    upper : ndarray (n,)
-        Upper bound of each row's variable.
-    solutions : ClassSolutions
-        Results; changed in place.
-    numbers : ndarray of int
-        Numbers of the pairs to solve.
-    options : SolverOptions
-        Kernel values of a pair may take half of the memory for kernel values.
-
-    Returns
-    -------
-    ndarray of int
-        The pairs that remain for another solver. Those with steps have feasible variables.
+    The rows are sorted by class, and kernel values have their precision; those of a pair may take half of the memory
+    for kernel values. `solutions` is changed in place; remaining pairs with steps have feasible variables.
     """
     memory, itemsize = 1e6 * options.cache_size, rows.dtype.itemsize
     starts = solutions.starts

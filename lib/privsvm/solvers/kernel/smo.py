@@ -50,7 +50,7 @@ _DENSE_SHARE = 0.3
 
 @dataclasses.dataclass(frozen=True)
 class PairSelection:
-    """A rule that chooses a pair of variables (i, j); m and M are those of `c_svc`.
+    """A rule that chooses a pair of variables (i, j); m and M are as in `c_svc`.
 
     Both take i of the maximal violating pair. ``wss2``, LIBSVM's rule, takes j with the largest decrease to second
     order. ``dpwss`` draws j with probability proportional to ``exp(sharpness q_j)``, where ``q_j >= sigma`` is the
@@ -104,7 +104,7 @@ def _prepare_rows(X, kernel: Kernel) -> tuple[Rows, np.ndarray]:
 
 
 class UniformStreams:
-    """Uniform random numbers of several runs, drawn ahead.
+    """Uniform random numbers of R runs, drawn ahead.
 
     A run that draws nothing has None for a generator. Runs may share one: they draw from it one after the other.
     `complete` tells whether every run has one, and `of_run` numbers the generator of each.

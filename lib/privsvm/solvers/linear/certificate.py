@@ -54,16 +54,10 @@ def dot_error(n_features: int, vector_norm: float) -> float:
 
 
 def sum_error(n_rows: int, pull: float, more: float = 0.0) -> float:
-    """Norm of the error of weights from `sums_of_rows`.
+    """Bound the norm of the error of weights from `sums_of_rows`.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    pull : float
-        Sum over rows of the norm of their dual variables times the norm of the row.
-    more : float, default=0.0
-        Relative error of the dual variables.
+    `pull` is the sum over rows of the norm of their dual variables times the norm of the row, `more` the relative error
+    of the dual variables.
     """
     share = growth(min(n_rows, BLOCK) + n_rows / BLOCK + 4) + more
     return share * pull * (1.0 + growth(n_rows + 20)) * (1.0 + _SLACK) + _UNDERFLOW
@@ -80,16 +74,8 @@ def sums_of_rows(X, alpha: np.ndarray) -> np.ndarray:
 def certified(shares: float, n_shares: int, error: float, rounding: float, gap: float) -> bool:
     """Tell whether weights are certainly within ``sqrt(gap)`` of the optimum.
 
-    Parameters
-    ----------
-    shares : float
-        Computed sum of `n_shares` upper bounds on the rows' shares S.
-    error : float
-        Bound on ``||E||``.
-    rounding : float
-        What the caller's arithmetic may still move the weights by.
-    gap : float
-        Target, the square of a distance.
+    `shares` is the computed sum of `n_shares` upper bounds on the rows' shares S, `error` a bound on ``||E||``, and
+    `rounding` the distance that the caller's arithmetic may still move the weights by.
     """
     sure = shares * (1.0 + growth(2.0 * n_shares + 20.0)) + _UNDERFLOW
     distance = math.sqrt(sure + 0.25 * error * error) + 0.5 * error + rounding

@@ -87,25 +87,12 @@ _SAMPLE_ROWS = 32
 
 @dataclasses.dataclass(frozen=True)
 class CrammerSingerSolution:
-    """A solution and how good it is.
+    """A solution and its quality: weights (c, d), and primal and dual objective, with the optimum between them.
 
-    Attributes
-    ----------
-    coef : ndarray (c, d)
-        One weight vector a class.
-    primal, dual : float
-        Objective values; the optimum lies between them.
-    gap : float
-        ``primal - dual``, as computed; after the exact ascent, a bound on it.
-    n_epochs : int
-        Passes over the rows.
-    converged : bool
-        Whether `coef` is certainly within the root of the target of the optimum.
-    alpha : ndarray (n, c)
-        Dual variables; those that the exact ascent began with, if it was needed. Those of a row add up to 0 but for
-        round-off.
-    exact : bool
-        Whether it was.
+    `gap` is ``primal - dual``, as computed; after the exact ascent, a bound on it. `n_epochs` counts passes over the
+    rows. `converged` says whether `coef` is certainly within the root of the target of the optimum. `alpha` (n, c) has
+    the dual variables, which add up to 0 in each row but for round-off; if the exact ascent was needed (`exact`), it
+    began with these.
     """
 
     coef: np.ndarray
@@ -426,21 +413,9 @@ def _margins(X, y: np.ndarray, coef: np.ndarray) -> np.ndarray:
 def round_off_allowance(n_rows: int, n_features: int, n_classes: int, C: float, data_norm: float) -> float:
     """Bound float64's error of a duality gap, from public numbers alone.
 
-    Parameters
-    ----------
-    n_rows, n_features, n_classes : int
-        Size of the problem.
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Bound R on a row's L2 norm.
-
-    Returns
-    -------
-    float
-        Each of the n terms of the gap is at most ``C (1 + 2 R |W|)`` in size, with ``|W| <= sqrt(2 n C)`` since
-        the objective never exceeds its value at zero, and is computed with a relative error of a few times
-        ``(d + c) 2^-52``.
+    With R = `data_norm`, a bound on a row's L2 norm, each of the n terms of the gap is at most ``C (1 + 2 R |W|)`` in
+    size. ``|W| <= sqrt(2 n C)``, since the objective never exceeds its value at zero. A term is computed with a
+    relative error of a few times ``(d + c) 2^-52``.
     """
     largest_term = C * (1.0 + 2.0 * data_norm * np.sqrt(2.0 * n_rows * C))
     return float(4.0 * (n_features + n_classes + 4) * np.finfo(np.float64).eps * n_rows * largest_term)
@@ -555,30 +530,12 @@ def _lift(squared_norms: np.ndarray, C: float, gap: float) -> int:
 def solve_crammer_singer(
     X, y: np.ndarray, n_classes: int, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
 ) -> CrammerSingerSolution:
-    """Solve the Crammer-Singer problem to a certified distance.
+    """Solve the Crammer-Singer problem to a certified distance, the root of `gap`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float
-        Rows; finite.
-    y : ndarray of int (n,)
-        Class codes ``0..n_classes-1``; classes may be missing.
-    n_classes : int
-        Number of classes c, at least 2.
-    C : float
-        Weight of one row's loss, positive.
-    gap : float
-        Square of the distance.
-    max_epochs : int or None, default=None
-        Give up after so many passes; None: never.
-    reserve : float, default=0.0
-        Relative error that the caller's arithmetic may add to the weights: the distance leaves room for it.
-
-    Returns
-    -------
-    CrammerSingerSolution
-        Deterministic: rows are visited in a fixed pseudo-random order. Without `max_epochs` there is one for every
-        data set, and it is certified.
+    Rows (n, d) are finite. Class codes count from 0, and classes may be missing; there are at least 2. `reserve` is the
+    relative error that the caller's arithmetic may add to the weights: the distance leaves room for it. The solver
+    gives up after `max_epochs` passes; without this limit, there is a certified solution for every data set. It is
+    deterministic: rows are visited in a fixed pseudo-random order.
     """
     if not scipy.sparse.issparse(X):
         X = np.ascontiguousarray(X, dtype=np.float64)

@@ -293,16 +293,7 @@ def _slope(change, scores, labels, references):
 class Face:
     """Newton steps on the dual variables inside their bounds.
 
-    Parameters
-    ----------
-    rows : object
-        Stored rows and their weights, as `privsvm.solvers.linear.crammer_singer` keeps them.
-    y : ndarray of int (n,)
-        Class codes.
-    C : float
-        Weight of one row's loss.
-    n_classes : int
-        Number of classes.
+    `rows` holds rows and weights as `privsvm.solvers.linear.crammer_singer` stores them.
     """
 
     def __init__(self, rows, y: np.ndarray, C: float, n_classes: int) -> None:

@@ -139,26 +139,9 @@ class _Problem:
 def ascend_exactly(X: Any, y: np.ndarray, n_classes: int, C: float, gap: float, alpha: np.ndarray) -> np.ndarray:
     """Solve a Crammer-Singer problem to a quarter of the gap, without round-off.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows; finite.
-    y : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c.
-    C : float
-        Weight of one row's loss, positive.
-    gap : float
-        Target, the square of a distance.
-    alpha : ndarray (n, c)
-        Dual variables to start from; any will do.
-
-    Returns
-    -------
-    ndarray (c, d)
-        Weights, each the float64 number next to an exact one. The exact ones are within ``sqrt(gap) / 2`` of the
-        optimum.
+    Rows (n, d) are finite, and `gap` is the square of a distance. The ascent may start from any dual variables (n, c).
+    Returns weights (c, d), each the float64 number next to an exact one; the exact ones are within ``sqrt(gap) / 2`` of
+    the optimum.
     """
     problem = _Problem(X, y, n_classes, C, gap)
     blocks = [_whole_block(row, label, C, problem.n_units) for row, label in zip(alpha, problem.labels, strict=True)]
@@ -190,31 +173,14 @@ def ascend_smoothed_exactly(
     """Solve a smoothed two-class problem without round-off.
 
     The dual is ``max sum_i (a_i - h a_i^2 / (2 C)) - 1/2 ||w||^2`` with ``0 <= a_i <= C`` and
-    ``w = sum_i a_i y_i x_i - b``. In multiples of ``C / N`` it is whole numbers again. With
-    ``g_i = 1 - y_i w . x_i - h a_i / C``, a row's share of the gap is at most ``C |g_i|`` times what is left of
-    ``a_i / C`` on that side, or times ``|g_i| / h``. A move by a whole number of units gains while
-    ``|g_i| > (C ||x_i||^2 + h) / (2 N)``, and so the gap falls to ``C sum_i (C ||x_i||^2 + h) / (2 N)``: N is
-    chosen so that this is a quarter of the squared distance.
+    ``w = sum_i a_i y_i x_i - b``, where h is `smoothing` and b is `linear`. In multiples of ``C / N`` it is whole
+    numbers again. With ``g_i = 1 - y_i w . x_i - h a_i / C``, a row's share of the gap is at most ``C |g_i|`` times the
+    rest of ``a_i / C`` on that side, or times ``|g_i| / h``. A move by a whole number of units gains while
+    ``|g_i| > (C ||x_i||^2 + h) / (2 N)``, and so the gap falls to ``C sum_i (C ||x_i||^2 + h) / (2 N)``: N is chosen so
+    that this is a quarter of the squared `distance`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d)
-        Rows; finite.
-    y : ndarray (n,)
-        Signs, -1 or 1.
-    C, smoothing : float
-        Weight of one row's loss, and the width h of its quadratic part; positive.
-    linear : ndarray (d,)
-        Linear term b.
-    distance : float
-        Target: the exact weights are within half of it of the optimum.
-    slopes : ndarray (n,)
-        Where to start: ``a_i / C``; any numbers will do.
-
-    Returns
-    -------
-    ndarray (d,)
-        Weights, each the float64 number next to an exact one.
+    Rows are finite and signs -1 or 1. The ascent may start from any `slopes` ``a_i / C``. Returns weights (d,), each
+    the float64 number next to an exact one; the exact ones are within half the distance of the optimum.
     """
     rows, row_unit = _whole_rows(X)
     offsets, offset_unit = _whole_numbers(linear)

@@ -18,21 +18,10 @@ __all__ = ["smoothed_hinge_slopes", "solve_hinge"]
 
 
 def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray | None = None) -> np.ndarray:
-    """Return slopes of the hinge with a quadratic part of width h, by margin.
+    """Compute slopes of the hinge with a quadratic part of width h, by margin ``y w . x``.
 
-    Parameters
-    ----------
-    margins : ndarray
-        ``y w . x``, any shape.
-    smoothing : float
-        h: the loss is 0 from 1 on, ``(1 - m)^2 / (2 h)`` down to ``1 - h``, and ``1 - m - h / 2`` below.
-    out : ndarray or None, default=None
-        Where to write them, `margins` itself for example; None allocates an array.
-
-    Returns
-    -------
-    ndarray
-        Between -1 and 0, with slope at most ``1 / h``.
+    The loss is 0 from 1 on, ``(1 - m)^2 / (2 h)`` down to ``1 - h``, and ``1 - m - h / 2`` below. Slopes lie between -1
+    and 0 and change by at most ``1 / h``. They may be written over the margins.
     """
     slopes = np.subtract(1.0, margins, out=out)
     # In place, since for hundreds of models the array exceeds the processor's cache.
@@ -44,28 +33,11 @@ def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray
 def solve_hinge(
     X, y: np.ndarray, C: float, gap: float, max_epochs: int | None = None, reserve: float = 0.0
 ) -> CrammerSingerSolution:
-    """Solve the two-class problem to a certified distance from its optimum.
+    """Solve the two-class problem to a certified distance from its optimum, the root of `gap`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float
-        Rows; finite.
-    y : ndarray (n,)
-        Signs, -1 or 1; one of them may be missing.
-    C : float
-        Weight of one row's loss, positive.
-    gap : float
-        Square of the distance.
-    max_epochs : int or None, default=None
-        Give up after so many passes; None: never.
-    reserve : float, default=0.0
-        Relative error that the caller's arithmetic may add to the weights: the distance leaves room for it.
-
-    Returns
-    -------
-    CrammerSingerSolution
-        With weights (d,) and dual variables (n,). Deterministic, and certified without `max_epochs`, for every data
-        set.
+    Rows are finite; signs are -1 or 1, and one of them may be missing. `max_epochs` and `reserve` are as in
+    `solve_crammer_singer`. Weights are (d,) and dual variables (n,); the solution is deterministic and, without
+    `max_epochs`, certified for every data set.
     """
     codes = (np.asarray(y) > 0).astype(np.int64)
     # The squared distance of the difference is at most twice that of the two vectors. Its round-off is kept in reserve.

@@ -35,24 +35,10 @@ _ROUND_OFF = 1.0 - 2.0**-40
 def weighted_rows(cells: Any, codes: np.ndarray, n_classes: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weight rows by the roots of their curvatures, and find their slopes over these.
 
-    Parameters
-    ----------
-    cells : ndarray (n, d)
-        Rows in whole numbers of 2^-20, of norm 2^20 at most.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c.
-    weights : ndarray (c, d)
-        Weight vectors: public, or made of earlier releases.
-
-    Returns
-    -------
-    rows : ndarray (n, d)
-        Whole numbers of 2^-20, truncated toward zero; no number is larger than the row's own.
-    slopes : ndarray (n, c)
-        Whole numbers of 2^-20, by how much a score should grow; they add up to zero, and their squares to at most 2^40.
-        A row's numbers depend on that row, its label, the weights and public numbers alone, bit for bit.
+    `cells` (n, d) are rows in whole numbers of 2^-20, of norm 2^20 at most; the weights (c, d) are public, or made of
+    earlier releases. Returns rows (n, d) in whole numbers of 2^-20, truncated toward zero, so that no number grows; and
+    slopes (n, c) in whole numbers of 2^-20: by how much a score should grow. Slopes add up to zero, and their squares
+    to at most 2^40. A row's numbers depend on that row, its label, the weights and public numbers alone, bit for bit.
     """
     rows, ones = np.arange(codes.shape[0]), np.ones(n_classes)
     bound = math.ldexp(1.0, min(_SLOPE_BITS, _SQUARE_BITS - math.ceil(math.log2(n_classes))))

@@ -35,20 +35,9 @@ _MOST_ITERATIONS = 50
 class OneNormSolution:
     """A solution of the linear program.
 
-    Attributes
-    ----------
-    coef : ndarray (k,)
-        Coefficients u; those that are not in the basis are exactly 0.
-    intercept : float
-        Offset b: the decision value of a row of columns is ``K_i u + b``.
-    slack : float
-        Sum of the slacks ``e'y``.
-    objective : float
-        ``C e'y + ||u||_1`` at the solution.
-    gap : float
-        Objective less the dual objective: the solution is optimal to within it.
-    n_iter : int
-        Simplex iterations.
+    The decision value of a row of k columns is ``K_i u + b``, with u (k,) in `coef`, exactly 0 outside the basis.
+    `slack` is ``e'y``, and the objective ``C e'y + ||u||_1``; it exceeds the dual objective, and the optimum at most,
+    by `gap`. `n_iter` counts simplex iterations.
     """
 
     coef: np.ndarray
@@ -60,22 +49,12 @@ class OneNormSolution:
 
 
 class OneNormProblem:
-    """Linear programs of one set of columns, each warm-started from the last.
+    """Linear programs of one finite set of columns (n, k), each warm-started from the last.
 
-    Parameters
-    ----------
-    K : ndarray or sparse matrix (n, k)
-        Columns: features, or kernel values; finite.
-    signs : ndarray (n,)
-        +1 or -1 for each row.
-    tolerance : float, default=1e-10
-        How far bounds may be missed, in units in which the largest column is 1. A larger one can save most of the time
-        where C is large and columns nearly depend on each other.
-
-    Notes
-    -----
-    The linear program may have many solutions; which of them is found depends on the solves before. The objective does
-    not.
+    Columns are features or kernel values, and signs +1 or -1. `tolerance` says how far bounds may be missed, in units
+    in which the largest column is 1. A larger one can save most of the time where C is large and columns nearly depend
+    on each other. The linear program may have many solutions; the solves before decide which of them is found. The
+    objective does not depend on them.
     """
 
     def __init__(self, K, signs: np.ndarray, tolerance: float = _TOLERANCE):
@@ -87,23 +66,9 @@ class OneNormProblem:
         self._highs = self._open()
 
     def solve(self, C: float, rows: np.ndarray | None = None) -> OneNormSolution:
-        """Solve for one C.
+        """Solve for one C, the weight of a row's slack (the paper's nu), on the rows of a mask; None for all.
 
-        Parameters
-        ----------
-        C : float
-            Weight of a row's slack; the paper's nu.
-        rows : ndarray of bool (n,) or None
-            Rows to train on; None for all.
-
-        Returns
-        -------
-        OneNormSolution
-
-        Raises
-        ------
-        RuntimeError
-            If HiGHS does not reach the optimum.
+        Raises RuntimeError if HiGHS does not reach the optimum.
         """
         n, k = self._K.shape
         # Scaling: the largest column becomes 1, and then the larger of the two bounds is not small compared with the
@@ -138,26 +103,12 @@ class OneNormProblem:
         return OneNormSolution(coef, intercept, slack, objective, objective - dual_objective, n_iter)
 
     def path(self, Cs: Sequence[float], rows: np.ndarray | None = None) -> list[OneNormSolution]:
-        """Solve for a grid of C, from the smallest up.
+        """Solve for a grid of C, from the smallest up; return the solutions in the given order.
 
-        The solutions are in the given order.
-
-        Parameters
-        ----------
-        Cs : sequence of float
-            Weights of a row's slack.
-        rows : ndarray of bool (n,) or None
-            Rows to train on; None for all.
-
-        Returns
-        -------
-        list of OneNormSolution
-
-        Notes
-        -----
         The optimum is a concave function of C and, at a fixed solution, the objective a linear one. So a solution that
-        is optimal at two values of C is so between them, and is not looked for again: ``u = 0`` as far as scaled dual
-        variables prove it, one without slack for every larger C, and one whose basis is also that of the largest C.
+        is optimal at two values of C is optimal between them, and is not computed again: ``u = 0`` as far as scaled
+        dual variables prove it, one without slack for every larger C, and one whose basis is also optimal at the
+        largest C.
         """
         grid = sorted(set(map(float, Cs)))
         solutions: dict[float, OneNormSolution] = {}

@@ -38,19 +38,11 @@ _PATIENCE = 200
 
 @dataclasses.dataclass(frozen=True)
 class SmoothedHingeSolution:
-    """A solution and how good it is.
+    """A weight vector (d,) and its quality.
 
-    Attributes
-    ----------
-    coef : ndarray (d,)
-        Weight vector.
-    gradient_norm : float
-        Norm of the objective's gradient at `coef`, as computed, and what that may be off by; bounds the distance to the
-        optimum. After the exact ascent, as computed where that began.
-    n_steps : int
-        Newton steps.
-    exact : bool
-        Whether the exact ascent was needed.
+    `gradient_norm`, the computed norm of the objective's gradient plus a bound on its error, bounds the distance to the
+    optimum. If the exact ascent was needed (`exact`), it is the norm where the ascent began. `n_steps` counts Newton
+    steps.
     """
 
     coef: np.ndarray
@@ -124,27 +116,11 @@ def solve_smoothed_hinge(
     tol: float,
     linear: np.ndarray | None = None,
 ) -> SmoothedHingeSolution:
-    """Solve the two-class problem until the gradient is small enough.
+    """Solve the two-class problem until the distance to the optimum is certainly at most `tol`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n, d) of float
-        Rows; finite.
-    y : ndarray (n,)
-        Signs, -1 or 1; one of them may be missing.
-    C : float
-        Weight of one row's loss, positive.
-    smoothing : float
-        Width h of the loss's quadratic part, positive.
-    tol : float
-        Stop once the distance to the optimum is certainly at most this.
-    linear : ndarray (d,) or None, default=None
-        Linear term b; None: zero.
-
-    Returns
-    -------
-    SmoothedHingeSolution
-        Deterministic. There is one for every data set.
+    Rows are finite; signs are -1 or 1, and one of them may be missing. C is the weight of one row's loss, `smoothing`
+    the width h of its quadratic part; both are positive. `linear` is the term b (d,); None: zero. The solution is
+    deterministic, and there is one for every data set.
     """
     y = np.ascontiguousarray(y, dtype=np.float64)
     linear = np.zeros(X.shape[1]) if linear is None else linear

@@ -22,26 +22,11 @@ _RUNS, _NESTINGS = 30, 2
 
 @functools.lru_cache(maxsize=8)
 def uniform_design(n_runs: int) -> np.ndarray:
-    """Design of two factors with as many levels as runs.
+    """Design n runs, at least 2, of two factors with as many levels (Fang, Lin, Winker and Zhang 2000).
 
-    Parameters
-    ----------
-    n_runs : int
-        Number n of runs, at least 2.
-
-    Returns
-    -------
-    ndarray (n, 2)
-        Points of the unit square; in each column every ``(2 i - 1) / (2 n)`` once.
-
-    Notes
-    -----
-    Of the good lattice points ``(i, h i mod (n + 1))``, i = 1..n, the one with the least centred L2 discrepancy. For
-    n = 30 all h from 1 to 30 qualify, since 31 is prime.
-
-    References
-    ----------
-    Fang, Lin, Winker and Zhang (2000), Uniform design: theory and application.
+    Returns points (n, 2) of the unit square; in each column every ``(2 i - 1) / (2 n)`` occurs once. Of the good
+    lattice points ``(i, h i mod (n + 1))``, i = 1..n, it is the one with the least centred L2 discrepancy. For n = 30
+    all h from 1 to 30 qualify, since 31 is prime.
     """
     if n_runs < 2:
         raise ValueError(f"n_runs={n_runs!r}: must be at least 2")
@@ -62,29 +47,11 @@ def nested_search(
     first: Range,
     second: Range,
 ) -> tuple[float, float]:
-    """Search two parameters by two nested uniform designs of 30 points.
+    """Search two parameters by two nested uniform designs of 30 points (Huang, Lee, Lin and Huang 2007).
 
-    The second lies around the best point of the first, on half the range.
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``points (n, 2) -> losses (n,)``.
-    first, second : (low, high)
-        Range of each parameter.
-
-    Returns
-    -------
-    (first, second)
-        The point with the smallest loss; among equals the one with the smaller first, then second parameter.
-
-    Notes
-    -----
-    A nested square that would reach beyond the first one is moved inside.
-
-    References
-    ----------
-    Huang, Lee, Lin and Huang (2007), Model selection for support vector machines via uniform design.
+    The second design lies around the best point of the first, on half the range, moved inside where it would reach
+    beyond. `evaluate` maps points (n, 2) to n losses. Returns the point with the smallest loss; among equals the one
+    with the smaller first, then second parameter.
     """
     low, high = np.array([first[0], second[0]]), np.array([first[1], second[1]])
     design = uniform_design(_RUNS)
