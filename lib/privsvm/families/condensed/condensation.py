@@ -36,26 +36,12 @@ _BLOCK_NUMBERS = 4_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Condensed:
-    """Rows that represent the training rows.
+    """M condensed rows (M, d) with class codes; they represent the n training rows. "fcm" always gives dense rows.
 
-    Attributes
-    ----------
-    rows : ndarray or CSR matrix (M, d)
-        Condensed rows; "fcm" always gives dense ones.
-    codes : ndarray of int (M,)
-        Their class codes.
-    group_of : ndarray of int (n,)
-        The condensed row of each training row.
-    size_ratio : float
-        ``M / n``.
-    label_purity : float
-        Share of the training rows whose class is that of their condensed row.
-    groups : ndarray of int (M, 3) or None
-        "ci": the training rows of each condensed row, as they were chosen; -1 in place of those the last one lacks.
-    weights : ndarray (d,) or None
-        "ci": weights of the features.
-    n_iter : int
-        "fcm": iterations of the clustering.
+    `group_of` has the condensed row of each training row, and `size_ratio` is ``M / n``. `label_purity` is the share of
+    the training rows that have the class of their condensed row. For "ci", `groups` (M, 3) are the training rows of
+    each condensed row, in the order of their choice, with -1 for members that the last one lacks; `weights` (d,) are of
+    the features. For "fcm", `n_iter` counts iterations of the clustering.
     """
 
     rows: Any
@@ -72,14 +58,10 @@ class Condensed:
 class TripleOptions:
     """Options of "ci".
 
-    Attributes
-    ----------
-    scale : {"min_max", "none"}, default="min_max"
-        Similarities are those of features scaled to [0, 1], or of the rows themselves. Coefficients of variation mean
-        nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest
-        absolute value instead. Condensed rows are means of unscaled rows.
-    n_threads : int, default=1
-        Threads. The result does not depend on it.
+    Similarities are computed on features scaled to [0, 1] (`scale` "min_max"), or on the rows themselves ("none").
+    Coefficients of variation mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by
+    each feature's largest absolute value instead. Condensed rows are means of unscaled rows. The result does not depend
+    on `n_threads`.
     """
 
     scale: str = "min_max"
@@ -88,14 +70,9 @@ class TripleOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ClusterOptions:
-    """Options of "fcm".
+    """Options of "fcm"; see `privsvm.solvers.condensing.fuzzy_means.fuzzy_means` for `q`, `tol` and `max_iter`.
 
-    Attributes
-    ----------
-    q, tol, max_iter
-        See `privsvm.solvers.condensing.fuzzy_means.fuzzy_means`.
-    n_centres : float or int, optional
-        Centres, as a share of the rows (rounded up) or a number; a third of the rows by default.
+    `n_centres` is a share of the rows (rounded up) or a number; a third of the rows by default.
     """
 
     q: float = 2.0

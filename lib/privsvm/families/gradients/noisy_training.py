@@ -49,18 +49,8 @@ _LARGEST_TABLE = 2**27
 class TrainingPlan:
     """Public numbers of a training by sampled steps.
 
-    Attributes
-    ----------
-    n_rows : int
-        Public number of training rows.
-    declared : bool
-        Whether it was given, and not counted.
-    sample_rate : float
-        Probability with which a step draws a row.
-    n_steps : int
-        How many steps are made.
-    expected_batch : float
-        ``sample_rate * n_rows``, what the noisy sums are divided by.
+    `declared` says whether the number of training rows was given, and not counted. `sample_rate` is the probability
+    with which a step draws a row; noisy sums are divided by `expected_batch`, ``sample_rate * n_rows``.
     """
 
     n_rows: int

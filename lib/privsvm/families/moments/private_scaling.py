@@ -83,22 +83,12 @@ def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaledRows:
-    """Scaled training rows, and how a linear model of them reads rows as they are.
+    """Scaled training rows, and the scaling that a linear model of them needs in prediction.
 
-    Rows are first divided by their norm (``centre``), or their features standardised (``whiten``).
-
-    Attributes
-    ----------
-    rows : ndarray or RowsByBlock (n, d)
-        Rows of norm at most 1.
-    mean : ndarray (d,)
-        Is then subtracted.
-    matrix : ndarray (d, d) or None
-        Symmetric; multiplies the rest. None: the identity.
-    features : tuple of ndarray (d,)
-        For ``whiten``: `centre` and `spread`; features are taken as ``(x - centre) / spread``, cut at `feature_bound`.
-    constant : float
-        With offsets, `rows` have one number more, the last: this one, divided by what the row was divided by.
+    Rows are first divided by their norm (``centre``), or their features standardised (``whiten``): as
+    ``(x - centre) / spread``, cut at `feature_bound`, with centre and spread (d,) in `features`. Then the mean (d,) is
+    subtracted, and the rest multiplied by a symmetric matrix (d, d); None: the identity. The scaled rows (n, d) have
+    norm at most 1. With offsets they have one number more, the last: `constant`, divided by the row's own divisor.
     """
 
     rows: Any

@@ -100,28 +100,13 @@ class Budget:
 class Recipe:
     """Settings of one training, all public; shares are of the budget.
 
-    Attributes
-    ----------
-    mean_share : float
-        Of the noisy mean of unit rows; 0: nothing is subtracted.
-    columns : Columns
-        What was made of single columns before: whoever calls `train` does it.
-    n_frequencies : int
-        Number of random frequencies, each of which gives a cosine and a sine; 0: the features are the rows.
-    gamma : float
-        Coefficient of the Gaussian kernel, for rows of norm 1.
-    feature_mean_share : float
-        Of the noisy mean of random features.
-    moment_share : float
-        Of the noisy second moment; 0: directions are left as they are.
-    lift : float
-        Eigenvalues of the second moment count as at least about so many times the size of its noise.
-    n_steps : int
-        Number of noisy steps, which get the rest of the budget.
-    length : float
-        All steps together, for a row's mean gradient, over the number of rows for one unit of noise.
-    averaged : float
-        Share of the steps, the last ones, whose weights are averaged.
+    `mean_share` pays for the noisy mean of unit rows, `feature_mean_share` for the mean of random features, and
+    `moment_share` for their second moment; a share of 0 leaves its release out. The `n_steps` noisy steps get the rest.
+    The caller of `train` has made the `columns` of single features. Each of the `n_frequencies` random frequencies of
+    the Gaussian kernel, with coefficient `gamma` for rows of norm 1, gives a cosine and a sine; 0: the features are the
+    rows. Eigenvalues of the second moment count as at least about `lift` times the size of its noise. `length` is the
+    length of all steps together, for a row's mean gradient, over the number of rows for one unit of noise; `averaged`
+    is the share of steps, the last ones, whose weights are averaged.
     """
 
     mean_share: float
@@ -268,17 +253,10 @@ def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
 def signal_chances(squares: np.ndarray, noise: float, n_numbers: int) -> np.ndarray:
     """Estimate for every feature the chance that its weights are more than noise.
 
-    Some features have a signal, which is normal as the noise is. How many, and of what variance, is fitted to all of
-    them (empirical Bayes; Johnstone and Silverman 2004). All are said to have one unless that is much less likely.
-
-    Parameters
-    ----------
-    squares : ndarray (D,)
-        Squared norms of the weights of each feature.
-    noise : float
-        Variance of the noise of every weight, above 0.
-    n_numbers : int
-        Weights of a feature that are free.
+    `squares` (D,) are the squared norms of each feature's weights, `noise` above 0 is the variance of every weight's
+    noise, and `n_numbers` the number of a feature's free weights. Some features have a signal, normal like the noise.
+    Their share and variance are fitted to all features (empirical Bayes; Johnstone and Silverman 2004). The chance is 1
+    for all features unless that is much less likely.
     """
     mean = max(float(squares.mean()) / n_numbers, (1.0 + _LEAST) * noise)
     part, spread = 0.5, 2.0 * (mean - noise)

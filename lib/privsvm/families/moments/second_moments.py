@@ -216,27 +216,12 @@ def filtered_weights(moments: Moments, spread: float) -> np.ndarray:
 class MomentsMechanism:
     """Release the moments of rows of norm 1 at most, and of the codes of their classes.
 
-    Parameters
-    ----------
-    n_features, n_codes : int
-        Length d of a row and k of a code; public. Without codes (0) the Gram matrix is released alone.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    multiplier : float
-        Standard deviation of the noise over what one row adds: half of what a replaced row changes.
-    whole_multiplier : float or None, default=None
-        That of a larger release, of which this is the beginning; None if nothing else belongs to it.
-
-    Attributes
-    ----------
-    shift : int
-        Noise is added in whole numbers of ``2^(shift - 40)``.
-    sensitivity : float
-        What one row changes of the vector described at the head of this module, rounding included.
-    noise_scale : float
-        Standard deviation of the noise on each of its numbers.
-    spread : float
-        Standard deviation of the noise on cross moments and off the diagonal of the Gram matrix: less by a root of 2.
+    The length d of a row and k of a code are public; without codes (0) the Gram matrix is released alone. `multiplier`
+    is the standard deviation of the noise over the norm that one row adds, half of the change by a replaced row.
+    `whole_multiplier` is the multiplier of a larger release that begins with this one; None if there is none. Noise is
+    added in whole numbers of ``2^(shift - 40)``. `sensitivity` bounds the change that one row makes to the vector
+    described at the head of this module, rounding included. `noise_scale` is the standard deviation of the noise on
+    each of its numbers; `spread` is that on cross moments and off the diagonal of the Gram matrix, less by a root of 2.
     """
 
     n_features: int

@@ -48,23 +48,12 @@ _BLOCK_NUMBERS = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Features:
-    """What the solver sees of rows.
+    """Features that the solver sees, and their origin.
 
-    Attributes
-    ----------
-    compute : callable
-        From rows to features on a public grid: each row's depend on that row and on public numbers alone, bit for bit,
-        and their norm is at most `norm`.
-    norm : float
-        Their bound.
-    bounded : tuple of str
-        Why it holds, for the record.
-    public : str
-        What is public about them and the objective, for the record.
-    origin : {"none", "public", "declared", "private rows", "undeclared"}
-        Where they come from, see `privsvm.privacy.assumptions.Facts`.
-    model : object
-        What prediction needs besides the weights.
+    `compute` maps rows to features on a public grid: a row's features depend on that row and on public numbers alone,
+    bit for bit, and their norm is at most `norm`. For the record, `bounded` says why, and `public` which numbers of
+    features and objective are public. For `origin` see `privsvm.privacy.assumptions.Facts`. `model` is needed in
+    prediction, besides the weights.
     """
 
     compute: Callable[[Any], Any]

@@ -185,16 +185,9 @@ def solve_one_vs_rest(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OneVsRestRelease:
-    """Noisy weights of the binary problems for E epsilons and R repeats.
+    """Noisy weights (E, R, k, d) of the binary problems for E epsilons and R repeats; the exact ones are not kept.
 
-    Attributes
-    ----------
-    release : Release
-        What was asked for.
-    coef : ndarray (E, R, k, d)
-        The noisy weights; the exact ones are not kept.
-    fit_seconds, release_seconds : float
-        As in `privsvm.base.released.ReleasedPath`.
+    Seconds are as in `privsvm.base.released.ReleasedPath`.
     """
 
     release: Release
@@ -251,21 +244,12 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HingeProblem:
-    """What is solved, exactly, before noise is added.
+    """The problem that is solved, exactly, before noise is added.
 
-    Attributes
-    ----------
-    C : float
-        Weight of one row's loss.
-    data_norm : float
-        Bound R on a row's norm.
-    gap : float or None
-        See `public_gap`.
-    solve : callable, default=solve_one_vs_rest
-        From rows, codes, the number of classes, `C` and the gap to the exact weights (k, d).
-    joint_sensitivity : callable or None, default=None
-        From the public gap to the L2 sensitivity of all weights of `solve` together, which are then released as
-        one vector; `Noise.composition` has no say. None: every vector has the sensitivity of a hinge problem.
+    C is the weight of one row's loss, and `data_norm` bounds a row's norm. For `gap` see `public_gap`. `solve` maps
+    rows, codes, the number of classes, C and the gap to the exact weights (k, d). `joint_sensitivity` maps the public
+    gap to the L2 sensitivity of all weights of `solve` together, which are then released as one vector;
+    `Noise.composition` has no effect. None: every vector has the sensitivity of a hinge problem.
     """
 
     C: float
