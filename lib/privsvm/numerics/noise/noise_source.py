@@ -23,20 +23,12 @@ ROUND_UP = 1.0 + 2.0**-50
 
 
 class Stated(NamedTuple):
-    """What a mechanism states of its numbers.
+    """A mechanism's statement about its numbers, for recording and checking draws; no draw depends on it.
 
-    No draw depends on it: it is there for whoever records and checks draws.
-
-    Attributes
-    ----------
-    sensitivity : float
-        Largest distance between the numbers of neighbours, in the noise's norm (of scores: the largest change of any).
-    per_row : bool
-        Whether it is what one row adds to a sum. A row that is replaced then moves the sum by twice that.
-    grid : float
-        What 1 stands for in the method's own unit.
-    more : bool
-        Whether the numbers of the next draw belong to the same vector. Its noise multiplier is that of both.
+    `sensitivity` is the largest distance between the numbers of neighbours, in the noise's norm (for scores: the
+    largest change of any). With `per_row` it is the norm that one row adds to a sum, and a replaced row moves the sum
+    by twice that. `grid` is the value of 1 in the method's own unit. With `more`, the numbers of the next draw belong
+    to the same vector, and both share one noise multiplier.
     """
 
     sensitivity: float
@@ -46,16 +38,11 @@ class Stated(NamedTuple):
 
 
 class StepTape(NamedTuple):
-    """What compiled steps write down, or read instead of drawing; for tests.
+    """Tape that compiled steps write, or read instead of drawing; for tests.
 
-    Attributes
-    ----------
-    mode : int
-        0: there is no tape. 1: steps write. 2: steps read `noisy` and `drawn`, and write `sums`.
-    sums, noisy : ndarray of int64 (n_steps, size)
-        Each step's sum on the grid of its noise, before and after the noise was added.
-    drawn : ndarray of uint8 (n_steps, n_rows)
-        Whether a step drew a row.
+    Mode 0: no tape. 1: steps write. 2: steps read `noisy` and `drawn`, and write `sums`. `sums` and `noisy`, int64
+    (n_steps, size), are each step's sum on the grid of its noise, before and after the noise; `drawn`, uint8
+    (n_steps, n_rows), says whether a step drew a row.
     """
 
     mode: int
@@ -78,15 +65,10 @@ def _text_of(*purpose: str | int) -> bytes:
 
 
 class NoiseSource:
-    """A key, and the draws that it gives.
+    """A key of 32 uniform bytes, and the draws that it gives.
 
     Every draw has a key of its own, so that no two share bits. Copies draw the same numbers again: give each release a
     source of its own.
-
-    Parameters
-    ----------
-    key : bytes
-        32 of them, uniform.
     """
 
     __slots__ = ("_draws", "_key")

@@ -45,16 +45,8 @@ def _set_dense(data, indices, indptr, centre, factors, n_columns, out):
 class CentredCells:
     """Rows divided by their norms after a vector was subtracted, in 2^-20.
 
-    Attributes
-    ----------
-    cells : CSR array (n, d)
-        The rows before, whole numbers of 2^-20.
-    centre : ndarray (d,)
-        What is subtracted.
-    factors : tuple of ndarray (n, 3)
-        What each division multiplied a row by.
-    columns : tuple of ndarray (n,) or None
-        The column that was appended after each division.
+    `cells` (n, d) are the rows before, as whole numbers of 2^-20 in CSR form, and `centre` (d,) the vector. `factors`
+    (n, 3) multiplied a row, one array a division, and `columns` (n,) or None were appended after each division.
     """
 
     cells: Any

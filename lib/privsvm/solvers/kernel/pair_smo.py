@@ -208,7 +208,7 @@ def solve_class_pairs(
 ) -> np.ndarray:
     """Solve the pairs of classes with the given numbers; return the pairs that remain for another solver.
 
-    The rows are sorted by class, and kernel values have their precision; those of a pair may take half of the memory
+    The rows are sorted by class, and kernel values have their precision; a pair's values may take half of the memory
     for kernel values. `solutions` is changed in place; remaining pairs with steps have feasible variables.
     """
     memory, itemsize = 1e6 * options.cache_size, rows.dtype.itemsize
