@@ -18,28 +18,13 @@ __all__ = ["AS_GIVEN", "BROKEN", "DROPPED", "FACTS", "HOLDS", "Facts", "fact_ass
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Where each thing comes from that a proof takes to be public or enforced; None where nobody says.
+    """Origins of everything that a proof takes to be public or enforced; None where nobody states them.
 
-    Attributes
-    ----------
-    preparation : str or None
-        What the file went through before anybody here saw it.
-    condensing : str or None
-        How the rows were condensed before the method.
-    split : str or None
-        How training rows were chosen.
-    scaling, bounds : str or None
-        What the rows were scaled by, and where the bounds for that come from.
-    classes, n_features : str or None
-        Where the label set and the number of features come from.
-    n_rows : str or None
-        What the method uses as the number of rows.
-    features : str or None
-        Where landmarks, frequencies and their like come from.
-    solution : str or None
-        What is known of the optimum that is released with noise.
-    declared_rows : int or None
-        The number of rows, where it is declared to be public, or neighbours have as many.
+    `preparation` is the treatment of the file before this library read it, and `condensing` of the rows before the
+    method; `split` is the choice of training rows. `scaling` is the scale of the rows and `bounds` the origin of the
+    bounds for it. `classes`, `n_features` and `features` (landmarks, frequencies and their like) name origins, `n_rows`
+    the number that the method uses as the number of rows, and `solution` the knowledge of the optimum that is released
+    with noise. `declared_rows` is the number of rows, where it is declared to be public, or neighbours have as many.
     """
 
     preparation: (

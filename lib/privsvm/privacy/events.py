@@ -121,10 +121,7 @@ class Event:
 class Gaussian(Event):
     """Gaussian noise on a vector, in the L2 norm: dp_accounting's ``GaussianDpEvent``.
 
-    Attributes
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise over what one row adds.
+    The multiplier is the standard deviation of the noise over the norm that one row adds.
     """
 
     kind: str = dataclasses.field(init=False, default="gaussian")
@@ -135,12 +132,8 @@ class Gaussian(Event):
 class Laplace(Event):
     """Laplace noise on a vector, continuous or on a grid, in the L1 norm: dp_accounting's ``LaplaceDpEvent``.
 
-    `privsvm.privacy.risk` counts on grids of at most 2^-14 of the scale, and of 2^-6 for the counts of `OneOf`.
-
-    Attributes
-    ----------
-    noise_multiplier : float
-        Scale b of the noise, whose probabilities go as ``exp(-|x| / b)``, over what one row adds.
+    The multiplier is the scale b of the noise, whose probabilities go as ``exp(-|x| / b)``, over the norm that one row
+    adds. `privsvm.privacy.risk` counts on grids of at most 2^-14 of the scale, and of 2^-6 for the counts of `OneOf`.
     """
 
     kind: str = dataclasses.field(init=False, default="laplace")
@@ -151,10 +144,8 @@ class Laplace(Event):
 class ExponentialMechanism(Event):
     """One selection of a public candidate by the exponential mechanism.
 
-    Attributes
-    ----------
-    epsilon : float
-        Range of the privacy loss between neighbours: weights are ``exp(epsilon * score / (2 sensitivity))``.
+    `epsilon` is the range of the privacy loss between neighbours: weights are
+    ``exp(epsilon * score / (2 sensitivity))``.
     """
 
     kind: str = dataclasses.field(init=False, default="exponential_mechanism")
@@ -171,20 +162,12 @@ class ZeroConcentrated(Event):
 
 @dataclass(frozen=True)
 class PerturbedObjectives(Event):
-    """Minima of objectives with random linear terms, released with noise: a Renyi curve.
+    """Minima of k objectives with random linear terms, released with noise: a Renyi curve.
 
-    See `privsvm.privacy.objective_perturbation`. As for multipliers, a signal is what one row adds over the noise.
-
-    Attributes
-    ----------
-    signal : float
-        What one row adds to the gradient of one objective, over the standard deviation of its linear term.
-    curvature : float
-        What one row adds to the curvature of one objective, over that of its regulariser.
-    n_objectives : int
-        Number of objectives that share the rows.
-    output_multiplier : float
-        Noise multiplier of the Gaussian noise on all approximate minima, given the exact ones.
+    `signal` is the norm that one row adds to the gradient of one objective, over the standard deviation of its linear
+    term; `curvature` is the curvature that one row adds, over the regulariser's. The objectives share the rows.
+    `output_multiplier` is the noise multiplier of the Gaussian noise on all approximate minima, given the exact ones.
+    See `privsvm.privacy.objective_perturbation`.
     """
 
     kind: str = dataclasses.field(init=False, default="perturbed_objectives")
@@ -214,15 +197,7 @@ class NonPrivate(Event):
 
 @dataclass(frozen=True)
 class PoissonSampled(Event):
-    """Gaussian noise on a sum over rows that are drawn independently: dp_accounting's ``PoissonSampledDpEvent``.
-
-    Attributes
-    ----------
-    sampling_probability : float
-        With which every row is drawn; at most 1.
-    event : Gaussian
-        What is done with the drawn rows.
-    """
+    """Gaussian noise on a sum over rows that are drawn independently: dp_accounting's ``PoissonSampledDpEvent``."""
 
     kind: str = dataclasses.field(init=False, default="poisson_sampled")
     ranges: ClassVar[_Ranges] = {"sampling_probability": (0.0, 1.0, False)}
@@ -259,17 +234,9 @@ class OneOf(Event):
 class BestOfNegativeBinomial(Event):
     """The best outcome of a random number of runs, which is kept secret: dp_accounting's ``RepeatAndSelectDpEvent``.
 
-    See `privsvm.privacy.random_stopping`. Outcomes are compared in an order that reads no row, by a score that is part
-    of what one run releases.
-
-    Attributes
-    ----------
-    shape : float
-        eta of the truncated negative binomial distribution of the number of runs; above -1.
-    gamma : float
-        Strictly between 0 and 1; the smaller, the more runs.
-    event : Event
-        What one run does with the rows.
+    The number of runs has a truncated negative binomial distribution with `shape` eta, above -1; the smaller `gamma`,
+    strictly between 0 and 1, the more runs. `event` is one run. Outcomes are compared in an order that reads no row, by
+    a score that one run releases. See `privsvm.privacy.random_stopping`.
     """
 
     kind: str = dataclasses.field(init=False, default="best_of_negative_binomial")
@@ -281,15 +248,7 @@ class BestOfNegativeBinomial(Event):
 
 @dataclass(frozen=True)
 class BestOfPoisson(Event):
-    """The best outcome of a random number of runs with a Poisson distribution that has no 0.
-
-    Attributes
-    ----------
-    parameter : float
-        mu of the distribution.
-    event : Event
-        What one run does with the rows.
-    """
+    """The best outcome of a random number of runs with a Poisson distribution (of parameter mu) that has no 0."""
 
     kind: str = dataclasses.field(init=False, default="best_of_poisson")
     ranges: ClassVar[_Ranges] = {"parameter": (0.0, 1e9, False)}

@@ -47,16 +47,9 @@ RANDOMNESS: tuple[Randomness, ...] = get_args(Randomness)
 class Witness:
     """A lower bound on epsilon, shown on one concrete pair of neighbouring datasets.
 
-    Attributes
-    ----------
-    epsilon : float
-        At the guarantee's delta, no epsilon below this one holds for the pair.
-    neighbours : {"replace_one", "add_remove"}
-        How the two datasets of the pair differ.
-    description : str
-        The pair, and how the bound was computed.
-    confidence : float or None
-        Probability that the bound holds, if it was estimated from sampled releases; None if it is exact.
+    At the guarantee's delta, no smaller epsilon holds for the pair. `description` names the pair, and how the bound was
+    computed. `confidence` is the probability that the bound holds, if it was estimated from sampled releases; None if
+    it is exact.
     """
 
     epsilon: ExtendedFloat
@@ -314,17 +307,9 @@ class Guarantee(Statement):
             raise ValueError(f"randomness is {self.randomness!r} but status is 'proved': must be 'system'")
 
     def with_broken_assumption(self, broken: str) -> Guarantee:
-        """Return the record for the case that one of its assumptions does not hold.
+        """Return the record for the case that an assumption does not hold, such as bounds taken from private rows.
 
-        Parameters
-        ----------
-        broken : str
-            What does not hold, for example that scaling bounds were taken from the private rows.
-
-        Returns
-        -------
-        Guarantee
-            A ``proved`` or ``seeded`` record becomes ``claimed``, with no epsilon. Reasons are added to each other.
+        A ``proved`` or ``seeded`` record becomes ``claimed``, with no epsilon. Reasons are added to each other.
         """
         if self.status == "none":
             return self

@@ -45,14 +45,9 @@ _LARGEST_SIGNAL = 100.0
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """A lower bound on epsilon from a sample.
+    """A lower bound on epsilon from a sample, which holds with the requested confidence.
 
-    Attributes
-    ----------
-    epsilon : float
-        Holds with the confidence that was asked for.
-    estimate : float
-        The best guess, without any confidence; may be infinite.
+    `estimate` is the best guess, without any confidence; it may be infinite.
     """
 
     epsilon: float

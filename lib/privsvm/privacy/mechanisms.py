@@ -93,10 +93,7 @@ def noise_grid(spacing: float, noise_scale: float) -> float:
 def gaussian_cells(noise_scale: float, grid: float) -> float:
     """Return the standard deviation of Gaussian noise in cells of a grid, rounded up.
 
-    Raises
-    ------
-    ValueError
-        If the noise has more cells than the sampler draws. It follows from public numbers.
+    Raises ValueError if the noise has more cells than the sampler draws, which follows from public numbers.
     """
     cells = math.nextafter(noise_scale / grid, math.inf)
     if not SMALLEST_SIGMA <= cells <= LARGEST_SIGMA:
@@ -130,29 +127,12 @@ def gaussian_on_grid(
 class GaussianMechanism:
     """Add Gaussian noise to a vector of bounded L2 sensitivity, on a fixed grid.
 
-    The vector is rounded to whole numbers of a grid of public spacing, which moves two neighbouring vectors apart by at
-    most ``grid * sqrt(size)``: that is added to the sensitivity. The noise is Gaussian noise rounded to the grid
-    exactly (`privsvm.numerics.noise.rounded_normals`). For a vector on the grid, rounding before or after the sum is
-    the same: so the release is post-processing of the ideal Gaussian mechanism. Numbers too large for the grid are
-    clipped, and what is no number counts as 0: nothing that depends on the data is refused.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    sensitivity : float
-        Largest L2 distance between the vectors of two neighbouring datasets, before rounding.
-    size : int
-        Length of the vector; public.
-
-    Attributes
-    ----------
-    grid : float
-        Spacing of the released numbers, a power of two.
-    total_sensitivity : float
-        `sensitivity` with the cost of rounding.
-    noise_scale : float
-        Standard deviation of the noise on each number.
+    The vector is rounded to whole numbers of a grid of public spacing, a power of two, which moves two neighbouring
+    vectors apart by at most ``grid * sqrt(size)``: `total_sensitivity` is `sensitivity`, before rounding, with this
+    cost. The noise is Gaussian noise of standard deviation `noise_scale` rounded to the grid exactly
+    (`privsvm.numerics.noise.rounded_normals`). For a vector on the grid, rounding before or after the sum is the same:
+    so the release is post-processing of the ideal Gaussian mechanism. Numbers too large for the grid are clipped, and
+    NaN counts as 0: nothing that depends on the data is refused. The length `size` is public.
     """
 
     epsilon: float
@@ -190,34 +170,14 @@ class LaplaceMechanism:
     """Add discrete Laplace noise to a vector of bounded L1 sensitivity, on a fixed grid. Pure differential privacy.
 
     Rounding, as for `GaussianMechanism`, moves two neighbouring vectors apart by at most ``grid * size`` in the L1
-    norm, which is added to the sensitivity. The noise is a whole multiple of the grid's spacing and is added in whole
-    numbers, with exact probabilities (`privsvm.numerics.noise.exact_draws`). Neighbouring vectors therefore have the
-    same possible releases, with no gaps far from the vector.
+    norm, which `total_sensitivity` adds to `sensitivity`. The noise is a whole multiple of the grid's spacing, a power
+    of two, and is added in whole numbers, with exact probabilities (`privsvm.numerics.noise.exact_draws`). Neighbouring
+    vectors therefore have the same possible releases, with no gaps far from the vector. The length `size` is public.
 
-    Parameters
-    ----------
-    epsilon : float
-        The budget; delta is 0.
-    sensitivity : float
-        Largest L1 distance between the vectors of two neighbouring datasets, before rounding.
-    size : int
-        Length of the vector; public.
-
-    Attributes
-    ----------
-    grid : float
-        Spacing of the released numbers, a power of two.
-    total_sensitivity : float
-        `sensitivity` with the cost of rounding.
-    noise_scale : float
-        Scale b of the noise on each number, a multiple of `grid`: the probability of noise x is proportional to
-        ``exp(-|x| / b)``. Its standard deviation is ``sqrt(2) b``, to about the square of ``grid / b``.
-
-    Raises
-    ------
-    ValueError
-        If the noise would not fit into int64. The vector is then so long, or epsilon so small, that the noise would
-        drown it anyway.
+    The scale b of the noise, `noise_scale`, is a multiple of the spacing: the probability of noise x is proportional to
+    ``exp(-|x| / b)``. Its standard deviation is ``sqrt(2) b``, to about the square of ``grid / b``. Raises ValueError
+    if the noise would not fit into int64. The vector is then so long, or epsilon so small, that the noise would drown
+    it anyway.
     """
 
     epsilon: float
@@ -261,30 +221,14 @@ class LaplaceMechanism:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorsMechanism:
-    """Release several vectors that depend on the same rows.
+    """Release k vectors of public length `size` that depend on the same rows.
 
-    Parameters
-    ----------
-    noise : {"gaussian", "laplace"}
-        Gaussian noise gives (epsilon, delta)-DP, Laplace noise (epsilon, 0)-DP.
-    composition : {"joint", "naive"}
-        ``joint``: one release of all vectors as one, whose L2 sensitivity is ``sqrt(k)`` times that of one vector and
-        whose L1 sensitivity is k times. ``naive``: k releases, each with ``epsilon / k`` and ``delta / k``. For
-        Laplace noise both are the same.
-    epsilon, delta : float
-        The budget of all vectors together. Laplace noise has no use for delta.
-    sensitivity : float
-        Largest L2 distance between corresponding vectors of two neighbouring datasets. The L1 distance of `size`
-        numbers is at most ``sqrt(size)`` times that.
-    n_vectors, size : int
-        Number k of vectors, and the length of each; public.
-
-    Attributes
-    ----------
-    total_sensitivity, noise_scale : float
-        As in `GaussianMechanism` and `LaplaceMechanism`; of one release.
-    delta_proved : float
-        0 for Laplace noise.
+    Gaussian noise gives (epsilon, delta)-DP, Laplace noise (epsilon, 0)-DP. `sensitivity` is the largest L2 distance
+    between corresponding vectors of two neighbouring datasets; the L1 distance of `size` numbers is at most
+    ``sqrt(size)`` times that. `composition` is ``joint``: one release of all vectors as one, whose L2 sensitivity is
+    ``sqrt(k)`` times that of one vector and whose L1 sensitivity is k times; or ``naive``: k releases, each with
+    ``epsilon / k`` and ``delta / k``. For Laplace noise both are the same. `total_sensitivity` and `noise_scale` are of
+    one release, as in `GaussianMechanism` and `LaplaceMechanism`.
     """
 
     noise: str
@@ -346,27 +290,10 @@ class ExponentialSelections:
     Bounding, concentrating, and truncating, Lemma 3.4). For few selections the sum of their ``step_epsilon`` is the
     better bound, and is used.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget of all selections together.
-    sensitivity : int
-        The most that any score changes between two neighbouring datasets, given the earlier selections. Of small ones,
-        rounding `noise_scale` up loses a part of the budget; from 2^20 on none that counts.
-    n_selections : int
-        Number of selections; public.
-
-    Attributes
-    ----------
-    step_epsilon : float
-        Budget of one selection.
-    noise_scale : int
-        How much a score must rise for a candidate to be e times as likely.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the budget of a selection so small that the scale does not fit.
+    `sensitivity` is the largest change of any score between two neighbouring datasets, given the earlier selections. Of
+    small ones, rounding `noise_scale` up loses a part of the budget; from 2^20 on the loss is negligible. The number of
+    selections is public. Raises ValueError if an argument is out of range, or the budget of a selection so small that
+    the scale does not fit.
     """
 
     epsilon: float
@@ -410,35 +337,13 @@ class SampledGaussianSteps:
     """Add Gaussian noise to sums over Poisson-sampled rows, step after step.
 
     A step draws each row with probability `sample_rate`, clips the drawn rows' vectors to the L2 norm `max_grad_norm`,
-    and releases their sum with noise. The vectors may depend on the sums that earlier steps released.
+    and releases their sum with noise. The vectors may depend on the sums that earlier steps released. Rate and number
+    of steps are public. `releases` are the noise multipliers of earlier plain Gaussian releases of the same rows; the
+    budget is for all steps and releases together.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget of all steps and releases together.
-    neighbours : {"replace_one", "add_remove"}
-        The relation between datasets.
-    sample_rate : float
-        Probability with which a step draws a row; public.
-    n_steps : int
-        Number of steps; public.
-    max_grad_norm : float
-        Bound on the L2 norm of one row's vector.
-    releases : tuple of float, default=()
-        Noise multipliers of earlier plain Gaussian releases of the same rows: noise over what one row adds or
-        removes.
-
-    Attributes
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise on each entry of a sum, over `max_grad_norm`, for both relations.
-    noise_scale : float
-        The standard deviation itself.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range; from the attributes, if the releases alone cost more than the budget.
+    `noise_multiplier` is the standard deviation of the noise on each entry of a sum, `noise_scale`, over
+    `max_grad_norm`, for both relations. Raises ValueError if an argument is out of range and, from these attributes, if
+    the releases alone cost more than the budget.
     """
 
     epsilon: float

@@ -77,43 +77,16 @@ def objective_perturbation_signal(
 class ObjectivePerturbation:
     """Draw the linear terms of k strongly convex objectives, and release their approximate minima with noise.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    neighbours : {"replace_one", "add_remove"}
-        The relation between datasets.
-    row_bound : float
-        ``L = C R``, the largest norm of the gradient of one row's loss.
-    curvature : float
-        ``beta = C R^2 / h``, the largest curvature of one row's loss.
-    distance : float
-        Public bound on the distance of a released point, before noise, to the minimum with the linear term that
-        `linear_terms` gave.
-    n_vectors, size : int
-        Number of objectives, and the length of their minima; public.
+    ``row_bound = L = C R`` is the largest norm of the gradient of one row's loss, ``curvature = beta = C R^2 / h`` its
+    largest curvature. `distance` is a public bound on the distance of a released point, before noise, to the minimum
+    with the linear term that `linear_terms` gave; `total_distance` adds the distance by which rounding a linear term
+    moves the minimum. The number and the length of the minima are public.
 
-    Attributes
-    ----------
-    noise_scale : float
-        Standard deviation s of the linear terms.
-    output_noise_scale : float
-        Standard deviation of the noise on the approximate minima.
-    output_sensitivity : float
-        L2 sensitivity of all approximate minima, given the exact ones; with the cost of rounding to the grid.
-    grid, term_grid : float
-        Spacing of the released numbers and of the linear terms, powers of two.
-    total_distance : float
-        `distance`, and what rounding a linear term moves the minimum by.
-    sensitivity : float
-        L2 sensitivity of the objectives' gradients.
-    event : PerturbedObjectives
-        What is done with the rows.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range; from the attributes, if the curvature alone costs more than the budget.
+    `noise_scale` is the standard deviation s of the linear terms, `output_noise_scale` is the noise's on the
+    approximate minima. `output_sensitivity` is the L2 sensitivity of all approximate minima, given the exact ones, with
+    the cost of rounding to the grid; `sensitivity` belongs to the objectives' gradients. `grid` and `term_grid`, powers
+    of two, are the spacing of the released numbers and of the linear terms. Raises ValueError if an argument is out of
+    range and, from the attributes, if the curvature alone costs more than the budget.
     """
 
     epsilon: float

@@ -212,20 +212,13 @@ class TradeOff:
 
 @dataclasses.dataclass(frozen=True)
 class Risk:
-    """What a release may reveal of one row, or of the rows of a group; no number is below the truth.
+    """Bounds on the leakage of a release about one row or a group of rows; no number is below the truth.
 
-    Attributes
-    ----------
-    rows : int
-        Rows that are in question together.
-    false_positive_rate, true_positive_rate : float
-        How often a test says so of rows that were not used, and how often it may then be right of those that were.
-    prior, guess : float
-        How likely the rows were used, and how often the best guess may be right.
-    advantage : float
-        The most by which a true-positive rate may exceed its false-positive rate.
-    mu : float
-        Distance, in standard deviations, of two Gaussians that are at least as easy to tell apart; see `TradeOff.mu`.
+    `rows` rows are in question together. A test with this `false_positive_rate`, which calls unused rows used, has at
+    most this `true_positive_rate`; `advantage` is the most by which a true-positive rate may exceed its false-positive
+    rate. With the `prior` probability that the rows were used, the best guess is right with probability `guess` at
+    most. `mu` is the distance, in standard deviations, of two Gaussians that are at least as easy to tell apart; see
+    `TradeOff.mu`.
     """
 
     rows: int

@@ -109,42 +109,25 @@ def audit_condensation(
     means: bool = True,
     max_rows: int = 5000,
 ) -> dict[str, Any]:
-    """Attack a condensed dataset in four ways.
+    """Attack a condensed dataset in four ways; return the results for JSON.
 
-    Distances are computed on features in units of their standard deviations, since an attacker can choose the units.
+    `group_of` has the condensed row of each of the n original rows. `other_rows` are rows of the same kind that were
+    not condensed, such as the test rows; there may be none. At most `max_rows` rows of one kind are compared with all
+    of another kind, drawn by `rng`. Distances are computed on features in units of their standard deviations, since an
+    attacker can choose the units. Raises ValueError if the arguments do not belong together.
 
-    Parameters
-    ----------
-    rows : ndarray or sparse matrix (n, d)
-        The rows that were condensed.
-    condensed_rows : ndarray or sparse matrix (M, d)
-        What was published.
-    group_of : ndarray of int (n,)
-        Condensed row of each original row.
-    other_rows : ndarray or sparse matrix (m, d)
-        Rows of the same kind that were not condensed, such as the test rows; m may be 0.
-    rng : numpy.random.Generator
-        Draws the rows to attack if there are more than `max_rows`.
-    means : bool, default=True
-        Whether condensed rows are means of groups, as those of CI-SVM are. Fuzzy centres are not, and the centre of a
-        row is the nearest one by definition, so that the attacks on the third member and by linkage do not apply.
-    max_rows : int, default=5000
-        Largest number of rows of one kind that are compared with all of another kind.
+    With `means`, condensed rows are means of groups, as CI-SVM's are. Fuzzy centres are not, and the centre of a row is
+    the nearest one by definition, so that the attacks on the third member and by linkage do not apply: these four are
+    then None.
 
-    Returns
-    -------
-    dict
-        For JSON. ``groups_of_three``: number. ``third_member_error``: largest error of an entry that is computed from
-        the two other members and the mean, in units of its column's standard deviation; None without such groups.
-        ``linkage_rate, guessing_rate``: share of rows whose nearest condensed row is that of their own group, and what
-        random links reach. All four are None unless `means`. ``membership_auc, certain_members``: see `tell_members`;
-        None without other rows. ``nearest_row``: median over the condensed rows of `distance_to_rows`, in standard
-        deviations. ``linked_rows, other_rows``: numbers of rows that were compared.
-
-    Raises
-    ------
-    ValueError
-        If the arguments do not belong together.
+    - ``groups_of_three``: their number.
+    - ``third_member_error``: largest error of an entry computed from the two other members and the mean, in standard
+      deviations of its column; None without such groups.
+    - ``linkage_rate, guessing_rate``: share of rows whose nearest condensed row is their own group's, and the share by
+      random links.
+    - ``membership_auc, certain_members``: see `tell_members`; None without other rows.
+    - ``nearest_row``: median over the condensed rows of `distance_to_rows`, in standard deviations.
+    - ``linked_rows, other_rows``: numbers of rows that were compared.
     """
     n, d = rows.shape
     group_of = np.asarray(group_of)

@@ -30,28 +30,18 @@ _PERMUTATIONS = 20
 
 @dataclasses.dataclass(frozen=True)
 class RecoveryCurve:
-    """How well an entity's columns are recovered from so many known rows.
+    """Recovery of an entity's columns by the number of known rows.
 
-    Attributes
-    ----------
-    known : list of int
-        Numbers of known rows.
-    max_error, rms_error : list of float
-        Largest and root mean square error over the entries of all unknown rows, in units of each column's standard
-        deviation; median over the draws of the known rows.
-    recovered_share : list of float
-        Share of the unknown rows of which every entry is within 1e-8; mean over the draws.
-    recovered_at : int or None
-        Smallest of `known` at which that share is 1 in every draw.
-    rows_needed : int
-        Known rows in general position that determine all others: n features (linear), n + 1 (gaussian).
-    possible : bool
-        Whether the block has as many columns as that.
-    error_at_rows_needed : float or None
-        Largest error on the readable unknown rows when just as many rows as needed are known and these are chosen for
-        being in general position; the block shows which are. None where no unknown row is readable.
-    unreadable_rows : int
-        Rows of a gaussian block that cannot be determined because too many of their entries are 0 in float64.
+    `max_error` and `rms_error` are the largest and root mean square error over the entries of all unknown rows, in
+    standard deviations of each column; medians over the draws of the known rows. `recovered_share` is the share of the
+    unknown rows of which every entry is within 1e-8, a mean over the draws, and `recovered_at` the smallest of `known`
+    at which it is 1 in every draw.
+
+    `rows_needed` known rows in general position determine all others: n features (linear), n + 1 (gaussian). `possible`
+    says whether the block has as many columns. `error_at_rows_needed` is the largest error on the readable unknown rows
+    with just that many known rows, chosen for being in general position, which the block shows; None where no unknown
+    row is readable. `unreadable_rows` of a gaussian block cannot be determined because too many of their entries are 0
+    in float64.
     """
 
     known: list[int]
