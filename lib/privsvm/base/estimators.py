@@ -136,32 +136,10 @@ _Item = TypeVar("_Item")
 class Release:
     """The checked rows, labels and budgets that a method trains on and releases models for.
 
-    Attributes
-    ----------
-    rows : ndarray, CSR matrix or RowBlocks (n, d)
-        Training rows.
-    codes : ndarray of int (n,)
-        Class codes.
-    n_classes : int
-        Number of classes c.
-    epsilons : tuple of float (E)
-        The grid.
-    delta : float
-        Goes with every epsilon; 0 for a method without one.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    repeats : int
-        Models R per epsilon.
-    sources : callable
-        From an epsilon and the number of a repeat to a source of noise; see `noise_streams` and `source`.
-    randomness : {"system", "seeded"}
-        Where the noise comes from, for the privacy record.
-    audit : bool
-        Whether guarantees get a witness.
-    book : callable
-        Judges a guarantee and lets it be paid for; see `pay`.
-    guarantees : list of Guarantee
-        Those that were paid for.
+    Rows (n, d) and class codes (n,) train E x R models: `repeats` for each epsilon of the grid. `delta` goes with every
+    epsilon; 0 for a method without one. `sources` maps an epsilon and the number of a repeat to a source of noise, see
+    `noise_streams` and `source`; `randomness` is its origin, for the privacy record. With `audit`, guarantees get a
+    witness. `book` judges a guarantee and lets it be paid for, see `pay`; `guarantees` are the ones that were paid for.
     """
 
     rows: Any
@@ -377,12 +355,7 @@ class ReleasedClassifier:
     def save(self, path: str | os.PathLike[str], *, table: Mapping[str, Any] | None = None) -> None:
         """Write the released model as files without code, which `privsvm.load` reads.
 
-        Parameters
-        ----------
-        path : path-like
-            The folder to write `model.npz` and `model.json` to.
-        table : mapping or None, default=None
-            A public schema by which tables become rows.
+        The folder gets `model.npz` and `model.json`. `table` is a public schema by which tables become rows.
         """
         # Imported late: whoever trains does not wait for pydantic.
         from privsvm.base.model_file import Description, write_model

@@ -75,32 +75,12 @@ class Protection(Model, strict=True):
 class ModelFile(Model, strict=True):
     """The record of a model.
 
-    Attributes
-    ----------
-    format, version : str, int
-        Of this file.
-    privsvm : str
-        Version of the library that wrote it.
-    kind : str
-        What the arrays are, see `privsvm.base.released`.
-    arrays : str
-        SHA-256 of the file that holds them.
-    classes : list
-        Labels in the order of their codes.
-    n_features : int
-        d.
-    guarantee : dict
-        The privacy record for rows, as JSON. Nobody has judged it: see `judged`.
-    protection : Protection
-        What the file says that follows from it for whom; not judged either.
-    recipe : dict
-        Class and parameters.
-    table : dict or None
-        The public schema by which a table becomes rows.
-    held_back : dict or None
-        Noisy counts of rows that did not train, see `privsvm.release.calibration.HeldBackCounts`.
-    digest : str
-        SHA-256 of the canonical JSON of all other keys.
+    `privsvm` is the version of the library that wrote it, `kind` the kind of the arrays (see `privsvm.base.released`),
+    and `arrays` the SHA-256 of their file. `classes` are labels in the order of their codes. `guarantee` is the privacy
+    record for rows, as JSON, and `protection` states whom it protects, and how far: nobody has judged either, see
+    `judged`. `recipe` is class and parameters, and `table` the public schema by which a table becomes rows. `held_back`
+    are noisy counts of rows that did not train (`privsvm.release.calibration.HeldBackCounts`). `digest` is the SHA-256
+    of the canonical JSON of all other keys.
     """
 
     format: Literal["privsvm model"]
@@ -119,12 +99,10 @@ class ModelFile(Model, strict=True):
 
     @functools.cached_property
     def judged(self) -> tuple[Guarantee, Protection]:
-        """The guarantee for rows, and what is computed from its event for the unit and the delta that the file names.
+        """Judge the guarantee for rows, and compute the protection of the file's unit from its event.
 
-        Raises
-        ------
-        PrivSVMError
-            If they do not hold what the file says.
+        The protection is at the delta that the file names. Raises PrivSVMError if they do not hold as the file states
+        them.
         """
         stated = self.protection
         try:
@@ -143,12 +121,9 @@ class ModelFile(Model, strict=True):
         return guarantee, computed
 
     def risk(self, units: int = 1, *, false_positive_rate: float = 0.01, prior: float = 0.5) -> Risk:
-        """Bound what the model may reveal of whoever is protected, or of several of them; see `Guarantee.risk`.
+        """Bound what the model may reveal of a protected unit, or of several; see `Guarantee.risk`.
 
-        Raises
-        ------
-        PrivSVMError
-            If nothing is proved, or its event cannot be accounted for.
+        Raises PrivSVMError if nothing is proved, or its event cannot be accounted for.
         """
         rows = units * self.protection.rows
         try:

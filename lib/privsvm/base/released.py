@@ -62,18 +62,9 @@ _TYPES = {
 class ReleasedPath(abc.ABC):
     """Models for E epsilons and R repeats; see the subclasses for their arrays.
 
-    Attributes
-    ----------
-    epsilons : tuple of float (E)
-        The requested epsilons; ``(inf,)`` for a model without privacy.
-    guarantees : tuple of Guarantee (E)
-        One record per epsilon.
-    n_classes : int
-        Number of classes c.
-    objective, n_support, n_iter : float, int, int or None
-        Of the solver's run; None where the number would be private.
-    fit_seconds, release_seconds : float
-        Time of the exact solve, and of all E x R releases from it. Audits are not counted.
+    `epsilons` are the requested ones, ``(inf,)`` for a model without privacy, each with a guarantee. `objective`,
+    `n_support` and `n_iter` are of the solver's run; None where the number would be private. `fit_seconds` is the time
+    of the exact solve, `release_seconds` the time of all E x R releases from it, without audits.
     """
 
     kind: ClassVar[str]
@@ -152,15 +143,7 @@ class ReleasedPath(abc.ABC):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearPath(ReleasedPath):
-    """Linear models.
-
-    Attributes
-    ----------
-    coef : ndarray (E, R, k, d)
-        Weight vectors.
-    intercept : ndarray (E, R, k)
-        Offsets.
-    """
+    """Linear models: weight vectors (E, R, k, d) and offsets (E, R, k)."""
 
     kind: ClassVar[str] = "linear"
     shapes: ClassVar[Mapping[str, str]] = {"coef": "E R k d", "intercept": "E R k"}
@@ -190,14 +173,9 @@ class UnitLinearPath(LinearPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CentredLinearPath(LinearPath):
-    """Linear models, with offsets, of the directions in which unit rows lie from a centre.
+    """Linear models, with offsets, of the directions in which unit rows lie from a centre (E, R, d).
 
-    Attributes
-    ----------
-    coef, intercept
-        As of `LinearPath`; of rows that are divided by their norm, less the centre, and divided by their norm again.
-    centre : ndarray (E, R, d)
-        Each model has its own.
+    Rows are divided by their norm, less the centre, and divided by their norm again.
     """
 
     kind: ClassVar[str] = "centred_linear"
@@ -216,16 +194,9 @@ class CentredLinearPath(LinearPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StandardizedLinearPath(LinearPath):
-    """Linear models of standardised features; each model has its own centres and spreads.
+    """Linear models of standardised features; each model has its own centres and spreads (E, R, d).
 
-    Attributes
-    ----------
-    coef, intercept
-        As of `LinearPath`.
-    centre, spread : ndarray (E, R, d)
-        The models read features as ``(x - centre) / spread``.
-    bound : ndarray (1,)
-        Standardised features are clipped to this size.
+    The models read features as ``(x - centre) / spread``, clipped to the size `bound` (1,).
     """
 
     kind: ClassVar[str] = "standardized_linear"
@@ -252,14 +223,8 @@ class StandardizedLinearPath(LinearPath):
 class BlockPath(LinearPath):
     """Linear models of the columns of a public kernel that several entities compute together.
 
-    The rows to predict are kernel values, which only the entities can compute from the data.
-
-    Attributes
-    ----------
-    coef, intercept
-        As of `LinearPath`.
-    power : ndarray (1,)
-        Kernel values are raised to this power first, which gives the Gaussian kernel with another gamma.
+    The rows to predict are kernel values, which only the entities can compute from the data. They are first raised to
+    the `power` (1,), which gives the Gaussian kernel with another gamma.
     """
 
     kind: ClassVar[str] = "block"
@@ -276,16 +241,8 @@ class BlockPath(LinearPath):
 class RandomKernelPath(BlockPath):
     """The models of a `BlockPath` with the secrets of all entities, which predict rows as they do together.
 
-    Attributes
-    ----------
-    coef, intercept, power
-        As of `BlockPath`.
-    random_matrix : ndarray (n, d)
-        Of the kernel, in the order of the features.
-    centre, spread : ndarray (d,)
-        The kernel reads features as ``(x - centre) / spread``.
-    gamma : ndarray (1,)
-        Of the Gaussian kernel; 0 for the linear one.
+    The kernel's random matrix (n, d) is in the order of the features, which the kernel reads as
+    ``(x - centre) / spread``. `gamma` (1,) is the Gaussian kernel's; 0 for the linear one.
     """
 
     kind: ClassVar[str] = "random_kernel"
@@ -309,15 +266,7 @@ class RandomKernelPath(BlockPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FourierPath(ReleasedPath):
-    """Linear models on random Fourier features.
-
-    Attributes
-    ----------
-    frequencies : ndarray (d, D)
-        The features' frequencies; public.
-    coef : ndarray (E, R, k, 2 D)
-        Weight vectors.
-    """
+    """Linear models (E, R, k, 2 D) on random Fourier features of public frequencies (d, D)."""
 
     kind: ClassVar[str] = "fourier"
     shapes: ClassVar[Mapping[str, str]] = {"frequencies": "d F", "coef": "E R k 2F"}
@@ -340,22 +289,11 @@ class FourierPath(ReleasedPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TreesPath(ReleasedPath):
-    """Sums of complete trees on columns in whole numbers.
+    """Sums of complete trees on columns in whole numbers; see `privsvm.solvers.features.trees`.
 
-    Attributes
-    ----------
-    lower, upper : ndarray (d,)
-        Public bounds of numbers.
-    levels : ndarray of int (d,)
-        Number of categories of a column, 0 for numbers.
-    feature : ndarray of int (E, R, T, N)
-        The column that an inner node of a tree reads; see `privsvm.solvers.features.trees`.
-    low, high : ndarray (E, R, T, N)
-        A row goes right where ``low <= cell < high``.
-    value : ndarray (E, R, T, L, k)
-        What a leaf adds to the scores.
-    intercept : ndarray (E, R, k)
-        What scores begin with.
+    `lower` and `upper` (d,) are public bounds of numbers, `levels` (d,) numbers of categories, 0 for numbers. Inner
+    nodes (E, R, T, N) name the column that they read; a row goes right where ``low <= cell < high``. Leaves add `value`
+    (E, R, T, L, k) to scores, which begin with `intercept` (E, R, k).
     """
 
     kind: ClassVar[str] = "trees"
@@ -403,13 +341,7 @@ class TreesPath(ReleasedPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConstantPath(ReleasedPath):
-    """A model with the same answer for every row.
-
-    Attributes
-    ----------
-    class_scores : ndarray (E, R, c)
-        Score of each class.
-    """
+    """A model with the same class scores (E, R, c) for every row."""
 
     kind: ClassVar[str] = "constant"
     shapes: ClassVar[Mapping[str, str]] = {"class_scores": "E R k"}
@@ -455,19 +387,11 @@ def _pairs_of_classes(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KernelPath(ReleasedPath):
-    """Kernel expansions over published rows, one for each pair of classes.
+    """Kernel expansions over published rows (m, d), in the clear, one for each pair of classes.
 
-    Attributes
-    ----------
-    support_vectors : ndarray (m, d)
-        The rows of the expansion, in the clear.
-    pair_coef : ndarray (E, R, m, p)
-        Coefficients for the ``p = c (c - 1) / 2`` class pairs.
-    intercept : ndarray (E, R, p)
-        Offsets; the value of a pair is positive for its first class. For two classes the sign is reversed, so
-        that it is positive for class 1.
-    kernel_parameters : ndarray (4,)
-        Index into `privsvm.solvers.kernel.kernels.KERNELS`, gamma, degree, coef0.
+    Coefficients (E, R, m, p) and offsets (E, R, p) are for the ``p = c (c - 1) / 2`` class pairs; the value of a pair
+    is positive for its first class. For two classes the sign is reversed, so that it is positive for class 1.
+    `kernel_parameters` (4,) are an index into `privsvm.solvers.kernel.kernels.KERNELS`, gamma, degree and coef0.
     """
 
     kind: ClassVar[str] = "kernel"
@@ -621,14 +545,9 @@ def rows_digest(X: Any) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictionsPath(ReleasedPath):
-    """What models that are not stored said of certain rows: the test rows of one split.
+    """Decision values (E, R, n, k) of certain rows, the test rows of one split, by models that are not stored.
 
-    Attributes
-    ----------
-    predicted_scores : ndarray (E, R, n, k)
-        Decision values of these rows.
-    digest : ndarray of uint8 (32,)
-        Of the rows, see `rows_digest`: of others nothing is known.
+    `digest` (32,) identifies the rows, see `rows_digest`: of other rows nothing is known.
     """
 
     kind: ClassVar[str] = "predictions"

@@ -21,25 +21,11 @@ SHORTEST = 1e-6
 class ScaledLinearPath(LinearPath):
     """Linear models of rows, or of their random Fourier features, that are centred and divided by their norm.
 
-    A model with F frequencies uses the first F of `frequencies`; one with none reads rows, and not features.
-
-    Attributes
-    ----------
-    coef : ndarray (E, R, c, D)
-        Weights; of a model with fewer features, the last ones are 0. Cosines come first.
-    intercept
-        As of `LinearPath`.
-    lower, upper : ndarray (d,)
-        Rows are cut to these bounds and mapped to [-1, 1] first, but for bounds of 0 and 1; of no length: they are read
-        as they are.
-    mean : ndarray (E, R, d)
-        Is subtracted from unit rows.
-    n_frequencies : ndarray of int (E, R)
-        Number F of frequencies.
-    frequencies : ndarray (d, F)
-        Those of all models; public.
-    feature_mean : ndarray (E, R, 2 F)
-        Is subtracted from features.
+    Rows are cut to the bounds (d,) and mapped to [-1, 1] first, but for bounds of 0 and 1; without bounds (length 0),
+    they are read unchanged. Then `mean` (E, R, d) is subtracted from unit rows, and `feature_mean` (E, R, 2 F) from
+    features. A model with F frequencies, `n_frequencies` (E, R), uses the first F of `frequencies` (d, F), which are
+    public; one with none reads rows, and not features. Of the weights (E, R, c, D) of a model with fewer features, the
+    last ones are 0. Cosines come first.
     """
 
     kind: ClassVar[str] = "scaled_linear"
@@ -118,18 +104,10 @@ class ScaledLinearPath(LinearPath):
 class ColumnLinearPath(ScaledLinearPath):
     """Linear models as `ScaledLinearPath`, of features of single columns.
 
-    See `privsvm.solvers.features.columns`. A model with fewer features than another uses the first ones of each array.
-
-    Attributes
-    ----------
-    lower, upper : ndarray (d,)
-        Public bounds; the largest numbers where there are none.
-    indicators : ndarray (d,)
-        1 for columns that stay as they are within their bounds, else 0.
-    constant, hat_weight : ndarray (E, R)
-        Of each model's `privsvm.solvers.features.columns.Columns`.
-    n_hats : ndarray of int (E, R)
-        Likewise.
+    Bounds (d,) are public; the largest numbers where there are none. `indicators` (d,) are 1 for columns that stay
+    unchanged within their bounds, else 0. Constants, weights and numbers of hats (E, R) are of each model's
+    `privsvm.solvers.features.columns.Columns`. A model with fewer features than another uses the first ones of each
+    array.
     """
 
     kind: ClassVar[str] = "column_linear"
