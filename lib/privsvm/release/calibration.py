@@ -39,22 +39,12 @@ _TERMS = ("hold_back", "rows_per_unit", "number", "scale")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HeldBackCounts:
-    """All noisy counts of rows that were held back, as a model's file holds them, and what follows.
+    """All noisy counts of rows that were held back, as a model's file holds them, and their consequences.
 
-    Attributes
-    ----------
-    hold_back : float
-        Declared share of the units.
-    rows_per_unit : int
-        Rows that one of them has at most.
-    number : int or None
-        Rows that were held back, where that is public.
-    scale : float
-        Scale b of the discrete Laplace noise on each count, in rows.
-    edges : tuple of float (h - 1)
-        Between the h bins of the distance from the first label to the second; public.
-    counts : ndarray (r, h, c)
-        Noisy numbers of rows by the rank of the true class (see `sizes_of_ranks`), bin and true class.
+    `hold_back` is the declared share of the units, `rows_per_unit` the largest number of rows of one, and `number` the
+    rows that were held back, where that is public. `counts` (r, h, c) are noisy numbers of rows by the rank of the true
+    class (see `sizes_of_ranks`), bin and true class; each has discrete Laplace noise of scale b, `scale`, in rows. The
+    h bins are of the distance from the first label to the second; the h - 1 `edges` between them are public.
     """
 
     hold_back: float
@@ -156,21 +146,10 @@ class HeldBackCounts:
 
 
 def ranked_labels(path: ReleasedPath, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rank the labels of each row.
+    """Rank the labels of each row by decision values (n, k) of a model.
 
-    Parameters
-    ----------
-    path : ReleasedPath
-        The model.
-    scores : ndarray (n, k)
-        Its decision values.
-
-    Returns
-    -------
-    labels : ndarray of int64 (n, c)
-        The predicted class, then the others by falling scores.
-    margin : ndarray (n,)
-        How far the scores of the first two are apart.
+    Returns labels (n, c), the predicted class first, then the others by falling scores; and the margin (n,), the
+    distance between the first two scores.
     """
     first, rows = path.codes(scores[None])[0], np.arange(len(scores))
     columns = scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores[:, 0]])
@@ -191,10 +170,7 @@ def sizes_of_ranks(n_classes: int, n_ranks: int | None = None) -> np.ndarray:
 def isotonic(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Fit the nearest non-decreasing values in weighted least squares, by pooling adjacent violators.
 
-    Parameters
-    ----------
-    values, weights : ndarray (m,)
-        Weights are positive.
+    Weights are positive.
     """
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
@@ -209,15 +185,10 @@ def isotonic(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 class Calibration:
-    """What noisy counts say of a model's probabilities and prediction sets.
+    """A model's probabilities and prediction sets by noisy counts.
 
     Two classes have a probability for each bin of the signed margin, never falling. Of several, the labels of the first
     ranks together have one that never falls with the margin; labels of one rank share it as their scores do.
-
-    Parameters
-    ----------
-    held_back : HeldBackCounts
-        The counts.
     """
 
     def __init__(self, held_back: HeldBackCounts) -> None:

@@ -131,22 +131,9 @@ class _Card(Model, strict=True):
 
 
 def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a card.
+    """Read a card from its JSON file, and check its digest and the types of its values.
 
-    Parameters
-    ----------
-    path : path-like
-        Its JSON file.
-
-    Returns
-    -------
-    dict
-        As it was written; its digest and the types of its values were checked.
-
-    Raises
-    ------
-    PrivSVMError
-        If it is missing, damaged, of another version, or no card.
+    Raises PrivSVMError if it is missing, damaged, of another version, or no card.
     """
     content = read_versioned(path, CARD_FORMAT, CARD_VERSION)
     check_model(_Card, content, str(path))
@@ -261,13 +248,7 @@ def total_on_card(total: Total, risk: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def card_text(content: Mapping[str, Any]) -> str:
-    """Write a card as text for a terminal, in the order of its page.
-
-    Parameters
-    ----------
-    content : mapping
-        As `card.json` holds it.
-    """
+    """Write a card, the content of `card.json`, as text for a terminal, in the order of its page."""
     signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
     lines = [*text(content), "", "Digest of this card", f"  {content.get('digest')}, {signed}"]
     # It may be of others, who could hide what a terminal obeys in it.

@@ -104,10 +104,7 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
 def page(content: Mapping[str, Any]) -> str:
     """Render a card as HTML that loads nothing.
 
-    Parameters
-    ----------
-    content : mapping
-        The card, with ``ledger``, and its digest and signature where there are any.
+    The card has ``ledger``, and its digest and signature where there are any.
     """
     sections = []
     for title, value in _first_screen(content).items():

@@ -68,19 +68,8 @@ def _calibration_text(measured: HeldBackCounts) -> str:
 def class_rates(measured: HeldBackCounts, label: str, classes: Sequence[str]) -> list[str]:
     """Say how often rows of each class are found; of two classes, also how often a prediction is right.
 
-    Parameters
-    ----------
-    measured : HeldBackCounts
-        By true class.
-    label : str
-        Column of the classes.
-    classes : sequence of str (c)
-        In the order of their codes; of two, the second is the positive one.
-
-    Returns
-    -------
-    list of str
-        Each interval holds with 95 %.
+    Counts are by true class. `classes` are in the order of their codes; of two, the second is the positive one. Each
+    interval holds with 95 %.
     """
 
     def rate(right: float, wrong: float) -> str:

@@ -17,17 +17,9 @@ UNKNOWN = "to be filled in"
 
 
 def deployments(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Make a record of each release of a ledger, one by one.
+    """Make a record of each release of a ledger, one by one, as JSON values that the registry's schema accepts.
 
-    Parameters
-    ----------
-    entries : sequence of Entry
-        As `privsvm.release.ledger.Ledger.entries` returns them.
-
-    Returns
-    -------
-    list of dict
-        JSON values that the registry's schema accepts; `UNKNOWN` where people must write something.
+    `UNKNOWN` stands where people must write something.
     """
     return [
         _deployment(entry, [other for other in entries if other.account == entry.account])

@@ -31,24 +31,10 @@ _UNANSWERED = (
 
 
 def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str:
-    """Write a dossier, after the folder was verified.
+    """Write a dossier in Markdown, after the folder was verified.
 
-    Parameters
-    ----------
-    folder : path-like
-        As `release` made it.
-    ledger : Ledger or None, default=None
-        One that holds the release: the dossier then says what all releases of the data set cost together.
-
-    Returns
-    -------
-    str
-        Markdown. Words of the files are escaped.
-
-    Raises
-    ------
-    PrivSVMError
-        If the folder is not what `verify` accepts.
+    With a ledger, which must hold the release, the dossier states the cost of all releases of the data set together.
+    Words of the files are escaped. Raises PrivSVMError if `verify` refuses the folder.
     """
     record = verify(folder, ledger=ledger)
     card = read_card(Path(folder) / CARD)

@@ -40,25 +40,10 @@ class Backend(Protocol[Value]):
 
 
 def write_scores(backend: Backend[Value], path: ReleasedPath, rows: Value) -> Value:
-    """Compute the scores of a model in another format.
+    """Compute the scores (n, k) of one model in another format.
 
-    Parameters
-    ----------
-    backend : Backend
-        The format.
-    path : ReleasedPath
-        One model.
-    rows : value of the backend
-        Features, as `privsvm.tables.tables.Encoder.features` makes them.
-
-    Returns
-    -------
-    value of the backend (n, k)
-
-    Raises
-    ------
-    PrivSVMError
-        For a model of a kind that cannot be exported.
+    The rows are features as `privsvm.tables.tables.Encoder.features` makes them. Raises PrivSVMError for a model of a
+    kind that cannot be exported.
     """
     if type(path) is LinearPath:
         return backend.scores(rows, path.coef[0, 0], path.intercept[0, 0])

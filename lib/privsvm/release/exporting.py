@@ -48,26 +48,11 @@ def export(
     table: str = "rows",
     keep: Sequence[str] = (),
 ) -> None:
-    """Write a released model in another format.
+    """Write a released model, with its schema, in another format: mlflow, onnx or sql.
 
-    Parameters
-    ----------
-    folder : path-like
-        The model, with its schema.
-    to : {"mlflow", "onnx", "sql"}
-        The format.
-    out : path-like
-        The file to write; for MLflow a folder, which must not exist.
-    table : str, default="rows"
-        The table that a query reads.
-    keep : sequence of str
-        Columns that a query returns before its predictions.
-
-    Raises
-    ------
-    PrivSVMError
-        If the model has no schema, is of a kind that cannot be exported, or a package is missing; for MLflow, if it has
-        a card and `verify` refuses it.
+    `out` is a file or, for MLflow, a folder that must not exist. A query reads `table` and returns the columns in
+    `keep` before its predictions. Raises PrivSVMError if the model has no schema, is of a kind that cannot be exported,
+    or a package is missing; for MLflow, if it has a card and `verify` refuses it.
     """
     folder, out = Path(folder), Path(out)
     model = load(folder)

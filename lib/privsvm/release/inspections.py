@@ -41,19 +41,7 @@ def _path(ledger: Path, record: dict[str, Any]) -> Path:
 def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> None:
     """Record that a table was inspected by a declaration, readable for its owner alone.
 
-    Parameters
-    ----------
-    table : path-like
-        The table.
-    schema : Schema
-        The declaration.
-    ledger : Ledger
-        The record lies in a folder beside it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    The record lies in a folder beside the ledger. Raises OSError if it cannot be written.
     """
     record = _record(table, schema)
     path = _path(ledger.path, record)
@@ -71,19 +59,8 @@ def record_inspection(table: str | os.PathLike[str], schema: Schema, ledger: Led
 def is_inspected(table: str | os.PathLike[str], schema: Schema, ledger: Ledger) -> bool:
     """Return whether a table was inspected by a declaration; no row is read.
 
-    Parameters
-    ----------
-    table : path-like
-        The table.
-    schema : Schema
-        The declaration.
-    ledger : Ledger
-        Records beside it count, and those beside the user's own ledger.
-
-    Raises
-    ------
-    PrivSVMError
-        If the header of the table cannot be read.
+    Records beside the ledger count, and records beside the user's own ledger. Raises PrivSVMError if the header of the
+    table cannot be read.
     """
     record, ledgers = _record(table, schema), [ledger.path]
     with contextlib.suppress(RuntimeError):

@@ -20,20 +20,10 @@ _BISECTIONS = 40
 class NoisyCounts:
     """Numbers of right and wrong answers, each the sum of some noisy numbers.
 
-    Attributes
-    ----------
-    right, wrong : float
-        With noise.
-    cells, wrong_cells : int
-        Noisy numbers in the right ones, and in the wrong ones. None is for cards of earlier versions: as many, and
-        both compared in the same way whether or not their sum is public.
-    scale : float
-        Scale b of the Laplace noise on each of them.
-    number : int or None
-        Answers in all, where that is public.
-    answers_per_unit : int
-        Answers that are taken to be right or wrong together, those of one person. Fewer that are make the interval too
-        wide.
+    The right ones are the sum of `cells` noisy numbers, the wrong ones of `wrong_cells`. None is for cards of earlier
+    versions: as many, and both compared in the same way whether or not their sum is public. Each has Laplace noise of
+    scale b, `scale`. `number` counts all answers, where that is public. `answers_per_unit` answers, one person's, are
+    taken to be right or wrong together; if fewer are, the interval is too wide.
     """
 
     right: float
@@ -91,21 +81,11 @@ def _noise(scale: float, *sums: tuple[float, int]) -> tuple[np.ndarray, np.ndarr
 
 
 def tail_probability(counts: NoisyCounts, share: float, number: float) -> float:
-    """Probability that counts speak for a larger share at least as clearly as these.
+    """Compute the probability that counts speak for a larger share at least as clearly as these.
 
-    Parameters
-    ----------
-    counts : NoisyCounts
-        Of which the right ones less the share of all are compared: what the number of rows is hardly matters for that.
-    share : float
-        True share of right answers, from 0 to 1.
-    number : float
-        True number of answers.
-
-    Returns
-    -------
-    float
-        Over rows drawn independently, and over the noise.
+    `share` is the true share of right answers, from 0 to 1, and `number` the true number of answers. The right ones
+    less the share of all are compared, for which the number of rows hardly matters. The probability is over rows drawn
+    independently, and over the noise.
     """
     from scipy.special import betainc
 
@@ -125,19 +105,9 @@ def tail_probability(counts: NoisyCounts, share: float, number: float) -> float:
 
 
 def share_interval(counts: NoisyCounts, error: float = 0.05) -> tuple[float, float]:
-    """Bound a share from both sides.
+    """Bound a share from both sides; it lies outside with probability `error` at most.
 
-    Parameters
-    ----------
-    counts : NoisyCounts
-        Right and wrong answers.
-    error : float, default=0.05
-        Probability, at most, that the share is not inside.
-
-    Returns
-    -------
-    low, high : float
-        Where either tail has half the error, of what noise and sampling do together.
+    Either tail has half the error, by noise and sampling together.
     """
     return _lowest(counts, error), 1.0 - _lowest(counts.reversed, error)
 

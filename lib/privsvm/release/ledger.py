@@ -74,28 +74,12 @@ def default_ledger() -> Path:
 class Entry:
     """One release, which is paid for, whether or not there is a model yet.
 
-    Attributes
-    ----------
-    account : str
-        Declared name of the data set.
-    unit, rows : str, int
-        Who is protected, and how many rows of a unit count.
-    epsilon, delta : float
-        For the unit, of this release alone.
-    guarantee : Guarantee
-        For rows, judged by the gate when the ledger was read.
-    model : str
-        Digest of the model; empty until it is released.
-    date : str
-        Day of the release.
-    budget : float or None
-        Epsilon that all releases of the account may cost together, as it was given with this one.
-    id : str
-        By which a release that was interrupted finds the line that paid for it.
-    head : str
-        Hash of its last line, which holds that of the line before.
-    number : int
-        Of the release in the file; both lines have it.
+    `account` is the declared name of the data set. A `unit` is protected, of which `rows` rows count; `epsilon` and
+    `delta` are for the unit, of this release alone. `guarantee` is for rows, judged by the gate when the ledger was
+    read. `model` is the digest of the model; empty until it is released. `budget` is the epsilon that all releases of
+    the account may cost together, as it was given with this one. By its `id`, an interrupted release finds the line
+    that paid for it. `head` is the hash of its last line, which holds the hash of the line before. `number` counts
+    releases in the file; both lines of a release have it.
     """
 
     account: str
@@ -114,22 +98,10 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Total:
-    """What the releases of one account cost together, for one row or one person.
+    """Cost of the releases of one account together, for one row or one person (`unit`).
 
-    Attributes
-    ----------
-    account : str
-        Its name.
-    releases : int
-        Their number.
-    unit : str
-        Who is protected.
-    epsilon, delta, accountant : float, float, str
-        The account of all together.
-    budget : float or None
-        Epsilon that they may cost, as it was given last.
-    guess : callable
-        Bounds how often the best guess whether someone's data were used is right, for whoever sees all of them.
+    `budget` is the epsilon that they may cost, as it was given last. `guess` bounds how often the best guess whether
+    someone's data were used is right, for an attacker who sees all of them.
     """
 
     account: str
@@ -162,14 +134,9 @@ def cost_words(cost: Entry | Total | Protection) -> str:
 
 
 class Ledger:
-    """An append-only file of releases.
+    """An append-only file of releases, made with the first one, readable for its owner alone.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; it is made with the first release, readable for its owner alone.
-    wait : float, default=30
-        Seconds to wait for another process that writes it.
+    `wait` is in seconds, for another process that writes it.
     """
 
     def __init__(self, path: str | os.PathLike[str], wait: float = 30.0) -> None:
@@ -202,10 +169,7 @@ class Ledger:
     def entries(self) -> list[Entry]:
         """Read and check all entries.
 
-        Raises
-        ------
-        PrivSVMError
-            If a line was edited, moved, taken out or cut, or is of a newer version.
+        Raises PrivSVMError if a line was edited, moved, taken out or cut, or is of a newer version.
         """
         return list(self._read()[0].values())
 
@@ -282,15 +246,8 @@ class Ledger:
     def begin(self, content: Mapping[str, Any]) -> Entry:
         """Pay for a release, before any noise is drawn; the caller holds the lock.
 
-        Parameters
-        ----------
-        content : mapping
-            Fields of `Entry` but ``head`` and ``number``, with no model.
-
-        Returns
-        -------
-        Entry
-            On the disk when this returns.
+        `content` has the fields of `Entry` but ``head`` and ``number``, with no model. The entry is on the disk on
+        return.
         """
         paid = {name: value for name, value in content.items() if name not in ("model", "number")}
         return self._append(paid | {"state": "begun"})
@@ -298,10 +255,8 @@ class Ledger:
     def finish(self, entry: Entry, model: str, date: str) -> Entry:
         """Name the model of a release that was paid for; the caller holds the lock.
 
-        Raises
-        ------
-        PrivSVMError
-            If another process has released a model on that line, or it is gone: this one is not paid for.
+        Raises PrivSVMError if another process has released a model on that line, or it is gone: this one is not paid
+        for.
         """
         if entry.model or entry not in self.entries():
             raise PrivSVMError(
@@ -327,18 +282,10 @@ class Ledger:
         return total
 
     def total_with(self, before: Total, event: Event | None, rows: int, epsilon: float, delta: float) -> Total:
-        """Say about what all releases of an account will cost with one more, before that is trained.
+        """Estimate the cost of all releases of an account with one more, before it is trained.
 
-        Parameters
-        ----------
-        before : Total
-            Without it.
-        event : Event or None
-            What it will do with a row; None where that is not known: its budget is then added.
-        rows : int
-            Rows of a unit that count.
-        epsilon, delta : float
-            Its budget.
+        `before` is the cost without it. `event` is its effect on a row; None where it is unknown: its budget, epsilon
+        and delta, is then added. `rows` rows of a unit count.
         """
         entries = [entry for entry in self.entries() if entry.account == before.account]
         neighbours, total_delta, added = entries[0].guarantee.neighbours, before.delta + delta, before.epsilon + epsilon
@@ -353,24 +300,10 @@ class Ledger:
         )
 
     def total(self, account: str, planned: Sequence[Entry] = ()) -> Total | None:
-        """Compose the releases of an account.
+        """Compose the releases of an account, and the planned ones; None where there is no release.
 
-        Parameters
-        ----------
-        account : str
-            Its name.
-        planned : sequence of Entry
-            Releases to count with those of the file.
-
-        Returns
-        -------
-        Total or None
-            None where there is no release.
-
-        Raises
-        ------
-        PrivSVMError
-            Where releases protect different units, or refer to different relations: no total is known for those.
+        Raises PrivSVMError where releases protect different units, or refer to different relations: their total is
+        unknown.
         """
         return total_of(account, [entry for entry in self.entries() if entry.account == account] + list(planned))
 

@@ -131,20 +131,11 @@ def _noise(epsilon: float, neighbours: Neighbours) -> tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class HeldBack:
-    """What is public of a measurement.
+    """Public numbers of a measurement.
 
-    Attributes
-    ----------
-    share : float
-        Of the units, whose rows do not train.
-    epsilon : float
-        For one row.
-    neighbours : {"replace_one", "add_remove"}
-        The relation.
-    rows_per_unit : int
-        Rows that a unit has at most.
-    declared_rows : int or None
-        Public number of rows of the table, None where there is none.
+    `share` is the share of the units whose rows do not train, and `epsilon` is for one row. `rows_per_unit` is the
+    largest number of rows of a unit, and `declared_rows` the public number of rows of the table; None where there is
+    none.
     """
 
     share: float

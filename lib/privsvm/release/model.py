@@ -27,17 +27,9 @@ NOT_CALIBRATED = "probabilities are not calibrated: a release with --hold-back 0
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
-    """Turn decision values into numbers that add up to 1.
+    """Turn decision values (n, k) into numbers (n, c) that add up to 1; k is 1 for two classes decided by sign.
 
-    Parameters
-    ----------
-    scores : ndarray (n, k)
-        k is 1 for two classes decided by sign.
-
-    Returns
-    -------
-    ndarray (n, c)
-        The logistic curve of the decision values, a fixed one, which no rows have calibrated.
+    They follow the logistic curve of the decision values, a fixed one, which no rows have calibrated.
     """
     if scores.shape[1] == 1:
         scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
@@ -47,25 +39,10 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 
 
 class ReleasedModel:
-    """A model as it was released.
+    """A released model, with its record.
 
-    Predicting needs NumPy, and nothing is compiled for linear models.
-
-    Parameters
-    ----------
-    path : ReleasedPath
-        With one model.
-    record : ModelFile
-        Of it.
-
-    Attributes
-    ----------
-    classes_ : ndarray (c)
-        Labels.
-    n_features_in_ : int
-        Number of features d.
-    schema_ : Schema or None
-        By which tables become rows.
+    Predicting needs NumPy, and nothing is compiled for linear models. `classes_` are the labels (c,), `n_features_in_`
+    is the number of features d, and `schema_` the schema by which tables become rows, or None.
     """
 
     def __init__(self, path: ReleasedPath, record: ModelFile) -> None:
@@ -87,23 +64,11 @@ class ReleasedModel:
 
     @one_blas_thread()
     def scores(self, X: Any) -> np.ndarray:
-        """Compute decision values.
+        """Compute decision values (n, k) of features (n, d); k is 1 for two classes decided by sign, else c.
 
-        Parameters
-        ----------
-        X : ndarray (n, d), or a table where there is a schema
-            Features; or a data frame or mapping with the schema's columns.
-
-        Returns
-        -------
-        ndarray (n, k)
-            k is 1 for two classes decided by sign, else c.
-
-        Raises
-        ------
-        PrivSVMError
-            For rows of another width, numbers that are not finite, columns that are missing or there twice, and tables
-            where there is no schema: the order of columns at training is not stored.
+        With a schema, X may be a data frame or mapping with its columns. Raises PrivSVMError for rows of another width,
+        numbers that are not finite, columns that are missing or there twice, and tables where there is no schema: the
+        order of columns at training is not stored.
         """
         if hasattr(X, "columns") or isinstance(X, Mapping):
             if self._encoder is None:
@@ -153,25 +118,11 @@ class ReleasedModel:
         return self._shares(self.scores(X))
 
     def predict_set(self, X: Any, coverage: float = COVERAGE) -> np.ndarray:
-        """Compute prediction sets.
+        """Compute prediction sets (n, c): True for the classes of `classes_` in the set of a row.
 
-        Parameters
-        ----------
-        X : ndarray (n, d), or a table where there is a schema
-            As of `scores`.
-        coverage : float, default=0.9
-            Share of new rows whose set holds their class, at least.
-
-        Returns
-        -------
-        ndarray of bool (n, c)
-            True for the classes of `classes_` in the set of a row. The coverage holds with 97.5 % confidence, over the
-            rows that were held back and the noise on their counts.
-
-        Raises
-        ------
-        PrivSVMError
-            For a model that was released without ``--hold-back``.
+        X is as in `scores`. At least the share `coverage` of new rows has a set with their class. This holds with 97.5
+        % confidence, over the rows that were held back and the noise on their counts. Raises PrivSVMError for a model
+        that was released without ``--hold-back``.
         """
         return self._sets(self.scores(X), coverage)
 
@@ -197,25 +148,11 @@ class ReleasedModel:
         tally: Tally | None = None,
         coverage: float | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, list[Any], np.ndarray | None]]:
-        """Predict the rows of a file, block by block.
+        """Predict the rows of a file of delimited text with the schema's columns, block by block.
 
-        Parameters
-        ----------
-        path : path-like
-            Delimited text with the schema's columns.
-        keep : tuple of str
-            Columns to hand back.
-        tally : Tally or None
-            Counts the records, and the malformed ones: these are predicted as rows without any value.
-        coverage : float or None, default=None
-            Of prediction sets, where they are to be computed.
-
-        Yields
-        ------
-        labels : ndarray (n,)
-        shares : ndarray (n, c)
-        kept : list of sequence of str (n)
-        sets : ndarray of bool (n, c) or None
+        Yields labels (n,), shares (n, c), the values of the columns in `keep`, and, with a coverage, prediction sets
+        (n, c), else None. `tally` counts the records, and the malformed ones: these are predicted as rows without any
+        value.
         """
         if self._encoder is None:
             raise PrivSVMError("the model has no schema: call predict(X) in Python, or release it with one")

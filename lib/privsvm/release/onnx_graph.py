@@ -159,19 +159,9 @@ class _Graph:
 
 
 def onnx_model(model: ReleasedModel, description: str) -> bytes:
-    """Write a released model as an ONNX file.
+    """Write a released model, with a schema, as an ONNX file with a description.
 
-    Parameters
-    ----------
-    model : ReleasedModel
-        With a schema.
-    description : str
-        For whoever opens the file.
-
-    Raises
-    ------
-    PrivSVMError
-        If the package onnx is missing, or a column has the name of an output.
+    Raises PrivSVMError if the package onnx is missing, or a column has the name of an output.
     """
     assert model.schema_ is not None
     columns = model.schema_.features

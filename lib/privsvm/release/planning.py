@@ -43,10 +43,7 @@ _NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
 class TableShape:
     """Shape of a table, and the share of its rarest class; None: all are as common.
 
-    Raises
-    ------
-    PrivSVMError
-        For a shape that no table has, or that this machine cannot hold.
+    Raises PrivSVMError for a shape that no table has, or that this machine cannot hold.
     """
 
     rows: int
@@ -70,22 +67,11 @@ class TableShape:
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the simulation found for one epsilon and one difficulty.
+    """Result of the simulation for one epsilon and one difficulty of the table.
 
-    Attributes
-    ----------
-    difficulty : str
-        Of the table.
-    attainable_auc : float
-        Without privacy.
-    epsilon : float
-        The budget.
-    spent : float
-        What to spend of it: less than all where a smaller epsilon gave more accuracy.
-    auc, balanced_accuracy : tuple of float
-        Least, mean and greatest over repeated tables and noise.
-    recipe : str
-        What was trained on the first table, and why.
+    `attainable_auc` is without privacy. `spent` is the part of epsilon to spend: less than all where a smaller epsilon
+    gave more accuracy. `auc` and `balanced_accuracy` are least, mean and greatest over repeated tables and noise.
+    `recipe` describes the model that was trained on the first table, and the reason for it.
     """
 
     difficulty: str
@@ -106,20 +92,10 @@ class Expected:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What the recommended method reached on one real set, and what a linear SVM reached there without privacy.
+    """Accuracy of the recommended method on one real set, and of a linear SVM there without privacy.
 
-    Attributes
-    ----------
-    name : str
-        Of the set in the catalogue.
-    rows, features, classes : int
-        Its shape; rows that were trained on.
-    epsilon : float
-        The measured one that is nearest to what was asked for.
-    auc, balanced_accuracy : (float, float)
-        Least and greatest of the splits.
-    auc_without_privacy, balanced_accuracy_without_privacy : float
-        Medians.
+    `name` is the set's in the catalogue, and `rows` counts its training rows. `epsilon` is the measured one nearest to
+    the requested one. Accuracies are the least and greatest of the splits; without privacy, medians.
     """
 
     name: str
@@ -136,21 +112,10 @@ class Measured:
 def measured_on_real_sets(
     rows: int, features: int, n_classes: int, epsilons: Sequence[float], *, rows_per_person: int | None = None
 ) -> list[Measured]:
-    """Look up releases of real sets of about a shape.
+    """Look up releases of at most three real sets of about a shape, the nearest first.
 
-    Parameters
-    ----------
-    rows, features, n_classes : int
-        Shape of the table.
-    epsilons : sequence of float
-        Budgets.
-    rows_per_person : int or None
-        With k rows a person, epsilon / k for a row is looked up: the sets were released with a guarantee for rows.
-
-    Returns
-    -------
-    list of Measured
-        At most three sets, the nearest first; none where no set has about so many rows, features and classes.
+    With k rows a person, epsilon / k for a row is looked up: the sets were released with a guarantee for rows. The list
+    is empty where no set has about so many rows, features and classes.
     """
     sets = json.loads(Path(__file__).with_name("utility.json").read_text(encoding="utf-8"))["sets"]
 
@@ -238,21 +203,8 @@ def expected_accuracy(
 ) -> list[Expected]:
     """Simulate releases. No epsilon is promised less accuracy than a smaller one: it need not be spent.
 
-    Parameters
-    ----------
-    shape : TableShape
-        Of the made-up tables.
-    epsilons : sequence of float
-        Budgets.
-    rows_per_person : int or None
-        For persons with so many rows.
-    repeats : int, default=5
-        Made-up tables for each.
-
-    Raises
-    ------
-    PrivSVMError
-        For a shape that no table has.
+    `repeats` tables of the shape are made up for each epsilon, for persons with `rows_per_person` rows. Raises
+    PrivSVMError for a shape that no table has.
     """
     schema = parse_schema(
         {

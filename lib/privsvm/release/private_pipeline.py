@@ -17,17 +17,9 @@ __all__ = ["PrivatePipeline", "make_private_pipeline", "private_steps"]
 
 
 def private_steps(steps: Iterable[tuple[str, Any]]) -> list[str]:
-    """Name the steps of a Pipeline that are not known to treat each row by itself.
+    """Name the steps of a Pipeline, as ``name (class)``, that are not known to treat each row by itself.
 
-    Parameters
-    ----------
-    steps : iterable of tuple
-        ``(name, transformer)``; the model is not among them.
-
-    Returns
-    -------
-    list of str
-        ``name (class)``.
+    Steps are ``(name, transformer)``; the model is not among them.
     """
     return [
         f"{name} ({type(step).__name__})"
@@ -48,12 +40,8 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
     row that was not scaled by others.
 
     A function of single rows (a logarithm, a norm) can be applied before the pipeline, one row at a time: the
-    guarantee's first assumption is that rows reach the pipeline untouched by other rows.
-
-    Attributes
-    ----------
-    guarantee_ : Guarantee
-        Of the last step, for the rows that the pipeline was given.
+    guarantee's first assumption is that rows reach the pipeline untouched by other rows. `guarantee_` is the last
+    step's, for the rows that the pipeline was given.
     """
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:

@@ -69,14 +69,9 @@ FIXED: Mapping[str, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A method and its parameters.
+    """A method, a file of `privsvm.methods`, and public parameters of its estimator.
 
-    Attributes
-    ----------
-    implementation : str
-        A file of `privsvm.methods`; classes of other packages are refused.
-    parameters : mapping
-        Of its estimator; public. Only names in `PARAMETERS`, with plain values.
+    Classes of other packages are refused. Parameters have plain values, and only names in `PARAMETERS`.
     """
 
     implementation: str
@@ -109,23 +104,13 @@ def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What a release may cost, and how it is trained.
+    """Permitted cost of a release, and its training.
 
-    Attributes
-    ----------
-    epsilon : float
-        For the unit: one person, where the schema names a column for persons, else one row.
-    delta : float or None, default=None
-        For the unit; None is `default_delta`.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        For rows. Persons are added and removed, with all their rows.
-    recipe : Recipe or None, default=None
-        None is `recommended`.
-    hold_back : float or None, default=None
-        Share of the units that do not train: the model is measured and calibrated on them instead, with noise, at no
-        further epsilon; at most a half.
-    risk : RiskTarget or None, default=None
-        What the release may reveal at most: it is refused where it reveals more. See `terms_of_risk`.
+    `epsilon` and `delta` are for the unit: one person, where the schema names a column for persons, else one row; a
+    delta of None is `default_delta`. `neighbours` is for rows: persons are added and removed, with all their rows.
+    `recipe` None is `recommended`. `hold_back` is the share of the units, at most a half, that do not train: the model
+    is measured and calibrated on them instead, with noise, at no further epsilon. A release that reveals more than
+    `risk` is refused, see `terms_of_risk`.
     """
 
     epsilon: float
@@ -246,27 +231,12 @@ def train(
     random_state: int | None = None,
     book: Callable[[Guarantee, Protection], None] = lambda guarantee, protection: None,
 ) -> Trained:
-    """Train one model with noise from the operating system, and measure it where that is asked for.
+    """Train one model with noise from the operating system, and measure it if the terms ask for that.
 
-    Parameters
-    ----------
-    X, codes : ndarray (n, d), (n,)
-        As `privsvm.tables.tables.training_table` returns them.
-    schema : Schema
-        What is public.
-    terms : Terms
-        What it may cost, and how it is trained.
-    units : ndarray of int64 (n,) or None
-        Whose rows they are, see `privsvm.tables.tables.units_table`; None: each row is its own.
-    random_state : int or None
-        For simulations alone. A release has none.
-    book : callable
-        Pays for the release, before any noise is drawn; it may refuse.
-
-    Raises
-    ------
-    PrivSVMError
-        For a budget or a parameter that the method refuses, and where nothing is proved.
+    Rows and codes are as `privsvm.tables.tables.training_table` returns them, and `units` (n,) as `units_table` does;
+    None: each row is its own unit. A `random_state` is for simulations alone. `book` pays for the release, before any
+    noise is drawn; it may refuse. Raises PrivSVMError for a budget or a parameter that the method refuses, and where
+    nothing is proved.
     """
     recipe, schema = recommended() if terms.recipe is None else terms.recipe, parse_schema(schema)
     epsilon, delta = terms.epsilon, default_delta(schema.rows) if terms.delta is None else terms.delta

@@ -50,18 +50,11 @@ class RefusedError(PrivSVMError):
 
 @dataclasses.dataclass(frozen=True)
 class Released:
-    """What `release` did.
+    """Result of `release`.
 
-    Attributes
-    ----------
-    entry : Entry
-        The release in the ledger.
-    total : Total
-        What all releases of the data set cost together.
-    resumed : bool
-        Whether the model is that of an earlier run, which was interrupted after its release was in the ledger.
-    measured : HeldBackCounts or None
-        What the model is worth, where that was paid for.
+    `entry` is the release in the ledger, and `total` the cost of all releases of the data set together. `resumed` says
+    whether the model is an earlier run's, which was interrupted after its release was in the ledger. `measured` are
+    counts that show the model's quality, where they were paid for.
     """
 
     entry: Entry
@@ -102,18 +95,12 @@ def _reserved(out: Path) -> Iterator[Path]:
 
 @dataclasses.dataclass(frozen=True)
 class Permission:
-    """What the user allows.
+    """Permission of the user.
 
-    Attributes
-    ----------
-    budget : float or None, default=None
-        Epsilon that all releases of the data set may cost together. The ledger remembers it: None is what was given
-        with an earlier release.
-    confirm : callable
-        Is asked before a second release of a data set, with what the first ones cost, and what all will cost.
-    without_inspection : bool, default=False
-        Whether a table may be released that nobody has inspected with this declaration: see
-        `privsvm.release.inspections`.
+    `budget` is the epsilon that all releases of the data set may cost together. The ledger remembers it: None is the
+    budget given with an earlier release. `confirm` is asked before a second release of a data set, with the cost of the
+    first ones, and of all. `without_inspection` allows a table that nobody has inspected with this declaration: see
+    `privsvm.release.inspections`.
     """
 
     budget: float | None = None
@@ -123,16 +110,10 @@ class Permission:
 
 @dataclasses.dataclass(frozen=True)
 class CardOptions:
-    """What the card says that does not follow from the model.
+    """Content of the card that does not follow from the model.
 
-    Attributes
-    ----------
-    key : path-like or None, default=None
-        Private key that signs the card.
-    accuracy : str or None, default=None
-        What is stated of it, from elsewhere than these rows.
-    today : str or None, default=None
-        Day of the release; None asks the clock.
+    `key` is the private key that signs the card. `accuracy` is a statement from elsewhere than these rows. `today` is
+    the day of the release; None asks the clock.
     """
 
     key: str | os.PathLike[str] | None = None
@@ -149,31 +130,11 @@ def release(
     permission: Permission = Permission(),
     card: CardOptions = CardOptions(),
 ) -> Released:
-    """Train one private model on a table, and write it with its card.
+    """Train one private model on a table, delimited text with a header, and write it with its card.
 
-    Parameters
-    ----------
-    data : path-like
-        Delimited text with a header.
-    schema : Schema
-        Its declaration.
-    out : path-like
-        The folder to make; it must not exist.
-    terms : Terms
-        What it may cost, and how it is trained.
-    ledger : Ledger
-        Where the release is paid for, before any noise is drawn.
-    permission : Permission
-        What the user allows.
-    card : CardOptions
-        What the card says besides.
-
-    Raises
-    ------
-    PrivSVMError
-        If something is wrong that is not the rows' doing.
-    RefusedError
-        If the budget does not allow it, or the user does not, or nobody has inspected the table.
+    The folder `out` must not exist. The release is paid for in the ledger before any noise is drawn. Raises
+    PrivSVMError if something is wrong whose cause is not the rows; RefusedError if the budget or the user does not
+    allow it, or nobody has inspected the table.
     """
     epsilon, key, schema = terms.epsilon, card.key, parse_schema(schema)
     # Without `..`, which would name another folder once this one is made.

@@ -22,16 +22,10 @@ _MOST_RELEASES = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """Releases to come.
+    """Releases to come, each with `epsilon` and `delta`.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Of each release.
-    totals : tuple of float
-        Epsilon of everything, those of the ledger included, after each release.
-    total_delta : float
-        Of everything after the last one.
+    `totals` are the epsilons of everything, releases of the ledger included, after each one; `total_delta` is the delta
+    of everything after the last one.
     """
 
     epsilon: float
@@ -53,26 +47,9 @@ class Schedule:
 def schedule(budget: float, releases: int, delta: float, entries: Sequence[Entry] = ()) -> Schedule:
     """Divide a budget evenly, as the ledger will add the releases up.
 
-    Parameters
-    ----------
-    budget : float
-        Epsilon of all releases together.
-    releases : int
-        Number of releases to come.
-    delta : float
-        Of each of them; deltas add up.
-    entries : sequence of Entry
-        Earlier releases of the data set, which the budget pays for, too.
-
-    Returns
-    -------
-    Schedule
-        With the largest epsilon of three digits, for the recommended method or another with Gaussian noise.
-
-    Raises
-    ------
-    PrivSVMError
-        If nothing is left for so many releases.
+    The budget is the epsilon of `releases` releases to come and of the earlier `entries` together; each has `delta`,
+    and deltas add up. The schedule has the largest epsilon of three digits, for the recommended method or another with
+    Gaussian noise. Raises PrivSVMError if nothing is left for so many releases.
     """
     if not 1 <= releases <= _MOST_RELEASES:
         raise PrivSVMError(f"releases={releases}: must be a number from 1 to {_MOST_RELEASES}")

@@ -21,16 +21,11 @@ _SMALLEST_SIGNAL, _LARGEST_SIGNAL, _SLACK = 1e-6, 50.0, 1e-7
 
 @dataclasses.dataclass(frozen=True)
 class RiskTarget:
-    """Largest risk that a release may have for whoever it protects; at least one of the two limits is given.
+    """Largest risk of a release for a protected person; at least one of the two limits is given.
 
-    Attributes
-    ----------
-    guess : float or None, default=None
-        How often a guess whether someone's data were used may be right, at even odds; above 0.5.
-    true_positive_rate : float or None, default=None
-        Share of those whose data were used that a test may name.
-    false_positive_rate : float, default=0.01
-        Share of the others that the test also names.
+    `guess`, above 0.5, is how often a guess whether someone's data were used may be right, at even odds. A test that
+    names the share `false_positive_rate` of all other persons may name the share `true_positive_rate` of the persons
+    whose data were used.
     """
 
     guess: float | None = None

@@ -39,19 +39,9 @@ def check_form(signature: str | None) -> None:
 
 
 def signature_of(digest: str, key: str | os.PathLike[str]) -> str:
-    """Sign a digest.
+    """Sign a digest of 64 hexadecimal digits; return 128 hexadecimal digits, and 16 of a checksum.
 
-    Parameters
-    ----------
-    digest : str
-        64 hexadecimal digits.
-    key : path-like
-        Ed25519 private key, PEM without password (``openssl genpkey -algorithm ed25519``).
-
-    Returns
-    -------
-    str
-        128 hexadecimal digits, and 16 of a checksum.
+    `key` is an Ed25519 private key, PEM without password (``openssl genpkey -algorithm ed25519``).
     """
     serialization = _serialization()
     from cryptography.exceptions import UnsupportedAlgorithm

@@ -306,22 +306,11 @@ def _label(value: Any) -> str:
 
 
 def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
-    """Write the query that predicts the rows of a table.
+    """Write the query that predicts the rows of a table, by a model with a schema.
 
-    Parameters
-    ----------
-    model : ReleasedModel
-        With a schema.
-    table : str
-        Name of the table, whose columns are those of the schema.
-    keep : sequence of str
-        Columns to return before the predicted label and the scores.
-
-    Raises
-    ------
-    PrivSVMError
-        For more features than databases have columns, dates of a rare format, columns whose names differ in capital
-        letters alone, and a column to return that has the name of a result.
+    The table's columns are the schema's; the columns in `keep` come before the predicted label and the scores. Raises
+    PrivSVMError for more features than databases have columns, dates of a rare format, columns whose names differ in
+    capital letters alone, and a column to return that has the name of a result.
     """
     schema = model.schema_
     assert schema is not None

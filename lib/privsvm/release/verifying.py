@@ -140,27 +140,12 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
 def verify(
     folder: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, ledger: Ledger | None = None
 ) -> ModelFile:
-    """Check a released folder.
+    """Check a released folder, and return the model's record.
 
-    Parameters
-    ----------
-    folder : path-like
-        As `release` made it.
-    key : path-like or None
-        Public key of whoever signed the card. Without it, accidents are found and forgeries are not.
-    ledger : Ledger or None
-        One that must hold the release.
-
-    Returns
-    -------
-    ModelFile
-        The record; its epsilon was computed again, also by an accountant of another kind, and the card put together
-        again from it. Of a card's words, the stated accuracy and the date are the issuer's alone.
-
-    Raises
-    ------
-    PrivSVMError
-        One line for the first thing that does not match.
+    Its epsilon is computed again, also by an accountant of another kind, and the card put together again from it. Of a
+    card's words, the stated accuracy and the date are the issuer's alone. `key` is the issuer's public key: without it,
+    accidents are found and forgeries are not. A ledger must hold the release. Raises PrivSVMError, in one line, for the
+    first mismatch.
     """
     folder = Path(folder)
     card = read_card(folder / CARD)
