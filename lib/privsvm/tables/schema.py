@@ -94,27 +94,14 @@ _Words = Annotated[tuple[Annotated[str, Obeys(_WORD)], ...], pydantic.BeforeVali
 
 
 class Column(Model):
-    """What is declared of one column.
+    """The declaration of one column.
 
-    Attributes
-    ----------
-    bounds : tuple or None
-        Public range: two numbers, or two dates. Values outside count as the nearer end.
-    categories : tuple of str or None
-        All values that are told apart.
-    unknown : str or None
-        The category of any other value, one of `categories` or one more. None: of none.
-    date : str or None
-        Format of the dates, or ``iso``.
-    boolean : bool or None
-        Whether the values are yes and no (or 1 and 0, true and false ...).
-    ignore : bool or None
-        Whether the column is left out.
-    fill : value or None
-        What stands for a value that is missing or cannot be read: a value, or ``middle``, that of the range. Numbers,
-        dates and booleans must have one. For categories None is the one for unknown values.
-    looked : bool or None
-        Mark of a draft that was made from the values.
+    `bounds` are a public range of two numbers or two dates: values outside count as the nearer end. `date` is the
+    format of dates, or ``iso``. `categories` are all values that are told apart, and `unknown` is the category of any
+    other value, one of them or one more; None: of none. `boolean` columns hold yes and no (or 1 and 0, true and false
+    ...). An `ignore` column is left out. `fill` replaces a value that is missing or cannot be read: a value, or
+    ``middle``, the middle of the range; numbers, dates and booleans must have one, and for categories None is the one
+    for unknown values. `looked` marks a draft that was made from the values.
     """
 
     bounds: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
@@ -249,18 +236,10 @@ class Column(Model):
 
 
 class CardText(Model):
-    """What the card of a model says that nobody can compute.
+    """Statements on the card of a model that nobody can compute.
 
-    Attributes
-    ----------
-    purpose : str or None
-        What the model is for.
-    intended_use : str or None
-        Who may use it, how, and how not.
-    owner, contact : str or None
-        Who answers for it, and where to ask.
-    expires : str or None
-        Last day on which it may be used, as YYYY-MM-DD.
+    They are its purpose, who may use it, how, and how not (`intended_use`), who answers for it (`owner`), where to ask
+    (`contact`), and the last day of use, as YYYY-MM-DD (`expires`).
     """
 
     purpose: Annotated[str | None, Obeys(optional(_PROSE))] = None
@@ -281,35 +260,14 @@ class CardText(Model):
 class Schema(Model):
     """The declaration of a table.
 
-    Attributes
-    ----------
-    version : int
-        Of this format.
-    name : str
-        Of the data set; the account of the ledger, whatever the file is called and however it is edited.
-    label : str
-        Column of the label.
-    classes : tuple of str
-        The public set of labels.
-    positive : str or None
-        Of two classes, the one that becomes the second.
-    person : str or None
-        Column that identifies persons. The guarantee then speaks of persons.
-    rows_per_person : int or None
-        At most so many rows of a person count: the first ones in the file, whatever else they hold.
-    rows : int or None
-        The number of rows, where it is public.
-    prescaled : bool or None
-        Whether the file was scaled, or filled in, by statistics of its own rows. Where nobody says that it was not,
-        nothing is proved.
-    delimiter : str
-        Of the file.
-    decimal : {".", ","} or None
-        What numbers of the file have before their fractions; None is the point. There are no marks of thousands.
-    card : CardText or None
-        What the card of a model says that nobody can compute.
-    columns : mapping of str to Column
-        All other columns. Their order is that of the features.
+    `name` is the data set's, and the account of the ledger, however the file is named and edited. `classes` are the
+    public labels of the column `label`, `positive` the one of two that becomes the second. The column `person`
+    identifies persons: the guarantee then speaks of persons, and at most `rows_per_person` rows of a person count: the
+    first ones in the file, whatever else they hold. `rows` is the number of rows, where it is public. `prescaled` says
+    whether the file was scaled, or filled in, by statistics of its own rows; unless this is denied, nothing is proved.
+
+    `delimiter` and `decimal` describe the file: numbers have "." (None) or "," before their fractions, and no marks of
+    thousands. `columns` are all other columns, in the order of the features.
     """
 
     version: int = SCHEMA_VERSION
