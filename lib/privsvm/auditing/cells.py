@@ -57,18 +57,12 @@ class _Statistic(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is known of a cell before its releases are drawn. None of it is taken on trust: bounds come from draws.
+    """Knowledge of a cell before its releases are drawn. None of it is taken on trust: bounds come from draws.
 
-    Attributes
-    ----------
-    statistic : callable or None
-        What tells the two datasets apart; None: a tenth of the releases choose it.
-    curve : Curve or None
-        Trade-off curve that no release exceeds if what is stated is true; None: that of the stated epsilon and delta.
-    reachable : float
-        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
-    cheap : bool
-        Whether the releases that choose a threshold come on top of those that are counted.
+    `statistic` tells the two datasets apart; None: a tenth of the releases choose it. `curve` is a trade-off curve that
+    no release exceeds if the statement is true; None: the curve of the stated epsilon and delta. `reachable` is the
+    largest epsilon that any number of draws of this pair can show; infinite where it is unknown. With `cheap`, the
+    releases that choose a threshold come on top of the counted ones.
     """
 
     statistic: _Statistic | None = None
@@ -79,21 +73,11 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class CellBound:
-    """One lower bound on epsilon.
+    """One lower bound on epsilon, found as `privsvm.privacy.lower_bounds` describes its kind.
 
-    Attributes
-    ----------
-    kind : {"counts", "f_dp", "gaussian", "one_run"}
-        How it was found, see `privsvm.privacy.lower_bounds`.
-    epsilon : float
-        Holds with 95 % confidence.
-    sure : float
-        Holds with a confidence that a whole run of the benchmark can build on.
-    estimate : float
-        Without confidence; may be infinite.
-    ceiling : float
-        The most that `epsilon` can be expected to be with so many draws of a release that is as private as stated, or
-        as this pair lets it be seen where that is known.
+    `epsilon` holds with 95 % confidence, `sure` with a confidence that a whole run of the benchmark can build on, and
+    `estimate` without any; it may be infinite. `ceiling` is the most that `epsilon` can be expected to be, by the
+    number of draws, for a release that is as private as stated, or as this pair can show where that is known.
     """
 
     kind: str

@@ -31,14 +31,9 @@ _FAR = 6.0
 class Statistic:
     """A number made of a release: a projection of its numbers and, where they help, of their squared distances.
 
-    Attributes
-    ----------
-    centre, direction : ndarray (k,)
-        ``(release - centre) @ direction``.
-    squares : ndarray (k,) or None
-        Weights of ``(release - centre)^2``, for neighbours that differ in the size of their noise.
-    limits : ndarray (k,) or None
-        Where ``release - centre`` is cut, for noise such as Laplace's: far numbers tell no more than near ones.
+    The projection is ``(release - centre) @ direction``. `squares` (k,) weigh ``(release - centre)^2``, for neighbours
+    that differ in the size of their noise. `limits` (k,) cut ``release - centre``, for noise such as Laplace's: far
+    numbers tell no more than near ones.
     """
 
     centre: np.ndarray

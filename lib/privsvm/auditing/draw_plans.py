@@ -48,20 +48,11 @@ _SAME = 1e-6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellPlan:
-    """How one cell is audited.
+    """Draws of one cell's audit, and the knowledge about them.
 
-    Attributes
-    ----------
-    draw : callable
-        See `privsvm.auditing.cells.Draw`; its part is a key of the draws.
-    plan : Plan
-        What is known of them.
-    looks_at : str
-        What of the releases is looked at.
-    n_numbers : int
-        Numbers behind a release that is drawn with many others at a time; 0 where each is drawn by itself.
-    gaussian : bool
-        Whether all that is looked at are sums with Gaussian noise.
+    For `draw` see `privsvm.auditing.cells.Draw`; its part is a key of the draws. `looks_at` describes the part of the
+    releases that the audit reads. `n_numbers` counts the numbers behind a release that is drawn with many others at a
+    time; 0 where each is drawn by itself. `gaussian` says whether all of them are sums with Gaussian noise.
     """
 
     draw: Draw

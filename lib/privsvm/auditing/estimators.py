@@ -35,24 +35,11 @@ _BAR = 40
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Audit:
-    """What an audit of an estimator found.
+    """Findings of an audit of an estimator that states `epsilon` and `delta` for a relation of neighbours.
 
-    Attributes
-    ----------
-    epsilon : float
-        What the estimator states.
-    delta : float
-        Goes with it.
-    relation : {"replace_one", "add_remove"}
-        Between the two datasets.
-    pair : Pair
-        The two datasets that were told apart best.
-    draws : int
-        Trainings in all, without those of the search.
-    bounds : tuple of CellBound
-        Lower bounds on epsilon.
-    refuted : bool
-        Whether a bound with very high confidence is above what is stated, and one from fresh trainings too.
+    `pair` holds the two datasets that were told apart best, and `draws` counts all trainings but the search's. `bounds`
+    are lower bounds on epsilon; `refuted` says whether one with very high confidence is above the stated epsilon, and
+    one from fresh trainings too.
     """
 
     epsilon: float
@@ -93,12 +80,7 @@ class Audit:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def plot(self) -> Any:
-        """Draw bounds and ceilings as bars beside what is stated.
-
-        Returns
-        -------
-        plotly.graph_objects.Figure
-        """
+        """Draw bounds and ceilings as bars beside the stated epsilon, in a Plotly figure."""
         import plotly.graph_objects as go
 
         kinds = [bound.kind for bound in self.bounds]

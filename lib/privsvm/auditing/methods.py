@@ -72,28 +72,12 @@ _SIZES = (1.0, 10.0, 1e3)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MethodCell:
-    """What an audit found at one stated epsilon, for one relation.
+    """Findings of an audit at one stated epsilon, for one relation.
 
-    Attributes
-    ----------
-    relation : {"replace_one", "add_remove"}
-        Between the two datasets.
-    epsilon, delta : float
-        What is stated.
-    guarantee : Guarantee
-        The record of the audited releases.
-    pair : str
-        The two datasets in words.
-    draws : int
-        Releases in all.
-    looks_at : str
-        What of them is looked at.
-    reachable : float
-        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
-    bounds : tuple of CellBound
-        Lower bounds on epsilon.
-    confirmed : bool
-        Whether fresh draws refuted the stated epsilon once more.
+    `guarantee` is the record of the audited releases, `pair` the two datasets in words, and `draws` the number of
+    releases. `looks_at` describes the part of the releases that the audit reads. `reachable` is the largest epsilon
+    that any number of draws of this pair can show; infinite where it is unknown. `bounds` are lower bounds on epsilon;
+    `confirmed` says whether fresh draws refuted the stated epsilon once more.
     """
 
     relation: Neighbours

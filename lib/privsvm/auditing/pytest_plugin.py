@@ -16,13 +16,7 @@ __all__ = ["privsvm_audit"]
 
 @pytest.fixture
 def privsvm_audit() -> Callable[..., Audit]:
-    """Return a function that audits an estimator and fails the test if its epsilon is refuted.
-
-    Returns
-    -------
-    callable
-        Takes the arguments of `privsvm.audit` and returns its `Audit`.
-    """
+    """Return a function like `privsvm.audit` that fails the test if the estimator's epsilon is refuted."""
 
     def not_refuted(*arguments: Any, **options: Any) -> Audit:
         __tracebackhide__ = True
