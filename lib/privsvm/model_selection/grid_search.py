@@ -38,18 +38,12 @@ _BYTES = 20.0
 
 @dataclasses.dataclass(frozen=True)
 class GridSearch:
-    """What a grid search found.
+    """Result of a grid search: the point with the largest accuracy.
 
-    Attributes
-    ----------
-    C, gamma : float
-        The point with the largest accuracy; among equals the smallest C, then the smallest gamma.
-    accuracy : ndarray (len(Cs), len(gammas))
-        Share of all rows that the models trained without their fold classify right.
-    n_solves : int
-        Dual problems solved, one for each fold, pair of classes, C and gamma that needed it.
-    n_skipped : int
-        Dual problems whose solution a smaller C had given already.
+    Among equals it has the smallest C, then the smallest gamma. `accuracy` (len(Cs), len(gammas)) is the share of all
+    rows that the models trained without their fold classify right. `n_solves` counts the dual problems that were
+    solved, one for each fold, pair of classes, C and gamma that needed it; `n_skipped` the ones whose solution a
+    smaller C had given already.
     """
 
     C: float
@@ -61,17 +55,11 @@ class GridSearch:
 
 @dataclasses.dataclass(frozen=True)
 class SearchGrid:
-    """The points of a search, and how each is solved.
+    """The points of a search, in any order, and the options of each solve.
 
-    Attributes
-    ----------
-    Cs, gammas : sequence of float
-        The grid, in any order; by default the one of ci-svm-2018, section 4.
-    tol : float, default=1e-3
-        Stopping tolerance of the solver.
-    cache_size : float, default=200
-        Megabytes for kernel values, for each thread. Pairs of classes with more training rows than have their
-        distances and kernel matrix in it (3162 for 200) compute kernel values as they need them.
+    The default grid is the one of ci-svm-2018, section 4. `tol` is the solver's stopping tolerance. `cache_size` is in
+    megabytes of kernel values, for each thread. Pairs of classes with more training rows than have their distances and
+    kernel matrix in it (3162 for 200) compute kernel values as they need them.
     """
 
     Cs: Sequence[float] | np.ndarray = PAPER_CS
