@@ -525,21 +525,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, on_interrupt: str) -> int:
-    """Run the command that the arguments name; write errors in one line.
+    """Run the command that the arguments name, and return its exit code; write errors in one line.
 
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        Sets ``run`` to the function of the command, which takes the options and returns an exit code.
-    arguments : sequence of str or None
-        None: those of the process.
-    on_interrupt : str
-        What to say after Ctrl-C.
-
-    Returns
-    -------
-    int
-        The exit code.
+    The parser sets ``run`` to the function of the command, which takes the options and returns the code. Arguments of
+    None are the process's. `on_interrupt` is the message after Ctrl-C.
     """
     options = parser.parse_args(arguments)
     try:
@@ -563,16 +552,5 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, on_int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command of ``privsvm``.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        None: those of the process.
-
-    Returns
-    -------
-    int
-        The exit code, see the module.
-    """
+    """Run a command of ``privsvm`` and return its exit code, see the module; arguments of None are the process's."""
     return run(_parser(), arguments, "interrupted; `privsvm ledger` says whether a release was spent")

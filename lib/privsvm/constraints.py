@@ -113,18 +113,9 @@ def plain(value: Any, items: bool = True) -> Any:
 class Constraint:
     """The values that a parameter may have.
 
-    Attributes
-    ----------
-    schema : mapping
-        JSON schema: ``type``, ``enum``, ``anyOf``, limits, ``items`` and ``minItems``.
-    wish : str
-        For messages: "must be ...".
-    words : str
-        Type for the docs.
-    types : tuple of type
-        Also allowed: Python objects of these types, which no params.yaml can hold.
-    also : callable or None
-        Also allowed: values for which this is true, which params.yaml does not take.
+    `schema` is a JSON schema: ``type``, ``enum``, ``anyOf``, limits, ``items`` and ``minItems``. `wish` continues the
+    message "must be ...", and `words` is the type for the docs. Also allowed, but not in params.yaml, are Python
+    objects of the `types`, and values for which `also` is true.
     """
 
     schema: Mapping[str, Any]

@@ -98,16 +98,10 @@ def _check_home(implementation: str, module: str, home: str = "") -> None:
 
 @dataclasses.dataclass(frozen=True)
 class ForeignSource:
-    """What identifies the code of a class of another package.
+    """Identification of the code of a class of another package.
 
-    Attributes
-    ----------
-    package : str
-        Top-level package or module.
-    version : str
-        Of the distribution that it comes from; "" where there is none.
-    digest : str
-        SHA-256 over the names of its Python files and their code, or all bytes where there is a version.
+    `package` is the top-level package or module; `version` its distribution's, "" where there is none. `digest` is the
+    SHA-256 over the names of its Python files and their code, or all bytes where there is a version.
     """
 
     package: str
