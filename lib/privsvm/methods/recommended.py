@@ -116,47 +116,37 @@ class _Choice:
 class Rule:
     """Constants of the rule; rows are counted in units of the noise, ``s = n signal``.
 
-    Attributes
-    ----------
-    constant_rows_per_class : float
-        From so many rows for each class on, numbers with bounds have a constant beside them.
-    trial_rows, trial_rows_per_class : float
-        Hat functions are tried from so many rows on, and so many for each class.
-    large, large_per_column : float
-        From so many rows on, few columns have trials. Those for two classes get all of the budget, and the winner is
-        released as it is, if there are also so many rows for each column: what a model needs of features depends on its
-        budget, and so much of it is enough for a part.
-    fourier_rows_per_class, fourier_rows_per_column : float
-        Random features are tried from so many rows for each class on, and so many for each class and column.
-    rich : float
-        From so many rows on the random features are more, and evened out.
-    few_rows_per_class : float
-        Tables of few numbers have hat functions from so many rows for each class on; without other columns, random
-        features, and no trial below `large` rows. (On few columns drawn from the older sets no trial paid for itself.)
-    rows_per_number : float
-        So have tables of no more numbers than classes, if these are more than two, from so many rows for each class
-        and number on: linear scores of few numbers do not order many classes. (On columns drawn from the older sets
-        hat functions gained 2 points in the median there; below, they lost up to 6.)
-    evened : float
-        Columns are evened out from so many rows for each of them on where a row is added: there a second moment costs
-        its share. Where one is replaced it costs next to nothing beside steps, and they always are, as hat functions.
-    evened_widest : int
-        Where a row is added, columns of more than two classes must be no more than these: of many of them, those that
-        spread least tell classes apart least, and would get most of the noise. Those of two classes need rows.
-    short : float
-        Below so many rows for a class, there are few steps.
-    hat_rows : float
-        From so many rows for each class and number on, a number has twice as many hats, and from four times as many
-        rows on twice as many again.
-    few_two : float
-        Below so many rows two classes get `length_few`, unless columns are few, as they do with few rows for each
-        column.
-    length_few, length_two : float
-        All steps together, for two classes; but no step is longer than a mean gradient of all rows for each feature:
-        rows that are evened out spread along about so many directions, and a longer one goes too far.
-    length_plain, length_evened, length_many : float
-        The same for more classes: features as they are (and the most for two classes); evened out; and more than twenty
-        classes, or random features that are not evened out.
+    - `constant_rows_per_class`: from so many rows for each class on, numbers with bounds have a constant beside them.
+    - `trial_rows`, `trial_rows_per_class`: from so many rows on, and so many for each class, hat functions are tried.
+    - `large`, `large_per_column`: from so many rows on, few columns have trials. With so many rows for each column,
+      too, trials of two classes get all of the budget, and the winner is released unchanged: the best features depend
+      on the budget of a model, and so large a part of it is enough.
+    - `fourier_rows_per_class`, `fourier_rows_per_column`: from so many rows for each class on, and so many for each
+      class and column, random features are tried.
+    - `rich`: from so many rows on, random features are more, and evened out.
+    - `few_rows_per_class`: from so many rows for each class on, tables of few numbers have hat functions; without other
+      columns, random features, and no trial below `large` rows. (On few columns drawn from the older sets no trial paid
+      for itself.)
+    - `rows_per_number`: from so many rows for each class and number on, tables of more than two classes and no more
+      numbers than classes have them, too: linear scores of few numbers do not order many classes. (On columns drawn
+      from the older sets hat functions gained 2 points in the median there; below, they lost up to 6.)
+    - `evened`: where a row is added, columns are evened out from so many rows for each of them on: a second moment
+      costs its share. Where a row is replaced it costs next to nothing beside steps, and columns always are, as hat
+      functions.
+    - `evened_widest`: where a row is added, at most so many columns of more than two classes are evened out: of many
+      columns, the ones that spread least tell classes apart least, and would get most of the noise. Columns of two
+      classes need rows.
+    - `short`: below so many rows for a class, there are few steps.
+    - `hat_rows`: from so many rows for each class and number on, a number has twice as many hats, and from four times
+      as many rows on twice as many again.
+    - `few_two`: below so many rows two classes get `length_few`, unless columns are few; with few rows for each column
+      they get it, too.
+    - `length_few`, `length_two`: length of all steps together, for two classes. No step is longer than a mean gradient
+      of all rows for each feature: evened-out rows spread along about so many directions, and a longer step goes too
+      far.
+    - `length_plain`, `length_evened`, `length_many`: the same for more classes, with unchanged features (and the most
+      for two classes), with evened-out ones, and for more than twenty classes or random features that are not evened
+      out.
     """
 
     constant_rows_per_class: float = 10.0
@@ -231,28 +221,10 @@ def choose_recipe(
     rule: Rule = RULE,
     n_numbers: int = 0,
 ) -> tuple[Recipe, str]:
-    """Choose how to train, from public numbers or released ones.
+    """Choose a recipe from public or released numbers; return it, and the reason in words.
 
-    Parameters
-    ----------
-    n_rows : float
-        Number of rows.
-    n_features, n_classes : int
-        Numbers of features d and classes c.
-    budget : Budget
-        Epsilon, delta and the relation.
-    features : {"auto", "linear", "hats", "fourier"}, default="auto"
-        Which features; ``auto`` is linear: see `candidates` for others to try.
-    rule : Rule, default=RULE
-        Its constants.
-    n_numbers : int, default=0
-        Features that are numbers with public bounds.
-
-    Returns
-    -------
-    recipe : Recipe
-    why : str
-        In words.
+    `features` is ``auto``, ``linear``, ``hats`` or ``fourier``; ``auto`` is linear: see `candidates` for others to try.
+    `n_numbers` of the features are numbers with public bounds.
     """
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
