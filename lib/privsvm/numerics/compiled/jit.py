@@ -17,8 +17,8 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wra
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a compiled function that Python calls.
 
-    Options are those of `numba.njit`, for example ``fastmath``. The function is kept in Numba's cache, does not hold
-    the interpreter lock, and divides by zero as NumPy does.
+    Options are as for `numba.njit`, for example ``fastmath``. The function is kept in Numba's cache, does not hold the
+    interpreter lock, and divides by zero as NumPy does.
     """
     return njit(cache=True, **_OPTIONS, **options)
 
@@ -27,7 +27,7 @@ def jit_step(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate one step of a compiled function.
 
     Numba compiles a step together with its callers. It gets no entry point for Python and no file in the cache, so it
-    costs less to compile. Called from Python, it runs as plain Python. A step without ``fastmath`` inherits that of
-    each caller; give it where all callers must get the same bits.
+    costs less to compile. Called from Python, it runs as plain Python. A step without ``fastmath`` inherits each
+    caller's; give it where all callers must get the same bits.
     """
     return register_jitable(**_OPTIONS, **options)

@@ -129,8 +129,8 @@ def share_out(pool: ThreadPoolExecutor | None, task: Callable[..., None], tasks:
 def count_threads(n_jobs: int | None) -> int:
     """Return the number of threads meant by scikit-learn's ``n_jobs``.
 
-    None means 1; a negative number -k means all cores but k - 1. Raises ValueError for 0, or what is not a whole
-    number.
+    None means 1; a negative number -k means all cores but k - 1. Raises ValueError for 0, or a number that is not
+    whole.
     """
     if n_jobs is None:
         return 1

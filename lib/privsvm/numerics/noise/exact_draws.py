@@ -1,8 +1,8 @@
 """Exact discrete Laplace noise, selections and sampled rows from uniform words.
 
-Everything here compares whole numbers; no logarithm or exponential is computed. The methods are those of Canonne,
-Kamath and Steinke (2020, The discrete Gaussian for differential privacy, Algorithms 1 and 2). How long a draw takes
-tells something of its size: time is outside every guarantee.
+Everything here compares whole numbers; no logarithm or exponential is computed. The methods follow Canonne, Kamath and
+Steinke (2020, The discrete Gaussian for differential privacy, Algorithms 1 and 2). How long a draw takes tells
+something of its size: time is outside every guarantee.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def discrete_laplace(key: bytes, scale: int, size: int) -> np.ndarray:
 def exponential_choices(key: bytes, scores: np.ndarray, scale: int) -> np.ndarray:
     """Choose a candidate per row, exactly as ``exp(score / scale)``.
 
-    Scores (k, m) are int64, those of m candidates in k choices; the scale goes from 1 to 2^62. All trials are
-    independent, so nothing but the chosen index depends on the scores, time apart.
+    Scores (k, m) are int64, of m candidates in k choices; the scale goes from 1 to 2^62. All trials are independent, so
+    nothing but the chosen index depends on the scores, time apart.
     """
     _check_scale(scale, LARGEST_CHOICE_SCALE)
     out = np.empty(scores.shape[0], dtype=np.int64)
@@ -162,8 +162,8 @@ def sampling_threshold(rate: float) -> tuple[int, float]:
     """Turn a sampling rate into the words that draw a row.
 
     The threshold k is the rate in units of 2^-64, rounded down: a row is drawn if its word is below it; 2^64 for all
-    rows. The probability is ``k / 2^64``, rounded up: what is to be accounted. For rates of 2^-11 and more it is the
-    rate itself.
+    rows. The probability is ``k / 2^64``, rounded up for the accounting. For rates of 2^-11 and more it is the rate
+    itself.
     """
     if not 2.0**-64 <= rate <= 1.0:
         raise ValueError(f"rate={rate!r}: must lie between 2^-64 and 1")

@@ -131,8 +131,8 @@ def _round(sigma, numbers, errors, cells):
 def _digits(key, pair, first_word, half, block, out):
     """Fill `out` with a uniform number's binary digits, 32 to a limb, highest first.
 
-    They start with those of `first_word`. Those of a refinement follow, 256 bits each: `half` (0 or 1) of the block
-    whose counter is the pair's number and whose nonce is that of the refinement, from 1.
+    The bits of `first_word` come first. Refinements follow, 256 bits each: `half` (0 or 1) of the block whose counter
+    is the pair's number and whose nonce is the refinement's number, from 1.
     """
     out[0], out[1] = first_word >> LIMB, first_word & MASK
     for i in range(2, out.shape[0]):

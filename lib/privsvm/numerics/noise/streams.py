@@ -1,7 +1,7 @@
 """Counter-based random streams: one per job, whatever the order or number of jobs.
 
-A stream's key is a hash of the experiment's seed and of what the stream is for, so adding a dataset,
-a method or a core never changes the numbers that another job draws.
+A stream's key is a hash of the experiment's seed and of the stream's purpose, so adding a dataset, a method or a core
+never changes the numbers that another job draws.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator
 
     For experiments only.
 
-    `purpose` says what the stream is for, for example ``"noise", "benchmark", "wine", "pmsvm_wp", 3`` (split), ``0.5``
+    `purpose` identifies the stream, for example ``"noise", "benchmark", "wine", "pmsvm_wp", 3`` (split), ``0.5``
     (epsilon), ``7`` (repeat). Different purposes give independent streams: Philox generators keyed by SHA-256 of the
     arguments.
     """

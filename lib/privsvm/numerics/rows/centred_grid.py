@@ -2,7 +2,7 @@
 
 A row that was zero in most places becomes dense when a vector is subtracted. What such a place becomes depends on the
 vector and on the few numbers that the row was multiplied by. They are found once; after that a dense row costs a few
-multiplications a number. The bits are those of dense rows: the same operations on the same numbers, in the same order.
+multiplications a number. The bits equal dense rows' bits: the same operations on the same numbers, in the same order.
 """
 
 from __future__ import annotations

@@ -128,11 +128,11 @@ def _set_grid_rows(values, starts, ratio, norm_exponent, spacing_exponent, bound
 def grid_rows(X: Any, norm: float, bits: int = BITS) -> Any:
     """Clip rows to a norm and truncate them toward zero to a public grid.
 
-    Numbers are finite and of any size, subnormal ones and 1e308 among them; ValueError otherwise. Those of a CSR row
-    are in ascending order of their columns, and no place is stored twice. The bound `norm` on the L2 norm is public,
-    1e-200 to 1e200, as is the fineness `bits`: see `grid_spacing`. Rows become whole multiples of `grid_spacing` with a
-    sum of squares, as whole numbers, of at most `squared_bound`. A row that is shorter than `norm` loses less than the
-    spacing in each place.
+    Numbers are finite and of any size, subnormal ones and 1e308 among them; ValueError otherwise. The numbers of a CSR
+    row are in ascending order of their columns, and no place is stored twice. The bound `norm` on the L2 norm is
+    public, 1e-200 to 1e200, as is the fineness `bits`: see `grid_spacing`. Rows become whole multiples of
+    `grid_spacing` with a sum of squares, as whole numbers, of at most `squared_bound`. A row that is shorter than
+    `norm` loses less than the spacing in each place.
     """
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else np.ascontiguousarray(X, dtype=np.float64).reshape(-1)

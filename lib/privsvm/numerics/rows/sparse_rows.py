@@ -58,7 +58,7 @@ def compact(X):
 
 @jit()
 def count_numbers(X, step):
-    """Count what is not zero in every `step`-th of dense rows."""
+    """Count the nonzeros in every `step`-th of dense rows."""
     count = 0
     for i in range(0, X.shape[0], step):
         for j in range(X.shape[1]):
@@ -90,7 +90,7 @@ def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
 def score_rows(data, indices, indptr, weights, scores):
     """Set scores (n, c) of all rows.
 
-    Weights (d, padded) are those of `padded_weights`.
+    Weights (d, padded) come from `padded_weights`.
     """
     padded = weights.shape[1]
     numbers, lanes = weights.reshape(-1), np.empty(padded)

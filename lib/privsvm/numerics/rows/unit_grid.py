@@ -85,7 +85,7 @@ def _add_squares(values, starts, first, n_rows, once, again, totals):
 
 @jit_step()
 def _set_row(values, constant, factors, cells):
-    """Set the cells of a row, and return that of the constant feature.
+    """Set the cells of a row, and return the constant feature's cell.
 
     Shrinks the last of the three factors.
     """
@@ -134,11 +134,11 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
 def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray]:
     """Divide rows by their norms and truncate them to multiples of 2^-20.
 
-    Numbers are finite and of any size, subnormal ones and 1e308 among them. Those of a CSR row are in ascending order
-    of their columns, and no place is stored twice. `constant`, not negative, is the value of a further feature of every
-    row.
+    Numbers are finite and of any size, subnormal ones and 1e308 among them. The numbers of a CSR row are in ascending
+    order of their columns, and no place is stored twice. `constant`, not negative, is the value of a further feature of
+    every row.
 
-    Returns the cells (n, d) and those of the constant feature (n,), whole numbers whose squares add up to at most 2^40:
+    Returns the cells (n, d) and the constant feature's cells (n,), whole numbers whose squares add up to at most 2^40:
     rows of zeros stay, and rows with numbers that are not finite become such. Norms (n,) of the rows with that feature
     come last, to a few units in the last place; at most `LONGEST`.
     """
@@ -163,7 +163,7 @@ def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarr
 
 
 def cells_with_constant(X: np.ndarray, constant: float) -> np.ndarray:
-    """Return the `unit_cells` of dense rows, and those of the constant feature as a last column."""
+    """Return the `unit_cells` of dense rows, with the constant feature's as a last column."""
     cells, constants, _ = unit_cells(X, constant)
     return np.column_stack([cells, constants])
 

@@ -16,7 +16,7 @@ __all__ = ["canonical_rows", "check_sparse", "plain_csr", "plain_sparse", "refus
 
 
 def refuse_masked(name: str, values: Any) -> None:
-    """Raise ValueError for a masked array: what is hidden in it would count."""
+    """Raise ValueError for a masked array: its hidden values would count."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(
             f"{name} is a masked array: its hidden values would be used; fill them with .filled(value) or leave those "
@@ -32,7 +32,7 @@ def plain_csr(X: Any) -> Any:
 
 
 def plain_sparse(X: Any) -> Any:
-    """Make a matrix of SciPy's own class of what a sparse matrix stores: any of its methods may be another's."""
+    """Rebuild a sparse matrix from its stored arrays in SciPy's own class: any of its methods may be another's."""
     import scipy.sparse
 
     kind = next((base for base in type(X).__mro__ if getattr(scipy.sparse, base.__name__, None) is base), None)
@@ -102,7 +102,7 @@ def sorted_rows(X: Any) -> Any:
     """Turn a sparse matrix (n, d) into a new CSR array with the entries of every row in the order of their columns.
 
     Entries that are stored twice stay apart, in the order in which they are stored. SciPy does not keep the order among
-    equals, and sorts all rows where any is out of order: what a row adds up to would depend on the others.
+    equals, and sorts all rows where any is out of order: the sum of a row would depend on the others.
     """
     # Imported late: checks alone do not need it.
     import scipy.sparse

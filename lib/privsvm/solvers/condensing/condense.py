@@ -5,8 +5,8 @@ Implemented literally, that is a search through a matrix of n^2 numbers for each
 short list of the rows most similar to it; `privsvm.solvers.condensing.triples` describes how they are used.
 
 Candidates for the lists come from blocks of matrix products. Where there are few features, they are the nearest rows,
-by SciPy's k-d tree, and scans skip far boxes of rows; see `privsvm.solvers.condensing.similar_rows`. The triples are
-those of the printed steps.
+by SciPy's k-d tree, and scans skip far boxes of rows; see `privsvm.solvers.condensing.similar_rows`. The triples are as
+the printed steps form them.
 
 Equal rows are searched for, and stored in the heap, as one. The one with the smallest number is removed first.
 """
@@ -182,7 +182,7 @@ def _sums_of_powers(indptr, indices, data, unit, centre, power):
 def weighted_unit_rows(X, weights: np.ndarray) -> Any:
     """Rows (n, d) times the weights (d,), divided by their norm, as CSR.
 
-    Rows of zeros stay what they are.
+    Rows of zeros stay unchanged.
     """
     weighted = _sorted_rows(X)
     weighted.data *= weights[weighted.indices]

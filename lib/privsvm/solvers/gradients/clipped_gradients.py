@@ -148,7 +148,7 @@ class Point(NamedTuple):
 
 
 def parts(flat: np.ndarray, n_vectors: int, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Cut flat numbers (..., size) into those of vectors (..., c, d) and of intercepts, (..., c) or (..., 0)."""
+    """Split flat numbers (..., size) into vectors (..., c, d) and intercepts, (..., c) or (..., 0)."""
     n_features = flat.shape[-1] // n_vectors - int(has_intercept)
     size = n_vectors * n_features
     return flat[..., :size].reshape(*flat.shape[:-1], n_vectors, n_features), flat[..., size:]
@@ -376,7 +376,7 @@ def _clip(z, bare, norms, codes, view, objective):
 
 # --- products with dense rows ---------------------------------------------------------------------------------------
 
-# Rows that share the loads of a vector, and numbers of each at a time: those of eight rows stay in the L1 cache.
+# Rows that share the loads of a vector, and numbers of each at a time: eight rows of them stay in the L1 cache.
 _ROWS, _COLUMNS = 8, 256
 
 

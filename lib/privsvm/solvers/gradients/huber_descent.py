@@ -214,7 +214,7 @@ def _gradient_of_block(
 
 
 def _noise_shift(multiplier: float, size: int) -> int:
-    """Choose the noise's grid: it is wider than that of the sums by this power of two."""
+    """Choose the noise's grid: it is wider than the sums' by this power of two."""
     shift = max(0, GRADIENT_BITS - _NOISE_BITS - math.ceil(math.log2(size) / 2.0))
     return shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
 

@@ -256,7 +256,7 @@ class Schedule(NamedTuple):
     shift: int
     # Standard deviation of the noise in cells; 0 for none.
     sigma: float
-    # Value of a cell, or without noise that of a unit of the sum.
+    # Value of a cell, or without noise of a unit of the sum.
     cell: float
     # Reciprocal of the expected number of rows.
     portion: float
@@ -438,7 +438,7 @@ _SumOfStep = Callable[[int, Point], tuple[np.ndarray, np.ndarray]]
 
 @dataclasses.dataclass(frozen=True)
 class _Training:
-    """What the steps of all runs share."""
+    """State that the steps of all runs share."""
 
     steps: GradientSteps
     objective: Objective
@@ -480,7 +480,7 @@ def _sum_of_block(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sum clipped gradients of a block of rows from number `first` on."""
     batch = setup.sampling.rows(step, first, codes.shape[0])
-    # Specialisation: what a worker receives is read-only, and Numba would compile once more for it.
+    # Specialisation: arrays that a worker receives are read-only, and Numba would compile once more for it.
     point = point._replace(coef=np.require(point.coef, requirements=["C", "W"]))
     return clipped_sum(PreparedRows(*cells, setup.scale), codes, batch, point, setup.objective)
 

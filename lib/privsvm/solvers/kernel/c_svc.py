@@ -1,4 +1,4 @@
-"""The C-SVC dual problem, and what a solver of it returns.
+"""The C-SVC dual problem, and the results of its solvers.
 
 ``min 1/2 a'Qa - e'a`` subject to ``0 <= a_i <= upper_i`` and ``y'a = 0``, with ``Q_ij = y_i y_j K(x_i, x_j)``. A point
 is optimal to within ``tol`` where ``m(a) - M(a) <= tol``: m is the largest ``-y_t G_t`` over the variables that may

@@ -59,7 +59,7 @@ class EqualRows:
         return cls(first, group) if equal else None
 
     def bounds(self, upper: np.ndarray) -> np.ndarray:
-        """Return the bounds (g,) of the groups' variables from those of the rows (n,)."""
+        """Sum the bounds (n,) of the rows to bounds (g,) of the groups' variables."""
         return np.bincount(self.group, weights=upper, minlength=self.first.size)
 
     def spread(self, layout: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ the bounds that they approach, and the violation of optimality is computed anew.
 left to the other solvers.
 
 With the rows ``y_i (x_i, 1)`` of a matrix A, the problem is ``min 1/2 ||w||^2 + u's`` subject to
-``A (w, b) - z + s = 1`` and ``z, s >= 0``; the dual variables a are those of `privsvm.solvers.kernel.c_svc`. Sources:
+``A (w, b) - z + s = 1`` and ``z, s >= 0``; the dual variables a are as in `privsvm.solvers.kernel.c_svc`. Sources:
 Mehrotra (1992) for the predictor and corrector; Ferris and Munson (2002) for the small matrix in place of the kernel's.
 """
 

@@ -91,7 +91,7 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
     """
     for t in range(products.shape[0]):
         row = products[t]
-        # Sums are in float64 even of float32 values: their round-off would outweigh that of the values.
+        # Sums are in float64 even of float32 values: their round-off would outweigh the values' own.
         total = 0.0
         if kind == RBF:
             norm = row_norms[t]

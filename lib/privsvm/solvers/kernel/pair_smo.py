@@ -1,9 +1,9 @@
 """The C-SVC duals of many pairs of classes in one compiled call.
 
-The rows are sorted by class, and their kernel values are in one matrix: that of all rows where it fits in memory, else
-that of a pair. Kernel values have single precision, as in LIBSVM, where that is enough, else double; the values of the
-variables always have double precision. A pair that takes too many steps is left to
-`privsvm.solvers.kernel.block_smo`, with its variables as the warm start.
+The rows are sorted by class, and their kernel values are in one matrix: of all rows where it fits in memory, else of a
+pair. Kernel values have single precision, as in LIBSVM, where that is enough, else double; the values of the variables
+always have double precision. A pair that takes too many steps is left to `privsvm.solvers.kernel.block_smo`, with its
+variables as the warm start.
 """
 
 from __future__ import annotations

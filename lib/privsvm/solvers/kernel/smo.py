@@ -1,8 +1,8 @@
 """The C-SVC dual by LIBSVM's steps of two variables, with its selection rule or DPWSS's.
 
-One step moves two variables to their best values with the others held. The path is that of LIBSVM 3.24: float32 kernel
-rows and a float64 gradient, ties that go to the last variable, clipping, the rule and the times of shrinking, the order
-of the variables after it, and the stopping rule.
+One step moves two variables to their best values with the others held. The path is LIBSVM 3.24's: float32 kernel rows
+and a float64 gradient, ties that go to the last variable, clipping, the rule and the times of shrinking, the order of
+the variables after it, and the stopping rule.
 
 Sources: Fan, Chen and Lin (2005), Working set selection using second order information (WSS 2); Chang and Lin (2011),
 LIBSVM, sections 4 and 5; dpwss-2021, sections 3.2 and 4 (DPWSS).

@@ -169,7 +169,7 @@ class Buffers(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What the loop changes in place."""
+    """State that the loop changes in place."""
 
     state: State
     rows: Rows
@@ -529,7 +529,7 @@ def _reconstruct(active, n, state, rows, cache):
 
 @jit_step()
 def _may_leave(k, largest, smallest, state):
-    """Tell whether a bounded variable's F lies beyond those of all that can move."""
+    """Tell whether a bounded variable's F lies beyond the F of all that can move."""
     if state.up[k] == 0.0:
         return state.low[k] != 0.0 and state.F[k] < smallest
     return state.F[k] > largest

@@ -1,8 +1,8 @@
 """Certificates in float64: a bound on the distance to the optimum, with round-off.
 
 The problems are ``min_W 1/2 ||W||^2 + C sum_i loss_i(W)``, and their duals ``max_A  linear(A) - 1/2 ||W_A||^2`` with
-``W_A = sum_i alpha_i x_i'``. For any W, and any feasible A, let S be the sum over rows of the loss of W less what the
-dual variables make of the margins of W; no term is negative. If ``E = W - W_A``,
+``W_A = sum_i alpha_i x_i'``. For any W, and any feasible A, let S be the sum over rows of the loss of W less the
+product of the dual variables and the margins of W; no term is negative. If ``E = W - W_A``,
 
     primal(W) - dual(A) = S + ||E||^2 / 2.
 
@@ -23,7 +23,7 @@ __all__ = ["BLOCK", "UNIT", "Progress", "certified", "dot_error", "growth", "row
 # Round-off of one operation.
 UNIT = 2.0**-53
 
-# Blocked summation of weights: round-off grows with the number of blocks of so many rows, not with that of rows.
+# Blocked summation of weights: round-off grows with the number of blocks of so many rows, not with the number of rows.
 BLOCK = 65_536
 
 # Stagnation: no gap smaller by this factor in so many passes, or in as many as there were so far.

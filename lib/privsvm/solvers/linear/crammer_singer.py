@@ -138,7 +138,7 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
     for m in range(count):
         work[m] = (work[m] - origin) + ((0.0 if m == 0 else 1.0) - origin_margin)
     weight = squared_norm * C
-    # The level is at least that of the own class alone and of the largest entry alone, which is 0.
+    # The level is at least the level of the own class alone, and of the largest entry alone, which is 0.
     lowest = max(work[0], -weight)
     order_buffer[0] = work[0] + weight
     n_above = 1
@@ -177,9 +177,9 @@ def _solve_block(scores, block, squared_norm, C, work, order_buffer, count):
 
 @jit()
 def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, counts, due):
-    """Turn scores into margins, as `_margins`; list what may change before the next check. Return the gap and the loss.
+    """Turn scores into margins, as `_margins`; list classes that may change. Return the gap and the loss.
 
-    Listed are, for every row, its own class and the rivals that may change; none: skip the row.
+    Listed are, for every row, its own class and the rivals that may change before the next check; none: skip the row.
     """
     n_rows, n_classes = scores.shape
     gap, loss = 0.0, 0.0
@@ -227,11 +227,11 @@ def _assess(scores, previous, alpha, y, squared_norms, C, everything, active, co
 def _bound_shares(scores, alpha, y, norms, C, error, round_off):
     """Bound the rows' shares of the gap, and the pull of round-off: the sum of the dual variables' and rows' norms.
 
-    A share is ``sum_m beta^m (max G - G^m)``, with ``beta^m = -alpha^m`` for the rivals and what is left of C for the
-    row's own class; no term is negative, and each is bounded from above by itself: where one class holds all of C and
-    is clearly ahead, round-off makes no difference. The own class of a row whose rivals hold all of C but for
-    round-off has nothing: the rivals are thought to be scaled by no more than `round_off`, a relative error. Scores are
-    off by no more than `error` times the row's norm in `norms`.
+    A share is ``sum_m beta^m (max G - G^m)``, with ``beta^m = -alpha^m`` for the rivals and the rest of C for the row's
+    own class; no term is negative, and each is bounded from above by itself: where one class holds all of C and is
+    clearly ahead, round-off makes no difference. The own class of a row whose rivals hold all of C but for round-off
+    has nothing: the rivals are thought to be scaled by no more than `round_off`, a relative error. Scores are off by no
+    more than `error` times the row's norm in `norms`.
     """
     n_rows, n_classes = scores.shape
     shares, pull = 0.0, 0.0

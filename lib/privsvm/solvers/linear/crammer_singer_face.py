@@ -208,7 +208,7 @@ def _set_vector(inverse, path, blocking, blocked_row, n_live, n_bounds):
 
 @jit_step(fastmath=_FAST)
 def _bend(path, t, size, blocking, blocked_row, n_live, n_bounds):
-    """Turn what is left of the step so that it stays at the bound just met."""
+    """Turn the rest of the step so that it stays at the bound just met."""
     vector, step = path.vectors[n_bounds], path.step
     remaining, along = 0.0, 0.0
     for u in range(n_live):
@@ -257,7 +257,7 @@ def _follow_step(inverse, slopes, path, C):
 
     What meets a bound stays there, and the step bends along the rest.
 
-    `inverse` holds that of the system's matrix in its lower triangle. Each bound is a linear condition
+    `inverse` holds the inverse of the system's matrix in its lower triangle. Each bound is a linear condition
     ``a . step = 0``, which takes ``q q' / (a . q)`` off the inverse Q, with ``q = Q a``: those vectors are kept instead
     of a new inverse. Returns the number of bounds met.
     """
@@ -280,7 +280,7 @@ def _follow_step(inverse, slopes, path, C):
 
 @jit()
 def _slope(change, scores, labels, references):
-    """Return what a change of dual variables gains, to first order."""
+    """Return the gain of a change of dual variables, to first order."""
     slope = 0.0
     for f in range(change.shape[0]):
         # Cancellation: margins are relative to the reference class, so that no digits are lost.

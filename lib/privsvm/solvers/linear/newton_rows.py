@@ -1,15 +1,15 @@
 """Rows and slopes of a Newton step for a smoothed hinge, row by row.
 
 The loss of a row with label y and scores z is ``sum_{k != y} (g_k + sqrt(g_k^2 + 1)) / 2`` with
-``g_k = 1 - (z_y - z_k)``. The slope of a rival is ``u_k = (1 + g_k / r_k) / 2`` with ``r_k = sqrt(g_k^2 + 1)``, that of
-the row's own class minus their sum; a row's slopes are clipped to norm 1. A parabola that touches the loss and lies
-nowhere below it has the curvature ``1 / (2 r_k)``: steps by these go down from anywhere, which Newton's own need not.
-(The *quadratic upper bound* of Ganesh and others, 2023, for the logistic loss.) Twice their mean over the rivals, and
-never less than the squared norm of the clipped slopes, is the row's curvature h, between 0 and 1.
+``g_k = 1 - (z_y - z_k)``. The slope of a rival is ``u_k = (1 + g_k / r_k) / 2`` with ``r_k = sqrt(g_k^2 + 1)``, and the
+slope of the row's own class is minus their sum; a row's slopes are clipped to norm 1. A parabola that touches the loss
+and lies nowhere below it has the curvature ``1 / (2 r_k)``: steps by these go down from anywhere, which Newton's own
+need not. (The *quadratic upper bound* of Ganesh and others, 2023, for the logistic loss.) Twice their mean over the
+rivals, and never less than the squared norm of the clipped slopes, is the row's curvature h, between 0 and 1.
 
-Rows are given back times the root of h, and slopes over it. So products of rows are those of the Hessian, products of
-rows with slopes are those of the gradient, and neither a row nor its slopes are longer than 1: one release with one
-joint sensitivity has both (`privsvm.families.moments.second_moments`).
+Rows are given back times the root of h, and slopes over it. So products of rows give the Hessian, products of rows with
+slopes give the gradient, and neither a row nor its slopes are longer than 1: one release with one joint sensitivity has
+both (`privsvm.families.moments.second_moments`).
 """
 
 from __future__ import annotations

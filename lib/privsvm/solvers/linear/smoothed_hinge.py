@@ -89,7 +89,7 @@ def _step_size(start: float, curvature: float, margins, slopes, moves, C: float,
     """Return the step length at which the slope is nearly zero, from below.
 
     `start` and `curvature` are the slope of the quadratic term and the linear term at 0, and how fast it grows;
-    `slopes` are those of the losses at `margins`.
+    `slopes` belong to the losses at `margins`.
     """
 
     def slope(size: float) -> float:
