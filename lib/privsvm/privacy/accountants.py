@@ -87,7 +87,7 @@ class _PerturbedByGroup(PerturbedObjectives):
 
 
 class Account(NamedTuple):
-    """What an accountant says: (epsilon, delta)-DP."""
+    """The result of an accountant: (epsilon, delta)-DP."""
 
     epsilon: float
     delta: float
@@ -107,7 +107,7 @@ def _has_minima(event: Event) -> bool:
 
 
 def _noise_delta(event: Event, delta: float) -> float:
-    """Take off delta what is lost where noise is absurdly large: see `delta_of_minima`."""
+    """Lower delta by the loss where noise is absurdly large: see `delta_of_minima`."""
     return delta_of_minima(delta) if _has_minima(event) else delta
 
 
@@ -119,7 +119,7 @@ class Accountant:
     name: ClassVar[str] = ""
 
     def knows(self, event: Event) -> bool:
-        """Return whether it bounds what the event costs."""
+        """Return whether it bounds the event's cost."""
         raise NotImplementedError
 
     def epsilon(self, event: Event, delta: float) -> float:
@@ -191,7 +191,7 @@ class Corners(Accountant):
         return factor * minima.signal, minima.n_objectives, n_vectors, factor / minima.output_multiplier
 
     def curvature(self, event: Event) -> float:
-        """Return what the determinants cost, at every delta."""
+        """Return the cost of the determinants, at every delta."""
         ((minima, _),) = leaves(event)
         assert isinstance(minima, PerturbedObjectives)
         return minima.n_objectives * math.log1p(minima.curvature)
@@ -318,8 +318,8 @@ class AddedBudgets(Accountant):
         groups = [group for group in _divide(others, lambda leaf: isinstance(leaf, PoissonSampled)) if group]
         if (plain or len(groups) > 1) and not _kinds(event) <= {Gaussian, Laplace, PoissonSampled}:
             splits.append((plain, groups))
-        # The costs of the best of several runs grow slowly with the order, and those of pure budgets fast; minima by
-        # themselves have corners.
+        # The costs of the best of several runs grow slowly with the order, and the costs of pure budgets fast; minima
+        # by themselves have corners.
         pure, rest = _divide(parts, lambda leaf: pure_epsilon(leaf, self.neighbours) is not None)
         special = (BestOfNegativeBinomial, BestOfPoisson)
         if pure and any(isinstance(leaf, special) or _has_minima(leaf) for leaf, _ in rest):
@@ -410,9 +410,9 @@ class _LibraryRenyi(RenyiDivergences):
 def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     """Account for an event by other means than `account`, to check it.
 
-    Gaussian noise by privacy loss distributions, on a finer grid than that of calibrations; zCDP, selections and
-    perturbed objectives by Renyi divergences and corners; all with `dp_accounting`. Pure budgets by their sum. These
-    bounds lie at or a little above the best ones.
+    Gaussian noise by privacy loss distributions, on a finer grid than calibrations use; zCDP, selections and perturbed
+    objectives by Renyi divergences and corners; all with `dp_accounting`. Pure budgets by their sum. These bounds lie
+    at or a little above the best ones.
     """
     if Alternatives(neighbours).knows(event):
         return _worst(event, lambda alternative: verified_account(alternative, delta, neighbours))
@@ -455,8 +455,8 @@ def scaled_event(event: Event, k: int) -> Event:
 def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
     """Account for neighbours that differ in k rows and not in one.
 
-    `delta` is that of the whole group, `neighbours` the relation for one row. Noise is compared with what k rows add;
-    for rows that are drawn under ``add_remove``, with what a binomial number of them adds. Of rows that are drawn under
+    `delta` is the whole group's, `neighbours` the relation for one row. Noise is compared with the sum of k rows; for
+    rows that are drawn under ``add_remove``, with the sum of a binomial number of them. Of rows that are drawn under
     ``replace_one``, the better of rows that are all drawn, and of k times the epsilon of one row, at the largest
     ``delta_1`` with ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``.
     """

@@ -33,7 +33,7 @@ __all__ = [
     "zcdp_rho",
 ]
 
-# Added to noise multipliers: covers the round-off of whoever computes a multiplier from noise and sensitivity.
+# Added to noise multipliers: covers the round-off of computing a multiplier from noise and sensitivity.
 _MULTIPLIER_SLACK = 1e-12
 # Covers the round-off of root finders.
 _ROUND_OFF_SLACK = 1e-9
@@ -129,7 +129,7 @@ def sampled_gaussian_event(
 
     A step draws each row with the public probability `sample_rate`, independently, and may depend on the outputs of
     earlier steps. `noise_multiplier` is the standard deviation of the noise on the sum of the drawn rows' vectors, over
-    the largest L2 norm of one such vector: what one row adds or removes, the unit for both relations. `releases` are
+    the largest L2 norm of one such vector: the contribution of one row, the unit for both relations. `releases` are
     multipliers of plain Gaussian releases in the same unit, infinite where a release costs nothing.
     """
     steps = SelfComposed(PoissonSampled(sample_rate, Gaussian(noise_multiplier)), int(n_steps))

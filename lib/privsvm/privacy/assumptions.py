@@ -1,7 +1,7 @@
-"""What a proof needs to know of the data and of the call, as declared words; what each of them means for it.
+"""Facts about the data and the call that a proof needs, as declared words, and their effect on it.
 
-Whoever prepares rows or calls a method states facts. `privsvm.privacy.gate` judges them, by the tables here alone: a
-fact that is not stated, or stated in a word that the tables do not know, is broken.
+The code that prepares rows or calls a method states facts. `privsvm.privacy.gate` judges them, by the tables here
+alone: a fact that is not stated, or stated in a word that the tables do not know, is broken.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def failings(facts: Facts | None, neighbours: Neighbours | None, names: tuple[st
 
 
 def fact_assumptions(facts: Facts, neighbours: Neighbours | None) -> tuple[str, ...]:
-    """List what the facts that hold add to the assumptions of a record."""
+    """List the assumptions that the facts which hold add to a record."""
     judged = (_judge(name, facts, neighbours) for name in FACTS)
     return tuple(text for holds, text in judged if holds and text is not None)
 

@@ -14,8 +14,8 @@ def bisect(
     """Enclose the number up to which a condition holds.
 
     It is taken to hold at `low`, and not to hold at `high`. `tolerance` is the largest ``high - low`` relative to
-    `high`, by default that of neighbouring float64. Whoever needs a bound takes the end of (low, high) that is on the
-    safe side: both were checked, or given.
+    `high`, by default of neighbouring float64 numbers. For a bound, take the end of (low, high) that is on the safe
+    side: both were checked, or given.
     """
     while high - low > tolerance * high:
         middle = math.sqrt(low * high) if geometric else 0.5 * (low + high)

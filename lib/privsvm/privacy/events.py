@@ -1,12 +1,12 @@
-"""What a release does with the rows, as far as privacy accounting must know: frozen events that JSON can hold.
+"""Events: the effect of a release on the rows, as far as accounting must know; frozen, and JSON can hold them.
 
 Events that `dp_accounting` has mean the same here: its own are no plain data, and importing it takes longer than most
 jobs. It has none for selections by the exponential mechanism, for perturbed objectives, for a plain (epsilon, delta),
 for one of several events and for the best of runs without "no run".
 
-A noise multiplier is noise over what one row adds, for both relations. A row that is replaced is one taken away and one
-added, so it moves a sum by twice that: where a release is no sum of rows, what "one row adds" is half the largest
-distance between neighbours under ``replace_one``, and all of it under ``add_remove``.
+A noise multiplier is noise over the contribution of one row, for both relations. A row that is replaced is one taken
+away and one added, so it moves a sum by twice that: where a release is no sum of rows, what "one row adds" is half the
+largest distance between neighbours under ``replace_one``, and all of it under ``add_remove``.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _Ranges = Mapping[str, tuple[float, float, bool]]
 
 
 def relation_factor(neighbours: Neighbours) -> float:
-    """Return how far neighbours are apart, in units of what one row adds: 2 for a replaced row."""
+    """Return how far neighbours are apart, in units of one row's contribution: 2 for a replaced row."""
     return 2.0 if neighbours == "replace_one" else 1.0
 
 
 def _check_number(name: str, value: Any, low: float, high: float, closed: bool) -> None:
-    """Refuse what is not a finite number above `low` (or equal to it, if `closed`) and at most `high`."""
+    """Refuse any value but a finite number above `low` (or equal to it, if `closed`) and at most `high`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value > high or not (value >= low if closed else value > low):
         limit = "" if high == math.inf else f" and at most {high:g}"
@@ -81,7 +81,7 @@ def _check_events(name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Event:
-    """What a release does with the rows; a base."""
+    """The effect of a release on the rows; a base."""
 
     # The name in JSON; a field of every event, which nobody passes.
     kind: str = dataclasses.field(init=False, default="")
@@ -305,7 +305,7 @@ def noise_event(noise: str, noise_scale: float, sensitivity: float, neighbours: 
 def leaves(event: Event) -> list[tuple[Event, int]]:
     """List the events that an event is composed of, each with the number of times that it happens.
 
-    Rows that are all drawn are plain rows: such a step is listed as what is done with them.
+    Rows that are all drawn are plain rows: such a step is listed as its inner event.
     """
     if isinstance(event, PoissonSampled) and event.sampling_probability == 1:
         return [(event.event, 1)]
@@ -317,7 +317,7 @@ def leaves(event: Event) -> list[tuple[Event, int]]:
 
 
 def noise_multipliers(event: Event, neighbours: Neighbours) -> Iterator[float]:
-    """List the noise of all parts of an event, in what one row adds: of selections, half their range in scores."""
+    """List the noise of all parts of an event over one row's contribution: of selections, half their range."""
     for leaf, _ in leaves(event):
         match leaf:
             case Gaussian() | Laplace():

@@ -73,10 +73,10 @@ _STORED_ACCURACY, _OLDER = 1e-6, 0.01
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a method says of a release that a theorem covers.
+    """A method's statement about a release that a theorem covers.
 
-    Epsilon is computed from `event`, what was done with the rows. The gate adds the assumptions of the facts and of the
-    noise to those of the theorem. See `privsvm.privacy.guarantee.Statement` for the other fields.
+    Epsilon is computed from `event`, the release's effect on the rows. The gate adds the assumptions of the facts and
+    of the noise to the theorem's. See `privsvm.privacy.guarantee.Statement` for the other fields.
     """
 
     event: Event
@@ -113,7 +113,7 @@ def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness |
 def _with_own(
     assumptions: Sequence[str], facts: Facts, neighbours: Neighbours | None, randomness: Randomness | None
 ) -> tuple[str, ...]:
-    """Put the gate's own assumptions around those of a theorem: first that nothing is known of what came before."""
+    """Put the gate's own assumptions around a theorem's: first that nothing is known of earlier treatment."""
     first = (THIS_STEP_ALONE,) if getattr(facts, "preparation", None) == "as given" else ()
     seed = (SECRET_SEED,) if randomness == "seeded" else ()
     gate_assumptions = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
@@ -150,7 +150,7 @@ def _judge(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
 
 
 def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **stated: Any) -> Guarantee:
-    """Take back what a record says of a release, of our own or of others; or judge it once more, by other facts.
+    """Restore the record of a release, of our own or of others; or judge it once more, by other facts.
 
     `record` is a statement as it was read or, from somebody's file (a model, a ledger, a pickle), its fields, or what
     JSON makes of them. With `rows`, the rows of a unit for which others' record will be accounted, large events are
@@ -177,7 +177,7 @@ def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **st
 
 
 def agrees(accounted: float, stated: float) -> bool:
-    """Whether a stated epsilon is what was accounted for, or a little more; never where nothing bounds the event."""
+    """Tell whether a stated epsilon is the accounted one, or a little more; false where nothing bounds the event."""
     low, high = accounted * (1.0 - _STORED_ACCURACY), accounted * (1.0 + _OLDER)
     return math.isfinite(accounted) and low <= stated <= high
 
@@ -197,7 +197,7 @@ def _with_facts(guarantee: Guarantee, stated: Mapping[str, Any]) -> Guarantee:
     if guarantee.status == "none":
         return guarantee
     if guarantee.facts is None:
-        # Published as it is: nobody judged its facts, but what was done to its rows before counts too.
+        # Published as it is: nobody judged its facts, but earlier treatment of its rows counts too.
         for reason in failings(Facts(**stated), guarantee.neighbours, tuple(name for name in FACTS if name in stated)):
             if reason not in (guarantee.reason or ""):
                 guarantee = guarantee.with_broken_assumption(reason)
@@ -216,7 +216,7 @@ def _with_facts(guarantee: Guarantee, stated: Mapping[str, Any]) -> Guarantee:
 
 
 def _check(statement: Statement) -> Guarantee:
-    """Take back a statement, or raise ValueError for what does not fit together."""
+    """Restore a statement, or raise ValueError if its parts do not fit together."""
     if not statement.theorem_holds:
         return Guarantee(**_fields(statement))
     event, delta, neighbours = statement._known
@@ -267,7 +267,7 @@ class Stored:
 
 @functools.cache
 def _statements() -> Any:
-    # Imported late: whoever trains does not wait for pydantic.
+    # Imported late: training does not wait for pydantic.
     import pydantic
 
     return pydantic.TypeAdapter(Statement)

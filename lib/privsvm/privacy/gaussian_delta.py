@@ -66,7 +66,7 @@ def gaussian_delta(epsilon: float, signal: float) -> float:
 
     With the normal density f, its Mills ratio R and ``b = a + signal``, delta is ``f(a) (R(a) - R(b))``: the usual
     ``Q(a) - e^epsilon Q(b)``, since ``e^epsilon f(b) = f(a)``. That difference is one integral of a positive function,
-    see `_mills`. Half of that share is added as slack: several times what the truncation of the integral, its
+    see `_mills`. Half of that share is added as slack: several times the error that the truncation of the integral, its
     quadrature and the rounding of all steps make together.
     """
     middle, half = epsilon / signal, 0.5 * signal
@@ -94,7 +94,7 @@ def smallest_epsilon(delta_of: Callable[[float], float], delta: float, high: flo
 
 
 def exact_gaussian_epsilon(signal: float, delta: float) -> float:
-    """Compute the smallest epsilon at which `gaussian_delta` is at most delta; never below that of the noise.
+    """Compute the smallest epsilon at which `gaussian_delta` is at most delta; never below the noise's own.
 
     It is 0 for a signal of 0, where neighbours have equal outputs, and infinite for a delta of 0.
     """

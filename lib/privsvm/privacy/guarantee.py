@@ -68,17 +68,17 @@ class Witness:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a privacy record says, whether or not it is so.
+    """The statements of a privacy record, whether or not they are true.
 
     Attributes
     ----------
     status : {"proved", "seeded", "claimed", "none"}
-        ``proved``: a theorem covers what the code does, the code enforces its assumptions, an
-        accountant computed the number. ``seeded``: the same but for the noise, which whoever knows its seed can draw
-        again and subtract; for benchmarks. ``claimed``: somebody states the epsilon, and nothing proves it.
-        ``none``: no formal guarantee is stated.
+        ``proved``: a theorem covers the code, the code enforces its assumptions, an accountant computed the number.
+        ``seeded``: the same but for the noise, which anyone who knows its seed can draw again and subtract; for
+        benchmarks. ``claimed``: somebody states the epsilon, and nothing proves it. ``none``: no formal guarantee is
+        stated.
     mechanism : str
-        What was randomised, and how.
+        The randomised numbers, and the noise.
     neighbours : {"replace_one", "add_remove"} or None
         The relation between datasets that epsilon refers to.
     epsilon_requested : float
@@ -86,7 +86,7 @@ class Statement:
     epsilon_proved : float
         The proved epsilon; infinite unless the status is ``proved``.
     epsilon_with_system_noise : float
-        What is proved of the same release with noise from the operating system: as `epsilon_proved` for ``proved``,
+        The proved epsilon of the same release with noise from the operating system: as `epsilon_proved` for ``proved``,
         finite for ``seeded`` too; infinite where no theorem holds.
     delta : float or None
         The probability that goes with epsilon; 0 for pure differential privacy.
@@ -97,15 +97,15 @@ class Statement:
         Scale of the noise on each released number (standard deviation of Gaussian noise, b of Laplace noise) or
         score.
     event : Event or None
-        What was done with the rows, as far as accounting must know.
+        The release's effect on the rows, as far as accounting must know.
     accountant : str or None
         What turned the event, or sensitivity and noise, into epsilon.
     randomness : {"system", "seeded"} or None
         Where the noise came from.
     facts : Facts or None
-        Where what the proof takes to be public comes from.
+        Origins of everything that the proof takes to be public.
     assumptions : tuple of str
-        What the proof needs, and who ensures it.
+        Conditions of the proof, and who ensures each.
     reason : str or None
         For ``claimed`` and ``none``: why nothing is proved.
     reference : str
@@ -238,9 +238,9 @@ class Statement:
         return group_account(event, k, delta, neighbours)
 
     def risk(self, *, false_positive_rate: float = 0.01, prior: float = 0.5, rows: int = 1) -> Risk:
-        """Bound what the release may reveal, by its event's trade-off curve; see `privsvm.privacy.risk`.
+        """Bound the leakage of the release by its event's trade-off curve; see `privsvm.privacy.risk`.
 
-        Of ``seeded`` noise it holds against whoever does not know the seed.
+        Of ``seeded`` noise it holds against attackers who do not know the seed.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Statement:
         prior : float, default=0.5
             Probability that they were, before the release.
         rows : int, default=1
-            Rows in question together: those of a person, say.
+            Rows in question together: one person's, say.
 
         Returns
         -------
@@ -285,7 +285,7 @@ THE_GRANT = Grant()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guarantee(Statement):
-    """The privacy record that every trained model carries; fields are those of `Statement`.
+    """The privacy record that every trained model carries, with the fields of `Statement`.
 
     Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` or ``seeded`` comes from
     `privsvm.privacy.gate` alone: `grant`, `restore` and `compose`. It cannot be changed by `dataclasses.replace`,

@@ -63,7 +63,7 @@ def _spreads(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tupl
 
 
 def transform_slack(event_counts: Sequence[tuple[Event, int]]) -> float:
-    """Return what the round-off of composed `loss_distribution` may take off delta."""
+    """Bound the delta that the round-off of composed `loss_distribution` may lose."""
     most = max(count for event, count in [*event_counts, (None, 1)] if not isinstance(event, Gaussian))
     return _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)
 

@@ -110,9 +110,9 @@ def _epsilon_of(mu: float, delta: float) -> float:
 def f_dp_bound(
     hits: float, runs: float, other_hits: float, other_runs: float, delta: float, confidence: float = CONFIDENCE
 ) -> Bound:
-    """Bound epsilon by the two errors of a test, for a release whose trade-off curve is that of Gaussian noise.
+    """Bound epsilon by the two errors of a test, for a release with the trade-off curve of Gaussian noise.
 
-    It is that of mu-GDP with ``mu = z(p) - z(q)``, z the normal quantiles: what is tested need not be normal.
+    The curve is mu-GDP's with ``mu = z(p) - z(q)``, z the normal quantiles: the tested numbers need not be normal.
     """
     miss = (1.0 - confidence) / 2.0
     # Infinity less infinity counts as no signal.
@@ -136,7 +136,7 @@ def _looks_normal(values: np.ndarray) -> bool:
 def gaussian_bound(first: np.ndarray, second: np.ndarray, delta: float, confidence: float = CONFIDENCE) -> Bound | None:
     """Bound epsilon by the distance of two normal samples of equal spread.
 
-    The samples are what a linear statistic, fixed before, makes of the releases of two neighbours; the first is the
+    The samples are values of a linear statistic, fixed before, on the releases of two neighbours; the first is the
     larger one. None where they do not look normal, by their skewness and kurtosis.
     """
     if min(first.size, second.size) < 8:

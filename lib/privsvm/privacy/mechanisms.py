@@ -73,7 +73,7 @@ def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
     """Round a vector of `size` numbers to whole numbers of the grid's spacing, as int64.
 
     Whatever the numbers are, there is an answer: a refusal would tell neighbours apart. They are clipped, which moves
-    no two vectors further apart; what is no number counts as 0.
+    no two vectors further apart; NaN counts as 0.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.size != size:
@@ -114,7 +114,7 @@ def gaussian_on_grid(
 ) -> np.ndarray:
     """Round `size` numbers to a grid, a power of two, and add exact rounded Gaussian noise: see `gaussian_cells`.
 
-    `sensitivity` is that of the rounded numbers, and stated to the source.
+    `sensitivity` is the rounded numbers', and stated to the source.
     """
     cells = _grid_cells(values, size, grid)
     # A sum that does not fit wraps around: a function of the exact one.
@@ -226,7 +226,7 @@ class VectorsMechanism:
     Gaussian noise gives (epsilon, delta)-DP, Laplace noise (epsilon, 0)-DP. `sensitivity` is the largest L2 distance
     between corresponding vectors of two neighbouring datasets; the L1 distance of `size` numbers is at most
     ``sqrt(size)`` times that. `composition` is ``joint``: one release of all vectors as one, whose L2 sensitivity is
-    ``sqrt(k)`` times that of one vector and whose L1 sensitivity is k times; or ``naive``: k releases, each with
+    ``sqrt(k)`` times, and whose L1 sensitivity is k times, a vector's; or ``naive``: k releases, each with
     ``epsilon / k`` and ``delta / k``. For Laplace noise both are the same. `total_sensitivity` and `noise_scale` are of
     one release, as in `GaussianMechanism` and `LaplaceMechanism`.
     """

@@ -44,11 +44,10 @@ def objective_perturbation_signal(
     """Compute the largest signal, to six digits, for which perturbed objectives give (epsilon, delta)-DP.
 
     A signal is the largest change of an objective's gradient over the noise, by one row under ``add_remove`` and by two
-    under ``replace_one``. The budget is that of all `n_vectors` objectives and of the noise on approximate minima, for
-    which 1 % of the squared signal is set aside: `account` of the event, with an output signal of ``0.1
-    sqrt(n_vectors)`` times it, never exceeds `epsilon`. `curvature` is beta, the largest curvature that one row adds to
-    an objective, over that of its regulariser. Raises ValueError if the budget is out of range, or the curvature alone
-    costs more.
+    under ``replace_one``. The budget is for all `n_vectors` objectives and the noise on approximate minima, for which 1
+    % of the squared signal is set aside: `account` of the event, with an output signal of ``0.1 sqrt(n_vectors)`` times
+    it, never exceeds `epsilon`. `curvature` is beta, the largest curvature that one row adds to an objective, over its
+    regulariser's. Raises ValueError if the budget is out of range, or the curvature alone costs more.
     """
     check_budget(epsilon, delta)
     noise_epsilon = epsilon - n_vectors * math.log1p(curvature)
@@ -156,7 +155,7 @@ class ObjectivePerturbation:
 
     @property
     def event(self) -> PerturbedObjectives:
-        """What is done with the rows."""
+        """The effect on the rows."""
         factor = relation_factor(self.neighbours)
         return PerturbedObjectives(
             signal=self.row_bound / self.noise_scale,

@@ -58,7 +58,7 @@ def delta_of_minima(delta: float) -> float:
     `privsvm.methods.objective_perturbation` counts on linear terms no longer than ``2^10 s (sqrt(d) + 9)``. Others have
     a probability p below ``k exp(-(9 * 2^10)^2 / 2)`` for k terms of standard deviation s and length d, and the exact
     sampler wraps around with less. Such an event of the noise costs ``(1 + e^epsilon) p`` of delta. For epsilon up to
-    1e7 and k up to 1e9 that is less than what is taken off here, whatever delta is.
+    1e7 and k up to 1e9 that is less than the amount taken off here, at every delta.
     """
     return math.nextafter(delta * (1.0 - 2.0**-50), 0.0)
 

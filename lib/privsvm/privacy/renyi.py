@@ -136,8 +136,8 @@ def sampled_divergence(orders: np.ndarray, sample_rate: float, noise_multiplier:
     """Bound the Renyi divergence of a Gaussian step on Poisson-sampled rows, if a row is added or removed.
 
     There is one bound for each order, all above 1; infinity above 1,024. For whole orders Mironov, Talwar and Zhang
-    (2019), section 3.3. Between them ``(order - 1)`` times the divergence, which is convex, is at most what the line
-    through its neighbours says.
+    (2019), section 3.3. Between them ``(order - 1)`` times the divergence, which is convex, is at most the line through
+    its neighbours.
     """
     bounds = np.full(len(orders), math.inf)
     for position, order in enumerate(orders.tolist()):

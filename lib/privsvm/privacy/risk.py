@@ -1,4 +1,4 @@
-"""What a release may reveal: bounds on every test that tells neighbours apart, from all deltas of an event at once.
+"""Leakage of a release: bounds on every test that tells neighbours apart, from all deltas of an event at once.
 
 An event has a delta for every epsilon, of which a stated (epsilon, delta) is one. A test with false-positive rate a has
 a true-positive rate of at most ``e^epsilon a + delta(epsilon)`` and of at most
@@ -92,8 +92,8 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
 class _Curve:
     """Upper bound on delta, as a function of epsilon.
 
-    `delta` holds for each epsilon from `start` on, does not rise, and stops falling noticeably at `reach`. `signal` is
-    that of Gaussian noise, where the curve is its own.
+    `delta` holds for each epsilon from `start` on, does not rise, and stops falling noticeably at `reach`. `signal`
+    belongs to Gaussian noise, where the curve is its own.
     """
 
     delta: Callable[[float], float]
@@ -138,7 +138,7 @@ class _Curve:
         return largest_mu * (1.0 + _ROUND_OFF)
 
     def _corners(self) -> list[tuple[float, float]]:
-        """Corners of a trade-off curve of straight lines: those of the convex hull of some points of delta.
+        """Find the corners of a trade-off curve of lines: the convex hull's of some points of delta.
 
         Two concave curves need be compared at the corners of one alone. The other half follows by symmetry.
         """
@@ -172,7 +172,7 @@ class TradeOff:
     """Bounds on all tests that tell from a release which of two neighbours it came from.
 
     They hold for tests that know everything but the one row, or the rows of a group: all other rows, the method, and
-    what it released. `alternatives` are the curves of what may happen; of each alternative, several that all hold.
+    its releases. `alternatives` are the curves of possible events; of each alternative, several that all hold.
     """
 
     alternatives: tuple[tuple[_Curve, ...], ...]

@@ -74,8 +74,8 @@ def nearest_condensed(rows: Any, condensed_rows: Any) -> tuple[np.ndarray, np.nd
 def tell_members(member_distance: np.ndarray, other_distance: np.ndarray) -> tuple[float, float]:
     """Measure how well the distance to the nearest condensed row tells condensed rows from others.
 
-    The distances are those of `nearest_condensed`, for the rows that were condensed and for others like them. Returns
-    the area under the ROC curve of the negative distance, where 0.5 is guessing, and the share of the members that are
+    The distances come from `nearest_condensed`, for the rows that were condensed and for others like them. Returns the
+    area under the ROC curve of the negative distance, where 0.5 is guessing, and the share of the members that are
     nearer than all others. The AUC hides them: if a third is certain and the rest is guesswork, it is 2/3.
     """
     distance = np.concatenate([member_distance, other_distance])
@@ -177,7 +177,7 @@ def audit_condensation(
 
 
 def _in_units(rows: Any, centre: np.ndarray, units: np.ndarray) -> Any:
-    """Move columns, those of sparse rows not, and divide them."""
+    """Centre the columns of dense rows, and divide all columns."""
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(rows.multiply(1.0 / units[None]))
     return (rows - centre) / units

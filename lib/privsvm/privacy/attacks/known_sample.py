@@ -1,9 +1,9 @@
 """Attacks on random kernels over vertically partitioned data: rows recovered from known ones, columns recognised.
 
 An entity with the columns A (m rows, n features) draws a private B (mbar, n) and publishes the block ``A B'`` (linear)
-or ``exp(-gamma |a_i - b_r|^2)`` (gaussian): Mangasarian, Wild and Fung 2007. Both attacks rest on one fact: B mixes
-the features, the rows stay what they are. So the published columns span the columns of A when mbar is large enough,
-and whoever knows some rows of A learns the mixing from them.
+or ``exp(-gamma |a_i - b_r|^2)`` (gaussian): Mangasarian, Wild and Fung 2007. Both attacks rest on one fact: B mixes the
+features, and the rows stay separate. So the published columns span the columns of A when mbar is large enough, and an
+attacker who knows some rows of A learns the mixing from them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def recovery_curve(
 ) -> RecoveryCurve:
     """Measure how well the other rows follow from the block and some known rows, by how many these are.
 
-    `block` (m, mbar) is what the entity published of its `columns` (m, n), in the units in which it computed them. The
+    `block` (m, mbar) is the publication of an entity with `columns` (m, n), in the units in which it computed them. The
     kernel is "linear" or "gaussian", of public width gamma: ``exp(-gamma |a - b|^2)``. `counts` are numbers of known
     rows from 1 to m - 1; by default up to about 20 of them to four times the rows needed. Known rows are drawn `draws`
     times, uniformly among all rows: the attacker takes what he happens to know, also where equal or dependent rows tell
@@ -236,7 +236,8 @@ def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) 
     if not full.any():
         return constant, full
     distances = -np.log(np.where(readable, block[:, chosen], 1.0)) / gamma
-    # The rounding of a kernel value is one of 1 / gamma in the squared distance, that of its exponent a relative one.
+    # The rounding of a kernel value is one of 1 / gamma in the squared distance, the rounding of its exponent a
+    # relative one.
     noise = max(full.sum(), chosen.size) * np.finfo(float).eps
     noise *= np.linalg.norm(distances[full]) + math.sqrt(full.sum() * chosen.size) / gamma
     distances -= distances[full].mean(axis=0)
@@ -266,7 +267,7 @@ def _extended(basis: np.ndarray, readable: np.ndarray, known_indices: np.ndarray
 
 
 def _span(block: np.ndarray, gamma: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal basis of what the block tells of the entity's columns less their means, on the rows it tells of.
+    """Compute an orthonormal basis of the entity's centred columns, as the block shows them, on the rows it shows.
 
     And which rows these are.
     """
