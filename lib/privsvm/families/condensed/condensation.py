@@ -1,7 +1,7 @@
 """Condensed training rows: means of triples (CI-SVM), or centres (FCM-SVM).
 
-A condensed row represents about three training rows. Nothing is proved for it: whoever knows two of three rows and
-their mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.
+A condensed row represents about three training rows. Nothing is proved for it: an attacker who knows two of three rows
+and their mean can compute the third, see `privsvm.privacy.attacks.condensation_attacks`.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def condense_rows(
     """Replace training rows by about a third as many.
 
     "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
-    three different classes, that of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means, for which
-    it needs `rng`: a centre has the class of most of the rows that belong to it most; among equally frequent classes,
-    that of the nearest of these rows; and where no row belongs to it most, that of the nearest row of all. Among equals
-    the smallest row number decides. Raises ValueError for a parameter out of range, or no rows.
+    three different classes, the class of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means, for
+    which it needs `rng`: a centre has the class of most of the rows that belong to it most; among equally frequent
+    classes, the nearest of these rows decides; and where no row belongs to it most, the nearest row of all. Among
+    equals the smallest row number decides. Raises ValueError for a parameter out of range, or no rows.
     """
     check_choice("kind", kind, KINDS)
     if X.shape[0] == 0:
@@ -130,7 +130,7 @@ def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condens
 
 
 def _scaled(X: Any) -> Any:
-    """Scale features to [0, 1], those of sparse rows to [-1, 1].
+    """Scale features to [0, 1], or of sparse rows to [-1, 1].
 
     Constant dense features become 0.
     """

@@ -123,7 +123,7 @@ class SolverPlan:
     """Which solvers get each pair of classes, one after the other until it is solved. Arrays have an entry a pair.
 
     The interior-point method gets the pairs `interior_first`, then come `steps` of two variables, in one compiled call
-    for all pairs, and it gets those of `interior_later` that these do not solve; working sets are last.
+    for all pairs, and it gets the pairs of `interior_later` that these do not solve; working sets are last.
     """
 
     interior_first: np.ndarray
@@ -134,8 +134,7 @@ class SolverPlan:
 def plan_solvers(n_rows: np.ndarray, interior_seconds: np.ndarray | None) -> SolverPlan:
     """Choose the solvers of pairs of classes.
 
-    `interior_seconds` is what the interior-point method is expected to take for each pair, None where it is not for
-    this problem.
+    `interior_seconds` is the expected time of the interior-point method for each pair, None where it does not apply.
     """
     steps = n_rows.size > 1 or bool(np.max(n_rows, initial=0) <= _SMALL_ROWS)
     if interior_seconds is None:

@@ -44,7 +44,7 @@ class NoisyGradientClassifier(PrivateClassifier):
     Attributes
     ----------
     guarantee_, privacy_ : Guarantee
-        What is proved; two names of one record.
+        The privacy record; two names of one object.
     sample_rate_ : float
         Probability with which a step draws a row.
     n_steps_ : int
@@ -99,19 +99,19 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _loss(self) -> dict[str, Any]:
-        """Keywords of `GradientSteps` that say what is trained."""
+        """Keywords of `GradientSteps` that define the objective."""
 
     @abc.abstractmethod
     def _optimizer(self) -> dict[str, Any]:
-        """Keywords of `GradientSteps` that say what is done with the noisy gradients."""
+        """Keywords of `GradientSteps` that define the use of the noisy gradients."""
 
     @abc.abstractmethod
     def _words(self) -> tuple[str, str]:
-        """Say for the privacy record what is trained, and after which paper."""
+        """Name the objective and its paper for the privacy record."""
 
     @property
     def _scaling(self) -> str:
-        """What the rows go through before training, see `privsvm.families.moments.private_scaling`."""
+        """Scaling of the rows before training, see `privsvm.families.moments.private_scaling`."""
         return "none"
 
     @property
@@ -181,8 +181,8 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
     intercept_ : ndarray (c,)
         Offsets.
     centre_, spread_, bound_ : ndarray (d,), ndarray (d,), float
-        For ``whiten``: scores are those of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows
-        divided by their norm; with offsets, less `centre_`, and divided by their norm again.)
+        For ``whiten``: scores are of ``(x - centre_) / spread_``, cut at `bound_`. (For ``centre``: of rows divided by
+        their norm; with offsets, less `centre_`, and divided by their norm again.)
     noise_multiplier_ : float
         Standard deviation of the noise over `max_grad_norm`.
     """

@@ -1,9 +1,8 @@
-"""What the methods that train by noisy clipped gradient steps share: the public plan, the releases, their record.
+"""Parts that methods with noisy clipped gradient steps share: the public plan, the releases, their record.
 
-Every step draws each row with probability ``sample_rate``, clips every drawn row's gradient to ``max_grad_norm`` in
-the L2 norm, adds exact rounded Gaussian noise to the exact sum, and divides by the expected number of drawn rows (Abadi
-et al. 2016, Algorithm 1). The rows are read through these sums alone, so what the optimizer makes of them costs no
-privacy.
+Every step draws each row with probability ``sample_rate``, clips every drawn row's gradient to ``max_grad_norm`` in the
+L2 norm, adds exact rounded Gaussian noise to the exact sum, and divides by the expected number of drawn rows (Abadi et
+al. 2016, Algorithm 1). The rows are read through these sums alone, so the optimizer's use of them costs no privacy.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epoc
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What privacy records say: public numbers, what is trained, after which paper, and what is known of the call."""
+    """Content of privacy records: public numbers, the objective and its paper, and facts about the call."""
 
     plan: TrainingPlan
     what: str
@@ -146,7 +145,8 @@ class Record:
 def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], seconds: float) -> LinearPath:
     """Make the path of trained models: weights (k, d) and offsets (k,), and the centre and spread of scaled rows."""
     coef, intercept, *features = release.stacked(models)
-    # Too large a learning rate makes weights that are no numbers: zeros, since an error would tell what the noise was.
+    # Too large a learning rate makes weights that are no numbers: zeros, since an error would tell something about the
+    # noise.
     coef, intercept = (np.nan_to_num(np.clip(array, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)) for array in (coef, intercept))
     common = {"coef": coef, "intercept": intercept, "release_seconds": seconds}
     if scaling == "whiten":
@@ -173,7 +173,7 @@ def release_noisy_gradient(
     Sampling and noise of the steps are filled in here. Threads (`n_jobs`) train models at the same time, or work on the
     blocks of one; the result does not depend on them. For the one-vs-rest loss, "joint" composition is one training of
     all weight vectors, whose gradient is clipped as a whole, and "naive" one training for each with ``epsilon / k`` and
-    ``delta / k``. `scaling` is that of `privsvm.families.moments.private_scaling`, not for naive composition. An
+    ``delta / k``. `scaling` is as in `privsvm.families.moments.private_scaling`, not for naive composition. An
     `automatic_rate` of learning follows from epsilon, the number of rows and the number of steps.
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours

@@ -40,8 +40,8 @@ def noisy_counts(
 ) -> np.ndarray:
     """Release counts of rows.
 
-    One row is counted in `n_counts` of them. `multiplier` is the standard deviation of the noise over what one row
-    adds; half of what a replaced row changes.
+    One row is counted in `n_counts` of them. `multiplier` is the standard deviation of the noise over one row's
+    addition, half the change by a replaced row.
     """
     sensitivity = counts_sensitivity(n_counts, neighbours)
     noise = counts_noise(n_counts, multiplier, neighbours)

@@ -1,4 +1,4 @@
-"""Classifiers on noisy histograms of columns: what they share around their releases."""
+"""Classifiers on noisy histograms of columns: the code around their releases."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class HistogramClassifier(PrivateClassifier):
     feature_, low_, high_ : ndarray (T, N)
         Inner nodes of the trees: a row goes right where the cell of the feature lies in ``low <= cell < high``.
     value_ : ndarray (T, N + 1, k)
-        What a leaf adds to the scores.
+        A leaf's addition to the scores.
     intercept_ : ndarray (k,)
         What scores begin with.
 

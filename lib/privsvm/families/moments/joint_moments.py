@@ -2,7 +2,7 @@
 
 The Gram matrix of centred unit rows with a constant feature and their products with the codes of their classes are one
 Gaussian release (`privsvm.families.moments.second_moments`): the codes' sensitivity covers the Gram matrix too. Codes
-are those of a simplex, of two classes -1 and 1. What a method makes of the moments reads no row.
+are a simplex's, of two classes -1 and 1. A method's use of the moments reads no row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["JointMomentsClassifier", "class_sums", "scores_of_codes"]
 
 
 def scores_of_codes(weights: np.ndarray, n_classes: int) -> np.ndarray:
-    """Make the weights of scores (k, d) from those of predicted codes (d, c - 1).
+    """Turn weights of predicted codes (d, c - 1) into weights of scores (k, d).
 
     A class's score is the product of the predicted code and its own; of two classes, the code of the second.
     """
@@ -53,7 +53,7 @@ def class_sums(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
 class JointMomentsClassifier(CentredRowsClassifier):
     """Training from one joint release of second moments; a base."""
 
-    # What is made of the moments, in words, and after which paper.
+    # The use of the moments, in words, and its paper.
     solution: ClassVar[str]
     reference: ClassVar[str]
 

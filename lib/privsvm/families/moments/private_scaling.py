@@ -12,16 +12,16 @@ the scales, which then is of no use): two noisy steps towards the logarithms of 
 centres and one towards their spreads standardise the features, and a noisy second moment then decorrelates them. Four
 tenths of the budget. It pays where the squared number of features is well below the number of rows.
 
-Sparse rows become dense, block by block where the table would be large; for ``centre`` they are kept as what is not
-zero and a few numbers a row (`privsvm.numerics.rows.centred_grid`). Every row that is added up is on a public grid,
-its norm checked in whole numbers, and what becomes of it depends on that row and on earlier releases alone, bit for
-bit: NumPy's arithmetic on single numbers, and kernels of our own with a fixed order for the rest. Sums are exact, and
-their noise is too (`docs/proofs/noisy_gradients.md`).
+Sparse rows become dense, block by block where the table would be large; for ``centre`` they are kept as nonzeros and a
+few numbers a row (`privsvm.numerics.rows.centred_grid`). Every row that is added up is on a public grid, its norm
+checked in whole numbers, and what becomes of it depends on that row and on earlier releases alone, bit for bit: NumPy's
+arithmetic on single numbers, and kernels of our own with a fixed order for the rest. Sums are exact, and their noise is
+too (`docs/proofs/noisy_gradients.md`).
 
 With offsets, a constant feature goes with every scaled row before it is divided by its norm; its size is public.
 
-A share f of the budget is a Gaussian release whose squared signal (sensitivity over noise) is the share f of that of
-the one Gaussian release that the budget allows.
+A share f of the budget is a Gaussian release whose squared signal (sensitivity over noise) is the share f of the
+squared signal of the one Gaussian release that the budget allows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from privsvm.privacy.events import Neighbours, relation_factor
 
 __all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows"]
 
-# Shares of the budget by what a scaling releases.
+# Shares of the budget by releases of a scaling.
 _SHARES: dict[str, tuple[float, ...]] = {
     "none": (),
     "centre": (0.1,),
@@ -72,9 +72,9 @@ _SIZE_BITS = 20
 
 
 def release_multipliers(scaling: str, epsilon: float, delta: float, neighbours: Neighbours) -> tuple[float, ...]:
-    """Noise multipliers of what a scaling releases.
+    """Return the noise multipliers of a scaling's releases.
 
-    They are for the whole budget: standard deviation of the noise over what one row adds or takes away; see
+    They are for the whole budget: standard deviation of the noise over one row's contribution; see
     `SampledGaussianSteps`.
     """
     multiplier = relation_factor(neighbours) * gaussian_noise_multiplier(epsilon, delta)
@@ -101,8 +101,8 @@ class ScaledRows:
         """Turn weights (k, d) of `rows` into weights and offsets of rows before `mean` is subtracted.
 
         The length of what `rows` were divided by is left out: it is the same for the scores of all classes. But with
-        offsets, rows that were divided by their norm must be again, once the mean is subtracted: the weights are of
-        those, and the mean is the last of what is returned. For ``whiten``, `features` come last.
+        offsets, rows that were divided by their norm must be again, once the mean is subtracted: the weights are for
+        these rows, and the mean is the last returned array. For ``whiten``, `features` come last.
         """
         offsets = np.zeros(coef.shape[0])
         if self.constant > 0.0:
@@ -156,7 +156,7 @@ def _unit(rows: Any) -> Any:
 
 
 def rows_to_scale(X: Any, scaling: str) -> Any:
-    """Do once what the scaling of every release begins with: dense rows, for ``centre`` whole numbers of unit rows."""
+    """Prepare rows once for the scaling of every release: dense rows, for ``centre`` whole numbers of unit rows."""
     if is_by_block(X):
         return X.then(_unit) if scaling == "centre" else X
     X = X.toarray() if scipy.sparse.issparse(X) else X
@@ -185,9 +185,9 @@ def scale_rows(
 ) -> ScaledRows:
     """Scale training rows by noisy statistics of them.
 
-    Rows are those of `rows_to_scale`, of which there are publicly `n_rows`, and multipliers those of
-    `release_multipliers`. A replaced row moves second moments by less than twice what one row adds. With `offsets`,
-    rows get a constant feature.
+    Rows come from `rows_to_scale`, their public number is `n_rows`, and multipliers come from `release_multipliers`. A
+    replaced row moves second moments by less than twice one row's addition. With `offsets`, rows get a constant
+    feature.
     """
     if scaling == "centre":
         return _centre(X, n_rows, multipliers, source, offsets)

@@ -1,15 +1,15 @@
 """Linear classifiers on rows that are scaled by noisy statistics of them, trained by noisy full-batch descent.
 
-What happens to a row, given what was released before: it is divided by its norm, a noisy mean is subtracted, and the
-rest is divided by its norm again. With random Fourier features of the result, both is done once more to them. A
-constant is appended, which makes room for offsets. Where rows are many, a noisy second moment then evens out the
-spread along its directions. Descent along noisy sums of clipped gradients follows
-(`privsvm.solvers.gradients.huber_descent`). Where rows are few for the noise, and the weights show that most columns
-say nothing, those of such columns are shrunk: this reads what was released alone.
+Given the earlier releases, a row is divided by its norm, a noisy mean is subtracted, and the rest is divided by its
+norm again. With random Fourier features of the result, both is done once more to them. A constant is appended, which
+makes room for offsets. Where rows are many, a noisy second moment then evens out the spread along its directions.
+Descent along noisy sums of clipped gradients follows (`privsvm.solvers.gradients.huber_descent`). Where rows are few
+for the noise, and the weights show that most columns have no signal, the weights of such columns are shrunk: this reads
+released numbers alone.
 
 Every release is a sum over rows, or of their outer products, in whole numbers and with exact noise; each row depends on
 itself and on earlier releases alone, bit for bit. All are Gaussian releases, and composed as such: a share f of the
-budget buys a release whose squared signal is the share f of that of one release with the whole budget.
+budget buys a release whose squared signal is the share f of the squared signal of one release with the whole budget.
 `docs/proofs/recommended.md` has the proof.
 """
 
@@ -62,9 +62,10 @@ _COUNT_CELLS = 2.0**10
 _COUNTED_ROWS = 2**20
 _AS_THEY_ARE = Columns()
 # The noise that descent leaves in weights, over what all steps add: steps lead back a little. (Splice and tables with
-# shuffled columns gained most from .7 to .85; other tables lost next to nothing there, and those of many classes at 1.)
+# shuffled columns gained most from .7 to .85; other tables lost next to nothing there, and tables of many classes at
+# 1.)
 _NOISE_LEFT = 0.7
-# Rounds of a fit, its smallest share, and by how much its log-likelihood must be above that of a single normal.
+# Rounds of a fit, its smallest share, and by how much its log-likelihood must be above a single normal's.
 _FIT_ROUNDS, _LEAST, _EVIDENCE = 60, 1e-3, 6.0
 # The seed of the frequencies is public, and part of the method.
 _FREQUENCIES_SEED = 0
@@ -87,12 +88,12 @@ class Budget:
 
     @property
     def signal(self) -> float:
-        """What one row adds over the noise of a single release with the whole part."""
+        """One row's addition over the noise of a single release with the whole part."""
         factor = relation_factor(self.neighbours)
         return math.sqrt(self.part) / (factor * gaussian_noise_multiplier(self.epsilon, self.delta))
 
     def multiplier(self, share: float) -> float:
-        """Noise multiplier of a release that costs a share of what is left of the budget."""
+        """Return the noise multiplier of a release that costs a share of the rest of the budget."""
         return _ROUND_UP / (self.signal * math.sqrt(self.share * share))
 
 
@@ -126,7 +127,7 @@ class Recipe:
 
     @property
     def releases(self) -> dict[str, float]:
-        """Shares of what is released before the steps, by name."""
+        """Shares of the releases before the steps, by name."""
         shares = {
             "mean": self.mean_share,
             "mean of features": self.feature_mean_share if self.n_frequencies else 0.0,
@@ -142,7 +143,7 @@ class Recipe:
     def joint_share(self, neighbours: Neighbours) -> float | None:
         """Share of the second moment and all steps as one release, under the relation where that needs less; or None.
 
-        What a step costs then follows from the released second moment: see
+        A step's cost then follows from the released second moment: see
         `privsvm.families.moments.second_moments.share_beside`.
         """
         if neighbours == "add_remove" or self.moment_share == 0.0:
@@ -234,7 +235,7 @@ def _fourier(rows: Any, frequencies: np.ndarray) -> Any:
 
 
 def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
-    """Symmetric matrix that shrinks directions by the fourth root of what the noisy second moment says of them."""
+    """Return a symmetric matrix that divides directions by the fourth root of the noisy second moment along them."""
     spectrum, directions = np.linalg.eigh(moment)
     floor = lift * noise * math.sqrt(moment.shape[0])
     matrix: np.ndarray = (directions * (np.square(spectrum) + floor**2) ** -0.25) @ directions.T
@@ -356,8 +357,8 @@ def votes(
 ) -> tuple[ScaledModel, int]:
     """Train one model, and count the training rows that it classifies correctly, by the weights of their classes.
 
-    Parameters are those of `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a
-    row counts for at most 2^10. It is private: see `noisy_leads`.
+    Parameters are as in `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a row
+    counts for at most 2^10. It is private: see `noisy_leads`.
     """
     model, cells, weights = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
     cell_weights = np.floor(class_weights * _COUNT_CELLS).astype(np.int64)
@@ -381,7 +382,7 @@ def _votes_of_block(
 def noisy_leads(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
     """Release how many more votes k models have than the first of them, for a share of the budget.
 
-    What all models get right cancels out: k times each of the `votes`, less the sum of all, is what has noise. A row
+    Rows that all models get right cancel out: noise is added to k times each of the `votes`, less the sum of all. A row
     has a vote for each model, from 0 to 1, and adds most if half of them have it; replaced, it moves twice that.
     Returns leads (k,), in rows by the weights of their classes, the first of which is 0, and the standard deviation of
     a lead.

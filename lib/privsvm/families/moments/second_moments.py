@@ -100,7 +100,7 @@ def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHAR
 
 
 def share_beside(moment: float, joint: float, condition: float, n_features: int, rounding: float) -> float:
-    """Share of a budget for sums of gradients beside a Gram matrix, where a row is replaced: more than what it leaves.
+    """Share of a budget for sums of gradients beside a Gram matrix, where a row is replaced: more than the rest.
 
     Rows z and v at an angle a move the Gram matrix by ``sqrt(2) sin(a)`` and, times a matrix, are at an angle b with
     ``tan(b / 2) >= tan(a / 2) / condition`` (Bauer and Householder 1960). Slopes times these rows move a sum of
@@ -110,10 +110,10 @@ def share_beside(moment: float, joint: float, condition: float, n_features: int,
     Rounding moves the Gram matrix of rows at any angle, by the share r of the sensitivity at most. The square of ``(1 -
     r) sin(a) + r`` is at most ``(1 - r) sin(a)^2 + r``: of the moment's share, the part r is gone for every x.
 
-    `moment` is the share of the Gram matrix, were it released alone, and `joint` that of both together. `condition` is
-    that of the matrix that rows are multiplied by before their gradients. Truncation to whole numbers turns and
-    shortens a row of `n_features` a little. `rounding` is `MomentsMechanism.rounding_share`. The result lies between
-    ``joint - moment`` and `joint`.
+    `moment` is the share of the Gram matrix, were it released alone, and `joint` the share of both together.
+    `condition` is the condition number of the matrix that rows are multiplied by before their gradients. Truncation to
+    whole numbers turns and shortens a row of `n_features` a little. `rounding` is `MomentsMechanism.rounding_share`.
+    The result lies between ``joint - moment`` and `joint`.
     """
     flat, least = condition**-2.0, joint - moment
     # Rounding, and rows that truncation makes shorter than 1, move the Gram matrix whatever the angle is.
@@ -132,8 +132,8 @@ def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSour
     """Release the mean of unit rows, shrunk toward zero by its noise.
 
     Rows are whole numbers of 2^-20, of norm 2^20 at most, of which there are publicly `n_rows`. `multiplier` is the
-    standard deviation of the noise over what one row adds. The sum with exact noise, times ``1 - d sigma^2 /
-    ||sum||^2`` or 0 (James and Stein), over the number of rows.
+    standard deviation of the noise over one row's addition. The sum with exact noise, times
+    ``1 - d sigma^2 / ||sum||^2`` or 0 (James and Stein), over the number of rows.
     """
     sigma = multiplier * CELLS * _ROUND_UP
     exact = cells.sum(axis=0, dtype=np.int64)

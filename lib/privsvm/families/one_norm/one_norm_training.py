@@ -1,4 +1,4 @@
-"""What the 1-norm SVMs share: a linear program for each class, and the paper's ways of choosing C and gamma.
+"""Parts that the 1-norm SVMs share: a linear program for each class, and the paper's ways of choosing C and gamma.
 
 C is the paper's nu, the weight of a row's slack; gamma is its mu.
 """
@@ -123,7 +123,7 @@ def train_one_norm(
     """Train on columns that are public, or the trainer's own.
 
     Columns (n, k) are the kernel's for "linear", and for "gaussian" squared distances, so that any gamma can be tried.
-    Two classes give one program, more give one for each class against the rest. C and gamma are those of
+    Two classes give one program, more give one for each class against the rest. C and gamma are as in
     `OneNormClassifier`, and `rng` draws the tuning set, or the folds.
 
     They are chosen by the paper's rules (section 4.1). C alone: of 1e-7, 1e-6, ..., 1e7 the one with the fewest errors
@@ -234,7 +234,7 @@ class OneNormClassifier(SingleModelClassifier):
     C_, gamma_ : float
         Given or chosen.
     objective_, gap_ : float
-        Objective, summed over the programs, and what it exceeds the optimum by at most.
+        Objective, summed over the programs, and a bound on its distance to the optimum.
     n_iter_ : int
         Simplex iterations.
     """

@@ -1,4 +1,4 @@
-"""PPSVM, what its trainer does: a 1-norm SVM on the public kernel of all entities' columns."""
+"""The training of PPSVM: a 1-norm SVM on the public kernel of all entities' columns."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def train_on_blocks(
 ) -> tuple[OneNormModel, dict[str, np.ndarray]]:
     """Train on the public kernel: all that the trainer has are blocks and labels (step IV).
 
-    The block (n, mbar) is that of `combine_blocks`, and all entities agreed on the class codes. With `tune_gamma`, C
-    and gamma are chosen together: blocks of one gamma hold those of all, since the kernel of another is a power of it.
+    The block (n, mbar) comes from `combine_blocks`, and all entities agreed on the class codes. With `tune_gamma`, C
+    and gamma are chosen together: blocks of one gamma give blocks of all, since the kernel of another is a power of it.
     `rng` draws the rows that parameters are chosen on. Returns the model and the arrays of a `BlockPath`.
     """
     kernel, gamma = published
