@@ -62,9 +62,8 @@ class Budget:
     private rows beside its fits. What you compute from private rows by other means, for example `model.score` or an
     estimator of scikit-learn, is not counted: choose on public rows.
 
-    Fits in other threads, in joblib's workers and in processes started inside the block count. Start pools of
-    processes of your own inside it: an older worker knows of no budget. A budget may be entered again: what was spent
-    stays spent.
+    Fits in other threads, in joblib's workers and in processes started inside the block count. Start pools of processes
+    of your own inside it: an older worker knows of no budget. A budget may be entered again: spent epsilon stays spent.
 
     Parameters
     ----------
@@ -184,9 +183,9 @@ def paid_by(payer: Callable[[Guarantee], None]) -> Iterator[None]:
 
 
 def counted() -> contextlib.AbstractContextManager[None]:
-    """Make what is inside one fit; who pays for fits around it pays for it, or the budget that is open."""
+    """Make the block one fit, paid for by the fit around it or by the open budget."""
     payer = getattr(_fit, "payer", None)
-    # What is fitted amid a run of a search (by a handler of signals, say) is no part of it.
+    # A fit amid a run of a search (by a handler of signals, say) is no part of it.
     return paid_by(spend if payer in (None, nobody) else payer)
 
 
@@ -263,7 +262,7 @@ def spend(guarantee: Guarantee) -> None:
 
 
 def refuse_clone(estimator: Any) -> None:
-    """Refuse to fit a clone if a budget is open: it would count the fit, and not what its caller makes of it.
+    """Refuse to fit a clone if a budget is open: it would count the fit, and not the caller's use of it.
 
     Raises BudgetExceededError where `sklearn.base.clone` made the estimator, as scikit-learn's meta-estimators do.
     """

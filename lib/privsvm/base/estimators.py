@@ -123,12 +123,12 @@ def noise_generators(
 
 
 def randomness_of(rng: NoiseStreams | np.random.Generator | int | None) -> Randomness:
-    """Tell for the privacy record where noise from `noise_streams` comes from: whoever passes anything, seeds it."""
+    """Name the origin of noise from `noise_streams` for the privacy record: any argument but None counts as a seed."""
     return "system" if rng is None else "seeded"
 
 
 PathT = TypeVar("PathT", bound=ReleasedPath)
-# What the noise of one release is drawn for: an epsilon, or its mechanism.
+# Purpose of the noise of one release: an epsilon, or its mechanism.
 _Item = TypeVar("_Item")
 
 
@@ -183,7 +183,7 @@ class Release:
         )
 
     def stacked(self, models: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
-        """Stack the arrays of all models, those of an epsilon one after the other, to (E, R, ...) each."""
+        """Stack the arrays of all models, one epsilon after the other, to (E, R, ...) each."""
         shape = len(self.epsilons), self.repeats
         return [np.stack(arrays).reshape(*shape, *arrays[0].shape) for arrays in zip(*models, strict=True)]
 
@@ -204,7 +204,7 @@ def _plain(value: Any, listed: bool) -> Any:
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of an estimator's parameters a file may hold: no seed, and words for what is no JSON value."""
+    """Return an estimator's parameters as JSON values, without the seed; other objects become their type's name."""
     return {
         name: _plain(value, name in _PUBLIC_LISTS)
         for name, value in parameters.items()
@@ -303,7 +303,7 @@ def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
 
 
 def check_record(path: Any, shown: Any) -> None:
-    """Raise ValueError where the record that an estimator shows is not that of its released path."""
+    """Raise ValueError where the record that an estimator shows is not its released path's."""
     if type(shown) is not Guarantee or path.guarantees != (shown,):
         raise ValueError("guarantee_ is not the record of the released model: get the file again, or fit again")
 
@@ -311,7 +311,7 @@ def check_record(path: Any, shown: Any) -> None:
 class ReleasedClassifier:
     """Prediction of an estimator that keeps its one released model as ``_path``; a mixin.
 
-    A class with `linear_scores` has probabilities: its scores are those of a linear model, and not votes.
+    A class with `linear_scores` has probabilities: its scores are a linear model's, and not votes.
     """
 
     linear_scores: ClassVar[bool] = False
@@ -357,7 +357,7 @@ class ReleasedClassifier:
 
         The folder gets `model.npz` and `model.json`. `table` is a public schema by which tables become rows.
         """
-        # Imported late: whoever trains does not wait for pydantic.
+        # Imported late: training does not wait for pydantic.
         from privsvm.base.model_file import Description, write_model
 
         check_is_fitted(self)
@@ -396,17 +396,17 @@ class ReleasedClassifier:
         return probabilities
 
     def _keep_recipe(self) -> None:
-        """Remember what the model was trained with: parameters may be set anew afterwards."""
+        """Remember the parameters of the training: they may be set anew afterwards."""
         parameters = {name: value for name, value in vars(self).items() if name in getattr(self, "declared", {})}
         self._recipe = {"method": type(self).__name__, "parameters": plain_parameters(parameters)}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the seed of a fitted model out of what is stored: whoever has it can subtract the noise."""
+        """Leave the seed of a fitted model out of the stored state: with it, anyone can subtract the noise."""
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         return state | {"random_state": None} if "_path" in state and "random_state" in state else state
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take back a fitted model; raise ValueError where its record is not that of its released path."""
+        """Restore a fitted model; raise ValueError where its record is not its released path's."""
         path = state.get("_path")
         if path is not None:
             check_record(path, state.get("guarantee_"))
@@ -505,7 +505,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
     n_features_in_ : int
         Number of features d.
     guarantee_ : Guarantee
-        What is proved.
+        The privacy record.
     """
 
     linear_scores = True

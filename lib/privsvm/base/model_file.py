@@ -121,7 +121,7 @@ class ModelFile(Model, strict=True):
         return guarantee, computed
 
     def risk(self, units: int = 1, *, false_positive_rate: float = 0.01, prior: float = 0.5) -> Risk:
-        """Bound what the model may reveal of a protected unit, or of several; see `Guarantee.risk`.
+        """Bound the leakage of the model about a protected unit, or several; see `Guarantee.risk`.
 
         Raises PrivSVMError if nothing is proved, or its event cannot be accounted for.
         """
@@ -153,9 +153,9 @@ def protection_of(
     *,
     with_system_noise: bool = False,
 ) -> Protection:
-    """Say what a guarantee for rows means for whoever has several of them.
+    """State a guarantee for rows as a guarantee for a unit with several of them.
 
-    `rows` are those of a unit, 1 for rows, and `delta` is for the unit; None is that of the guarantee. The result has
+    `rows` counts the rows of a unit, 1 for rows, and `delta` is for the unit; None is the guarantee's. The result has
     the epsilon that the guarantee's event has at this delta, whatever the guarantee says of itself. If
     `with_system_noise`, for simulations, it says what would hold of a release with seeded noise if its noise were the
     system's.
@@ -204,7 +204,7 @@ def content_digest(content: Mapping[str, Any], *without: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a model file says besides the arrays and what is proved.
+    """Content of a model file besides the arrays and the guarantee.
 
     `classes` are labels in the order of their codes, `recipe` holds ``method`` and ``parameters``, `table` is a public
     schema (see `privsvm.tables.schema.Schema.to_json`), and `held_back` the noisy counts of rows that did not train.
@@ -226,7 +226,8 @@ def write_model(
 ) -> str:
     """Write one released model.
 
-    The path has one epsilon and one repeat. Without a `protection`, that of rows is written. Returns the digest.
+    The path has one epsilon and one repeat. Without a `protection`, the protection of rows is written. Returns the
+    digest.
     """
     from importlib.metadata import version
 

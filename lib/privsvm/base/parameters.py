@@ -5,8 +5,8 @@ A class that inherits from `DeclaredEstimator` declares each parameter in its bo
     C: float = parameter(1.0, POSITIVE, "Weight of one row's loss.")
 
 It gets the keyword-only constructor that scikit-learn requires, the section Parameters of its docstring, and
-`check_declared`. Its section Attributes goes on with those of its bases; Notes that it lacks are those of its nearest
-base. Parameters are inherited. Those of many classes are declared here.
+`check_declared`. Its section Attributes goes on with its bases' attributes; Notes that it lacks come from its nearest
+base. Parameters are inherited. Parameters of many classes are declared here.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ __all__ = [
 _WIDTH = 116
 _SECTIONS = ("Parameters", "Attributes", "Notes", "References", "Examples")
 
-# Effect of a parameter: the model or its record; what a model answers; the time that it takes; what is agreed to;
-# which draw it is.
+# Effect of a parameter: on the model or its record, a model's answers, time, the user's consent, or the draw.
 Effect = Literal["model", "answers", "time", "consent", "draw"]
 
 
@@ -58,7 +57,7 @@ Effect = Literal["model", "answers", "time", "consent", "draw"]
 class Parameter:
     """One parameter of an estimator.
 
-    `effect` is what it changes. A `common` one is set by the workflow for all methods, so that an entry of params.yaml
+    `effect` names its effect. A `common` one is set by the workflow for all methods, so that an entry of params.yaml
     does not.
     """
 

@@ -1,4 +1,4 @@
-"""Released models: what a method publishes, and all that predictions need.
+"""Released models: the publication of a method, and all that predictions need.
 
 A path holds the models released from one training set for a grid of epsilons and a number of repeats. It can predict,
 and it can be stored as plain arrays. It holds nothing else: no weights before noise, and no training rows except those
@@ -73,7 +73,7 @@ class ReleasedPath(abc.ABC):
     array_names: ClassVar[tuple[str, ...]]
     # Which of `privsvm.warm_up.MODULES` predicts.
     jit_module: ClassVar[str | None] = None
-    # Whether scores of several classes are those of `one_vs_one_scores`.
+    # Whether scores of several classes come from `one_vs_one_scores`.
     by_votes: ClassVar[bool] = False
 
     epsilons: tuple[float, ...]
@@ -97,7 +97,7 @@ class ReleasedPath(abc.ABC):
         return int(getattr(self, name).shape[1])
 
     def check_arrays(self) -> dict[str, int]:
-        """Check arrays that come from a file; compiled code would read beside those of other sizes.
+        """Check arrays that come from a file; compiled code would read beyond arrays of other sizes.
 
         Returns sizes by the letters of `shapes`. Raises PrivSVMError, naming the first array of another shape or type.
         """
@@ -161,7 +161,7 @@ class LinearPath(ReleasedPath):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UnitLinearPath(LinearPath):
-    """Linear models of rows that are divided by their norm; attributes are those of `LinearPath`."""
+    """Linear models of rows that are divided by their norm, with the attributes of `LinearPath`."""
 
     kind: ClassVar[str] = "unit_linear"
 
@@ -325,7 +325,7 @@ class TreesPath(ReleasedPath):
 
         n_trees = self.feature.shape[2]
         scores = np.repeat(self.intercept[epsilon_index][:, None, :], X.shape[0], axis=1)
-        # Blocks of rows keep what is known of them within about 64 MB.
+        # Blocks of rows keep arrays made of them within about 64 MB.
         block = max(1, 2_000_000 // max(X.shape[1], n_trees))
         for start in range(0, X.shape[0], block):
             rows = X[start : start + block]
@@ -457,7 +457,7 @@ class KernelPath(ReleasedPath):
 
     @functools.cached_property
     def _kept_expansions(self) -> list[Any] | None:
-        """Those of the first epsilon, kept for further predictions; None where they would take much memory."""
+        """Arrays of the first epsilon, kept for further predictions; None where they would take much memory."""
         return self._expansions(0) if self.support_vectors.size + self.pair_coef.size <= _KEPT_NUMBERS else None
 
     def pair_values(self, X: Any, epsilon_index: int, n_threads: int = 1) -> np.ndarray:
@@ -486,7 +486,7 @@ class KernelPath(ReleasedPath):
 class OneVsOneLinearPath(LinearPath):
     """Linear models, one for each pair of classes, decided by LIBSVM's vote.
 
-    Attributes are those of `LinearPath` with ``k = c (c - 1) / 2``; a pair's value is positive for its first class.
+    Attributes are as in `LinearPath` with ``k = c (c - 1) / 2``; a pair's value is positive for its first class.
     """
 
     kind: ClassVar[str] = "one_vs_one_linear"
@@ -501,7 +501,7 @@ class OneVsOneLinearPath(LinearPath):
 class OneVsRestKernelPath(KernelPath):
     """Kernel expansions over published rows, one for each class; for two classes one, positive for class 1.
 
-    Attributes are those of `KernelPath`, with classes in place of pairs: p is c, or 1 for two classes.
+    Attributes are as in `KernelPath`, with classes in place of pairs: p is c, or 1 for two classes.
     """
 
     kind: ClassVar[str] = "one_vs_rest_kernel"

@@ -66,7 +66,7 @@ class ScaledLinearPath(LinearPath):
         return np.concatenate([self._block_scores(X[start : start + block], epsilon_index) for start in starts], axis=1)
 
     def _columns(self, epsilon_index: int) -> list[Any]:
-        """Return what each model makes of the columns."""
+        """Return each model's features of the columns."""
         return [None] * self.n_repeats
 
     def _scaled(self, rows: np.ndarray, columns: Any) -> np.ndarray:

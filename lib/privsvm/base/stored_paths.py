@@ -45,7 +45,7 @@ def path_class(kind: str) -> type[ReleasedPath]:
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
     """Rebuild a path from its stored arrays.
 
-    `arrays` are those of `ReleasedPath.arrays`, and `common` the attributes of `ReleasedPath`. Raises PrivSVMError if
+    `arrays` come from `ReleasedPath.arrays`, and `common` has the attributes of `ReleasedPath`. Raises PrivSVMError if
     the kind is unknown, or an array is missing, or is not such as a model of this kind has.
     """
     missing = set(path_class(kind).array_names) - set(arrays)

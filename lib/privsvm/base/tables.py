@@ -18,7 +18,7 @@ __all__ = ["rows_of_users", "rows_to_predict", "training_rows"]
 def training_rows(estimator: Any, X: Any, y: Any, fewest: int) -> tuple[Any, Any]:
     """Validate the rows and labels that are handed to `fit`.
 
-    The estimator gets ``n_features_in_`` (and ``feature_names_in_``). Rows are those of `rows_of_users`, at least
+    The estimator gets ``n_features_in_`` (and ``feature_names_in_``). Rows come from `rows_of_users`, at least
     `fewest`. Returned are finite rows of float64, C-contiguous or CSR with sorted columns that occur once in a row, and
     labels (n,). Raises ValueError in one line.
     """
@@ -75,7 +75,7 @@ def rows_of_users(X: Any) -> Any:
     its shape, a column or an array that holds text, times or missing values, and a table that has no Arrow interface.
     """
     refuse_masked("X", X)
-    # Imported late: whoever has no such rows does not wait for it.
+    # Imported late: users without such rows do not wait for it.
     import scipy.sparse
 
     X = plain_sparse(X) if scipy.sparse.issparse(X) else plain(X)

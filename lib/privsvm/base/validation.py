@@ -111,7 +111,7 @@ def facts_of_call(
     features: Any = "none",
     solution: Any = "none needed",
 ) -> Facts:
-    """State what a method knows when it is called: its own part, and that rows are as given to it.
+    """State the facts that a method knows when it is called: its own part, and that rows are as given to it.
 
     Classes of None are taken from the labels. `n_rows` is the parameter of methods that use the number of rows, which
     None counts; see `Facts` for the others.
@@ -143,7 +143,7 @@ def check_training_data(
     The estimator gets ``n_features_in_`` (and ``feature_names_in_``). Labels of None are those that a source of rows
     has. `classes` is the public label set in code order; None takes it from `y`, sorted.
 
-    Returns the rows, an array or a CSR matrix of float64, or the `RowBlocks`; codes (n,) of int64, those of a source of
+    Returns the rows, an array or a CSR matrix of float64, or the `RowBlocks`; codes (n,) of int64, or for a source of
     rows of the smallest type that holds them; and the classes. Raises ValueError if rows or labels are not such (see
     `training_rows`), a label is outside `classes`, or there are fewer than two classes.
     """
@@ -187,10 +187,10 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_class_memory(kind: type, n_rows: int, n_features: int, n_classes: int) -> None:
-    """Raise ValueError if a method cannot hold what it computes for so many classes.
+    """Raise ValueError if a method's arrays for so many classes do not fit in memory.
 
-    Its `class_memory` says what it holds of 8 bytes each: "rows" for a number of each row and class, "classes" for each
-    two classes; both beside a number of each class and feature.
+    Its `class_memory` names the numbers that it holds, of 8 bytes each: "rows" for a number of each row and class,
+    "classes" for each two classes; both beside a number of each class and feature.
     """
     per_class = {"rows": n_rows, "classes": 3 * n_classes, "model": 0}[getattr(kind, "class_memory", "rows")]
     needed = 8 * n_classes * (per_class + _MODELS * n_features)
