@@ -26,7 +26,7 @@ __all__ = ["Curve", "LaplaceCurve", "SampledCurve", "TableCurve", "table_of"]
 # False alarms at which curves are looked at.
 _ALARMS = np.concatenate([np.logspace(-7, -1, 241), np.linspace(0.1, 0.999, 120)[1:]])
 
-# Noise of the members of a family, in units of what is recorded.
+# Noise of the members of a family, in units of the recorded noise.
 _NOISE = np.exp(np.linspace(math.log(0.4), math.log(8.0), 76))
 
 _LOSSES = np.concatenate([np.linspace(0.0, 4.0, 161), np.linspace(4.0, 30.0, 105)[1:]])

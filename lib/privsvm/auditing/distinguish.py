@@ -80,7 +80,7 @@ def _weights(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _limited(
     first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float
 ) -> tuple[Statistic, float]:
-    """Choose a few numbers that show most together, each as far as it tells; and what they show.
+    """Choose a few numbers that show most together, each as far as it tells; return their evidence too.
 
     Between two Laplace distributions, the privacy loss is the distance to their middle over the scale, cut at the
     centres of both. A number that is a function of others adds nothing to them, and is not chosen.
@@ -259,7 +259,7 @@ def choose_threshold(
 
     The samples (n,) are not counted, and `runs` on each dataset will be. `symmetric` is for `f_dp_bound`, where both
     errors count alike, in place of `counts_bound`. The surer the bound is to be, the more often the event must occur.
-    If `normal`, choose as if both samples were of normal distributions; what is counted then assumes nothing.
+    If `normal`, choose as if both samples were of normal distributions; the counts then assume nothing.
     """
     if symmetric:
         values, above, other = _shares(first, second, normal)

@@ -1,12 +1,12 @@
-"""How to draw the releases of one cell of a method of ours, and what is known of them before.
+"""Draws of the releases of one cell of a method of ours, and the knowledge about them before.
 
 Nothing here knows a method by name: it follows from the event in the record, and from a few real releases.
 
 Where noise is drawn for many releases at a time, both datasets get the same: the counts on both then go up and down
-together, and a bound on how they differ is nearer to what is expected of it. Limits of Clopper and Pearson fail with
-their probability whatever the other dataset's do, and the two probabilities are added. Two events, above a threshold on
-one dataset and below another on its neighbour, are then no longer independent. But where noise raises both statistics
-alike the two are negatively correlated (Harris 1960), and two such events of mean p together occur as often as two
+together, and a bound on their difference is nearer to its expected value. Limits of Clopper and Pearson fail with their
+probability whatever the other dataset's do, and the two probabilities are added. Two events, above a threshold on one
+dataset and below another on its neighbour, are then no longer independent. But where noise raises both statistics alike
+the two are negatively correlated (Harris 1960), and two such events of mean p together occur as often as two
 independent ones of other probabilities, also of mean p: ``(p_1 + p_2)^2 >= 4 p_12``. So Hoeffding's theorem, by which
 `privsvm.privacy.lower_bounds.limits` counts sums, holds of these too.
 """

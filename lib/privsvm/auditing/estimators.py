@@ -56,7 +56,7 @@ class Audit:
         return max(bound.epsilon for bound in self.bounds)
 
     def __str__(self) -> str:
-        """Draw the bounds as bars of characters, beside what is stated."""
+        """Draw the bounds as bars of characters, beside the stated epsilon."""
         finite = [bound.epsilon for bound in self.bounds if bound.epsilon < math.inf]
         longest = max([self.epsilon, *finite]) or 1.0
 
@@ -96,7 +96,7 @@ class Audit:
 
 
 def _numbers(value: Any) -> np.ndarray | None:
-    """Read an attribute as numbers; None for what is none."""
+    """Read an attribute as numbers; None if it holds none."""
     try:
         array = np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -105,7 +105,7 @@ def _numbers(value: Any) -> np.ndarray | None:
 
 
 def _released(estimator: Any, probes: np.ndarray) -> np.ndarray:
-    """Lay out what a fitted estimator releases: public attributes that are numbers, and answers for given rows."""
+    """Lay out the release of a fitted estimator: public attributes that are numbers, and answers for given rows."""
     arrays = []
     for name in sorted(vars(estimator)):
         if name.startswith("_") or not name.endswith("_") or name in _NO_RELEASE:
@@ -178,11 +178,11 @@ def audit(
     y : array-like (n,) or None, default=None
         Their labels.
     epsilon : float or None, default=None
-        What is stated; None reads the parameter ``epsilon``.
+        The stated epsilon; None reads the parameter ``epsilon``.
     delta : float or None, default=None
         Goes with epsilon; None reads the parameter ``delta``, and is 0 without one.
     relation : {"replace_one", "add_remove"}, default="replace_one"
-        What is stated of neighbours: one row replaced, or one there or not.
+        The relation of the statement: one row replaced, or one there or not.
     draws : int, default=2000
         Trainings that are told apart, half of them on either dataset; the search takes some more.
     gaussian : bool, default=False

@@ -1,7 +1,7 @@
 """Audits of the library's own methods: one solve, many releases, on made-up rows with one feature.
 
-What is audited follows from what an estimator declares: its parameters, the relations that it offers, and the event in
-its record. Nothing here knows a method by name.
+The cells to audit follow from an estimator's declarations: its parameters, the relations that it offers, and the event
+in its record. Nothing here knows a method by name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COMMON_ROWS = 20_000
 # A loss this weak leaves the gradient as long as the longest row, if nothing limits rows.
 _WEAKEST: Mapping[str, Any] = {"C": 5e-7}
 
-# Releases of each pair that the search for the worst one looks at, and those of an audit at least.
+# Releases of each pair that the search for the worst one looks at, and of an audit at least.
 _SEARCH, _LEAST = 200, 400
 
 # Releases that one call makes.
@@ -66,7 +66,7 @@ _FEW_NUMBERS = 1400
 
 _N_CANARIES = 200
 
-# Lengths of the made-up row, in units of what a row may be.
+# Lengths of the made-up row, in units of the longest permitted.
 _SIZES = (1.0, 10.0, 1e3)
 
 
@@ -93,7 +93,7 @@ class MethodCell:
 
 
 def _refuted(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
-    """Whether a bound that a whole run can build on is above what is proved or, if nothing is, stated."""
+    """Whether a bound that a whole run can build on is above the proved or, if none is, the stated epsilon."""
     limit = guarantee.epsilon_with_system_noise if guarantee.theorem_holds else guarantee.epsilon_requested
     return any(bound.sure > limit for bound in bounds)
 
@@ -133,11 +133,11 @@ def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dic
 
 
 def released_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
-    """Lay out what the releases of one epsilon hold as rows of numbers.
+    """Lay out the content of the releases of one epsilon as rows of numbers.
 
     All arrays that differ from release to release; of those that all share their size, sums and first numbers, so that
-    releases of different size can be compared. Where arrays are not `aligned`, since their size depends on the dataset
-    as that of support vectors does, sums are taken.
+    releases of different size can be compared. Where arrays are not `aligned`, since their size depends on the dataset,
+    as for support vectors, sums are taken.
     """
     n_epsilons, n_repeats = len(path.epsilons), path.n_repeats
     columns, shared = [], []
@@ -264,7 +264,7 @@ def _one_run(make: Callable[[], Any], epsilon: float, delta: float, bound: float
 
 @dataclasses.dataclass(frozen=True)
 class Claims:
-    """What a method is audited for.
+    """The statement that a method is audited for.
 
     `epsilons` are stated, `delta` is asked for, and `relations` are those to audit; empty for all that the method
     offers.
@@ -320,7 +320,7 @@ def audit_method(
             stated = guarantee.epsilon_requested
             bounds: tuple[CellBound, ...] = ()
             confirmed = True
-            # A bound above what is stated counts only if fresh draws say so again.
+            # A bound above the stated epsilon counts only if fresh draws confirm it.
             for look in ("first look", "second look"):
                 purpose = (*noise_key, look, epsilon)
                 audited, planned = _planned(estimator, pair, crowded, relation, guarantee, purpose)

@@ -71,13 +71,13 @@ def made_up_pairs(
 def crowded_pairs(
     relation: Neighbours, bound: float, sizes: Sequence[int] = (100, 300, 1000, 3000), width: int = 24
 ) -> list[Pair]:
-    """Make pairs of many rows, most with one feature, which keep noise from hiding what one more row does.
+    """Make pairs of many rows, most with one feature, which keep noise from hiding the effect of one more row.
 
     A crowd of the other class, half of it on either side, pulls offsets so far that the row is on the wrong side in
     every release: its gradient stays as long as its clip, turned around or not. A crowd of both classes keeps weights
     near zero, where the row pulls with all its length under either label. One crowd lies along `width` features: so
-    many that a constant one has its share of their second moment, and nothing evens out what the row and its opposite
-    differ in. Rows have the norm `bound`, and `sizes` of the other crowds are multiples of 4.
+    many that a constant one has its share of their second moment, and nothing evens out the difference between the row
+    and its opposite. Rows have the norm `bound`, and `sizes` of the other crowds are multiples of 4.
     """
     _check_relation(relation)
     pairs = []

@@ -1,12 +1,12 @@
 """Releases of one dataset played on another: how far apart the sums are that noise was added to.
 
 Where a method's sums depend on noise before them, no two releases add noise to the same numbers. But every release can
-be played on the neighbour: the same draws in the same order, each answered by what was released before. The privacy
+be played on the neighbour: the same draws in the same order, each answered by the numbers released before. The privacy
 loss of a release is then known: with m the difference of a draw's sums over its noise, and u that noise along it, the
 sum of ``m^2 / 2 + m u``. Noise looks the same in all directions, so if all differences together are never shorter than
 M, a test that stops where they reach it tells the datasets apart as well as the noise along one difference of length M.
 
-A replay must release the same numbers, bit for bit: what it does not explain has passed the noise by.
+A replay must release the same numbers, bit for bit: a number that it does not explain has bypassed the noise.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Release = Callable[[int, Sequence[NoiseSource]], np.ndarray]
 
 
 class ReplayError(Exception):
-    """A release is not what the draws of another one explain."""
+    """A release differs from the one that its draws explain."""
 
 
 class ReplayingSource(ListeningSource):
-    """A source that releases what another one released, in the same order, and keeps what it was given.
+    """A source that repeats another one's releases, in the same order, and keeps the numbers given to it.
 
     Parts share the list in which draws are kept.
     """

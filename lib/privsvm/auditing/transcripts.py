@@ -29,7 +29,7 @@ __all__ = [
     "noisy_numbers",
 ]
 
-# Real releases beyond as many as the noise has numbers, which must be what the affine function says.
+# Real releases beyond as many as the noise has numbers, which must equal the affine function's values.
 _CHECKED = 32
 
 # Off by more, as a share of the spread, a release is not that function of the noise.
@@ -56,7 +56,7 @@ ALL_ROWS = 2**64
 
 
 class ListeningSource(NoiseSource):
-    """A source that draws what any other with its key draws, and keeps what it was given.
+    """A source that draws like any other with its key, and keeps the numbers given to it.
 
     Parts share the list in which draws are kept.
     """
@@ -96,13 +96,13 @@ class ListeningSource(NoiseSource):
 def listened(
     release: Callable[[Sequence[NoiseSource]], np.ndarray], n: int, source: NoiseSource
 ) -> tuple[np.ndarray, list[list[Call]]]:
-    """Release so often with fresh noise; return what was released (n, k), and the draws behind each."""
+    """Release so often with fresh noise; return the releases (n, k), and the draws behind each."""
     sources = [ListeningSource(source.next_key()) for _ in range(n)]
     return release(sources), [one.calls for one in sources]
 
 
 def noisy_numbers(calls: Sequence[Call]) -> np.ndarray:
-    """Lay out all noisy numbers of a release, each in units of its noise; of selections, what was chosen."""
+    """Lay out all noisy numbers of a release, each in units of its noise; of selections, the choices."""
     return np.concatenate(
         [call.noisy.ravel() / (1.0 if call.kind == "selection" else call.scale) for call in calls] or [np.zeros(0)]
     )
@@ -117,10 +117,10 @@ def given_numbers(calls: Sequence[Call]) -> np.ndarray:
 class FixedRelease:
     """Releases of a dataset whose numbers before noise are always the same.
 
-    `calls` are those of one release. If `hidden`, only the released numbers count: the noisy numbers of the first draw
-    are kept secret, and those of others depend on them. `base` (k,) are the released numbers without noise, and
-    `noise_to_release` (m, k) is what the noise, in units of its scale, adds to them; None where they are no affine
-    function of it.
+    `calls` are one release's. If `hidden`, only the released numbers count: the noisy numbers of the first draw are
+    kept secret, and all later ones depend on them. `base` (k,) are the released numbers without noise, and
+    `noise_to_release` (m, k) maps the noise, in units of its scale, to its effect on them; None where they are no
+    affine function of it.
     """
 
     calls: tuple[Call, ...]
@@ -146,7 +146,7 @@ class FixedRelease:
         return probabilities
 
     def noise(self, n: int, *purpose: str | int | float) -> np.ndarray:
-        """Draw the noise (n, m) of so many releases by the exact sampler; of selections, what is chosen."""
+        """Draw the noise (n, m) of so many releases by the exact sampler; of selections, the choices."""
         source = seeded_source(0, *purpose)
         draws = []
         for call in self.calls:
