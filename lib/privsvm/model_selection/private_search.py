@@ -2,7 +2,7 @@
 
 A run draws one of the candidates, trains it with noise, and counts with noise how many training rows it gets right. The
 model with the largest noisy count is released, and nothing of the others: neither which they were nor how many. Since
-the number of runs is random and secret, the whole costs two or three times what one run costs, however many candidates
+the number of runs is random and secret, the whole costs two or three times as much as one run, however many candidates
 there are (Papernot and Steinke 2022, Hyperparameter tuning with Renyi differential privacy).
 """
 
@@ -97,7 +97,7 @@ class _Plan(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What a run releases; a training that failed is an outcome too, below all others."""
+    """The release of a run; a training that failed is an outcome too, below all others."""
 
     right: float
     estimator: PrivateClassifier
@@ -113,7 +113,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     ----------
     estimator : PrivateClassifier
         A method whose guarantee has an event with known Renyi divergences: output and objective perturbation, noisy
-        moments, noisy gradients over all rows. Its `epsilon`, `delta` and `random_state` are those of the search.
+        moments, noisy gradients over all rows. Its `epsilon`, `delta` and `random_state` are the search's.
     param_grid : dict or list of dict
         Candidates, as for scikit-learn's grid search; public.
     epsilon : float, default=1.0
@@ -135,13 +135,13 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     Attributes
     ----------
     best_estimator_ : PrivateClassifier
-        The released model; its `guarantee_` is that of the whole search.
+        The released model; its `guarantee_` covers the whole search.
     best_params_ : dict
         Its parameters, of `param_grid`.
     best_score_ : int
         Noisy number of training rows that it gets right.
     guarantee_ : Guarantee
-        What is proved of all that this object holds.
+        The privacy record of all that this object holds.
     run_epsilon_ : float
         Budget of the training of one run.
     classes_ : ndarray (c,)
@@ -257,7 +257,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             raise ValueError(f"shape={self.shape!r}: must lie above -1 and be at most 1, or be infinity")
 
     def _candidates(self) -> list[dict[str, Any]]:
-        """Parameters of the candidates; those that would change what is proved are not among them."""
+        """Parameters of the candidates; none that would change the guarantee."""
         fixed = {
             "epsilon",
             "delta",
@@ -306,7 +306,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         )
 
     def _stopped(self, event: Event) -> Event:
-        """Event of the best of the runs, from that of one."""
+        """Return the event of the best of the runs, from one run's."""
         mean, shape = float(self.mean_runs), float(self.shape)
         if shape == math.inf:
             return BestOfPoisson(poisson_parameter(mean), event)
@@ -356,7 +356,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return best
 
     def _run(self, rows: Any, codes: np.ndarray, plan: _Plan, index: int, source: NoiseSource) -> _Outcome:
-        """Train one candidate and count with noise what it gets right.
+        """Train one candidate and count with noise the rows that it gets right.
 
         The rows are those that were checked: the caller's own could count how often they are read.
         """
@@ -409,7 +409,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         )
 
     def _keep(self, best: _Outcome, path: ReleasedPath, guarantee: Guarantee, plan: _Plan) -> None:
-        """Set the fitted attributes: what the best run released, under the record of the whole."""
+        """Set the fitted attributes: the release of the best run, under the record of the whole."""
         estimator = best.estimator
         estimator.random_state = None
         estimator._keep(path)
@@ -435,14 +435,14 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the seeds of a fitted search out of what is stored: whoever has one can subtract the noise."""
+        """Leave the seeds of a fitted search out of the stored state: with one, anyone can subtract the noise."""
         state: dict[str, Any] = dict(super().__getstate__())
         if "guarantee_" in state:
             state |= {"random_state": None, "estimator": copy.copy(self.estimator).set_params(random_state=None)}
         return state
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Take back a fitted search; raise ValueError where its record is not that of its released model."""
+        """Restore a fitted search; raise ValueError where its record is not its released model's."""
         shown = state.get("guarantee_")
         if shown is not None:
             check_record(state["best_estimator_"]._path, shown)
