@@ -87,7 +87,7 @@ class HeldBackCounts:
         )  # fmt: skip
 
     def to_card(self) -> dict[str, Any]:
-        """Return what a card holds."""
+        """Return the card's content."""
         return {
             **{name: getattr(self, name) for name in _TERMS},
             "right": list(self.right),
@@ -114,7 +114,7 @@ class HeldBackCounts:
         return self.counts + missing
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a model's file holds; `from_json` reads it."""
+        """Return the model file's content; `from_json` reads it."""
         terms = {name: getattr(self, name) for name in _TERMS}
         return {**terms, "edges": list(self.edges), "counts": self.counts.tolist()}
 
@@ -308,7 +308,7 @@ class Calibration:
 
         The mean over rows of the distance between the probability that they are given and the share of the rows with
         this probability for which it came true: of class 1, or of the first label of several classes. In each level of
-        the map, the distance is normal around what the counts show, with the variance of sampling and of the noise.
+        the map, the distance is normal around the counts' share, with the variance of sampling and of the noise.
         """
         held_back, (outcomes, cells) = self.held_back, self._outcomes
         fitted, true, false = self.maps[0], outcomes[0], outcomes[1:].sum(axis=0)
@@ -323,7 +323,7 @@ class Calibration:
             hit_cells, miss_cells = n_bins * cells[0], n_bins * sum(cells[1:])
             noise = (1.0 - value) ** 2 * hit_cells + value**2 * miss_cells
             if held_back.number is not None:
-                # What the noise adds to all counts together is known.
+                # The noise on the sum of all counts is known.
                 noise -= (value * miss_cells - (1.0 - value) * hit_cells) ** 2 / held_back.counts.size
             noise *= 2.0 * held_back.scale**2
             spread = math.sqrt(held_back.rows_per_unit * total * share * (1.0 - share) + noise) / number

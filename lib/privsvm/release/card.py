@@ -1,4 +1,4 @@
-"""The card of a released model: what is promised, to whom, under which assumptions, and what is not covered."""
+"""The card of a released model: the promise, its holders, its assumptions, and its limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 CARD_FORMAT, CARD_VERSION = "privsvm card", 1
 PAGE = "card.html"
-# Their digests are on the card; its page shows that of the card itself.
+# Their digests are on the card; its page shows the card's own.
 CARD_FILES = ARRAYS, RECORD
 
 _FALSE_POSITIVES = 0.01
@@ -94,7 +94,7 @@ class _Place(Model, strict=True):
 
 
 class _Card(Model, strict=True):
-    """What a card holds; see `card_content`."""
+    """Content of a card; see `card_content`."""
 
     format: str
     version: int
@@ -143,11 +143,11 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
 def card_content(
     record: ModelFile, account: str, date: str, accuracy: str | None, measured: HeldBackCounts | None = None
 ) -> dict[str, Any]:
-    """Put together what a card says, but for the ledger.
+    """Put together the content of a card, but for the ledger.
 
-    `account` is the declared name of the data set, `date` the day of the release, and `accuracy` what the user states
-    of it. Cards are checked by putting them together again: other words are of another version. Raises PrivSVMError if
-    nothing is proved, or the record's event does not give what it says.
+    `account` is the declared name of the data set, `date` the day of the release, and `accuracy` the user's own
+    statement. Cards are checked by putting them together again: other words are of another version. Raises PrivSVMError
+    if nothing is proved, or the record's event does not give its numbers.
     """
     protection, (guarantee, computed), table = record.protection, record.judged, record.table or {}
     unit, risk = protection.unit, _risk(record)
@@ -209,7 +209,7 @@ def _protected(unit: str, rows: int, relation: str | None) -> str:
 
 
 def _risk(record: ModelFile) -> dict[str, Any]:
-    """Bound what the model reveals, rounded up."""
+    """Bound the model's leakage, rounded up."""
     risk = record.risk(false_positive_rate=_FALSE_POSITIVES)
     return {
         "guess": math.ceil(100.0 * risk.guess),
@@ -233,7 +233,7 @@ def _in_words(unit: str, risk: Mapping[str, Any]) -> list[str]:
 
 
 def total_on_card(total: Total, risk: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a card says of all releases of the data set, beside its own risk.
+    """Return the card's content about all releases of the data set, beside its own risk.
 
     A release alone reveals no more than all together, so that the larger of both bounds holds.
     """
@@ -251,5 +251,5 @@ def card_text(content: Mapping[str, Any]) -> str:
     """Write a card, the content of `card.json`, as text for a terminal, in the order of its page."""
     signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
     lines = [*text(content), "", "Digest of this card", f"  {content.get('digest')}, {signed}"]
-    # It may be of others, who could hide what a terminal obeys in it.
+    # It may be of others, who could hide a terminal's control characters in it.
     return "\n".join(map(printable, lines)) + "\n"

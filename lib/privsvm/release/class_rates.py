@@ -36,7 +36,7 @@ def majority_share(measured: HeldBackCounts) -> float:
 
 
 def accuracy_text(measured: HeldBackCounts, is_balanced: bool) -> str:
-    """Say what the model is worth, and what always naming the commonest class would be.
+    """State the model's accuracy, and the accuracy of always naming the commonest class.
 
     `is_balanced` says whether the model was trained with ``class_weight="balanced"``.
     """

@@ -12,7 +12,7 @@ from privsvm.release.ledger import Entry, total_of
 
 __all__ = ["UNKNOWN", "deployments"]
 
-# What no ledger knows.
+# Stands for facts that no ledger has.
 UNKNOWN = "to be filled in"
 
 

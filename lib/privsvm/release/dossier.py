@@ -1,4 +1,4 @@
-"""What a reviewer asks of a released model, by the points of NIST SP 800-226: from its record, card and ledger."""
+"""Answers to a reviewer of a released model, by the points of NIST SP 800-226: from its record, card and ledger."""
 
 from __future__ import annotations
 

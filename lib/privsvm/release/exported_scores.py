@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 
 class Backend(Protocol[Value]):
-    """What a format must compute; a value stands for a table of numbers (n, D)."""
+    """Operations that a format must have; a value stands for a table of numbers (n, D)."""
 
     def bounded(self, rows: Value, lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> Value:
         """Compute `privsvm.solvers.features.columns.bounded_numbers`."""

@@ -1,6 +1,6 @@
 """Write a released model for other programs: a graph of ONNX, a query of SQL, or a model of MLflow without pickle.
 
-What is exported is public: it follows from the released files, and costs no epsilon.
+The export is public: it follows from the released files, and costs no epsilon.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def export(
 
 
 def _summary(model: ReleasedModel) -> str:
-    """Say which model it is, and what is proved of it."""
+    """Describe the model and its guarantee."""
     record, protection = model.record, model.protection_
     proved = "nothing is proved about it"
     if protection.epsilon is not None:

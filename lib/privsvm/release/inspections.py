@@ -1,7 +1,7 @@
 """Which tables were looked at: `privsvm inspect` records it beside the ledger, and `release` asks for the record.
 
 A record names a table by its path and the names of its columns, and a declaration by its digest. It says nothing of the
-rows: bound to what they hold, one of them would decide whether a release is refused.
+rows: bound to their values, one of them would decide whether a release is refused.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class NoisyCounts:
         return dataclasses.replace(self, right=self.wrong, wrong=self.right, **cells)
 
     def weights(self, share: float) -> tuple[float, float]:
-        """Weights of right and wrong answers in what is compared with a share; they add up to 1.
+        """Weights of right and wrong answers in the statistic that is compared with a share; they add up to 1.
 
         Where the sum is public, both tell the same, and the one with less noise counts more. Else it must cancel.
         """

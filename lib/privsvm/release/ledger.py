@@ -5,8 +5,8 @@ that fails after its draw would be an answer too. The second one, "released", na
 that leaves its temporary folder. A release that was killed in between published nothing, and draws again on its line.
 
 An account is a declared name, so an edited file stays on its account. Lines are only ever added, under a lock. Every
-line holds the hash of the one before it; that of the second line is printed on the card of the release, so that edits
-and cuts show.
+line holds the hash of the one before it; the second line's is printed on the card of the release, so that edits and
+cuts show.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LARGEST = 32 << 20
 
 
 class _Fields(Model, strict=True):
-    """What a line says beside the guarantee and its place; see `Entry`."""
+    """Content of a line beside the guarantee and its place; see `Entry`."""
 
     account: Annotated[str, Obeys(NAME)]
     unit: Literal["row", "person"]
@@ -58,7 +58,7 @@ class _Fields(Model, strict=True):
 
 
 class _Released(Model, strict=True):
-    """What a line says that names the model of a release that was begun."""
+    """Content of a line that names the model of a release that was begun."""
 
     number: int
     model: Annotated[str, Obeys(DIGEST)]
@@ -66,7 +66,7 @@ class _Released(Model, strict=True):
 
 
 def default_ledger() -> Path:
-    """Path of the user's ledger: that of the environment variable PRIVSVM_LEDGER, or one in the home folder."""
+    """Return the path of the user's ledger: the variable PRIVSVM_LEDGER, or a file in the home folder."""
     return Path(os.environ.get("PRIVSVM_LEDGER") or Path.home() / ".privsvm" / "ledger.jsonl")
 
 
@@ -129,7 +129,7 @@ class Total:
 
 
 def cost_words(cost: Entry | Total | Protection) -> str:
-    """Write what a release, or several, cost whoever is protected."""
+    """Write the cost of a release, or several, for a protected person or row."""
     return f"epsilon {cost.epsilon:.4g} per {cost.unit}, delta {cost.delta:.3g}"
 
 
@@ -195,7 +195,7 @@ class Ledger:
         return entries, number, head
 
     def _include(self, entries: dict[int, Entry], line: str, number: int, previous: str) -> Entry:
-        """Add what a line says to the entries, and return the entry that it is about."""
+        """Add a line's content to the entries, and return its entry."""
         broken = PrivSVMError(
             f"{self.path}: line {number} was changed or cut, or a line before it is missing; restore the file from a "
             "copy, and keep the account's total in mind until then"
@@ -275,7 +275,7 @@ class Ledger:
         return entry
 
     def total_up_to(self, entry: Entry) -> Total:
-        """Compose a release with those of its account before it."""
+        """Compose a release with its account's earlier ones."""
         before = [other for other in self.entries() if other.account == entry.account and other.number <= entry.number]
         total = total_of(entry.account, before)
         assert total is not None

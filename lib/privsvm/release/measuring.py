@@ -1,7 +1,7 @@
-"""What a released model is worth: measured on rows that it was not trained on, with noise, and paid for.
+"""Accuracy of a released model: measured on rows that it was not trained on, with noise, and paid for.
 
-Rows are held back by a draw that reads none of them. A row either trains or measures, so that the whole costs what the
-dearer of the two costs, and not their sum: `docs/proofs/measured_accuracy.md`.
+Rows are held back by a draw that reads none of them. A row either trains or measures, so that the whole costs as much
+as the dearer of the two, and not their sum: `docs/proofs/measured_accuracy.md`.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, sour
 def count_rows(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, edges: Sequence[float], n_ranks: int
 ) -> np.ndarray:
-    """Count rows that did not train a model by what it says of them: int64 (n_ranks, h, c).
+    """Count rows that did not train a model by its answers: int64 (n_ranks, h, c).
 
-    `edges` (h - 1) are those of the bins of margins, and `n_ranks` is at least 2; see `sizes_of_ranks`. A row is in one
-    of the numbers, whatever the other rows are.
+    `edges` (h - 1) separate the bins of margins, and `n_ranks` is at least 2; see `sizes_of_ranks`. A row is in one of
+    the numbers, whatever the other rows are.
     """
     labels, margin = ranked_labels(path, scores_one_by_one(path, X))
     before = np.argmax(labels == codes[:, None], axis=1)
@@ -92,7 +92,7 @@ def ranks_and_bins(rows: int | None, is_public: bool, scale: float, n_classes: i
 
     So many that the noise on the accuracy stays below what drawing the rows does to it; at least two, and one. `rows`
     is a public number of rows to expect, None where there is none, and `is_public` says whether the number of rows that
-    are counted is public itself. `scale` is that of the noise on each count, in rows.
+    are counted is public itself. `scale` is the noise's on each count, in rows.
     """
     n_ranks = len(sizes_of_ranks(n_classes))
     if not is_public:
@@ -148,7 +148,7 @@ class HeldBack:
 def measure(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, held_back: HeldBack, source: NoiseSource
 ) -> HeldBackCounts:
-    """Count rows that were held back, with noise that follows from what is public of them; see `count_rows`."""
+    """Count rows that were held back, with noise that follows from public numbers; see `count_rows`."""
     cells, scale = _noise(held_back.epsilon, held_back.neighbours)
     number = len(codes) if held_back.neighbours == "replace_one" else None
     declared = held_back.declared_rows

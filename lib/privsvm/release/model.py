@@ -1,4 +1,4 @@
-"""A released model that was read from its files: it predicts, and says what is proved of it."""
+"""A released model that was read from its files: it predicts, and has a guarantee."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ReleasedModel:
 
     @functools.cached_property
     def guarantee_(self) -> Guarantee:
-        """What is proved for rows, judged again when it is first asked for; see `ModelFile.judged`."""
+        """The guarantee for rows, judged again at its first use; see `ModelFile.judged`."""
         return self.record.judged[0]
 
     @functools.cached_property

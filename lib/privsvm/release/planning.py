@@ -1,6 +1,6 @@
 """What accuracy to expect of an epsilon, without any data of one's own.
 
-The recommended method on made-up tables of the shape, and what it reached on real sets of about that shape.
+The recommended method on made-up tables of the shape, and its accuracy on real sets of about this shape.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def expected_lines(expected: Sequence[Expected]) -> Iterator[str]:
 
 
 def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_per_person: int | None) -> Iterator[str]:
-    """Write what each epsilon reveals, to a test with such a rate of false positives too, and what it is worth."""
+    """Write each epsilon's leakage, to a test with such a rate of false positives too, and its accuracy."""
     unit, delta = "person" if rows_per_person else "row", default_delta(shape.rows)
     yield (
         f"Someone who knows everything else guesses whether a {unit} was used. At most, per 100: right guesses "

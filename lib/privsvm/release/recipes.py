@@ -1,4 +1,4 @@
-"""What is trained where nobody says otherwise, and how noise is set for persons."""
+"""The default training of a release, and the noise for persons."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def recommended() -> Recipe:
 
 
 def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
-    """Return the class and the parameters of a recipe; raise PrivSVMError for what a release does not know."""
+    """Return the class and the parameters of a recipe; raise PrivSVMError for names that a release does not know."""
     if recipe.implementation not in implementations():
         raise PrivSVMError(
             f"recipe: {recipe.implementation!r} is not a method of PrivSVM, and nothing is known about other code; "
@@ -128,7 +128,7 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A fitted estimator, what is proved of it, and what it is worth where rows were held back."""
+    """A fitted estimator, its guarantee, and its accuracy where rows were held back."""
 
     estimator: Any
     protection: Protection
@@ -155,9 +155,9 @@ def _unit(schema: Schema, terms: Terms) -> tuple[Literal["row", "person"], int, 
 
 
 def planned_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
-    """Return what the recommended method will do with a row, and how many rows of a unit count.
+    """Return the event of the recommended method, and how many rows of a unit count.
 
-    To say what a release will cost before it is trained: what it did is in its guarantee. None for other recipes.
+    For the cost of a release before its training: afterwards, the event is in its guarantee. None for other recipes.
     """
     _, rows, neighbours = _unit(schema, terms)
     if terms.recipe not in (None, recommended()):
@@ -183,7 +183,7 @@ def _check_risk(guarantee: Guarantee, rows: int, terms: Terms) -> None:
 
 
 def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float]]:
-    """Budgets of one row to try for those of a unit with several; data decide nothing here."""
+    """List budgets of one row to try for a unit with several; data decide nothing here."""
     if rows == 1:
         return [(epsilon, delta)]
     # Several rows move Gaussian noise so many times as far.
@@ -194,7 +194,7 @@ def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float
 
 
 def _stated(schema: Schema, rows: int | None) -> dict[str, Any]:
-    """Return what a schema and a public number of rows state of the training: the facts of a guarantee."""
+    """Return the facts of a guarantee that a schema and a public number of rows state of the training."""
     stated: dict[str, Any] = {
         "preparation": {None: "undeclared", True: "prescaled", False: "declared"}[schema.prescaled],
         "condensing": "none",
@@ -251,7 +251,7 @@ def train(
     # Where a row is replaced, all neighbours have as many rows, those that are held back included.
     public_rows = schema.rows if neighbours == "add_remove" else max(len(X), schema.rows or 1)
     held, n_rows, share = None, schema.rows, terms.hold_back
-    # Of what is held back, and of the noise on what it measures: both as much of a secret as the noise of the training.
+    # Of the held-back rows, and of the noise on their counts: both as secret as the noise of the training.
     source = system_source() if random_state is None else seeded_source(random_state, schema.name)
     if share is not None:
         if not LEAST_SHARE <= share <= LARGEST_SHARE:
@@ -263,7 +263,7 @@ def train(
         away = held_back_rows(units, share, neighbours, source.part("held back"))
         held, X, codes = (X[away], codes[away]), X[~away], codes[~away]
     if neighbours == "add_remove":
-        # One public row more: what is refused must not depend on whether there is any.
+        # One public row more: a refusal must not depend on whether there is any.
         X, codes = np.vstack([X, np.zeros((1, X.shape[1]))]), np.append(codes, 0)
     elif not len(X):
         raise PrivSVMError("the table has no rows; at least one is needed")

@@ -39,7 +39,7 @@ from privsvm.untrusted import parse_json, read_regular_file
 
 __all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
 
-# What a user may state of a model.
+# Statements that a user may make about a model.
 _ACCURACY = written(1, 10_000, breaks=True)
 _DRAFT, _BEGUN = "card.draft.json", "begun.json"
 
@@ -286,7 +286,7 @@ def _check_budget(total: Total) -> None:
 
 
 def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, accuracy: str | None) -> str:
-    """Write the model and what its card will say; return the model's digest."""
+    """Write the model and the content of its card; return the model's digest."""
     estimator = trained.estimator
     digest = write_model(
         draft_folder,
@@ -344,7 +344,7 @@ def _resume(
 
 
 def _draft(draft_folder: Path) -> dict[str, Any]:
-    """Read what a card says but for the ledger; raise PrivSVMError where another version wrote it."""
+    """Read a card's content but for the ledger; raise PrivSVMError where another version wrote it."""
     draft = draft_folder / _DRAFT
     content: dict[str, Any] = read_json(draft if draft.exists() else draft_folder / CARD)
     if content.get("version") != CARD_VERSION:

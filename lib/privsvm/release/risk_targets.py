@@ -1,4 +1,4 @@
-"""A risk in place of an epsilon: what an attacker may achieve, and the budget that allows no more."""
+"""A risk in place of an epsilon: a limit on attackers, and the budget that keeps it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RiskTarget:
 
 
 def gaussian_curve(epsilon: float, delta: float) -> TradeOff:
-    """Bound all tests on a release of the recommended method, for whoever has this budget."""
+    """Bound all tests on a release of the recommended method, for a unit with this budget."""
     return trade_off(Gaussian(gaussian_noise_multiplier(epsilon, delta)), "add_remove")
 
 

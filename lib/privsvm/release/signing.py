@@ -1,4 +1,4 @@
-"""Signatures of cards by Ed25519: whoever edits a card can compute its digest again, but not its signature."""
+"""Signatures of cards by Ed25519: an editor of a card can compute its digest again, but not its signature."""
 
 from __future__ import annotations
 

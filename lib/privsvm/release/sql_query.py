@@ -22,7 +22,7 @@ from privsvm.tables.tables import category_codes
 
 __all__ = ["sql_query"]
 
-# Expressions of each step of reading a column; what is sent back are the names of their results.
+# Expressions of each step of reading a column; the names of their results are sent back.
 _Steps = Generator[list[str], list[str], list[str]]
 
 # Of SQLite.

@@ -1,4 +1,4 @@
-"""Check a released folder: its files, its card, and what its guarantee says. Nothing that trains is imported."""
+"""Check a released folder: its files, its card, and its guarantee. Nothing that trains is imported."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _check_terms(record: ModelFile) -> None:
 
 
 def _is_total(card: Mapping[str, Any]) -> bool:
-    """Whether a total can be that of the releases up to this one; which ones there were, the ledger knows alone."""
+    """Tell whether a total can be the cost of the releases up to this one, which the ledger alone lists."""
     total = card["ledger"]["total"]
     if not 1 <= total["releases"] <= card["ledger"]["entry"]:
         return False
@@ -104,7 +104,7 @@ def _check_ledger(card: Mapping[str, Any], record: ModelFile, ledger: Ledger) ->
 
 
 def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
-    """Raise PrivSVMError unless a card, and its page, say what its record gives."""
+    """Raise PrivSVMError unless a card, and its page, agree with its record."""
     protection, guarantee = record.protection, record.judged[0]
     card_terms = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
     unit = {"kind": protection.unit, "rows": protection.rows}
