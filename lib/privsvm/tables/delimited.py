@@ -1,7 +1,7 @@
-"""Delimited text: what a record, a field and a number are, for every command that reads tables (docs/tables.md).
+"""Delimited text: records, fields and numbers, for every command that reads tables (docs/tables.md).
 
 A record is one physical line. It ends at the next line feed whatever it holds, so that no quotation mark makes it
-swallow the lines after it; what is wrong with it is said of this record alone.
+swallow the lines after it; an error in it concerns this record alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNDECODED = re.compile(r"[\ud800-\udfff]")
 
 
 def parse_number(value: str) -> float:
-    """Read a number; ValueError for what is none.
+    """Read a number; raise ValueError for any other text.
 
     ASCII digits with a decimal point, perhaps an exponent, inf or nan. Python's own 1_000 and the digits of other
     scripts are more likely a text.
@@ -108,7 +108,7 @@ def physical_lines(handle: TextIO) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Malformed:
-    """A record that is no row: the number of its line, and what is wrong."""
+    """A record that is no row: the number of its line, and the mistake."""
 
     line: int
     reason: str
@@ -143,7 +143,7 @@ class DelimitedText:
     r"""The records of a delimited text: iterate once over it.
 
     The handle is opened as text with ``newline="\n"``; bytes that are not of its encoding are surrogates. `delimiter`
-    is what `DELIMITER` accepts, or None: what a ``sep=`` line says (`separator`), or else `default`. Of the
+    is a value that `DELIMITER` accepts, or None: the one of a ``sep=`` line (`separator`), or else `default`. Of the
     `header_rows` before the first row, the last names the columns.
 
     `first` has the fields of the line that names the columns, without surrounding blanks; without a header of the first
@@ -230,13 +230,13 @@ def open_table(path: str | os.PathLike[str], delimiter: str | None = None) -> It
     Raises PrivSVMError if the file cannot be read, or its first line cannot; see `DelimitedText`.
     """
     try:
-        # Tables are opened more than once, and what was read from a pipe is gone: its first rows would be left out.
+        # Tables are opened more than once, and rows read from a pipe are gone: its first rows would be left out.
         if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
             raise PrivSVMError(
                 f"{path}: is a pipe or device, which can be read only once; save the table to a file first"
             )
         with gzip.open(path) if Path(path).suffix == ".gz" else open(path, "rb") as data:
-            # The lines of text are those of the bytes: no byte sequence that cannot be decoded takes in a line feed.
+            # The lines of text are the bytes' lines: no byte sequence that cannot be decoded takes in a line feed.
             handle = io.TextIOWrapper(
                 cast(io.BufferedReader, data), encoding="utf-8-sig", errors="surrogateescape", newline="\n"
             )

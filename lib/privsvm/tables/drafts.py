@@ -32,8 +32,8 @@ def draft_schema(
 ) -> str:  # fmt: skip
     """Draft a schema.
 
-    `label` and `person` are columns, where they are known. If it is to `look`, the values are read too: what is drafted
-    from them is marked, and no release takes it before a person has confirmed every line. The YAML says ``decide``
+    `label` and `person` are columns, where they are known. If it is to `look`, the values are read too: drafts made
+    from them are marked, and no release takes it before a person has confirmed every line. The YAML says ``decide``
     where a decision is needed. Raises PrivSVMError if the file cannot be read, or its header does not name these
     columns.
     """
@@ -95,7 +95,7 @@ def _has_commas(values: Sequence[str]) -> bool:
 
 
 def _looked(values: Sequence[str], commas: bool) -> str:
-    """Guess what a column is from its values."""
+    """Guess a column's kind from its values."""
     present = _present(values)
     number, yes_or_no = Column(bounds=(0, 1)), Column(boolean=True)
     decimal = "," if commas and _has_commas(values) else None

@@ -1,4 +1,4 @@
-"""What a look at the rows finds. Its answers are private: they are for the owner of the table alone."""
+"""Findings of a look at the rows. Its answers are private: they are for the owner of the table alone."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LONG = 30
 def inspect_table(
     path: str | os.PathLike[str], schema: Schema | None = None, delimiter: str | None = None
 ) -> list[str]:
-    """List how much of a table can be read, and what may be wrong with it.
+    """List how much of a table can be read, and its likely mistakes.
 
-    One line for each column, how many of its values could be read, and one for each finding. The delimiter is that of a
-    file without a declaration; None: what its header says.
+    One line for each column, how many of its values could be read, and one for each finding. The delimiter is for a
+    file without a declaration; None: as in its header.
     """
     tally = Tally()
     if schema is None:
@@ -139,7 +139,7 @@ def _such_as(values: Iterable[str]) -> str:
 
 
 def _numbers(values: Sequence[str]) -> np.ndarray:
-    """Read numbers (n,) of a column of which nothing is declared, with points or commas; NaN for what is none."""
+    """Read numbers (n,) of a column of which nothing is declared, with points or commas; NaN for other text."""
     by_point, by_comma = (column_numbers(Column(bounds=(0, 1)), values, mark) for mark in (None, ","))
     return np.where(np.isfinite(by_point), by_point, by_comma)
 

@@ -32,7 +32,7 @@ def normalise_label(value: Any) -> str:
 
 
 def parse_words(value: Any) -> tuple[str, ...]:
-    """Read a list of words that YAML may have read as something else; ValueError for what is none."""
+    """Read a list of words that YAML may have read as something else; raise ValueError for other values."""
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise ValueError(f"{value!r}; list every one that may occur")
     if any(isinstance(item, bool) for item in value):

@@ -19,7 +19,7 @@ __all__ = ["PublicSchema"]
 
 
 class PublicSchema(TransformerMixin, BaseEstimator):
-    """Encodes the columns of a table by what is declared of them; `fit` reads no values.
+    """Encodes the columns of a table by their declaration; `fit` reads no values.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, Arrow table or stream, mapping of str to sequence (n), or array-like (n, columns)
-            Columns by name, or those of the schema in its order.
+            Columns by name, or the schema's in its order.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""A public schema: what is declared of the columns of a table, so that its values need not be looked at.
+"""A public schema: the declaration of a table's columns, so that its values need not be looked at.
 
 One declaration for `privsvm release`, for own data in params.yaml and for `PublicSchema`. Everything in it is public:
-whoever writes it takes it from a data dictionary or from common knowledge, not from the rows.
+its author takes it from a data dictionary or from common knowledge, not from the rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FORMS = (
     '{bounds: [low, high], fill: middle}, {categories: [a, b], unknown: other}, {date: "%Y-%m-%d", bounds: [first, '
     "last], fill: middle}, {boolean: true, fill: middle} or ignore"
 )
-# What a draft may leave open, and what to write there.
+# Entries that a draft may leave open, and the words for each.
 _DECISIONS = {
     "label": "the column to predict",
     "classes": 'every label that may occur, such as ["no", "yes"]',
@@ -63,7 +63,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def day_number(value: str, form: str) -> float:
-    """Count the days from 1970-01-01 to a date; NaN for what is none.
+    """Count the days from 1970-01-01 to a date; NaN for other text.
 
     `form` is a format of `datetime.datetime.strptime`, or ``"iso"``. Days have fractions where the format has a time of
     day. Time zones are left out.
@@ -115,7 +115,7 @@ class Column(Model):
 
     @property
     def kind(self) -> Literal["number", "categories", "date", "boolean", "ignore"]:
-        """What the column is, by the keys that are given."""
+        """The column's kind, by the keys that are given."""
         if self.ignore:
             return "ignore"
         if self.categories is not None:
@@ -163,7 +163,7 @@ class Column(Model):
 
     @property
     def fill_number(self) -> float:
-        """What a missing number, date or boolean counts as; the middle of the range where no fill is declared."""
+        """Value of a missing number, date or boolean; the middle of the range where no fill is declared."""
         low, high = self.limits
         return 0.5 * low + 0.5 * high if self.fill in (None, MIDDLE) else self.number(self.fill)
 
@@ -384,7 +384,7 @@ class Schema(Model):
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON values, from which `parse_schema` makes the same."""
         content = {name: _json(value) for name, value in vars(self).items() if name != "columns" and value is not None}
-        # A list: canonical JSON sorts the keys of mappings, and the order is that of the features.
+        # A list: canonical JSON sorts the keys of mappings, and the order matters: it is the features'.
         return content | {"columns": [[name, _plain(column)] for name, column in self.columns.items()]}
 
 

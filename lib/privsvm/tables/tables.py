@@ -148,7 +148,7 @@ def _read_cells(
 
 
 def parse_numbers(texts: Sequence[str]) -> np.ndarray:
-    """Read numbers (n,) as `parse_number` does; ValueError for what is none."""
+    """Read numbers (n,) as `parse_number` does; raise ValueError for other text."""
     # One look at all texts is faster than one at each.
     written = "".join(texts)
     read = float if "_" not in written and written.isascii() else parse_number
@@ -235,7 +235,7 @@ def _cell_of(cells: Any, row: int) -> Any:
 def delimiter_of(path: str | os.PathLike[str]) -> str:
     """Find what separates the names of a table's columns; no row is read.
 
-    It is what a ``sep=`` line says; else the usual delimiter that gives most names.
+    It is the one of a ``sep=`` line; else the usual delimiter that gives most names.
     """
     with open_table(path) as table:
         return table.separator or _likely_delimiter(table.line)
@@ -257,7 +257,7 @@ def header_of(path: str | os.PathLike[str], delimiter: str | None = None) -> lis
     """Read the names of a table's columns, and nothing else of it.
 
     Raises PrivSVMError if the file is missing or empty, has another delimiter or encoding, or names a column twice or
-    not at all. A delimiter of None is what a ``sep=`` line says, or a comma.
+    not at all. A delimiter of None is the one of a ``sep=`` line, or a comma.
     """
     with open_table(path, delimiter) as table:
         return _checked_names(path, table)
@@ -297,7 +297,7 @@ def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Seque
     if undeclared:
         problems.append(f"{listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
     if problems:
-        # Without `all_columns`, further columns are those of `privsvm predict --keep`.
+        # Without `all_columns`, further columns come from `privsvm predict --keep`.
         kept = not all_columns and not {*missing} & {*schema.features}
         raise PrivSVMError(f"{path}: {'; '.join(problems)}; correct {'--keep' if kept else 'the schema'} or the file")
 
@@ -317,7 +317,7 @@ def read_chunks(
     `extra` are further columns to read: label, person. With `all_columns`, those that the schema does not name are an
     error, which says all of them. `tally` counts the records, and the malformed ones among them, whose texts are all
     empty. `header` names the columns of a file whose first line is a row already. Raises PrivSVMError if the file
-    cannot be read, or its header is not that of the schema.
+    cannot be read, or its header is not the schema's.
     """
     tally = Tally() if tally is None else tally
     with open_table(path, schema.delimiter) as table:
@@ -342,7 +342,7 @@ def _columns(block: list[list[str]], wanted: Sequence[tuple[str, int]]) -> dict[
 def table_columns(
     path: str | os.PathLike[str], delimiter: str | None = None, tally: Tally | None = None
 ) -> dict[str, list[str]]:
-    """Read all columns of a table as texts, for a look at them; what they hold is private."""
+    """Read all columns of a table as texts, for a look at them; their values are private."""
     tally = Tally() if tally is None else tally
     with open_table(path, delimiter) as table:
         names = _checked_names(path, table)
