@@ -2,7 +2,7 @@
 
 Revisiting differentially private linear regression releases the Gram matrix A, its smallest eigenvalue, and the
 products B of rows and responses, with a third of the budget each, and solves ``(A + lambda I) w = B``. Lambda makes up
-for what the smallest eigenvalue falls short of ``s sqrt(d log(2 d^2 / rho))``, a size that the noise on A, of standard
+for the smallest eigenvalue's distance to ``s sqrt(d log(2 d^2 / rho))``, a size that the noise on A, of standard
 deviation s, exceeds with a chance below rho.
 
 Here responses are codes of classes, which is one-vs-rest regression without the sum of all classes, and A and B are one
@@ -27,7 +27,7 @@ _FAILURE = 0.05
 
 
 def ridge_weights(moments: Moments, spread: float) -> np.ndarray:
-    """Solve ridge regression from noisy moments; no eigenvalue of what is inverted is below the size of the noise."""
+    """Solve ridge regression from noisy moments; no eigenvalue of the inverted matrix is below the noise."""
     spectrum, directions = np.linalg.eigh(moments.gram)
     n_features = spectrum.size
     size = spread * math.sqrt(n_features * math.log(2.0 * n_features**2 / _FAILURE))

@@ -80,10 +80,10 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
         Returns
         -------
         X : ndarray, CSR matrix, list or DataFrame (M, d)
-            ``M = ceil(n / 3)`` means, in what the rows came in.
+            ``M = ceil(n / 3)`` means, in the container of the rows.
         y : ndarray, list, Series or DataFrame of M rows
-            Their labels: the majority's; of three different ones, that of the row nearest to the mean. A class may be
-            lost.
+            Their labels: the majority's; of three different ones, the label of the row nearest to the mean. A class may
+            be lost.
 
         Raises
         ------

@@ -4,7 +4,7 @@ Their Gaussian mixture models for classification and hypothesis tests under diff
 covariances with noise, and repair the covariance. Here all are read off one release of second moments
 (`privsvm.families.moments.joint_moments`): a class's sum of rows S and its count n are a share of the sum of all rows,
 which are products with the constant feature, and of the products with codes. The scatter within classes is
-``W = A - sum S S' / n``; its inverse is repaired as that of `dp_least_squares` is. A class with mean m has the score
+``W = A - sum S S' / n``; its inverse is repaired as in `dp_least_squares`. A class with mean m has the score
 ``N m' W^-1 x - N m' W^-1 m / 2 + log(n / N)`` of N rows.
 """
 

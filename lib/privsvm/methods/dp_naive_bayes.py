@@ -4,7 +4,7 @@ Their Differentially private naive Bayes classification releases means and sprea
 Here numbers are binned by noisy quantiles (`privsvm.families.histograms.quantiles`). How often each class occurs in
 each bin of each column, and in all, is one vector: a row is counted ``d + 1`` times, so that is one Gaussian release. A
 bin of a class with count h has the share ``(h + s m) / (H + s)`` of the H rows of the class, where m is the bin's share
-of all rows and s is twice the noise: what the noise hides does not speak for a class.
+of all rows and s is twice the noise: counts below the noise do not speak for a class.
 """
 
 from __future__ import annotations

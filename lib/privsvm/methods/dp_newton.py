@@ -44,7 +44,7 @@ def step_sums(cells: Any, codes: np.ndarray, n_classes: int, weights: np.ndarray
     """Add up what rows add to a step's Hessian and gradient, exactly.
 
     Rows are whole numbers of 2^-20, of norm 2^20 at most; see `privsvm.solvers.linear.newton_rows.weighted_rows`. Sums
-    (d, d + c) are those of `privsvm.families.moments.second_moments.exact_moments`. The number of the first row is not
+    (d, d + c) come from `privsvm.families.moments.second_moments.exact_moments`. The number of the first row is not
     used.
     """
     if is_by_block(cells):

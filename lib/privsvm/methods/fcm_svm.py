@@ -17,10 +17,10 @@ __all__ = ["ESTIMATOR", "FCMSVMClassifier"]
 class FCMSVMClassifier(CondensedClassifier):
     """Support vector machine on the centres of fuzzy c-means, a third as many as there are rows. Not private.
 
-    A centre has the label of most of the rows that belong to it most; among equally frequent labels, that of the
-    nearest of these rows; and where no row belongs to it most, that of the nearest row there is. Then `SVMClassifier`
-    is trained on the centres. A class that is not the label of any centre is never predicted; where one class is left
-    alone the model is constant, with a warning.
+    A centre has the label of most of the rows that belong to it most; among equally frequent labels, the nearest of
+    these rows decides; and where no row belongs to it most, the nearest row of all. Then `SVMClassifier` is trained on
+    the centres. A class that is not the label of any centre is never predicted; where one class is left alone the model
+    is constant, with a warning.
 
     Time is proportional to ``n`` times the number of centres in every iteration of the clustering, that is to the
     square of the number of rows. Centres of sparse rows are dense. In many dimensions centres of fuzzy c-means draw

@@ -43,8 +43,8 @@ def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: 
 
     In the L2 norm of all weights together: ``C R sqrt((c + 8) / 4)`` to add or remove a row (``sqrt(8 / 3)`` for three
     classes, 1 for two), twice that to replace one, plus ``2 sqrt(k gap)`` for k problems. R bounds a row's norm, and
-    `gap` is the square of the public bound on every binary problem's distance to its optimum. For two classes it is
-    that of the one vector of the binary problem.
+    `gap` is the square of the public bound on every binary problem's distance to its optimum. For two classes it is the
+    binary problem's, with its one vector.
     """
     if n_classes == 2:
         return solution_sensitivity(C * data_norm, neighbours, gap)

@@ -1,6 +1,6 @@
 """PMSVM-AGP, private multi-class SVM by Adam on noisy gradients (pmsvm-2025).
 
-The loss and its regulariser are those of `privsvm.methods.pmsvm_gp`.
+The loss and its regulariser are as in `privsvm.methods.pmsvm_gp`.
 """
 
 from __future__ import annotations

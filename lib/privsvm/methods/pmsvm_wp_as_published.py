@@ -1,6 +1,6 @@
 """PMSVM-WP as the paper's released code runs it (pmsvm-2025): its epsilon does not hold.
 
-Rows are not clipped, and the solver stops short of the optimum by an unknown distance; the noise is that of
+Rows are not clipped, and the solver stops short of the optimum by an unknown distance; the noise is as in
 `privsvm.methods.pmsvm_wp` for rows of norm `data_norm` and exact optima.
 """
 
@@ -28,7 +28,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
     Attributes
     ----------
     guarantee_ : Guarantee
-        What is claimed, and why it does not hold.
+        The claim, and the reason why it does not hold.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """The recommended private classifier: one estimator that chooses how to train, and says so.
 
 Few rows get linear features by a public rule. It reads declared numbers: rows, features, classes, epsilon, delta and
-the relation. What counts most is how many rows there are for one unit of noise, ``s = n signal``, where the signal is
-what one row adds over the noise of a single release with the whole budget. With more rows a part of the budget buys
-trials of hat functions beside them, and of random Fourier features of both. Of two classes, linear features stay unless
+the relation. The most important number is the rows for one unit of noise, ``s = n signal``, where the signal is one
+row's addition over the noise of a single release with the whole budget. With more rows a part of the budget buys trials
+of hat functions beside them, and of random Fourier features of both. Of two classes, linear features stay unless
 another trial has more votes, beyond its noise; of more, those that are most win if they have nearly as many votes.
 Tables of few numbers, or of no more numbers than classes, have no trial of linear features: hat functions or random
 features do better there, and a trial costs. Numbers have the more hat functions, the more rows there are for each. The
@@ -55,7 +55,7 @@ FEATURES = ("auto", "linear", "hats", "fourier")
 # Shares of the budget for noisy numbers of rows: of every class, and of all rows.
 _CLASS_SHARE, _COUNT_SHARE = 0.01, 0.01
 # Shares of the rest: of votes on trials, and of each trial. Where no winner is trained again, linear features have that
-# or more, by how many they are, and the other trials get what is left.
+# or more, by how many they are, and the other trials get the rest.
 _VOTE_SHARE, _TRIAL_SHARE = 0.04, 0.06
 # Steps of a trial at most, where its winner is trained again.
 _TRIAL_STEPS = 20
@@ -73,7 +73,7 @@ _HAT_WEIGHT, _LARGEST_HAT_WEIGHT = 0.5, 0.8
 # Random features see hats too: few and low ones. (They gained .3 points on columns drawn from the sets that chose, and
 # 5 on fourclass at epsilon 1; more or higher ones gained less.)
 _FOURIER_HATS, _LOWER = 5, 0.5
-# Bound of columns without one: audits square and add up what is released.
+# Bound of columns without one: audits square and add up the released numbers.
 _UNBOUNDED = 2.0**500
 # Few columns: their random features have larger frequencies, and are always evened out.
 _FEW_COLUMNS, _GAMMA_OF_ONE = 3, 3.0
@@ -87,7 +87,7 @@ _WIDEST_EVENED = 1000
 _AVERAGED_OF_FEW = 0.15
 # Fewer rows than these for each column: two classes have `Rule.length_few` however little noise there is, as longer
 # steps fit the rows. (Breast cancer gained .3 points at epsilon 4, splice .9 at 8; other small sets are within noise.)
-# Where a row is added, their columns are not evened out: a second moment of so few rows is far from that of others, and
+# Where a row is added, their columns are not evened out: a second moment of so few rows is far from other rows', and
 # weights of columns that say nothing stay apart. (That gained .1 points from epsilon 1 to 16, on splice 2 from 6 on.)
 _ROWS_PER_COLUMN = 20
 # And more classes have at most all these steps together, over the number of rows.
@@ -177,7 +177,7 @@ RULE = Rule()
 def candidates(
     n_rows: float, n_features: int, n_classes: int, budget: Budget, rule: Rule = RULE, n_numbers: int = 0
 ) -> tuple[str, ...]:
-    """Choose the features to try, from public numbers or released ones; parameters are those of `choose_recipe`."""
+    """Choose the features to try, from public numbers or released ones; parameters are as in `choose_recipe`."""
     size = max(n_rows * budget.signal, 1e-3)
     per_class = size / n_classes
     hats = 0 < n_numbers <= _WIDEST_HATS and n_rows >= _ROWS_PER_FEATURE * _HATS * n_numbers
@@ -290,7 +290,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     Attributes
     ----------
     recipe_ : str
-        What was chosen, and why.
+        The choice, and its reason.
     coef_ : ndarray (c, D)
         Weights, of scaled rows or of their features.
     intercept_ : ndarray (c,)
@@ -525,7 +525,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         counts = [Gaussian(budget.multiplier(epsilon_share)) for epsilon_share in counted.values()]
         kinds = () if self._counts_rows else self._candidates(n_rows, n_features, budget)
         if len(kinds) != 1:
-            # How the rest is divided follows from released numbers, and what it costs does not.
+            # The division of the rest follows from released numbers, and its cost does not.
             event: Event = Composed((*counts, Gaussian(left.multiplier(1.0))))
             how, noise = "as its rule says for a noisy number of rows", None
             if kinds:
@@ -536,7 +536,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             )
             event = Composed((*counts, recipe.event(left)))
             how = why + self._requested
-            # Beside a second moment it follows from what was released.
+            # Beside a second moment it follows from released numbers.
             fixed = recipe.joint_share(budget.neighbours) is None
             noise = left.multiplier(recipe.step_share) if fixed else None
         claim = Claim(

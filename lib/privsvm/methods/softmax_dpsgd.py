@@ -1,7 +1,7 @@
 """Softmax regression by private gradient descent: the baseline that the PMSVM paper calls Linear.
 
-The training is that of PMSVM with gradient perturbation (Abadi et al. 2016, Algorithm 1), with the cross-entropy loss
-in place of the margin loss, so that the two differ in the loss alone.
+The training is PMSVM's with gradient perturbation (Abadi et al. 2016, Algorithm 1), with the cross-entropy loss in
+place of the margin loss, so that the two differ in the loss alone.
 """
 
 from __future__ import annotations
