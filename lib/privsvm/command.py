@@ -1,4 +1,4 @@
-"""The command ``privsvm``: from a table to a private model. Every command imports what it needs and no more.
+"""The command ``privsvm``: from a table to a private model. A command imports only modules that it needs.
 
 Exit codes: 0 done, 1 an error that the message names, 2 a command line that cannot be read, 3 a release that the ledger
 or the user does not allow, 130 interrupted.
@@ -127,7 +127,7 @@ def _release(options: argparse.Namespace) -> int:
 
 
 def _opened(out: str | None, table: str, model: str, stack: contextlib.ExitStack) -> Any:
-    """Open what is written to: standard output, or a file that gets its name when it is whole."""
+    """Open the output: standard output, or a file that gets its name when it is whole."""
     from privsvm.files import atomic_path
 
     if out is None:
@@ -541,7 +541,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, on_int
         print(on_interrupt, file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever reads has seen enough.
+        # The reader has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

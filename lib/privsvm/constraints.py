@@ -1,4 +1,4 @@
-"""What a parameter may be: one declaration for the check in `fit`, for params.yaml and for the docs.
+"""Permitted values of a parameter: one declaration for the check in `fit`, for params.yaml and for the docs.
 
 Imports the standard library only, because the workflow reads params.yaml at every start.
 """
@@ -48,8 +48,8 @@ __all__ = [
     "written",
 ]
 
-# Packages whose classes hold what they show. Below, plain classes that others derive from, and the method of each that
-# reads what is stored; without one its constructor does.
+# Packages whose classes hold the values that they show. Below, plain classes that others derive from, and the method of
+# each that reads the stored value; without one its constructor does.
 _PACKAGES = ("builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas", "pyarrow", "scipy")
 _STORED = {
     **dict.fromkeys(("builtins.bytes", "builtins.list", "builtins.tuple"), "__iter__"),
@@ -128,7 +128,7 @@ class Constraint:
         """Whether a parameter may have this value."""
         if callable(value) and self.also is not None and self.also(value):
             return True
-        # By its class: what a value says of itself is another matter.
+        # By its class: a value may claim anything of itself.
         if not (trusted(value) or type(value) in self.types) or plain(value) is not value:
             return False
         if isinstance(value, self.types) or (self.also is not None and self.also(value)):
@@ -236,7 +236,7 @@ def written(least: int, most: int = 1000, *, breaks: bool = False) -> Constraint
 
 
 def either(wish: str, *options: Constraint) -> Constraint:
-    """Allow what one of several constraints allows."""
+    """Allow values that one of several constraints allows."""
     schemas = [option.schema for option in options]
     types = tuple(name for option in options for name in option.types)
     # {"a", "b"} among other types reads better without its braces.
@@ -245,7 +245,7 @@ def either(wish: str, *options: Constraint) -> Constraint:
 
 
 def optional(constraint: Constraint) -> Constraint:
-    """Allow what a constraint allows, and None."""
+    """Allow values of a constraint, and None."""
     both = either(f"{constraint.wish}, or None", constraint, Constraint({"type": "null"}, "must be None", "None"))
     return dataclasses.replace(both, words=f"{constraint.words} or None")
 

@@ -1,4 +1,4 @@
-"""Canonical text and digests: what identifies content, whoever wrote it."""
+"""Canonical text and digests, which identify content by any author."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def sync_folder(folder: Path) -> None:
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove what killed processes left of attempts to write a file; see `atomic_path`.
 
-    For whoever is the only one that writes the file.
+    For a file with a single writer.
     """
     target = Path(path)
     for leftover in target.parent.glob(f".{glob.escape(target.stem)}.*.part{glob.escape(target.suffix)}"):
@@ -92,7 +92,7 @@ class _TextInfinity:
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
-        # Imported by whoever validates: who only annotates does not wait for it.
+        # Imported by code that validates: code that only annotates does not wait for it.
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(_number_or_infinity)

@@ -1,6 +1,6 @@
 """Read files that others wrote: sizes are bounded before anything is read, and every fault is one line.
 
-Models, cards and ledgers are handed from one person to another, with digests that whoever forges them computes again.
+Models, cards and ledgers are handed from one person to another, with digests that a forger computes again.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, d
 
     It may be a link to one; pipes, devices and folders are refused without being opened or waited for. It may have
     `largest` bytes, and must have the SHA-256 `digest`, if one is given: another file is not read into memory. `remedy`
-    is what the message asks for. Raises FileNotFoundError if there is none, and PrivSVMError if it is no file, cannot
-    be read, is too large, or has another digest.
+    is the message's request. Raises FileNotFoundError if there is none, and PrivSVMError if it is no file, cannot be
+    read, is too large, or has another digest.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
