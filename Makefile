@@ -82,7 +82,7 @@ bench: prepare-dev  ## Time the solvers against named peers
 	@uv pip install --quiet --python .venv/bin/python --require-hashes \
 		-r requirements.lock -r requirements-dev.lock -r bench/requirements.lock \
 		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
-	python bench/run.py
+	python bench/speed.py
 
 # Not in the list above, which is short: docs/leaderboard.md and docs/auditing.md say what they run.
 leaderboard: prepare-dev

@@ -41,6 +41,7 @@ MOST_CALLS = 100
 # Most numbers of a matrix: 320 MB in double precision.
 LARGEST = 40_000_000
 REPOSITORY = Path(__file__).resolve().parents[1]
+RAW = REPOSITORY / ".cache" / "bench"
 RESULTS = REPOSITORY / "bench/drawn.json"
 PAGE, PICTURE = REPOSITORY / "docs" / "benchmarks.md", REPOSITORY / "docs" / "images" / "speed.svg"
 END_OF_ANSWER = "<!-- end of the answer: written by bench/drawn.py -->"
@@ -77,8 +78,27 @@ def draw_case(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def read_rows(name: str, *parts: str) -> tuple[Any, np.ndarray]:
+    """Read a set of the catalogue, its first part if none is named: rows and class codes."""
+    from privsvm_bench.datasets.catalogue import resolve
+    from privsvm_bench.reproduction.context import Context
+
+    known = resolve(name).parts
+    parts = parts or ("train" if "train" in known else next(iter(known)),)
+    X, codes, _ = Context("bench", RAW, "bench").class_rows(name, *parts)
+    if scipy.sparse.issparse(X):
+        # The peers accept 32-bit indices only.
+        X = scipy.sparse.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    return X, codes
+
+
 def make_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray | Any]:
-    """Draw rows around centres of their classes, with label noise."""
+    """Draw rows around centres of their classes, with label noise; or read those of a named set."""
+    if "set" in case:
+        X, y = read_rows(case["set"])
+        if case.get("scaled"):
+            X = 2 * (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-12) - 1
+        return X, y, X[np.random.default_rng(0).integers(0, X.shape[0], N_PREDICTED)]
     rng = np.random.default_rng(case["seed"])
     n, d, classes = case["n"] + N_PREDICTED, case["d"], case["classes"]
     y = rng.integers(0, classes, n)
@@ -96,7 +116,9 @@ def make_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray | Any]:
 
 
 def gamma_of(case: dict[str, Any], X: Any) -> float:
-    """Return a multiple of scikit-learn's "scale"."""
+    """Return a multiple of scikit-learn's "scale", or the width that a named case has."""
+    if "width" in case:
+        return float(case["width"])
     mean = X.mean()
     variance = float(X.multiply(X).mean() - mean**2) if scipy.sparse.issparse(X) else float(X.var())
     return case["gamma"] / (X.shape[1] * max(variance, 1e-12))
@@ -139,6 +161,12 @@ def timed(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
             return result, float(np.mean(times))
         if threads > 1 and (times[-1] > SHORT_SECONDS or len(times) == 3):
             return result, min(times)
+
+
+def megabytes(field: str) -> float:
+    """Read the memory of this process: present (VmRSS) or peak (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
 
 
 def limit_processor_time(seconds: float) -> None:
@@ -192,12 +220,15 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     # Untimed fit that loads and compiles.
     warm_up_rows = np.concatenate([np.flatnonzero(y == k)[:20] for k in range(case["classes"])])
     build().fit(X[warm_up_rows], y[warm_up_rows]).predict(rows[:10])
+    Path("/proc/self/clear_refs").write_text("5")
+    before = megabytes("VmRSS")
     model, fit = timed(lambda: build().fit(X, y), threads)
+    added = megabytes("VmHWM") - before
     if threads == 1:
         # Predictions and objectives are not limited.
         limit_processor_time(60 * LIMIT_SECONDS)
     predict = timed(lambda: model.predict(rows), threads)[1]
-    return {"fit": fit, "predict": predict}, lambda: objective(model, X, case["kernel"], gamma)
+    return {"fit": fit, "predict": predict, "megabytes": added}, lambda: objective(model, X, case["kernel"], gamma)
 
 
 def worker_environment() -> dict[str, str]:
