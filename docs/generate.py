@@ -22,14 +22,15 @@ def _utility() -> str:
     from privsvm_bench.datasets.catalogue import load_catalogue
 
     pairs_by_set: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    with open(_REPOSITORY / "reports" / "utility" / "ours.csv", newline="", encoding="utf-8") as handle:
+    with open(_REPOSITORY / "reports" / "utility" / "leaderboard.csv", newline="", encoding="utf-8") as handle:
         for row in csv.DictReader(handle):
-            released = row["method"] == "recommended_balanced" and row["neighbours"] == "replace_one"
-            if released or row["method"] == "svm":
+            if row["entry"] in ("recommended_balanced", "svm"):
                 measured = (float(row["auc"]), float(row["balanced_accuracy"]))
-                pairs_by_set[row["set"]][f"{float(row['epsilon']):g}" if released else "inf"].append(measured)
+                pairs_by_set[row["set"]][f"{float(row['epsilon']):g}"].append(measured)
     catalogue, sets = load_catalogue(), {}
     for name, epsilons in sorted(pairs_by_set.items()):
+        if len(epsilons) == 1:
+            continue
         entry = catalogue[name]
         tables = [entry.parts[role] for role in entry.pool]
         # Four fifths of the rows were training rows.
@@ -45,7 +46,7 @@ def _utility() -> str:
                 for epsilon, pairs in sorted(epsilons.items(), key=lambda item: float(item[0]))
             },
         }
-    content = {"$comment": _NOTE.format("reports/utility/ours.csv"), "sets": sets}
+    content = {"$comment": _NOTE.format("reports/utility/leaderboard.csv"), "sets": sets}
     return json.dumps(content) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""The leaderboard is that of its cells, ranks are fair, and a class of one's own can be submitted."""
+"""The leaderboard is that of its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
@@ -13,18 +13,30 @@ BENCH = REPOSITORY / "bench" / "utility"
 
 
 @pytest.fixture(scope="module")
-def board():
-    """Load bench/utility/leaderboard.py and what it imports, which is no package."""
+def bench():
+    """Load modules of bench/utility, which is no package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCH))
         before = set(sys.modules)
-        spec = importlib.util.spec_from_file_location("leaderboard", BENCH / "leaderboard.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
+        yield importlib.import_module
         for name in set(sys.modules) - before:
             if (BENCH / f"{name}.py").exists():
                 del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def board(bench):
+    return bench("leaderboard")
+
+
+@pytest.fixture(scope="module")
+def page(bench):
+    return bench("page")
+
+
+@pytest.fixture(scope="module")
+def ranking(bench):
+    return bench("ranking")
 
 
 def cells(values):
@@ -38,42 +50,90 @@ def cells(values):
     return pd.DataFrame(rows).assign(balanced_accuracy=0.5, auc=0.5)
 
 
-def test_the_page_is_that_of_its_cells(board):
-    assert board.page_text(board.read()) == board.PAGE.read_text(), (
-        "run python bench/utility/leaderboard.py --page-only"
-    )
-    readme = board.README.read_text()
-    assert board.with_accuracy(readme, board.read()) == readme, "run python bench/utility/leaderboard.py --page-only"
-    worse = board.read()
+def test_the_pages_are_those_of_the_cells(page):
+    known, again = page.read(), "run python bench/utility/leaderboard.py --page-only"
+    assert page.page_text(known) == page.PAGE.read_text(), again
+    worse = known.copy()
     worse.loc[worse.entry == "recommended", "accuracy"] -= 0.1
-    assert board.page_text(worse) != board.PAGE.read_text()
-    assert board.with_accuracy(readme, worse) != readme
+    assert page.page_text(worse) != page.PAGE.read_text()
+    for path, write in ((page.README, page.with_sentences), (page.EPSILON, page.with_accuracy)):
+        assert write(path.read_text(), known) == path.read_text(), again
+        assert write(path.read_text(), worse) != path.read_text()
 
 
-def test_the_claim_names_the_first_and_where_it_is_behind(board):
+def curve(values, entry="recommended", relations=("replace_one", "add_remove")):
+    """Make cells on ten splits from accuracies by set and epsilon."""
+    rows = [
+        {"entry": entry, "set": name, "neighbours": relation, "epsilon": epsilon, "split": split}
+        | {"accuracy": value + 0.001 * (split - 4.5)}
+        for (name, epsilon), value in values.items()
+        for relation in relations
+        for split in range(10)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_fall_of_accuracy_is_named_and_noise_is_not(ranking):
+    assert not ranking.rising(curve({("wine", 0.5): 0.8, ("wine", 1.0): 0.9, ("wine", 4.0): 0.9})).failures
+    fallen = ranking.rising(
+        curve({("wine", 0.5): 0.8, ("wine", 1.0): 0.9, ("wine", 4.0): 0.88}, relations=["add_remove"])
+    )
+    assert (fallen.cells, fallen.failures) == (2, ("wine, add_remove, 1 to 4 (-2.0 points)",))
+    noise = curve({("wine", 1.0): 0.9, ("wine", 4.0): 0.899})
+    noise.loc[noise.epsilon == 4.0, "accuracy"] += np.tile([0.03, -0.03], 10)
+    assert not ranking.rising(noise).failures
+
+
+def test_more_than_a_point_below_the_majority_is_named(ranking):
+    majority = curve({("a9a", np.inf): 0.76}, "majority", [""])
+    close, far = curve({("a9a", 0.5): 0.751, ("a9a", 0.1): 0.3}), curve({("a9a", 0.5): 0.749, ("a9a", 1.0): 0.8})
+    assert not ranking.above_majority(pd.concat([majority, close])).failures
+    verdict = ranking.above_majority(pd.concat([majority, far]))
+    assert (verdict.cells, verdict.share) == (4, "2 of 4 (50 %)")
+    assert verdict.failures[0] == "a9a, add_remove, epsilon 0.5 (0.749 against 0.760)"
+
+
+def test_sets_where_the_next_best_is_ahead_are_named(ranking):
+    ours = curve({("a", 1.0): 0.8, ("b", 1.0): 0.8, ("c", 1.0): 0.2})
+    other = curve({("a", 1.0): 0.814, ("b", 1.0): 0.816}, ranking.NEXT_BEST, ["replace_one"])
+    verdict = ranking.beside_next_best(pd.concat([ours, other]))
+    assert (verdict.cells, verdict.failures) == (2, ("b, replace_one, epsilon 1 (0.800 against 0.816)",))
+
+
+def test_gaps_are_of_splits_with_all_epsilons(ranking):
+    ours = curve({("a", 0.5): 0.7, ("a", 1.0): 0.8, ("b", 1.0): 0.1})
+    ours = ours[(ours.epsilon == 0.5) | (ours.split < 8)]
+    svm = curve({("a", np.inf): 0.9, ("b", np.inf): 0.9}, "svm", [""])
+    gaps = ranking.gaps_to_svm(pd.concat([ours, svm]))
+    assert gaps.index.tolist() == ["a"]
+    assert gaps.loc["a"].tolist() == pytest.approx([20.0, 10.0])
+    assert [len(group) for group in ranking.by_rows(gaps.set_axis(["wine"])).values()] == [1, 0, 0]
+
+
+def test_the_claim_names_the_first_and_where_it_is_behind(page):
     names = ["banana", "ring", "chess"]
     values = {("recommended", name): 0.9 for name in names} | {("dp_newton", name): 0.8 for name in names}
     values |= {("pmsvm_gp", name): 0.7 for name in names}
-    text = "\n".join(board.section(cells(values), 1.0, names))
+    text = "\n".join(page.section(cells(values), 1.0, names))
     assert "`recommended` is first among the 3 entries listed" in text
     assert "behind" not in text
-    text = "\n".join(board.section(cells(values | {("dp_newton", "ring"): 0.95}), 1.0, names))
+    text = "\n".join(page.section(cells(values | {("dp_newton", "ring"): 0.95}), 1.0, names))
     assert "ring (5.0 points behind dp_newton)" in text
     ahead = values | {("dp_newton", name): 0.95 for name in names}
-    assert "is not first by mean rank: dp_newton is" in "\n".join(board.section(cells(ahead), 1.0, names))
+    assert "is not first by mean rank: dp_newton is" in "\n".join(page.section(cells(ahead), 1.0, names))
 
 
-def standing(board, values):
+def standing(page, values):
     """Write what holds of accuracies by entry and set, under both relations and without privacy."""
     private = cells(values)
-    both = [private.assign(neighbours=relation) for relation in board.RELATIONS]
-    reference = cells({(entry, name): 0.85 for entry in board.REFERENCES for name in ("banana", "ring")})
-    return board.standing(pd.concat([*both, reference.assign(epsilon=np.inf, neighbours="none")]), ["banana", "ring"])
+    both = [private.assign(neighbours=relation) for relation in page.EPSILONS]
+    reference = cells({(entry, name): 0.85 for entry in page.REFERENCES for name in ("banana", "ring")})
+    return page.standing(pd.concat([*both, reference.assign(epsilon=np.inf, neighbours="none")]), ["banana", "ring"])
 
 
-def test_what_holds_is_computed_for_every_relation_and_epsilon(board):
+def test_what_holds_is_computed_for_every_relation_and_epsilon(page):
     text = standing(
-        board,
+        page,
         {("recommended", "banana"): 0.9, ("recommended", "ring"): 0.83}
         | {("dp_newton", "banana"): 0.905, ("dp_newton", "ring"): 0.845},
     )
@@ -89,39 +149,39 @@ def test_what_holds_is_computed_for_every_relation_and_epsilon(board):
         assert line in text
 
 
-def test_a_peer_with_replaced_rows_alone_is_under_both_relations(board):
+def test_a_peer_with_replaced_rows_alone_is_under_both_relations(ranking):
     rows = [("a", "add_remove"), ("a", "replace_one"), ("b", "add_remove"), ("c", "replace_one")]
     table = pd.DataFrame(rows, columns=["entry", "neighbours"])
-    assert board.under(table, "add_remove").entry.tolist() == ["a", "b", "c"]
-    assert board.under(table, "replace_one").entry.tolist() == ["a", "c"]
+    assert ranking.under(table, "add_remove").entry.tolist() == ["a", "b", "c"]
+    assert ranking.under(table, "replace_one").entry.tolist() == ["a", "c"]
 
 
-def test_an_entry_without_an_answer_is_last(board):
+def test_an_entry_without_an_answer_is_last(ranking):
     values = pd.DataFrame({"a": [0.5, 0.6], "b": [0.4, np.nan], "c": [np.nan, np.nan]})
-    assert list(board.complete(values).columns) == ["a", "b"]
-    assert board.places(board.complete(values))["b"].tolist() == [2.0, 2.0]
+    assert list(ranking.complete(values).columns) == ["a", "b"]
+    assert ranking.places(ranking.complete(values))["b"].tolist() == [2.0, 2.0]
 
 
-def test_equal_accuracies_share_a_place(board):
+def test_equal_accuracies_share_a_place(ranking):
     values = pd.DataFrame({"recommended": [0.9], "a": [0.9], "b": [0.8]})
-    assert board.places(values).iloc[0].tolist() == [1.5, 1.5, 3.0]
-    assert board.places(values, "min").iloc[0].tolist() == [1.0, 1.0, 3.0]
+    assert ranking.places(values).iloc[0].tolist() == [1.5, 1.5, 3.0]
+    assert ranking.places(values, "min").iloc[0].tolist() == [1.0, 1.0, 3.0]
 
 
-def test_what_is_missing_and_what_a_private_number_of_rows_costs_are_computed(board):
+def test_what_is_missing_and_what_a_private_number_of_rows_costs_are_computed(page):
     values = {(entry, name): 0.9 for entry in ("recommended", "dp_newton", "dp_ebm") for name in "abc"}
     del values["dp_newton", "b"], values["dp_ebm", "b"]
     table = cells(values).assign(neighbours="add_remove")
-    assert board.missing(table, list("abc")) == " dp_newton has no answer on b."
-    counted = table[table.entry == "recommended"].assign(entry=board.COUNTED, accuracy=0.88)
+    assert page.missing(table, list("abc")) == " dp_newton has no answer on b."
+    counted = table[table.entry == "recommended"].assign(entry=page.COUNTED, accuracy=0.88)
     table = pd.concat([table, counted])
-    assert board.COUNTED not in board.accuracies(table, 1.0, list("abc"))
-    assert "costs 2.0 points at epsilon 0.5, 2.0 points at epsilon 1" in board.cost_of_counting(table, list("abc"))
+    assert page.COUNTED not in page.accuracies(table, 1.0, list("abc"))
+    assert "costs 2.0 points at epsilon 0.5, 2.0 points at epsilon 1" in page.cost_of_counting(table, list("abc"))
 
 
-def test_the_critical_difference_is_that_of_the_literature(board):
+def test_the_critical_difference_is_that_of_the_literature(ranking):
     """Demsar (2006), table 5: 2.728 for 5 classifiers."""
-    assert board.critical_difference(5, 10) == pytest.approx(2.728 * np.sqrt(5 * 6 / 60), rel=1e-3)
+    assert ranking.critical_difference(5, 10) == pytest.approx(2.728 * np.sqrt(5 * 6 / 60), rel=1e-3)
 
 
 def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
@@ -130,9 +190,9 @@ def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
     public = np.zeros(2), np.ones(2), np.zeros(2, dtype=bool), np.arange(2), 2
     data = board.UtilitySet("made", X, np.arange(60) % 2, *public, [rows])
     for entry in ("dp_tr_newton", "dp_naive_bayes", board.COUNTED, "majority"):
-        assert 0.0 <= board.run(entry, data, 1.0, 0)["accuracy"] <= 1.0
+        assert 0.0 <= board.run(entry, data, "add_remove", 1.0, 0)["accuracy"] <= 1.0
     with pytest.raises(AttributeError, match="decision_function"):
-        board.run("sklearn.dummy:DummyClassifier", data, 1.0, 0)
+        board.run("sklearn.dummy:DummyClassifier", data, "add_remove", 1.0, 0)
 
 
 def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(board, monkeypatch, tmp_path, capsys):
@@ -152,6 +212,23 @@ def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(boa
         assert message in capsys.readouterr().err
     (tmp_path / "own_method.py").write_text(f"{own}    constant = -1\n")
     assert board._code("own_method:Own") != before
+
+
+def test_every_entry_has_its_epsilons(board):
+    curve = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+    for entry, name, added, replaced in (
+        ("recommended", "wine", curve, curve),
+        ("recommended", "banana", (0.5, 1.0, 4.0), (1.0,)),
+        (board.COUNTED, "wine", (0.5, 1.0, 4.0), ()),
+        ("recommended_balanced", "wine", (), curve),
+        ("recommended_balanced", "banana", (), ()),
+        ("sklearn.dummy:DummyClassifier", "wine", (0.5, 1.0, 4.0), ()),
+    ):
+        epsilons = [board._epsilons(entry, name, relation) for relation in ("add_remove", "replace_one")]
+        assert epsilons == [added, replaced]
+    keys = list(board.wanted(["majority", "recommended_linear"], ["wine"], [0], list(board.EPSILONS)))
+    assert keys[0] == ("majority", "wine", "", "inf", "0")
+    assert keys[1:] == [("recommended_linear", "wine", "replace_one", "1.0", "0")]
 
 
 class Runner:
@@ -206,3 +283,21 @@ def test_a_sample_confirms_or_refutes_the_cells_of_other_code(board, tmp_path):
     assert len(runner.ran) == len(set(runner.ran)) == 4
     assert runner.cells.sources.sentence("cells", "a").endswith("by 2 cells (largest difference 0.0005)")
     assert runner.measure() == 0
+
+
+def test_calibration_is_measured_by_a_release(bench):
+    """A sample of `bench/utility/calibration.py`, on made-up rows."""
+    calibration, sets = bench("calibration"), bench("sets")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(8000, 2))
+    y = (rng.random(8000) < 1 / (1 + np.exp(-6 * X[:, 0]))).astype(np.int64)
+    limits = (-np.ones(2), np.ones(2), np.zeros(2, dtype=bool), np.arange(2))
+    splits = [(np.arange(4000), np.arange(4000, 8000))]
+    row = calibration.measure_split(sets.UtilitySet("made_up", X, y, *limits, 2, splits), 0)
+    assert row["held_back"] == 400
+    # The noise is seeded: these are far from what chance does to so many rows.
+    assert row["error"] < 0.06
+    assert row["coverage"] > 0.87
+    assert row["stated_coverage_low"] >= 0.9
+    assert abs(row["stated_accuracy"] - row["accuracy"]) < 0.08
+    assert list(row) == list(pd.read_csv(calibration.CSV).columns)

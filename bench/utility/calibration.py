@@ -12,9 +12,8 @@ import io
 from typing import Any
 
 import numpy as np
-from run_ours import DELTA, scaled
+from entries import DELTA, TABLES
 from sets import OLDER, UtilitySet, load
-from verdicts import TABLES
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
@@ -55,7 +54,7 @@ def _error_on(path: ReleasedPath, scores: np.ndarray, shares: np.ndarray, codes:
 def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
     """Release a model with seeded noise, and compare what it states with the test rows."""
     train_rows, test_rows = data.splits[split]
-    X, names = scaled(data), [f"x{number}" for number in range(data.X.shape[1])]
+    X, names = data.scaled(), [f"x{number}" for number in range(data.X.shape[1])]
     columns: dict[str, Any] = {
         name: {"boolean": True, "fill": False} if boolean else {"bounds": [-1, 1], "fill": "middle"}
         for name, boolean in zip(names, data.indicators, strict=True)

@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from entries import DELTA, EPSILONS, TABLES
 from scores import SCORES, score_row
 from sets import LARGE_SPLITS, SETS, SPLITS, UtilitySet, load, measured_splits
 
@@ -31,10 +32,7 @@ from peer_environments import peer_python, peer_version
 from privsvm_bench.evidence import Sources
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-TABLE = ROOT / "reports" / "utility" / "peers.csv"
-EPSILONS = (0.5, 1.0, 4.0)
-DELTA = 1e-5
+TABLE = TABLES / "peers.csv"
 _MINUTES, _GIGABYTES = 10, 8
 
 # Environment of each peer, its function in peers/, and the neighbour relation of its epsilon.
@@ -144,7 +142,7 @@ def main() -> None:
     for split in arguments.splits:
         for peer in arguments.peers:
             worker, package = Worker(peer), _PACKAGES[PEERS[peer][0]]
-            for name, epsilon in itertools.product(arguments.sets, EPSILONS):
+            for name, epsilon in itertools.product(arguments.sets, EPSILONS["add_remove"]):
                 splits = range(LARGE_SPLITS) if peer in _SLOW else measured_splits(name)
                 if split not in splits or (peer, name, epsilon, split) in done:
                     continue

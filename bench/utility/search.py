@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from run_ours import DELTA, scaled
+from entries import DELTA, TABLES
 from sets import UtilitySet, load
-from verdicts import TABLES
 
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
 from privsvm.files import write_text
@@ -58,7 +57,7 @@ class PlannedOnce(PrivateSearch):
 
 def measured(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[str, Any]:
     """Measure mean accuracy, its standard error, and the budget of a run."""
-    X, accuracies, budget = scaled(data), [], EPSILON
+    X, accuracies, budget = data.scaled(), [], EPSILON
     for split, (train, test) in enumerate(data.splits):
         model = make(list(range(data.n_classes)), split).fit(X[train], data.y[train])
         accuracies.append(np.mean(model.predict(X[test]) == data.y[test]))

@@ -17,7 +17,7 @@ from packaged import PACKAGED, table
 
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema
-from privsvm_bench.datasets.catalogue import DatasetEntry, raw_files, resolve
+from privsvm_bench.datasets.catalogue import DatasetEntry, load_catalogue, raw_files, resolve
 from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.prepared import rows_of_arrays
@@ -36,6 +36,7 @@ __all__ = [
     "UtilitySet",
     "load",
     "measured_splits",
+    "training_rows",
 ]
 
 SPLITS = 10
@@ -46,7 +47,7 @@ SMALL_ROWS, SMALL_DRAWS = 2000, 5
 _SEED = 20260
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "utility"
 
-# Sets of docs/utility.md, with bounds as in params.yaml if the catalogue has none. They chose the constants of
+# Sets with curves over epsilon, with bounds as in params.yaml if the catalogue has none. They chose the constants of
 # `recommended`, with those of `CHOSE`.
 OLDER: dict[str, Any] = {
     "a9a": None,
@@ -161,6 +162,10 @@ class UtilitySet:
     n_classes: int
     splits: list[tuple[np.ndarray, np.ndarray]]
 
+    def scaled(self) -> np.ndarray:
+        """Scale features to [-1, 1] by public bounds; methods clip rows to norm 1."""
+        return 2.0 * np.clip((self.X - self.lower) / (self.upper - self.lower), 0.0, 1.0) - 1.0
+
     def coded(self) -> Coded:
         """Return one column per column of the table."""
         first = np.unique(self.columns, return_index=True)[1]
@@ -244,3 +249,9 @@ def load(name: str) -> UtilitySet:
 def measured_splits(name: str) -> range:
     """List the splits that everybody is measured on: all, unless rows are very many."""
     return range(SPLITS if len(load(name).y) < LARGE_ROWS else LARGE_SPLITS)
+
+
+def training_rows(name: str) -> int:
+    """Return the number of training rows by the catalogue, without reading the set."""
+    entry = load_catalogue()[name]
+    return round(0.8 * sum(entry.parts[role].n_rows or 0 for role in entry.pool))

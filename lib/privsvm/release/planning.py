@@ -256,9 +256,12 @@ def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_p
             yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."
     real = measured_on_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
     if not real:
-        yield "No real set of similar shape was measured; see docs/utility.md for others."
+        yield "No real set of similar shape was measured; see docs/leaderboard.md for others."
         return
-    yield "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy (docs/utility.md)."
+    yield (
+        "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy "
+        "(docs/leaderboard.md)."
+    )
     for one in real:
         yield (
             f"{one.name}, {one.rows} x {one.features}, {one.classes} classes: epsilon {one.epsilon:g}: AUC "
