@@ -1,4 +1,4 @@
-"""The page on speed is what bench/drawn.py computes from the records."""
+"""The pages on speed and on large tables are what their programs compute from the records."""
 
 import importlib.util
 import json
@@ -12,9 +12,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 def load_bench(name):
     """Import a program of bench/."""
-    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"bench/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(REPOSITORY / "bench")
+        spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"bench/{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     return module
 
 
@@ -65,6 +67,16 @@ def test_what_is_committed_belongs_together(drawn):
     page = drawn.PAGE.read_text()
     assert drawn.with_head(page, results) == page
     assert "\n".join(drawn.drawn_section(results)) in page
+
+
+def test_tables_of_large_tables_are_those_of_their_figures():
+    tables = load_bench("large_tables")
+    results, page = json.loads(tables.RESULTS.read_text()), tables.PAGE.read_text()
+    assert tables.with_figures(page, results) == page
+    assert set(results) <= set(tables.all_tasks())
+    slow = {name: {**figures, "seconds": 1e4} for name, figures in results.items()}
+    assert tables.with_figures(page, slow).count("10000.0 |") == len(results)
+    assert tables.with_figures(page, slow).count("**over**") == len(tables.LIMITS)
 
 
 def test_a_worker_is_stopped_by_processor_time(drawn, monkeypatch):
