@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 MODULES = {
     "ci_svm": ("draws",),
     "dpsvmdvp": ("draws", "panels", "exact", "privacy"),
-    "dpwss": ("draws", "exact", "readings", "sigma", "privacy"),
+    "dpwss": ("draws", "exact", "sigma", "privacy"),
     "pmsvm": ("draws", "exact", "noise"),
     "ppsvm": ("draws", "exact", "privacy"),
 }
