@@ -75,15 +75,15 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
         Term("Guarantee", "The record that comes with every model: its status, epsilon, delta and assumptions."),
         Term(
             "Proved",
-            "A theorem covers exactly what the code does, the code enforces the theorem's assumptions, and an "
+            "A theorem covers exactly the steps of the code, the code enforces the theorem's assumptions, and an "
             "accountant computed epsilon and delta.",
             True,
         ),
         Term(
             "Seeded",
             "As proved, but the noise of this model was drawn from a seed, so that a benchmark can be repeated. "
-            "Whoever has the seed can subtract the noise, so nothing is proved of this model: its epsilon is that of "
-            "a release with system noise.",
+            "Anyone with the seed can subtract the noise, so nothing is proved of this model: its epsilon would hold "
+            "for a release with system noise.",
             True,
         ),
         Term(
@@ -160,7 +160,7 @@ GLOSSARY: dict[str, tuple[Term, ...]] = {
     ),
     "Several parties": (
         Term("Entity", "A party with some columns of the rows that all parties share (PPSVM)."),
-        Term("Block", "What an entity publishes: the kernel of its own columns with its secret random matrix."),
+        Term("Block", "The kernel of an entity's own columns with its secret random matrix. The entity publishes it."),
     ),
     "Workflow": (
         Term("Experiment", "One benchmark: all settings of `params.yaml`, under a name."),
