@@ -53,8 +53,12 @@ def test_the_glossary_defines_every_word_of_the_report():
 
 
 def test_every_table_of_a_reproduction_is_listed():
+    """Each page in docs/reproductions lists the experiments of its paper."""
     names = {path.stem for path in (REPOSITORY / "reports/reproduce").glob("*.csv")}
-    assert names == set(re.findall(r"^\| \[`(\w+)`\]", script("write_reproductions").table(), re.MULTILINE))
+    pages = {path.stem: path.read_text() for path in (REPOSITORY / "docs/reproductions").glob("*.md")}
+    listed = {paper: re.findall(r"^\| \[`(\w+)`\]", text, re.MULTILINE) for paper, text in pages.items()}
+    assert names == {name for experiments in listed.values() for name in experiments}
+    assert all(name.startswith(f"{paper}_") for paper, experiments in listed.items() for name in experiments)
 
 
 def test_the_architecture_names_every_folder():

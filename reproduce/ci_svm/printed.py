@@ -110,5 +110,5 @@ PAPER = Paper(
     numbers=numbers,
     claims=claims,
     experiments=("ci_svm_exact",),
-    notes=("Tables 1 to 3 and Figures 3 and 4 are lost in our copy of the paper; what its text says is checked.",),
+    notes=("Tables 1 to 3 and Figures 3 and 4 are lost in our copy of the paper; its text is checked.",),
 )

@@ -86,7 +86,7 @@ PAPER = Paper(
     experiments=("dpwss_exact", "dpwss_table3", "dpwss_means", "dpwss_sigma", "dpwss_privacy"),
     notes=(
         "Numbers of DPWSS are judged by single runs: the text calls them means of five, and a row of its own says why "
-        "they are not. Those of WSS2 are exact, and agree if every printed digit does.",
+        "they are not. Numbers of WSS2 are exact, and agree if every printed digit does.",
         "In some rows of our copy one of the three columns at sigma .7 is lost. Which one is unknown: we take it to be "
         "that of epsilon 0.1.",
         "What the text leaves open was tried on 25 printed objectives and 25 numbers of iterations at sigma .7: if "

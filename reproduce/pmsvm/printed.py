@@ -169,6 +169,6 @@ PAPER = Paper(
         "Weight perturbation: a printed number is a mean over 20 splits, whose seeds the released notebook names; we "
         "train once for each split and draw the noise again and again. Gradient perturbation: a mean of five trainings "
         "on one split. Standard deviations are judged like means.",
-        "The epsilons are those that the paper claims; the statement on privacy says what they are worth.",
+        "The epsilons are the paper's own; the statement on privacy judges them.",
     ),
 )
