@@ -104,15 +104,11 @@ def paper_page(judged: PrintedPaper) -> str:
     """Write the page of one paper: statements, columns, rows without a verdict, comparisons and experiments."""
     claims = sorted(judged.claims, key=lambda claim: VERDICT_ORDER.index(claim.verdict))
     statements = [(claim.text, claim.source, claim.verdict, claim.ours or claim.reason) for claim in claims]
-    columns = [
+    columns = []
+    for column in sorted(judged.columns, key=lambda item: VERDICT_ORDER.index(item.verdict)):
         # A rejection is never weak.
-        (
-            item.rule,
-            item.verdict + ", weak" * ((item.verdict, item.power) == ("agrees", "weak")),
-            f"{item.outside} of {item.cells}",
-        )
-        for item in sorted(judged.columns, key=lambda item: VERDICT_ORDER.index(item.verdict))
-    ]
+        words = "agrees, weak" if (column.verdict, column.power) == ("agrees", "weak") else column.verdict
+        columns.append((column.rule, words, f"{column.outside} of {column.cells}"))
     lines = [
         f"# {judged.paper.title}",
         "",
