@@ -2,13 +2,11 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, all_but_the_number_of_rows, neighbours, scaled
 
-from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
 from privsvm.numerics.rows.row_grid import grid_rows
@@ -95,23 +93,6 @@ def test_the_default_smoothing_is_public_and_leaves_most_of_the_budget():
     assert smoothing_for(1.0, 1e-5, 1.0, 1) == 0.1
 
 
-@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_path_is_accounted_audited_and_seeded(relation, n_classes):
-    X, y = scaled(load_breast_cancer if n_classes == 2 else load_wine)
-    epsilons = [0.5, 8.0]
-    model = model_for(n_classes, C=1e-3, neighbours=relation)
-    first, second = (model.release_path(X, y, epsilons, 2, np.random.default_rng(3), audit=True) for _ in range(2))
-    assert first.coef.tobytes() == second.coef.tobytes()
-    assert first.coef.shape == (2, 2, 1 if n_classes == 2 else 3, X.shape[1])
-    assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
-    for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
-        assert (guarantee.status, guarantee.epsilon_requested) == ("seeded", epsilon)
-        assert guarantee.neighbours == relation == guarantee.witness.neighbours
-        assert epsilon * (1 - 1e-5) <= guarantee.epsilon_with_system_noise <= epsilon
-        assert 0.7 * epsilon < guarantee.witness.epsilon < guarantee.epsilon_with_system_noise
-
-
 @pytest.mark.parametrize("weaker", [{"row_bound": 0.8}, {"curvature": 0.1}])
 def test_the_audit_finds_noise_that_is_too_small(weaker, monkeypatch):
     """A mechanism that is told of shorter rows, or of less curvature, than there are: its own witness refutes it."""
@@ -139,19 +120,6 @@ def test_rows_of_zeros_release_the_linear_term():
     scale = path.guarantees[0].noise_scale
     assert abs(path.coef.std() / scale - 1) < 6 / math.sqrt(2 * 20_000) + 0.001
     assert abs(path.coef.mean()) < 6 * scale / math.sqrt(20_000)
-
-
-def test_a_stored_path_predicts_the_same_and_sparse_rows_train_the_same():
-    X, y = scaled(load_wine)
-    X[X < -0.5] = 0.0
-    path = model_for(3).release_path(X, y, [0.5, 8.0], 2, 0)
-    sparse = model_for(3).release_path(scipy.sparse.csr_array(X), y, [0.5, 8.0], 2, 0)
-    # Two points near the same minimum.
-    assert np.allclose(path.coef, sparse.coef, atol=3e-5 * 0.01 * 1.5)
-    again = path_from_arrays(
-        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
-    )
-    assert np.array_equal(again.scores(X, 1), path.scores(X, 1))
 
 
 def test_the_number_of_rows_does_not_count():

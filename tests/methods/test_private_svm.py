@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.svm import LinearSVC
-from tests.adversarial import KINDS, Silence, neighbours, scaled
+from tests.adversarial import Silence, scaled
 from tests.objectives import hinge_objective
 
 from privsvm import (
@@ -14,7 +12,6 @@ from privsvm import (
     PrivateSVMRBFClassifier,
     PrivateSVMRBFLaplaceClassifier,
 )
-from privsvm.base.stored_paths import path_from_arrays
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.solvers.features.fourier import fourier_features
 
@@ -42,28 +39,6 @@ def model_for(n_classes, kernel="linear", mechanism="gaussian", **changes):
 def silent(model, X, y, **kwargs):
     """The path with noise that is zero: exact weights, on the mechanism's grid."""
     return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence(), **kwargs)
-
-
-@given(st.tuples(st.integers(0, 10**6), st.sampled_from(KINDS), st.integers(2, 5), st.integers(1, 12),
-                 st.floats(-11.5, 2), st.sampled_from([0.6, 1.0, 1.5]), st.sampled_from(["linear", "rbf"]),
-                 st.sampled_from(MECHANISMS), st.sampled_from(["joint", "naive"])))  # fmt: skip
-@settings(max_examples=250, deadline=None)
-def test_weights_never_move_more_than_the_sensitivity(case):
-    seed, kind, n_classes, n, log_C, norm, kernel, mechanism, composition = case
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3)) * rng.choice([0.1, 1, 10])
-    y = rng.integers(0, n_classes, size=n)
-    first, second, relation = neighbours(X, y, n_classes, kind, rng)
-    if len(second[1]) == 0:
-        return
-    model = model_for(n_classes, C=10.0**log_C, data_norm=norm, kernel=kernel, n_components=5, gamma=0.7,
-                      mechanism=mechanism, composition=composition, neighbours=relation)  # fmt: skip
-    paths = [silent(model, *data) for data in (first, second)]
-    moved = paths[0].coef[0, 0] - paths[1].coef[0, 0]
-    # A naive release accounts every class by itself, a joint one all of them together.
-    moves = moved if composition == "naive" else moved.reshape(1, -1)
-    distances = np.linalg.norm(moves, 2 if mechanism == "gaussian" else 1, axis=1)
-    assert distances.max() <= paths[0].guarantees[0].sensitivity
 
 
 @pytest.mark.parametrize(("relation", "times"), [("replace_one", 2), ("add_remove", 1)])
@@ -125,29 +100,6 @@ def test_without_noise_it_is_the_hinge_svm(kernel):
     assert hinge_objective(rows, signs, path.coef[0, 0, 0], 0.5) == pytest.approx(best, rel=1e-6)
 
 
-def test_two_classes_release_one_vector():
-    X, y = scaled(load_breast_cancer)
-    path = model_for(2).release_path(X, y, [1.0, 2.0], 3, 0)
-    assert path.coef.shape == (2, 3, 1, 30)
-    assert path.scores(X, 0).shape == (3, len(y), 1)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("composition", ["joint", "naive"])
-def test_path_is_accounted_audited_and_seeded(kernel, mechanism, composition):
-    X, y = scaled(load_wine)
-    epsilons = [0.5, 8.0]
-    model = model_for(3, kernel=kernel, mechanism=mechanism, composition=composition, n_components=30)
-    first, second = (model.release_path(X, y, epsilons, 2, np.random.default_rng(3), audit=True) for _ in range(2))
-    assert first.coef.tobytes() == second.coef.tobytes()
-    assert len({first.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
-    for epsilon, guarantee in zip(epsilons, first.guarantees, strict=True):
-        assert guarantee.epsilon_requested == epsilon
-        assert guarantee.delta == (1e-5 if mechanism == "gaussian" else 0.0)
-        assert 0.1 * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise <= epsilon
-
-
 def test_the_audit_of_two_classes_comes_close_to_the_bound():
     X, y = scaled(load_breast_cancer)
     for relation in ("replace_one", "add_remove"):
@@ -157,19 +109,18 @@ def test_the_audit_of_two_classes_comes_close_to_the_bound():
         assert 0.8 < witness.epsilon <= path.guarantees[0].epsilon_with_system_noise
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_a_stored_path_predicts_the_same(kernel):
+def test_scores_are_those_of_the_released_features():
     X, y = scaled(load_wine)
-    path = model_for(3, kernel=kernel).release_path(X, y, [0.5, 8.0], 2, 0)
-    again = path_from_arrays(
-        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
-    )
-    for index in range(2):
-        for rows in (X, scipy.sparse.csr_array(X)):
-            assert np.allclose(again.scores(rows, index), path.scores(X, index), atol=1e-12)
-    if kernel == "rbf":
-        expected = fourier_features(X, path.frequencies) @ path.coef[1, 1].T
-        assert np.allclose(path.scores(X, 1)[1], expected, atol=1e-12)
+    path = model_for(3, kernel="rbf").release_path(X, y, [0.5, 8.0], 2, 0)
+    expected = fourier_features(X, path.frequencies) @ path.coef[1, 1].T
+    assert np.allclose(path.scores(X, 1)[1], expected, atol=1e-12)
+
+
+def test_a_feature_map_from_private_rows_is_not_proved():
+    X, y = scaled(load_wine)
+    guarantee = model_for(3, kernel="rbf", gamma="scale", allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "feature map (gamma" in guarantee.reason
 
 
 def test_features_depend_on_their_public_seed_and_not_on_the_rows():
@@ -183,17 +134,6 @@ def test_features_depend_on_their_public_seed_and_not_on_the_rows():
     assert any("seed 1" in line for line in third.guarantees[0].assumptions)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [({"classes": None}, "class set"), ({"kernel": "rbf", "gamma": "scale"}, "feature map (gamma")],
-)
-def test_what_is_taken_from_private_rows_is_not_proved(changes, reason):
-    X, y = scaled(load_wine)
-    guarantee = model_for(3, allow_unsound=True, **changes).fit(X, y).guarantee_
-    assert guarantee.status == "claimed"
-    assert reason in guarantee.reason
-
-
 def test_sparse_rows_with_entries_stored_twice_are_clipped_too():
     """Two stored entries of one place add up: rows would be twice as long as they look."""
     entries = np.array([1.0, 1.0, -1.0, -1.0])
@@ -202,12 +142,3 @@ def test_sparse_rows_with_entries_stored_twice_are_clipped_too():
     assert X.nnz == 4
     # Both rows pull with 0.3 times a norm of 1.
     assert np.allclose(path.coef, -0.6, atol=0.01)
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_accuracy_goes_from_chance_to_the_svm_s(mechanism):
-    X, y = scaled(load_digits)
-    path = model_for(10, C=1.0, data_norm=1.0, mechanism=mechanism).release_path(X, y, [1e-3, 1e4], 3, 0)
-    lowest, highest = ((path.codes(path.scores(X, index)) == y).mean() for index in range(2))
-    assert lowest < 0.3
-    assert highest > 0.93
