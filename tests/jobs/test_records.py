@@ -11,26 +11,30 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.guarantees import SOUND, proved_fields
-from tests.guarantees import proved as a_proved_guarantee
+from tests.guarantees import proved_fields
+from tests.reporting.synthetic_results import (
+    METHODS,
+    make_attack,
+    make_condensed_attack,
+    make_guarantee,
+    make_prepared,
+    make_result,
+)
 
 import privsvm_bench
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import Facts
-from privsvm.privacy.events import Gaussian, SelfComposed
 from privsvm.privacy.gate import Stored
-from privsvm.privacy.guarantee import STATUSES, Guarantee, Witness, theorem_holds, weakest_status
+from privsvm.privacy.guarantee import Guarantee, Witness, weakest_status
 from privsvm_bench.records import (
     AuditBound,
     AuditCell,
     AuditRecord,
     CondensedRowsAttack,
-    CondensedSplit,
     CondenseTimings,
-    Entity,
     EvaluateTimings,
     KnownSampleAttack,
     Membership,
@@ -50,282 +54,15 @@ from privsvm_bench.records import (
     write,
 )
 
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-SECONDS = st.floats(0, 1e9)
-SHARES = st.floats(0, 1)
-COUNTS = st.integers(0, 10**6)
-POSITIVES = st.integers(1, 10**6)
-TEXTS = st.text(max_size=8)
-NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,7}", fullmatch=True)
-NEIGHBOURS = st.sampled_from(["replace_one", "add_remove"])
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | NUMBERS | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=5,
 )
-
-
-def tuples(values: st.SearchStrategy[Any], length: int | None = None) -> st.SearchStrategy[tuple[Any, ...]]:
-    bounds = {"max_size": 4} if length is None else {"min_size": length, "max_size": length}
-    return st.lists(values, **bounds).map(tuple)
-
-
-@st.composite
-def guarantees(draw: Any, status: str | None = None) -> Guarantee:
-    status = status or draw(st.sampled_from(STATUSES))
-    requested = draw(st.floats(1e-6, 1e6) | st.just(math.inf))
-    neighbours = draw(NEIGHBOURS)
-    proved = draw(st.floats(0, min(requested, 50.0))) if theorem_holds(status) else math.inf
-    bounds = st.floats(0, proved) if theorem_holds(status) else st.floats(0, 1e6) | st.just(math.inf)
-    exact = st.builds(Witness, epsilon=bounds, neighbours=NEIGHBOURS, description=TEXTS)
-    sampled = st.builds(
-        Witness, epsilon=st.floats(0, 1e6), neighbours=NEIGHBOURS, description=TEXTS, confidence=st.floats(0.01, 1)
-    )
-    sensitivity = draw(st.none() | st.floats(1e-9, 1e9))
-    common = {
-        "mechanism": draw(TEXTS),
-        "reference": draw(TEXTS),
-        "epsilon_requested": requested,
-        "sensitivity": sensitivity,
-        "noise_scale": None if sensitivity is None else draw(st.none() | st.floats(1e-9, 1e9)),
-        "witness": draw(st.none() | exact | sampled),
-    }
-    if theorem_holds(status):
-        return a_proved_guarantee(
-            neighbours=neighbours,
-            epsilon_proved=proved,
-            delta=draw(st.floats(0, 0.01)),
-            accountant=draw(TEXTS),
-            randomness="system" if status == "proved" else "seeded",
-            reason=draw(st.none() | TEXTS),
-            **common,
-        )
-    return Guarantee(
-        status=status,
-        neighbours=draw(st.none() | NEIGHBOURS),
-        delta=draw(st.none() | st.floats(0, 0.99)),
-        randomness=draw(st.none() | st.sampled_from(["system", "seeded"])),
-        facts=draw(st.none() | st.just(SOUND) | st.just(Facts())),
-        event=draw(st.none() | st.just(SelfComposed(Gaussian(2.0), 3))),
-        assumptions=draw(tuples(TEXTS)),
-        reason=draw(NAMES) if status == "claimed" else draw(st.none() | TEXTS),
-        **common,
-    )
-
-
-@st.composite
-def condensed_splits(draw: Any, condense: str) -> CondensedSplit:
-    means, others = condense == "ci", draw(COUNTS)
-    groups = draw(COUNTS) if means else None
-    return CondensedSplit(
-        n_rows=draw(POSITIVES),
-        n_condensed=draw(POSITIVES),
-        size_ratio=draw(SHARES),
-        label_purity=draw(SHARES),
-        lost_classes=draw(COUNTS),
-        groups_of_three=groups,
-        third_member_error=draw(SECONDS) if groups else None,
-        linkage_rate=draw(SHARES) if means else None,
-        guessing_rate=draw(SHARES) if means else None,
-        membership_auc=draw(SHARES) if others else None,
-        certain_members=draw(SHARES) if others else None,
-        nearest_row=draw(SECONDS),
-        linked_rows=draw(POSITIVES),
-        other_rows=others,
-    )
-
-
-@st.composite
-def condensed_attacks(draw: Any) -> CondensedRowsAttack:
-    condense = draw(st.sampled_from(["none", "ci", "fcm"]))
-    splits = () if condense == "none" else draw(st.lists(condensed_splits(condense), min_size=1, max_size=2))
-    return CondensedRowsAttack(
-        method=draw(st.none() | NAMES), dataset=draw(NAMES), condense=condense, splits=tuple(splits)
-    )
-
-
-def known_sample_attacks() -> st.SearchStrategy[KnownSampleAttack]:
-    return st.builds(
-        KnownSampleAttack,
-        method=NAMES,
-        dataset=NAMES,
-        kernel=TEXTS,
-        gamma=st.none() | NUMBERS,
-        mbar=POSITIVES,
-        n_rows=POSITIVES,
-        entities=tuples(ENTITIES),
-    )
-
-
-def fields_of_models(draw: Any, status: str | None = None) -> dict[str, Any]:
-    n_epsilons, n_splits = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    status = status or draw(st.sampled_from(STATUSES))
-    return {
-        "implementation": draw(NAMES),
-        "epsilons": draw(st.just((math.inf,) * n_epsilons) | tuples(st.floats(1e-6, 1e6), n_epsilons)),
-        "repeats": draw(POSITIVES),
-        "n_splits": n_splits,
-        "n_classes": draw(POSITIVES),
-        "guarantees": draw(tuples(guarantees(status), n_epsilons)),
-        "objective": draw(tuples(st.none() | NUMBERS, n_splits)),
-        "n_support": draw(tuples(st.none() | COUNTS, n_splits)),
-        "n_iter": draw(tuples(st.none() | COUNTS, n_splits)),
-    }
-
-
-def fields_of_job(draw: Any) -> dict[str, Any]:
-    return {
-        "experiment": draw(NAMES),
-        "method": draw(NAMES),
-        "dataset": draw(NAMES),
-        "dataset_digest": draw(TEXTS),
-        "parameters": draw(st.dictionaries(TEXTS, VALUES, max_size=3)),
-        "protocol": draw(st.dictionaries(TEXTS, VALUES, max_size=3)),
-        "condense": "none",
-        "delta": draw(st.none() | SHARES),
-        "neighbours": draw(st.none() | NEIGHBOURS),
-        "n_train": draw(st.none() | POSITIVES),
-        "n_features": draw(POSITIVES),
-        "attacks": draw(tuples(condensed_attacks() | known_sample_attacks(), 1)),
-    }
-
-
-@st.composite
-def saved_models(draw: Any) -> SavedModels:
-    return SavedModels(**fields_of_models(draw), kind=draw(NAMES), classes=draw(tuples(TEXTS)))
-
-
-@st.composite
-def model_records(draw: Any) -> ModelRecord:
-    return ModelRecord(**fields_of_models(draw), **fields_of_job(draw), kind=draw(NAMES), classes=draw(tuples(TEXTS)))
-
-
-@st.composite
-def results(draw: Any) -> Result:
-    status = draw(st.sampled_from(STATUSES))
-    models = fields_of_models(draw, status)
-    n_epsilons = len(models["epsilons"])
-    column = tuples(st.none() | NUMBERS, n_epsilons)
-    metric = tuples(tuples(tuples(st.none() | NUMBERS, 2), n_epsilons), models["n_splits"])
-    return Result(
-        **models,
-        **fields_of_job(draw),
-        status=status,
-        n_test=draw(POSITIVES),
-        predictions_sha256=draw(TEXTS),
-        metrics=draw(st.dictionaries(TEXTS, metric, max_size=2)),
-        summary=draw(st.dictionaries(TEXTS, st.builds(Summary, mean=column, sd=column, low=column, high=column))),
-    )
-
-
-ENTITIES = st.builds(
-    Entity,
-    entity=NAMES,
-    features=POSITIVES,
-    rows_needed=COUNTS,
-    possible=st.booleans(),
-    error_at_rows_needed=st.none() | SECONDS,
-    recovered_at=st.none() | COUNTS,
-    unreadable_rows=COUNTS,
-    curve=st.builds(
-        RecoveryErrors,
-        known=tuples(COUNTS),
-        max_error=tuples(st.none() | NUMBERS),
-        rms_error=tuples(st.none() | NUMBERS),
-        recovered_share=tuples(st.none() | NUMBERS),
-    ),
-    membership=st.builds(Membership, true_column_residual=st.none() | NUMBERS, random_residual=st.none() | NUMBERS),
-)
-ORIGINS = st.sampled_from(["declared", "data"])
-OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=2)
-
-
-@st.composite
-def audit_cells(draw: st.DrawFn) -> AuditCell:
-    numbers = sorted(draw(st.lists(st.floats(0.0, 50.0), min_size=3, max_size=3)))
-    bound = AuditBound(
-        kind=draw(st.sampled_from(["counts", "f_dp", "gaussian", "one_run"])),
-        sure=numbers[0],
-        epsilon=numbers[1],
-        estimate=draw(st.sampled_from([numbers[2], math.inf])),
-        ceiling=draw(st.floats(0.0, 50.0)),
-    )
-    return AuditCell(
-        relation=draw(NEIGHBOURS),
-        epsilon=draw(st.floats(0.1, 50.0)),
-        delta=draw(st.floats(0.0, 0.1)),
-        status=draw(st.sampled_from(["seeded", "claimed"])),
-        epsilon_proved=math.inf,
-        epsilon_with_system_noise=draw(st.sampled_from([1.0, math.inf])),
-        event=draw(st.none() | NAMES),
-        pair=draw(NAMES),
-        draws=draw(POSITIVES),
-        bounds=(bound,),
-        refuted=draw(st.booleans()),
-    )
-
-
-RECORDS = {
-    Guarantee: guarantees(),
-    SavedModels: saved_models(),
-    ModelRecord: model_records(),
-    Result: results(),
-    CondensedRowsAttack: condensed_attacks(),
-    AuditRecord: st.builds(
-        AuditRecord,
-        method=NAMES,
-        implementation=NAMES,
-        parameters=st.dictionaries(NAMES, NUMBERS, max_size=2),
-        cells=st.lists(audit_cells(), max_size=2).map(tuple),
-    ),
-    KnownSampleAttack: known_sample_attacks(),
-    TrainTimings: st.builds(TrainTimings, fit_seconds=tuples(SECONDS), release_seconds=tuples(SECONDS)),
-    EvaluateTimings: st.builds(EvaluateTimings, predict_seconds=tuples(SECONDS), rows_predicted=tuples(COUNTS)),
-    CondenseTimings: st.builds(
-        CondenseTimings,
-        dataset=NAMES,
-        condense=st.sampled_from(["none", "ci", "fcm"]),
-        condense_seconds=tuples(SECONDS, 2),
-    ),
-    Prepared: st.builds(
-        Prepared,
-        dataset=NAMES,
-        digest=TEXTS,
-        n_rows=POSITIVES,
-        n_features=POSITIVES,
-        n_features_origin=ORIGINS,
-        indicators=tuples(st.integers(0, 20)),
-        n_splits=POSITIVES,
-        classes=tuples(TEXTS),
-        classes_origin=ORIGINS,
-        prescaled=st.none() | st.booleans(),
-        prescaled_origin=st.sampled_from(["declared", "catalogue"]),
-        sparse=st.booleans(),
-        parts=tuples(TEXTS),
-        protocol=OBJECTS,
-        scaling=OBJECTS,
-        missing=OBJECTS,
-        sources=st.dictionaries(TEXTS, TEXTS, max_size=2),
-    ),
-}
-
-
-@pytest.mark.parametrize("form", RECORDS, ids=lambda form: form.__name__)
-def test_a_record_survives_its_file(form: type[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("records") / "record.json"
-
-    @settings(max_examples=40, deadline=None)
-    @given(RECORDS[form])
-    def survives(record: Any) -> None:
-        write(path, record)
-        again = read(Annotated[Guarantee, Stored()] if form is Guarantee else form, path)
-        assert again == record
-        assert type(again) is form
-        written = path.read_bytes()
-        write(path, again)
-        assert path.read_bytes() == written
-
-    survives()
 
 
 def a_result(**changes: Any) -> dict[str, Any]:
@@ -346,6 +83,62 @@ def a_result(**changes: Any) -> dict[str, Any]:
         "n_train": 10, "n_test": 5, "n_features": 2, "n_classes": 2, "attacks": [],
     }  # fmt: skip
     return record | changes
+
+
+AUDIT_CELL = {
+    "relation": "replace_one", "epsilon": 1.0, "delta": 1e-5, "status": "seeded", "epsilon_proved": "inf",
+    "epsilon_with_system_noise": 1.0, "event": "gaussian", "pair": "p", "draws": 9, "refuted": False,
+    "bounds": [{"kind": "counts", "epsilon": 0.5, "sure": 0.1, "estimate": 0.6, "ceiling": 0.9}],
+}  # fmt: skip
+WITNESS = {"epsilon": 0.25, "neighbours": "replace_one", "description": 'a\u2028row of "é"', "confidence": 0.95}
+MODELS = {"kind": "linear", "classes": ["a", "é"]}
+OF_RESULTS = {"status", "n_test", "predictions_sha256", "metrics", "summary"}
+OF_JOBS = {field.name for field in dataclasses.fields(ModelRecord)} - {
+    field.name for field in dataclasses.fields(SavedModels)
+}
+RECORDS = {
+    Result: a_result(attacks=[make_attack("wine", "m"), make_condensed_attack("wine", None)]),
+    ModelRecord: {name: value for name, value in a_result().items() if name not in OF_RESULTS} | MODELS,
+    SavedModels: {name: value for name, value in a_result().items() if name not in OF_RESULTS | OF_JOBS} | MODELS,
+    Guarantee: a_result()["guarantees"][0] | {"witness": WITNESS},
+    KnownSampleAttack: make_attack("wine", "ppsvm", (None, 1e-14)),
+    CondensedRowsAttack: make_condensed_attack("wine", "fcm_svm", "fcm", twice=True),
+    AuditRecord: {"method": "m", "implementation": "m", "parameters": {"C": 1e-300}, "cells": [AUDIT_CELL] * 2},
+    TrainTimings: {"fit_seconds": [0.1, 0], "release_seconds": []},
+    EvaluateTimings: {"predict_seconds": [1e-9], "rows_predicted": [2**40]},
+    CondenseTimings: {"dataset": "wine", "condense": "ci", "condense_seconds": [0.5]},
+    Prepared: make_prepared("wine", declared_training_rows=[3, 4], prescaled=None, indicators=[0, 7]),
+}
+
+
+def form_of(form: type[Any]) -> Any:
+    return Annotated[Guarantee, Stored()] if form is Guarantee else form
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        *RECORDS.items(),
+        (Guarantee, make_guarantee("dpwss", "claimed", 1.0)),
+        *((Result, make_result("wine", method, status)) for method, status in METHODS.items()),
+    ],
+)
+def test_a_record_survives_its_file(form: type[Any], content: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    record = parse(form_of(form), json.dumps(content), "r.json")
+    write(path, record)
+    again, written = read(form_of(form), path), path.read_bytes()
+    assert again == record
+    assert type(again) is form
+    write(path, again)
+    assert path.read_bytes() == written
+
+
+@given(st.dictionaries(st.text(max_size=8), VALUES, max_size=3))
+def test_any_parameters_survive(parameters: dict[str, Any]) -> None:
+    result = parse(Result, json.dumps(a_result(parameters=parameters)), "r.json")
+    assert result.parameters == parameters
+    assert parse(Result, canonical_json(result), "r.json") == result
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -384,8 +177,6 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("method", ..., "key 'method' is missing"),
-        ("attacks", ..., "key 'attacks' is missing"),
         ("guarantees.1.mechanism", ..., "guarantees[1]: key 'mechanism' is missing"),
         ("summary.accuracy.high", ..., "summary.accuracy: key 'high' is missing"),
         ("format", 2, "key 'format' is unknown; another version of PrivSVM may have written it"),
@@ -394,34 +185,18 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             1.0,
             "guarantees[0]: key 'sigma' is unknown; another version of PrivSVM may have written it",
         ),
-        ("method", "", "method is '': must be a name of at most 64 letters, digits, _ . + and -"),
         ("dataset", "../../x", "dataset is '../../x': must be a name of at most 64 letters, digits, _ . + and -"),
         ("implementation", "", "implementation is '': must not be empty"),
-        ("method", None, "method is None: must be a valid string"),
         ("method", 3, "method is 3: must be a valid string"),
         ("n_train", 0, "n_train is 0: must be greater than or equal to 1"),
         ("n_train", 2.5, "n_train is 2.5: must be a valid integer"),
-        ("n_train", "3", "n_train is '3': must be a valid integer"),
-        ("repeats", True, "repeats is True: must be a valid integer"),
-        ("delta", "1e-5", "delta is '1e-5': must be a valid number"),
-        ("delta", math.nan, "delta is nan: must be a finite number"),
-        ("delta", 2, "delta is 2: must be less than or equal to 1"),
         ("objective.0", math.nan, "objective[0] is nan: must be a finite number"),
-        ("objective.0", math.inf, "objective[0] is inf: must be a finite number"),
-        ("objective.0", "inf", "objective[0] is 'inf': must be a valid number"),
-        ("summary.accuracy.mean.1", math.nan, "summary.accuracy.mean[1] is nan: must be a finite number"),
         ("metrics.accuracy.0.1.0", "x", "metrics.accuracy[0][1][0] is 'x': must be a valid number"),
-        ("parameters", [], "parameters is []: must be an object"),
-        ("summary", [], "summary is []: must be an object"),
         ("guarantees", {}, "guarantees is {}: must be a list"),
         ("guarantees.0", [], "guarantees[0] is []: must be an object"),
-        ("condense", "pca", "condense is 'pca': must be 'none', 'ci' or 'fcm'"),
-        ("status", "private", "status is 'private': must be 'proved', 'seeded', 'claimed' or 'none'"),
         ("neighbours", "swap", "neighbours is 'swap': must be 'replace_one' or 'add_remove'"),
         ("epsilons", [], "epsilons is []: must not be empty"),
         ("epsilons.0", "large", "epsilons[0] is 'large': must be a number or 'inf'"),
-        ("epsilons.0", math.nan, "epsilons[0] is nan: must be a number or 'inf'"),
-        ("epsilons.0", False, "epsilons[0] is False: must be a number or 'inf'"),
         ("epsilons.0", 0, "epsilons is [0.0, 2.0]: must be positive numbers or ['inf']"),
         ("guarantees.1", ..., "guarantees: there are 1 guarantees for 2 epsilons"),
         ("n_support", [], "n_support has 0 numbers for 1 splits"),
@@ -432,11 +207,6 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             "metrics.accuracy: must hold one list for each of 1 splits, with one list for each of 2 epsilons",
         ),
         ("condense", "ci", "status is 'proved' but condense is 'ci': condensing has no bounded sensitivity"),
-        (
-            "guarantees.0.status",
-            "sound",
-            "guarantees[0].status is 'sound': must be 'proved', 'seeded', 'claimed' or 'none'",
-        ),
         (
             "guarantees.0.status",
             "seeded",
@@ -451,11 +221,6 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             "guarantees.0.epsilon_proved",
             "inf",
             "guarantees[0].epsilon_proved is inf but status is 'proved': must be finite",
-        ),
-        (
-            "guarantees.0.epsilon_proved",
-            None,
-            "guarantees[0].epsilon_proved is None: must be a number or 'inf'",
         ),
         (
             "guarantees.0.status",
@@ -473,11 +238,6 @@ def test_the_result_of_the_cases_below_is_valid() -> None:
             "guarantees.0.witness",
             {"epsilon": "inf", "neighbours": "replace_one", "description": "d"},
             "guarantees[0].epsilon_proved is 0.5: a witness refutes it (d)",
-        ),
-        (
-            "guarantees.0.witness",
-            {"epsilon": 0.1, "neighbours": "replace_one"},
-            "guarantees[0].witness: key 'description' is missing",
         ),
         (
             "guarantees.0.witness",
@@ -510,20 +270,11 @@ def test_text_that_is_no_record_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "record", "message"),
     [
-        (TrainTimings, {"fit_seconds": [-1], "release_seconds": []},
-         "fit_seconds[0] is -1: must be greater than or equal to 0"),
-        (TrainTimings, {"fit_seconds": 1.0, "release_seconds": []}, "fit_seconds is 1.0: must be a list"),
-        (EvaluateTimings, {"predict_seconds": [], "rows_predicted": [1.5]},
-         "rows_predicted[0] is 1.5: must be a valid integer"),
         (CondenseTimings, {"dataset": "wine", "condense": "ci", "condense_seconds": []},
          "condense_seconds is []: must be one number for each split"),
         (CondensedRowsAttack,
          {"method": None, "dataset": "wine", "attack": "condensed_rows", "condense": "ci", "splits": []},
          "splits is []: must hold one record for each split"),
-        (CondensedRowsAttack,
-         {"method": None, "dataset": "wine", "attack": "known_sample", "condense": "ci", "splits": []},
-         "attack is 'known_sample': must be 'condensed_rows'"),
-        (Prepared, {"dataset": "wine"}, "key 'digest' is missing"),
         (dict[str, dict[str, str]], {"wine": {"svm": 1}}, "wine.svm is 1: must be a valid string"),
     ],
 )  # fmt: skip
@@ -552,12 +303,7 @@ def test_the_weakest_status_decides_for_the_curve() -> None:
 
 
 def test_audits_seed_their_noise_and_prove_nothing() -> None:
-    bound = {"kind": "counts", "epsilon": 0.5, "sure": 0.1, "estimate": 0.6, "ceiling": 0.9}
-    cell = {
-        "relation": "replace_one", "epsilon": 1.0, "delta": 1e-5, "status": "seeded", "epsilon_proved": "inf",
-        "epsilon_with_system_noise": 1.0, "event": "gaussian", "pair": "p", "draws": 9, "bounds": [bound],
-        "refuted": False,
-    }  # fmt: skip
+    cell = AUDIT_CELL
     assert parse(AuditCell, json.dumps(cell), "a").theorem_holds
     assert "since audits seed their noise" in refusal(AuditCell, {**cell, "status": "proved", "epsilon_proved": 1.0})
     claimed = parse(AuditCell, json.dumps({**cell, "status": "claimed"}), "a")

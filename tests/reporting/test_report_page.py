@@ -289,8 +289,6 @@ def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
 def test_a_record_that_is_no_attack_is_refused() -> None:
     record = {"method": "a", "dataset": "wine", "attack": "known_sample"}
     for attack, message in (
-        (record, r"r.json: attacks\[0\].known_sample: key 'kernel' is missing"),
-        ([], r"r.json: attacks\[0\] is \[\]: must be an object;"),
         (record | {"attack": "known"}, r"r.json: attacks\[0\] is {.*: must have a known 'attack';"),
         ({}, r"r.json: attacks\[0\] is {}: must have a key 'attack';"),
     ):
@@ -534,18 +532,9 @@ def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
         read_results(paths)
 
 
-def test_a_proof_for_condensed_rows_is_refused() -> None:
-    with pytest.raises(PrivSVMError, match=r"^r.json: status is 'proved' but condense is 'ci'"):
-        results_of(make_result("wine", "pmsvm_wp", "proved", condense="ci"))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"condense": "cl"}, r"condense is 'cl': must be 'none', 'ci' or 'fcm';"),
-        ({"splits": []}, r"splits is \[\]"),
-        ({"splits": [{}]}, r"splits\[0\]: key 'n_rows' is missing"),
-        ({"linkage_rate": 1.2}, r"splits\[2\].linkage_rate is 1.2: must be less than or equal to 1;"),
         ({"linkage_rate": None}, r"splits\[2\].linkage_rate is None"),
         ({"third_member_error": None}, r"splits\[2\].third_member_error is None: must be a number"),
         (
@@ -554,12 +543,7 @@ def test_a_proof_for_condensed_rows_is_refused() -> None:
         ),
         ({"other_rows": 0}, r"splits\[2\].membership_auc is 0.8: must be null where other_rows is 0;"),
         ({"certain_members": None}, r"splits\[2\].certain_members is None: must be a number;"),
-        ({"nearest_row": None}, r"splits\[2\].nearest_row is None: must be a valid number;"),
-        ({"lost_classes": -1}, r"splits\[2\].lost_classes is -1: must be greater than or equal to 0;"),
         ({"condense": "fcm"}, r"splits\[0\].groups_of_three is 47: must be null where condense is 'fcm';"),
-        ({"membership_auc": "high"}, r"splits\[2\].membership_auc is 'high'"),
-        ({"third_member_error": -1.0}, r"splits\[2\].third_member_error is -1.0: must be greater than or equal to 0;"),
-        ({"n_rows": 0}, r"splits\[2\].n_rows is 0: must be greater than or equal to 1;"),
     ],
 )
 def test_a_wrong_record_of_condensed_rows_is_one_line(changes: dict[str, Any], message: str) -> None:
@@ -597,22 +581,10 @@ def test_attacks_in_the_results_are_checked() -> None:
             attacks_of(results_of(make_result("wine", "svm", "none", attacks=attacks)))
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        ({"dataset": "wine", "condense": "ci"}, "key 'condense_seconds' is missing"),
-        ({"dataset": "wine", "condense": "none", "condense_seconds": []}, "condense is 'none': must be 'ci' or 'fcm';"),
-        ({"dataset": "wine", "condense": "ci", "condense_seconds": []}, r"condense_seconds is \[\]"),
-        (
-            {"dataset": "wine", "condense": "ci", "condense_seconds": [0.1, None]},
-            r"condense_seconds\[1\] is None: must be a valid number",
-        ),
-    ],
-)
-def test_a_wrong_record_of_seconds_to_condense_is_one_line(tmp_path: Any, record: Any, message: str) -> None:
+def test_seconds_to_condense_without_condensing_are_refused(tmp_path: Any) -> None:
     path = tmp_path / "wine.json"
-    path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=f"wine.json: {message}"):
+    path.write_text('{"dataset": "wine", "condense": "none", "condense_seconds": []}', encoding="utf-8")
+    with pytest.raises(PrivSVMError, match=r"wine\.json: condense is 'none': must be 'ci' or 'fcm';"):
         read_condensing([path])
 
 
@@ -749,6 +721,7 @@ def test_undefined_parts_do_not_break_the_page(write_experiment: Callable[..., d
         assert f'<section id="{identity}"' in page
 
 
+@pytest.mark.long
 def test_a_large_report_stays_small_enough() -> None:
     methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
     results = [
