@@ -15,8 +15,6 @@ from privsvm import (
     GRPUAClassifier,
     PMSVMAGPClassifier,
     PMSVMGPClassifier,
-    PMSVMWPClassifier,
-    SoftmaxDPAdamClassifier,
     SoftmaxDPSGDClassifier,
 )
 from privsvm.families.gradients.noisy_training import training_plan
@@ -201,32 +199,6 @@ def test_regulariser_inside_the_clip_is_another_model():
     models = [gradient(margin_weight=0.05, inside_clip=inside, random_state=0).fit(X, y) for inside in (False, True)]
     assert models[0].noise_multiplier_ == models[1].noise_multiplier_
     assert not np.allclose(models[0].coef_, models[1].coef_)
-
-
-def test_nothing_of_the_rows_stays_on_the_model():
-    X, y = wine()
-    model = gradient(random_state=0).fit(X, y)
-    kept = {name: value for name, value in vars(model).items() if name not in model.get_params()}
-    assert set(kept) == {
-        "_path", "_recipe", "classes_", "coef_", "guarantee_", "intercept_", "n_features_in_", "n_steps_",
-        "noise_multiplier_", "privacy_", "sample_rate_",
-    }  # fmt: skip
-    assert model._path.release_seconds == 0.0
-
-
-@pytest.mark.parametrize(
-    ("method", "name"),
-    [
-        *[(PMSVMWPClassifier, name) for name in ("scaling", "max_grad_norm", "momentum", "learning_rate", "beta1")],
-        *[(gradient, name) for name in ("C", "gap", "max_epochs", "beta1")],
-        *[(adaptive, name) for name in ("momentum", "C")],
-        (softmax, "beta1"),
-        (SoftmaxDPAdamClassifier, "momentum"),
-    ],
-)
-def test_parameters_of_another_perturbation_are_unknown(method, name):
-    with pytest.raises(TypeError, match=f"has no parameter '{name}'"):
-        method(allow_unsound=True, **{name: 0.5})
 
 
 def test_training_that_diverges_has_finite_weights():

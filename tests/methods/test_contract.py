@@ -29,6 +29,7 @@ from privsvm import (
     WestonWatkinsClassifier,
 )
 from privsvm.base.estimators import noise_streams
+from privsvm.base.stored_paths import path_from_arrays
 from privsvm.base.validation import check_training_data
 from privsvm.registry import estimator_class, implementations
 
@@ -314,6 +315,17 @@ def test_models_of_one_epsilon_do_not_depend_on_the_grid(method):
     alone, among = (model.release_path(X, Y, grid, 2, 7) for grid in ([1.0], [0.5, 1.0, 2.0]))
     # Products of more models may be rounded in another way.
     assert np.allclose(alone.scores(X, 0), among.scores(X, 1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+def test_a_stored_path_predicts_the_same(method):
+    path = ready(method, classes=["no", "yes"]).release_path(X, Y, [0.5, 8.0], 2, 0)
+    again = path_from_arrays(
+        path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
+    )
+    assert np.array_equal(again.scores(X, 1), path.scores(X, 1))
+    assert np.allclose(again.scores(scipy.sparse.csr_array(X), 0), path.scores(X, 0), atol=1e-9)
+    assert np.array_equal(again.codes(again.scores(X, 0)), path.codes(path.scores(X, 0)))
 
 
 @pytest.mark.parametrize("method", SOUND)

@@ -168,14 +168,6 @@ def test_no_intercept():
     assert not model_for(3, fit_intercept=False, random_state=0).fit(X, y).intercept_.any()
 
 
-def test_sparse_rows_give_the_same_models():
-    X, y = scaled(load_digits)
-    X = np.where(X > -1, X, 0)
-    dense, sparse = (model_for(10).release_path(rows, y, [1.0, 8.0], 2, 3) for rows in (X, scipy.sparse.csr_array(X)))
-    assert np.array_equal(dense.coef, sparse.coef)
-    assert np.array_equal(dense.intercept, sparse.intercept)
-
-
 def test_models_of_one_epsilon_do_not_depend_on_the_grid_or_the_block(monkeypatch):
     X, y = scaled(load_wine)
     alone = model_for(3).release_path(X, y, [1.0], 2, 7)

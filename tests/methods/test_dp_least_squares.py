@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import Silence, scaled
 
-from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     Moments,
@@ -112,20 +110,6 @@ def test_accuracy(method, digits):
         model = method(classes=list(range(n_classes)), epsilon=4.0, random_state=0).fit(X, y)
         assert model.score(X, y) > least
         assert model.coef_.shape == (n_classes if n_classes > 2 else 1, X.shape[1])
-
-
-def test_sparse_rows_give_the_same_model_and_paths_are_stored():
-    X, y = scaled(load_digits)
-    X = np.where(np.abs(X) < 0.5, 0.0, X)
-    dense, sparse = (model_for(10).release_path(rows, y, [0.5, 8.0], 2, 0) for rows in (X, scipy.sparse.csr_array(X)))
-    assert dense.coef.tobytes() == sparse.coef.tobytes()
-    assert dense.coef.shape == (2, 2, 10, 64)
-    assert len({dense.coef[e, r].tobytes() for e in range(2) for r in range(2)}) == 4
-    again = path_from_arrays(
-        dense.kind, dense.arrays(), epsilons=dense.epsilons, guarantees=dense.guarantees, n_classes=10
-    )
-    assert np.array_equal(again.scores(X, 1), dense.scores(X, 1))
-    assert np.allclose(again.scores(scipy.sparse.csr_array(X), 1), dense.scores(X, 1), atol=1e-12)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

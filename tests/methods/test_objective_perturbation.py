@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import KINDS, Silence, all_but_the_number_of_rows, neighbours, scaled
+from tests.adversarial import KINDS, Silence, neighbours, scaled
 
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
@@ -122,15 +122,6 @@ def test_rows_of_zeros_release_the_linear_term():
     assert abs(path.coef.mean()) < 6 * scale / math.sqrt(20_000)
 
 
-def test_the_number_of_rows_does_not_count():
-    X, _ = scaled(load_wine)
-    first, second, third = (
-        all_but_the_number_of_rows(model_for(3, random_state=0).fit(X[:n], np.arange(n) % 3).guarantee_)
-        for n in (1, 128, 129)
-    )
-    assert first == second == third
-
-
 def test_accuracy_goes_from_chance_to_the_svm_s():
     X, y = load_digits(return_X_y=True)
     path = model_for(10, C=0.1, data_norm=3.0, smoothing=0.5).release_path(X / 16, y, [20.0, 1e4], 2, 0)
@@ -183,11 +174,3 @@ def test_a_loss_with_hardly_any_smoothing_is_answered():
     """Slopes change so fast there that float64 certifies nothing: whole numbers do."""
     guarantee = model_for(2, C=1e-2, smoothing=1e-13, epsilon=45.0).fit(np.eye(2), [0, 1]).guarantee_
     assert guarantee.status == "proved"
-
-
-def test_under_add_remove_the_record_says_nothing_of_the_number_of_rows():
-    """The sensitivity used to depend on the next power of two of the private number of rows."""
-    X, y = scaled(load_breast_cancer)
-    records = [model_for(2, neighbours="add_remove", random_state=0).fit(X[:n], y[:n]).guarantee_ for n in (512, 513)]
-    assert records[0] == records[1]
-    assert (records[0].status, records[0].facts.n_rows) == ("seeded", "not used")

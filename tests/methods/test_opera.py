@@ -187,12 +187,6 @@ def test_what_needs_consent_raises_without_it():
         published(3, allow_unsound=False).fit(X, y)
 
 
-@pytest.mark.parametrize(("make", "name"), [(sound, "calibration"), (sound, "constant"), (published, "gap")])
-def test_parameters_of_the_other_variant_are_unknown(make, name):
-    with pytest.raises(TypeError, match=f"has no parameter '{name}'"):
-        make(3, **{name: 4.0})
-
-
 def test_the_classic_bound():
     assert classic_noise_multiplier(0.5, 1e-5) == pytest.approx(2 * np.sqrt(2 * np.log(125_000)))
     # The classical bound asks for more noise than the analytic one where it holds.

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proof_pages import methods_of
@@ -17,7 +16,6 @@ from privsvm import (
     OPERAAsPublishedClassifier,
     PMSVMWPClassifier,
 )
-from privsvm.base.stored_paths import path_from_arrays
 from privsvm.families.output_perturbation.fourier_release import FourierRows
 from privsvm.families.output_perturbation.hinge_release import HingeReleaseClassifier
 from privsvm.registry import estimator_class
@@ -82,7 +80,7 @@ def test_weights_never_move_more_than_the_sensitivity(method, chosen):
 
 @cases(*METHODS, ObjectivePerturbationClassifier)
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-def test_path_is_accounted_audited_seeded_and_stored(method, chosen, relation):
+def test_path_is_accounted_audited_and_seeded(method, chosen, relation):
     X, y = scaled(load_wine)
     epsilons = [0.5, 8.0]
     model = model_for(method, 3, C=1e-3, neighbours=relation, n_components=30, n_landmarks=30, **chosen)
@@ -99,12 +97,6 @@ def test_path_is_accounted_audited_seeded_and_stored(method, chosen, relation):
         assert guarantee.neighbours == relation == guarantee.witness.neighbours
         least = AUDITED.get(method, 0.1) * epsilon
         assert least < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise <= epsilon
-    again = path_from_arrays(
-        first.kind, arrays, epsilons=first.epsilons, guarantees=first.guarantees, n_classes=first.n_classes
-    )
-    for index, rows in itertools.product(range(2), (X, scipy.sparse.csr_array(X))):
-        assert np.allclose(again.scores(rows, index), first.scores(X, index), atol=1e-9)
-    assert again.codes(again.scores(X, 1)).shape == (2, len(y))
 
 
 @pytest.mark.parametrize("method", [*ONE_VS_REST, ObjectivePerturbationClassifier, OPERAAsPublishedClassifier])

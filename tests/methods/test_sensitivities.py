@@ -30,7 +30,7 @@ from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 METHODS = [estimator_class(name) for name in methods_of("output_perturbation")]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, ObjectivePerturbationClassifier])
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_the_sensitivity_does_not_depend_on_the_number_of_rows(method, relation):
     """Nor does anything else of the record: neighbours on two sides of a power of two have the same."""

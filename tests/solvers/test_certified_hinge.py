@@ -1,0 +1,114 @@
+"""What the hinge solvers of two classes and of Crammer and Singer share: LIBLINEAR's optimum and a certified gap."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.svm import LinearSVC
+from tests.adversarial import scaled
+from tests.objectives import crammer_singer_objective, hinge_objective
+
+from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
+from privsvm.solvers.linear.hinge import solve_hinge
+
+
+def signs_of(codes):
+    """Put one class against the rest."""
+    return np.where(codes == 1, 1.0, -1.0)
+
+
+def two_classes(X, codes, C, **options):
+    return solve_hinge(X, signs_of(codes), C, **options)
+
+
+def all_classes(X, codes, C, **options):
+    return solve_crammer_singer(X, codes, codes.max() + 1, C, **options)
+
+
+SOLVERS = pytest.mark.parametrize("solve", [two_classes, all_classes])
+
+
+def unit_rows(load):
+    X, y = scaled(load)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize(
+    ("solve", "load"),
+    [
+        (two_classes, load_breast_cancer),
+        (two_classes, load_digits),
+        (all_classes, load_wine),
+        (all_classes, load_digits),
+    ],
+)
+@pytest.mark.parametrize("C", [0.005, 0.1, 2.0])
+def test_objective_equals_liblinear(solve, load, C):
+    X, y = unit_rows(load)
+    ours = solve(X, y, C, gap=1e-9 * C * len(y))
+    common = {"C": C, "fit_intercept": False, "tol": 1e-9, "max_iter": 10**6}
+    if solve is two_classes:
+        theirs = LinearSVC(loss="hinge", **common).fit(X, signs_of(y)).coef_[0]
+        best = hinge_objective(X, signs_of(y), theirs, C)
+    else:
+        theirs = LinearSVC(multi_class="crammer_singer", **common).fit(X, y).coef_
+        best = crammer_singer_objective(X, y, theirs, C)
+    assert ours.converged
+    assert ours.primal == pytest.approx(best, rel=1e-7)
+    assert np.allclose(ours.coef, theirs, atol=1e-3 * np.abs(theirs).max())
+
+
+@SOLVERS
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 40), st.integers(1, 8), st.floats(-3, 3))
+@settings(max_examples=60, deadline=None)
+def test_squared_distance_to_the_optimum_is_below_the_gap(solve, seed, n_classes, n, d, log_C):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, 1)) > 0.1)
+    y = np.append(rng.integers(0, n_classes, size=n - 1), 1)
+    C = 10.0**log_C
+    best = solve(X, y, C, gap=1e-10 * max(1.0, C * n))
+    for gap in (1e-1 * C, 1e-3 * C):
+        rough = solve(X, y, C, gap=gap)
+        assert rough.converged
+        assert rough.gap <= gap
+        assert rough.dual <= best.primal + 1e-9 * max(1.0, C * n)
+        objective = hinge_objective if solve is two_classes else crammer_singer_objective
+        assert rough.primal == pytest.approx(
+            objective(X, signs_of(y) if solve is two_classes else y, rough.coef, C), rel=1e-12
+        )
+        distance = np.linalg.norm(rough.coef - best.coef)
+        assert distance <= np.sqrt(max(rough.gap, 0)) + np.sqrt(max(best.gap, 0)) + 1e-9
+
+
+@SOLVERS
+def test_sparse_equals_dense(solve):
+    X, y = unit_rows(load_digits)
+    X = X * (np.abs(X) > 0.1)
+    dense, sparse = (solve(rows, y, 0.2, gap=1e-6) for rows in (X, scipy.sparse.csr_array(X)))
+    assert np.allclose(dense.coef, sparse.coef, atol=2 * np.sqrt(2e-6))
+    assert sparse.gap <= 1e-6
+
+
+@SOLVERS
+def test_rows_of_zeros_cost_their_constant_loss(solve):
+    X, y = np.array([[1.0], [-1.0], [0.0], [0.0]]), np.array([0, 1, 0, 1])
+    with_zeros, without = (solve(X[:n], y[:n], 1.0, gap=1e-12) for n in (4, 2))
+    assert np.allclose(with_zeros.coef, without.coef)
+    assert with_zeros.primal == pytest.approx(without.primal + 2.0)
+
+
+@SOLVERS
+def test_same_bits_every_time(solve):
+    X, y = unit_rows(load_digits)
+    first, second = (solve(X, y, 0.1, gap=1e-5).coef for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+@SOLVERS
+def test_stops_at_max_epochs_and_says_so(solve):
+    X, y = unit_rows(load_digits)
+    solution = solve(X, y, 10.0, gap=1e-12, max_epochs=3)
+    assert not solution.converged
+    assert solution.n_epochs == 3
