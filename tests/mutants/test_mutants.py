@@ -1,6 +1,7 @@
 """The list of planted bugs fits the sources, and a sample is planted and found."""
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -21,10 +22,17 @@ def test_there_are_many_and_each_has_its_name():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
+@functools.cache
+def text_and_tree(file):
+    """Read a source, and parse it."""
+    text = (REPOSITORY / file).read_text(encoding="utf-8")
+    return text, ast.dump(ast.parse(text))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_bug_fits_the_sources_and_names_its_test(mutant):
-    text = (REPOSITORY / mutant.file).read_text(encoding="utf-8")
-    assert ast.dump(ast.parse(mutant.planted(text))) != ast.dump(ast.parse(text))
+    text, tree = text_and_tree(mutant.file)
+    assert ast.dump(ast.parse(mutant.planted(text))) != tree
     assert mutant.tests
     assert mutant.says
     for test in mutant.tests:
