@@ -161,8 +161,8 @@ def largest_move(
 
     The first of the rows, as the solver sees them, is replaced. `pairs` ((row, code), (row, code)) take its place in
     the two datasets, with rows (1, d); for ``add_remove`` the second dataset has no such row. `solve` turns rows and
-    class codes into weights, `change` says what becomes of the row, and `order` is the norm of the distance. It is a
-    lower bound on the sensitivity; 0 where too few rows are left to solve.
+    class codes into weights, `change` says in words how the row differs between them, and `order` is the norm of the
+    distance, which is a lower bound on the sensitivity; 0 where too few rows are left to solve.
     """
     kept, kept_codes = rows[1:], codes[1:]
     if np.unique(kept_codes).size < 2:
@@ -193,7 +193,8 @@ class SelectionChain:
     """Frank-Wolfe on rows of zeros and one of ones, which treats all features alike: a Markov chain of two counts.
 
     They count the selected vertices with a positive sign, and those of the constant feature, where there is one, beside
-    the `n_free` others. `slope(products, step)` is that of the loss, `unit` what it counts over the scale of noise.
+    the `n_free` others. `slope(products, step)` returns slopes of the loss, and a slope of 1 adds `unit`, in units of
+    the noise, to a score.
     """
 
     n_rows: int
