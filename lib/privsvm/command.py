@@ -527,8 +527,8 @@ def _parser() -> argparse.ArgumentParser:
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, on_interrupt: str) -> int:
     """Run the command that the arguments name, and return its exit code; write errors in one line.
 
-    The parser sets ``run`` to the function of the command, which takes the options and returns the code. Arguments of
-    None are the process's. `on_interrupt` is the message after Ctrl-C.
+    The parser sets ``run`` to the function of the command, which takes the options and returns the code. Without
+    arguments, it reads the process's arguments. `on_interrupt` is the message after Ctrl-C.
     """
     options = parser.parse_args(arguments)
     try:
@@ -552,5 +552,5 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, on_int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command of ``privsvm`` and return its exit code, see the module; arguments of None are the process's."""
+    """Run a command of ``privsvm``, by default the process's, and return its exit code; see the module."""
     return run(_parser(), arguments, "interrupted; `privsvm ledger` says whether a release was spent")

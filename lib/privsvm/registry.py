@@ -100,8 +100,8 @@ def _check_home(implementation: str, module: str, home: str = "") -> None:
 class ForeignSource:
     """Identification of the code of a class of another package.
 
-    `package` is the top-level package or module; `version` its distribution's, "" where there is none. `digest` is the
-    SHA-256 over the names of its Python files and their code, or all bytes where there is a version.
+    `package` is the top-level package or module; `version` belongs to its distribution, "" where there is none.
+    `digest` is the SHA-256 over the names of its Python files and their code, or all bytes where there is a version.
     """
 
     package: str

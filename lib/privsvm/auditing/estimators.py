@@ -37,9 +37,9 @@ _BAR = 40
 class Audit:
     """Findings of an audit of an estimator that states `epsilon` and `delta` for a relation of neighbours.
 
-    `pair` holds the two datasets that were told apart best, and `draws` counts all trainings but the search's. `bounds`
-    are lower bounds on epsilon; `refuted` says whether one with very high confidence is above the stated epsilon, and
-    one from fresh trainings too.
+    `pair` holds the two datasets that were told apart best, and `draws` counts all trainings without the search.
+    `bounds` are lower bounds on epsilon; `refuted` says whether one with very high confidence is above the stated
+    epsilon, and one from fresh trainings too.
     """
 
     epsilon: float

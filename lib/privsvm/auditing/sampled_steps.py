@@ -27,8 +27,8 @@ _FAR, _CORRELATED = 6.0, 0.75
 class SampledLoss:
     """The privacy loss of steps that read a row with some probability: the best of all statistics.
 
-    `rate` is the sampling's. `rest` is the sum of a step in units of its noise without the row in question, `one` and
-    `other` are the row's addition to it in the first and in the second dataset.
+    `rate` is the sampling rate. `rest` is the sum of a step in units of its noise without the row in question, `one`
+    and `other` are the row's addition to it in the first and in the second dataset.
     """
 
     n_steps: int
@@ -56,8 +56,8 @@ class SampledLoss:
 class SampledSteps:
     """Steps of a dataset whose rows always add the same when they are drawn.
 
-    A row is drawn if its word of 64 bits is below `threshold`. `scale` is the noise's, and `added` (n, size) every
-    row's addition, both in cells.
+    A row is drawn if its word of 64 bits is below `threshold`. `scale` is the scale of the noise, and `added` (n, size)
+    every row's addition, both in cells.
     """
 
     n_steps: int

@@ -117,7 +117,7 @@ def given_numbers(calls: Sequence[Call]) -> np.ndarray:
 class FixedRelease:
     """Releases of a dataset whose numbers before noise are always the same.
 
-    `calls` are one release's. If `hidden`, only the released numbers count: the noisy numbers of the first draw are
+    `calls` belong to one release. If `hidden`, only the released numbers count: the noisy numbers of the first draw are
     kept secret, and all later ones depend on them. `base` (k,) are the released numbers without noise, and
     `noise_to_release` (m, k) maps the noise, in units of its scale, to its effect on them; None where they are no
     affine function of it.

@@ -303,7 +303,7 @@ def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
 
 
 def check_record(path: Any, shown: Any) -> None:
-    """Raise ValueError where the record that an estimator shows is not its released path's."""
+    """Raise ValueError where an estimator shows another record than its released path."""
     if type(shown) is not Guarantee or path.guarantees != (shown,):
         raise ValueError("guarantee_ is not the record of the released model: get the file again, or fit again")
 
@@ -311,7 +311,7 @@ def check_record(path: Any, shown: Any) -> None:
 class ReleasedClassifier:
     """Prediction of an estimator that keeps its one released model as ``_path``; a mixin.
 
-    A class with `linear_scores` has probabilities: its scores are a linear model's, and not votes.
+    A class with `linear_scores` has probabilities: its scores come from a linear model, and are not votes.
     """
 
     linear_scores: ClassVar[bool] = False
@@ -406,7 +406,7 @@ class ReleasedClassifier:
         return state | {"random_state": None} if "_path" in state and "random_state" in state else state
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore a fitted model; raise ValueError where its record is not its released path's."""
+        """Restore a fitted model; raise ValueError where its record differs from its released path."""
         path = state.get("_path")
         if path is not None:
             check_record(path, state.get("guarantee_"))

@@ -155,8 +155,8 @@ def protection_of(
 ) -> Protection:
     """State a guarantee for rows as a guarantee for a unit with several of them.
 
-    `rows` counts the rows of a unit, 1 for rows, and `delta` is for the unit; None is the guarantee's. The result has
-    the epsilon that the guarantee's event has at this delta, whatever the guarantee says of itself. If
+    `rows` counts the rows of a unit, 1 for rows, and `delta` is for the unit; None takes the guarantee's delta. The
+    result has the epsilon that the guarantee's event has at this delta, whatever the guarantee says of itself. If
     `with_system_noise`, for simulations, it says what would hold of a release with seeded noise if its noise were the
     system's.
     """

@@ -242,7 +242,7 @@ class RandomKernelPath(BlockPath):
     """The models of a `BlockPath` with the secrets of all entities, which predict rows as they do together.
 
     The kernel's random matrix (n, d) is in the order of the features, which the kernel reads as
-    ``(x - centre) / spread``. `gamma` (1,) is the Gaussian kernel's; 0 for the linear one.
+    ``(x - centre) / spread``. `gamma` (1,) belongs to the Gaussian kernel; 0 for the linear one.
     """
 
     kind: ClassVar[str] = "random_kernel"

@@ -28,7 +28,7 @@ from privsvm.solvers.gradients.huber_descent import HuberDescent, descend
 
 __all__ = ["ESTIMATOR", "DPFeatureCovarianceClassifier", "preconditioner"]
 
-# The Gram matrix's share of the budget without the centre's.
+# The Gram matrix's share of the budget that remains after the centre.
 _MOMENT_SHARE = 0.15
 # All steps together, along a row's mean gradient, over the number of rows for one unit of noise.
 _LENGTH = 0.4

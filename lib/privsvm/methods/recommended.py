@@ -87,8 +87,9 @@ _WIDEST_EVENED = 1000
 _AVERAGED_OF_FEW = 0.15
 # Fewer rows than these for each column: two classes have `Rule.length_few` however little noise there is, as longer
 # steps fit the rows. (Breast cancer gained .3 points at epsilon 4, splice .9 at 8; other small sets are within noise.)
-# Where a row is added, their columns are not evened out: a second moment of so few rows is far from other rows', and
-# weights of columns that say nothing stay apart. (That gained .1 points from epsilon 1 to 16, on splice 2 from 6 on.)
+# Where a row is added, their columns are not evened out: a second moment of so few rows is far from the second moment
+# of other rows, and weights of columns that say nothing stay apart. (That gained .1 points from epsilon 1 to 16, on
+# splice 2 from 6 on.)
 _ROWS_PER_COLUMN = 20
 # And more classes have at most all these steps together, over the number of rows.
 _LONGEST_OF_FEW = 0.35

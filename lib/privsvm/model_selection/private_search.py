@@ -113,7 +113,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     ----------
     estimator : PrivateClassifier
         A method whose guarantee has an event with known Renyi divergences: output and objective perturbation, noisy
-        moments, noisy gradients over all rows. Its `epsilon`, `delta` and `random_state` are the search's.
+        moments, noisy gradients over all rows. The search sets its `epsilon`, `delta` and `random_state`.
     param_grid : dict or list of dict
         Candidates, as for scikit-learn's grid search; public.
     epsilon : float, default=1.0
@@ -306,7 +306,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         )
 
     def _stopped(self, event: Event) -> Event:
-        """Return the event of the best of the runs, from one run's."""
+        """Return the event of the best of the runs, from the event of one run."""
         mean, shape = float(self.mean_runs), float(self.shape)
         if shape == math.inf:
             return BestOfPoisson(poisson_parameter(mean), event)
@@ -442,7 +442,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return state
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore a fitted search; raise ValueError where its record is not its released model's."""
+        """Restore a fitted search; raise ValueError where its record differs from its released model."""
         shown = state.get("guarantee_")
         if shown is not None:
             check_record(state["best_estimator_"]._path, shown)

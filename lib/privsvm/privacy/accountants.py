@@ -455,7 +455,7 @@ def scaled_event(event: Event, k: int) -> Event:
 def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
     """Account for neighbours that differ in k rows and not in one.
 
-    `delta` is the whole group's, `neighbours` the relation for one row. Noise is compared with the sum of k rows; for
+    `delta` is for the whole group, `neighbours` the relation for one row. Noise is compared with the sum of k rows; for
     rows that are drawn under ``add_remove``, with the sum of a binomial number of them. Of rows that are drawn under
     ``replace_one``, the better of rows that are all drawn, and of k times the epsilon of one row, at the largest
     ``delta_1`` with ``delta_1 (1 + e^epsilon_1 + ... + e^((k - 1) epsilon_1)) <= delta``.

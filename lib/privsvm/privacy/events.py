@@ -165,9 +165,9 @@ class PerturbedObjectives(Event):
     """Minima of k objectives with random linear terms, released with noise: a Renyi curve.
 
     `signal` is the norm that one row adds to the gradient of one objective, over the standard deviation of its linear
-    term; `curvature` is the curvature that one row adds, over the regulariser's. The objectives share the rows.
-    `output_multiplier` is the noise multiplier of the Gaussian noise on all approximate minima, given the exact ones.
-    See `privsvm.privacy.objective_perturbation`.
+    term; `curvature` is the curvature that one row adds, over the curvature of the regulariser. The objectives share
+    the rows. `output_multiplier` is the noise multiplier of the Gaussian noise on all approximate minima, given the
+    exact ones. See `privsvm.privacy.objective_perturbation`.
     """
 
     kind: str = dataclasses.field(init=False, default="perturbed_objectives")

@@ -75,8 +75,8 @@ _STORED_ACCURACY, _OLDER = 1e-6, 0.01
 class Claim:
     """A method's statement about a release that a theorem covers.
 
-    Epsilon is computed from `event`, the release's effect on the rows. The gate adds the assumptions of the facts and
-    of the noise to the theorem's. See `privsvm.privacy.guarantee.Statement` for the other fields.
+    Epsilon is computed from `event`, the release's effect on the rows. To the theorem's assumptions, the gate adds
+    assumptions of the facts and of the noise. See `privsvm.privacy.guarantee.Statement` for the other fields.
     """
 
     event: Event
@@ -113,7 +113,7 @@ def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness |
 def _with_own(
     assumptions: Sequence[str], facts: Facts, neighbours: Neighbours | None, randomness: Randomness | None
 ) -> tuple[str, ...]:
-    """Put the gate's own assumptions around a theorem's: first that nothing is known of earlier treatment."""
+    """Add the gate's own assumptions to a theorem's: first that nothing is known of earlier treatment."""
     first = (THIS_STEP_ALONE,) if getattr(facts, "preparation", None) == "as given" else ()
     seed = (SECRET_SEED,) if randomness == "seeded" else ()
     gate_assumptions = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)

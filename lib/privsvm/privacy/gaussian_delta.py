@@ -94,7 +94,7 @@ def smallest_epsilon(delta_of: Callable[[float], float], delta: float, high: flo
 
 
 def exact_gaussian_epsilon(signal: float, delta: float) -> float:
-    """Compute the smallest epsilon at which `gaussian_delta` is at most delta; never below the noise's own.
+    """Compute the smallest epsilon at which `gaussian_delta` is at most delta; never below the true one.
 
     It is 0 for a signal of 0, where neighbours have equal outputs, and infinite for a delta of 0.
     """

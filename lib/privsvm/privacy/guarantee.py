@@ -249,7 +249,7 @@ class Statement:
         prior : float, default=0.5
             Probability that they were, before the release.
         rows : int, default=1
-            Rows in question together: one person's, say.
+            Rows in question together: all rows of a person, say.
 
         Returns
         -------

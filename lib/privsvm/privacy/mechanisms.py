@@ -114,7 +114,7 @@ def gaussian_on_grid(
 ) -> np.ndarray:
     """Round `size` numbers to a grid, a power of two, and add exact rounded Gaussian noise: see `gaussian_cells`.
 
-    `sensitivity` is the rounded numbers', and stated to the source.
+    `sensitivity` is for the rounded numbers, and stated to the source.
     """
     cells = _grid_cells(values, size, grid)
     # A sum that does not fit wraps around: a function of the exact one.
@@ -225,10 +225,10 @@ class VectorsMechanism:
 
     Gaussian noise gives (epsilon, delta)-DP, Laplace noise (epsilon, 0)-DP. `sensitivity` is the largest L2 distance
     between corresponding vectors of two neighbouring datasets; the L1 distance of `size` numbers is at most
-    ``sqrt(size)`` times that. `composition` is ``joint``: one release of all vectors as one, whose L2 sensitivity is
-    ``sqrt(k)`` times, and whose L1 sensitivity is k times, a vector's; or ``naive``: k releases, each with
-    ``epsilon / k`` and ``delta / k``. For Laplace noise both are the same. `total_sensitivity` and `noise_scale` are of
-    one release, as in `GaussianMechanism` and `LaplaceMechanism`.
+    ``sqrt(size)`` times that. `composition` is ``joint``: one release of all vectors as one, with ``sqrt(k)`` times the
+    L2 sensitivity, and k times the L1 sensitivity, of one vector; or ``naive``: k releases, each with ``epsilon / k``
+    and ``delta / k``. For Laplace noise both are the same. `total_sensitivity` and `noise_scale` are of one release, as
+    in `GaussianMechanism` and `LaplaceMechanism`.
     """
 
     noise: str

@@ -46,8 +46,8 @@ def objective_perturbation_signal(
     A signal is the largest change of an objective's gradient over the noise, by one row under ``add_remove`` and by two
     under ``replace_one``. The budget is for all `n_vectors` objectives and the noise on approximate minima, for which 1
     % of the squared signal is set aside: `account` of the event, with an output signal of ``0.1 sqrt(n_vectors)`` times
-    it, never exceeds `epsilon`. `curvature` is beta, the largest curvature that one row adds to an objective, over its
-    regulariser's. Raises ValueError if the budget is out of range, or the curvature alone costs more.
+    it, never exceeds `epsilon`. `curvature` is beta, the largest curvature that one row adds to an objective, over the
+    curvature of its regulariser. Raises ValueError if the budget is out of range, or the curvature alone costs more.
     """
     check_budget(epsilon, delta)
     noise_epsilon = epsilon - n_vectors * math.log1p(curvature)
@@ -81,7 +81,7 @@ class ObjectivePerturbation:
     with the linear term that `linear_terms` gave; `total_distance` adds the distance by which rounding a linear term
     moves the minimum. The number and the length of the minima are public.
 
-    `noise_scale` is the standard deviation s of the linear terms, `output_noise_scale` is the noise's on the
+    `noise_scale` is the standard deviation s of the linear terms, `output_noise_scale` is for the noise on the
     approximate minima. `output_sensitivity` is the L2 sensitivity of all approximate minima, given the exact ones, with
     the cost of rounding to the grid; `sensitivity` belongs to the objectives' gradients. `grid` and `term_grid`, powers
     of two, are the spacing of the released numbers and of the linear terms. Raises ValueError if an argument is out of

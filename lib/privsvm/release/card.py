@@ -32,7 +32,7 @@ __all__ = [
 
 CARD_FORMAT, CARD_VERSION = "privsvm card", 1
 PAGE = "card.html"
-# Their digests are on the card; its page shows the card's own.
+# Their digests are on the card; its page shows the digest of the card itself.
 CARD_FILES = ARRAYS, RECORD
 
 _FALSE_POSITIVES = 0.01

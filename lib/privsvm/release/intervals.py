@@ -22,7 +22,7 @@ class NoisyCounts:
 
     The right ones are the sum of `cells` noisy numbers, the wrong ones of `wrong_cells`. None is for cards of earlier
     versions: as many, and both compared in the same way whether or not their sum is public. Each has Laplace noise of
-    scale b, `scale`. `number` counts all answers, where that is public. `answers_per_unit` answers, one person's, are
+    scale b, `scale`. `number` counts all answers, where that is public. `answers_per_unit` answers of one person are
     taken to be right or wrong together; if fewer are, the interval is too wide.
     """
 

@@ -92,7 +92,7 @@ def ranks_and_bins(rows: int | None, is_public: bool, scale: float, n_classes: i
 
     So many that the noise on the accuracy stays below what drawing the rows does to it; at least two, and one. `rows`
     is a public number of rows to expect, None where there is none, and `is_public` says whether the number of rows that
-    are counted is public itself. `scale` is the noise's on each count, in rows.
+    are counted is public itself. `scale` is the scale of the noise on each count, in rows.
     """
     n_ranks = len(sizes_of_ranks(n_classes))
     if not is_public:

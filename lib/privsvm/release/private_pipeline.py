@@ -40,8 +40,8 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
     row that was not scaled by others.
 
     A function of single rows (a logarithm, a norm) can be applied before the pipeline, one row at a time: the
-    guarantee's first assumption is that rows reach the pipeline untouched by other rows. `guarantee_` is the last
-    step's, for the rows that the pipeline was given.
+    guarantee's first assumption is that rows reach the pipeline untouched by other rows. `guarantee_` is the guarantee
+    of the last step, for the rows that the pipeline was given.
     """
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:

@@ -53,8 +53,8 @@ class Released:
     """Result of `release`.
 
     `entry` is the release in the ledger, and `total` the cost of all releases of the data set together. `resumed` says
-    whether the model is an earlier run's, which was interrupted after its release was in the ledger. `measured` are
-    counts that show the model's quality, where they were paid for.
+    whether the model comes from an earlier run, which was interrupted after its release was in the ledger. `measured`
+    are counts that show the model's quality, where they were paid for.
     """
 
     entry: Entry

@@ -308,9 +308,9 @@ def _label(value: Any) -> str:
 def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
     """Write the query that predicts the rows of a table, by a model with a schema.
 
-    The table's columns are the schema's; the columns in `keep` come before the predicted label and the scores. Raises
-    PrivSVMError for more features than databases have columns, dates of a rare format, columns whose names differ in
-    capital letters alone, and a column to return that has the name of a result.
+    The table has the columns of the schema; the columns in `keep` come before the predicted label and the scores.
+    Raises PrivSVMError for more features than databases have columns, dates of a rare format, columns whose names
+    differ in capital letters alone, and a column to return that has the name of a result.
     """
     schema = model.schema_
     assert schema is not None

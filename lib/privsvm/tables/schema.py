@@ -260,8 +260,8 @@ class CardText(Model):
 class Schema(Model):
     """The declaration of a table.
 
-    `name` is the data set's, and the account of the ledger, however the file is named and edited. `classes` are the
-    public labels of the column `label`, `positive` the one of two that becomes the second. The column `person`
+    `name` is the name of the data set, and the account of the ledger, however the file is named and edited. `classes`
+    are the public labels of the column `label`, `positive` the one of two that becomes the second. The column `person`
     identifies persons: the guarantee then speaks of persons, and at most `rows_per_person` rows of a person count: the
     first ones in the file, whatever else they hold. `rows` is the number of rows, where it is public. `prescaled` says
     whether the file was scaled, or filled in, by statistics of its own rows; unless this is denied, nothing is proved.
@@ -384,7 +384,7 @@ class Schema(Model):
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON values, from which `parse_schema` makes the same."""
         content = {name: _json(value) for name, value in vars(self).items() if name != "columns" and value is not None}
-        # A list: canonical JSON sorts the keys of mappings, and the order matters: it is the features'.
+        # A list: canonical JSON sorts the keys of mappings, and the features have this order.
         return content | {"columns": [[name, _plain(column)] for name, column in self.columns.items()]}
 
 

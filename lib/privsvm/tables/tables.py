@@ -317,7 +317,7 @@ def read_chunks(
     `extra` are further columns to read: label, person. With `all_columns`, those that the schema does not name are an
     error, which says all of them. `tally` counts the records, and the malformed ones among them, whose texts are all
     empty. `header` names the columns of a file whose first line is a row already. Raises PrivSVMError if the file
-    cannot be read, or its header is not the schema's.
+    cannot be read, or its header differs from the schema.
     """
     tally = Tally() if tally is None else tally
     with open_table(path, schema.delimiter) as table:

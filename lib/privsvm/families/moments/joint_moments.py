@@ -2,7 +2,7 @@
 
 The Gram matrix of centred unit rows with a constant feature and their products with the codes of their classes are one
 Gaussian release (`privsvm.families.moments.second_moments`): the codes' sensitivity covers the Gram matrix too. Codes
-are a simplex's, of two classes -1 and 1. A method's use of the moments reads no row.
+are corners of a simplex, of two classes -1 and 1. A method's use of the moments reads no row.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _AS_THEY_ARE = Columns()
 # shuffled columns gained most from .7 to .85; other tables lost next to nothing there, and tables of many classes at
 # 1.)
 _NOISE_LEFT = 0.7
-# Rounds of a fit, its smallest share, and by how much its log-likelihood must be above a single normal's.
+# Rounds of a fit, its smallest share, and by how much its log-likelihood must exceed the fit of a single normal.
 _FIT_ROUNDS, _LEAST, _EVIDENCE = 60, 1e-3, 6.0
 # The seed of the frequencies is public, and part of the method.
 _FREQUENCIES_SEED = 0

@@ -221,8 +221,7 @@ class MomentsMechanism:
     `whole_multiplier` is the multiplier of a larger release that begins with this one; None if there is none. Noise is
     added in whole numbers of ``2^(shift - 40)``. `sensitivity` bounds the change that one row makes to the vector
     described at the head of this module, rounding included. `noise_scale` is the standard deviation of the noise on
-    each of its numbers; `spread`, less by a root of 2, is the noise's on cross moments and off the diagonal of the Gram
-    matrix.
+    each of its numbers; `spread`, less by a root of 2, is for cross moments and off the diagonal of the Gram matrix.
     """
 
     n_features: int

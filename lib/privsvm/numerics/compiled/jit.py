@@ -27,7 +27,7 @@ def jit_step(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate one step of a compiled function.
 
     Numba compiles a step together with its callers. It gets no entry point for Python and no file in the cache, so it
-    costs less to compile. Called from Python, it runs as plain Python. A step without ``fastmath`` inherits each
-    caller's; give it where all callers must get the same bits.
+    costs less to compile. Called from Python, it runs as plain Python. A step without ``fastmath`` inherits it from
+    each caller; give it where all callers must get the same bits.
     """
     return register_jitable(**_OPTIONS, **options)

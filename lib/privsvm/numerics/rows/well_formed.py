@@ -32,7 +32,7 @@ def plain_csr(X: Any) -> Any:
 
 
 def plain_sparse(X: Any) -> Any:
-    """Rebuild a sparse matrix from its stored arrays in SciPy's own class: any of its methods may be another's."""
+    """Rebuild a sparse matrix from its stored arrays in SciPy's own class: its own methods may be overridden."""
     import scipy.sparse
 
     kind = next((base for base in type(X).__mro__ if getattr(scipy.sparse, base.__name__, None) is base), None)

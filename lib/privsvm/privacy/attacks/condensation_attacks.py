@@ -123,8 +123,8 @@ def audit_condensation(
     - ``groups_of_three``: their number.
     - ``third_member_error``: largest error of an entry computed from the two other members and the mean, in standard
       deviations of its column; None without such groups.
-    - ``linkage_rate, guessing_rate``: share of rows whose nearest condensed row is their own group's, and the share by
-      random links.
+    - ``linkage_rate, guessing_rate``: share of rows whose nearest condensed row represents their own group, and the
+      share by random links.
     - ``membership_auc, certain_members``: see `tell_members`; None without other rows.
     - ``nearest_row``: median over the condensed rows of `distance_to_rows`, in standard deviations.
     - ``linked_rows, other_rows``: numbers of rows that were compared.

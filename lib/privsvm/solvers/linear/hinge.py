@@ -40,7 +40,8 @@ def solve_hinge(
     `max_epochs`, certified for every data set.
     """
     codes = (np.asarray(y) > 0).astype(np.int64)
-    # The squared distance of the difference is at most twice the two vectors'. Its round-off is kept in reserve.
+    # The squared distance of the difference is at most twice the squared distance of the two vectors. Its round-off is
+    # kept in reserve.
     solution = solve_crammer_singer(X, codes, 2, 0.5 * C, 0.5 * gap, max_epochs, reserve + 2.0 * UNIT)
     return dataclasses.replace(
         solution,

@@ -27,7 +27,7 @@ __all__ = ["OneNormProblem", "OneNormSolution"]
 _TOLERANCE = 1e-10
 # Columns whose sizes differ by at most this factor are not scaled.
 _EVEN_COLUMNS = 1e-3
-# Tolerance of the last attempts by the simplex method, as a share of the first's.
+# Tolerance of the last attempts by the simplex method, as a share of the first tolerance.
 _MOST_ITERATIONS = 50
 
 
