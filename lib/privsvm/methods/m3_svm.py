@@ -28,7 +28,7 @@ class M3SVMClassifier(SmoothedReference):
     fit_intercept: bool = parameter(True, FLAG, "Whether to train offsets.")
 
     def _train(self, X, y, rng: Any) -> None:
-        self._minimise(X, y, "pmsvm-2025, equations 9 and 12 (after Nie et al.)", float(self.ridge), margins=True)
+        self._minimise(X, y, "pmsvm-2025, equations 9 and 12 (after Nie et al.)", self.ridge, margins=True)
 
 
 ESTIMATOR = M3SVMClassifier
