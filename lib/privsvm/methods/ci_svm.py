@@ -38,7 +38,7 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
     size_ratio_ : float
         ``M / n``.
     label_purity_ : float
-        Share of the rows whose label is that of their condensed row.
+        Share of the rows with the label of their condensed row.
     classes_ : ndarray (c,)
         Labels.
     sampling_strategy_ : dict
@@ -141,7 +141,7 @@ class CISVMClassifier(CondensedClassifier):
     size_ratio_ : float
         Condensed rows, as a share of the training rows.
     label_purity_ : float
-        Share of the training rows whose label is that of their condensed row.
+        Share of the training rows with the label of their condensed row.
     support_ : ndarray of int (m,)
         Condensed rows with a nonzero dual variable.
 

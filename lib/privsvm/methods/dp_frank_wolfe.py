@@ -4,7 +4,7 @@
 between -1 and 0, so with features of size at most b one replaced row changes the gradient's product with a vertex
 ``+-B e_j`` by at most ``2 B b / n``. Each step selects the vertex with the smallest product by the exponential
 mechanism and moves towards it (Talwar, Thakurta, Zhang 2015, Nearly optimal private LASSO, Algorithm 2). The
-coordinates it selects among are public; those of DPWSS are training rows.
+coordinates it selects among are public; DPWSS selects among training rows.
 
 All that is computed of rows is in whole numbers. Features are truncated toward zero to whole numbers of ``b / 2^20``.
 Weights are ``B / t`` times the counts of earlier selections, so margins are exact up to a public factor. Slopes are

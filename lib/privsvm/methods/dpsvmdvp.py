@@ -64,7 +64,7 @@ def laplace_scales(errors: np.ndarray, C: float, epsilon: float, weights: str) -
 
 @dataclasses.dataclass(frozen=True)
 class _Pair:
-    """What the perturbation of one class pair needs: private, and gone after the release."""
+    """Input of the perturbation of one class pair: private, and gone after the release."""
 
     rows: np.ndarray
     coef: np.ndarray
@@ -93,13 +93,11 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     guarantee_ : Guarantee
         Status ``claimed``.
 
-    Notes
-    -----
-    The errors E_i of free support vectors are zero up to `tol`, of either sign, and sum to zero up to the round-off
-    of b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds of times,
-    almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
-    ``uniform`` the noise is what the formula promises; on the paper's two datasets the model is then at chance for
-    every epsilon up to 1 (docs/reproductions.md). ``signed_double`` leaves a sum of about 1e-13 and no noise to
+    Notes ----- The errors E_i of free support vectors are zero up to `tol`, of either sign, and sum to zero up to the
+    round-off of b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds
+    of times, almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
+    ``uniform`` the noise is as large as the formula promises; on the paper's two datasets the model is then at chance
+    for every epsilon up to 1 (docs/reproductions.md). ``signed_double`` leaves a sum of about 1e-13 and no noise to
     speak of.
 
     Corrected misprints of Algorithm 2: line 7 means ``a_i > 0``, line 13 ``>``, eta is ``k11 + k22 - 2 k12``, and the

@@ -31,7 +31,7 @@ __all__ = ["ESTIMATOR", "DPWSSClassifier"]
 
 @dataclasses.dataclass(frozen=True)
 class _Training:
-    """One training: weights (p, d), or coefficients (m, p) of the m rows in `support`, and what it took."""
+    """One training: weights (p, d), or coefficients (m, p) of the m rows in `support`, and its effort."""
 
     support: np.ndarray
     coef: np.ndarray
@@ -139,7 +139,7 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
             for repeat, training in enumerate(row):
                 pair_coef[epsilon_index, repeat, np.searchsorted(support, training.support)] = training.coef
         if release.audit:
-            # Nothing is proved of this method: a witness may come from what it released.
+            # Nothing is proved of this method: a witness may come from its releases.
             release.guarantees[:] = [
                 dataclasses.replace(guarantee, witness=self._row_witness(X, row[0].support))
                 for guarantee, row in zip(release.guarantees, trainings, strict=True)

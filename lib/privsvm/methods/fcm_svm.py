@@ -35,7 +35,7 @@ class FCMSVMClassifier(CondensedClassifier):
     size_ratio_ : float
         Centres, as a share of the training rows.
     label_purity_ : float
-        Share of the training rows whose label is that of their centre.
+        Share of the training rows with the label of their centre.
     n_clustering_iter_ : int
         Iterations of the clustering.
     support_ : ndarray of int (m,)

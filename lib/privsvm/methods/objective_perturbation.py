@@ -42,7 +42,7 @@ __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
 _LEAST_SMOOTHING = 0.1
 _CURVATURE_SHARE = 0.2
 
-# The default tolerance of the gradient's norm, over that of one row's gradient. The noise that covers it is small.
+# The default tolerance of the gradient's norm, over the norm of one row's gradient. The noise that covers it is small.
 _TOLERANCE_SHARE = 1e-5
 
 # Smaller tolerances than this share of one row's gradient, or of the longest linear term, buy nothing.

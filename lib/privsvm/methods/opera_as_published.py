@@ -54,7 +54,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
     coef_ : ndarray (k, d)
         Noisy weight vectors; k is 1 for two classes. The exact ones are not kept.
     guarantee_ : Guarantee
-        What is claimed, and why it does not hold.
+        The claim, and the reason why it does not hold.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         return "; ".join(reasons)
 
     def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
-        """Weights (k, d) of the one-vs-rest problems with squared hinge: what must not leave this object."""
+        """Weights (k, d) of the one-vs-rest problems with squared hinge, which must not leave this object."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 

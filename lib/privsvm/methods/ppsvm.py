@@ -57,7 +57,7 @@ class PPSVMClassifier(PPSVMParameters):
     columns_ : list of ndarray of int
         Columns of each entity.
     entities_ : list of Entity
-        What each entity keeps to itself.
+        The secrets of each entity.
     coef_ : ndarray (p, mbar)
         Public weights u of the kernel's columns; p is c, or 1 for two classes.
     published_gamma_ : float

@@ -198,7 +198,7 @@ def release(
 
 
 def _clear(draft_folder: Path) -> None:
-    """Make the temporary folder, or remove what is in it but its token: whoever is killed here may have paid."""
+    """Make the temporary folder, or empty it but for its token: a killed run may have paid."""
     if draft_folder.is_symlink() or not draft_folder.is_dir():
         draft_folder.unlink(missing_ok=True)
     draft_folder.mkdir(mode=0o700, exist_ok=True)

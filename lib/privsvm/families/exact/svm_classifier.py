@@ -63,8 +63,8 @@ class SVMClassifier(KernelSVM):
 
     Solves ``min 1/2 a'Qa - e'a, 0 <= a <= C, y'a = 0`` for each pair of classes, until the largest violation of
     optimality is at most `tol`. Takes the place of `sklearn.svm.SVC`, whose parameters, methods and attributes it has;
-    ``tests/methods/test_svc.py`` lists the differences. The solver moves working sets of many variables.
-    Where many rows are equal, those of one class share a variable while it works.
+    ``tests/methods/test_svc.py`` lists the differences. The solver moves working sets of many variables. Where many
+    rows are equal, equal rows of one class share a variable while it works.
 
     With the linear kernel, and features that are few for the number of rows, an interior-point method comes first: each
     of its 10 to 40 steps sums up ``x x'`` with weights, whatever C and however alike the features are. A pair of

@@ -71,8 +71,8 @@ class CentredRowsClassifier(PrivateClassifier):
     intercept_ : ndarray (k,)
         Offsets.
     centre_ : ndarray (d,)
-        The noisy mean of unit rows. Scores are those of rows that are divided by their norm, less the centre, and
-        divided by their norm again.
+        The noisy mean of unit rows. Scores are of rows that are divided by their norm, less the centre, and divided by
+        their norm again.
 
     Notes
     -----
@@ -108,7 +108,7 @@ class CentredRowsClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _words(self) -> tuple[str, str]:
-        """Say for the privacy record what is released after the centre, and after which paper."""
+        """Name the releases after the centre, and their paper, for the privacy record."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -22,9 +22,9 @@ _KERNELS = ("linear", "gaussian")
 def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> list[np.ndarray]:
     """Say which entity holds which columns.
 
-    A number of entities gets columns at random, as evenly as can be; lists name those of each entity, and every column
-    belongs to one of them. Returns ascending column numbers. Raises ValueError if an entity would have no column, or a
-    column not exactly one entity.
+    A number of entities gets columns at random, as evenly as can be; lists name the columns of each entity, and every
+    column belongs to one entity. Returns ascending column numbers. Raises ValueError if an entity would have no column,
+    or a column not exactly one entity.
     """
     if is_number(entities):
         if entities < 1 or entities != int(entities):
@@ -56,14 +56,10 @@ def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> li
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entity:
-    """What one entity keeps to itself, besides its rows.
+    """Secrets of one entity, besides its rows.
 
-    Attributes
-    ----------
-    centre, spread : ndarray (n_j,)
-        Mean and standard deviation of its columns, over its training rows; 0 and 1 where it does not standardise.
-    random_matrix : ndarray (mbar, n_j)
-        The paper's B_j. Whoever has it can undo the entity's blocks.
+    Mean and standard deviation (n_j,) are of its columns, over its training rows; 0 and 1 where it does not
+    standardise. With the random matrix (mbar, n_j), the paper's B_j, anyone can undo the entity's blocks.
     """
 
     centre: np.ndarray
@@ -123,7 +119,7 @@ def combine_blocks(blocks: Mapping[str, np.ndarray], kernel: str) -> np.ndarray:
     """Combine the public blocks of all entities into the public kernel (equations 2.5 and 3.8).
 
     It is their sum ("linear") or their product ("gaussian"), (n, mbar). Raises ValueError if there is none, their
-    shapes differ, or one holds what is not finite; it names the entity.
+    shapes differ, or one is not finite; it names the entity.
     """
     check_choice("kernel", kernel, _KERNELS)
     if not blocks:

@@ -1,4 +1,4 @@
-"""Classifiers that release bias-free one-vs-rest hinge SVMs with noise: what they share."""
+"""Common parts of classifiers that release bias-free one-vs-rest hinge SVMs with noise."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class HingeReleaseClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _features(self, X: Any) -> Features:
-        """Return what the solver sees of the training rows."""
+        """Return the features that the solver sees of the training rows."""
 
     @abc.abstractmethod
     def _noise(self) -> Noise:
@@ -117,10 +117,10 @@ class HingeReleaseClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _words(self) -> tuple[str, str]:
-        """Say for the privacy record what is released, and after which paper."""
+        """Name the release and its paper for the privacy record."""
 
     def _problem(self, norm: float) -> HingeProblem:
-        """Return what is solved on features of a bounded norm."""
+        """Return the problem to solve on features of a bounded norm."""
         return HingeProblem(C=float(self.C), data_norm=norm, gap=self.gap)
 
     def _released(self, release: OneVsRestRelease, features: Features) -> Any:

@@ -119,7 +119,7 @@ def covered_rows(longest: float, C: float, data_norm: float) -> int:
     """Compute for how many rows n no weights are longer than `longest`: a public number, a power of ten.
 
     The optimum is a sum of rows with dual variables of norm at most ``sqrt(2) C``; and, since its objective is at most
-    that of zeros, ``n C``, it is no longer than ``sqrt(2 n C)``.
+    ``n C``, the objective of zeros, it is no longer than ``sqrt(2 n C)``.
     """
     most = max(longest / (math.sqrt(2.0) * C * data_norm), longest * (longest / (2.0 * C)), 1.0)
     return int(10 ** math.floor(math.log10(min(most, 1e18))))
@@ -128,8 +128,8 @@ def covered_rows(longest: float, C: float, data_norm: float) -> int:
 def rounded_rows(gap: float, n_classes: int, C: float, data_norm: float) -> int:
     """Compute for how many rows float64 holds the weights of an exact ascent within ``sqrt(gap) / 2``.
 
-    Rounding, and what a method does with them, moves them by ``(c + 4) 2^-53`` of their length; half of that is left to
-    the distance of the weights to the optimum.
+    Rounding, and a method's use of them, moves them by ``(c + 4) 2^-53`` of their length; half of that is left to the
+    distance of the weights to the optimum.
     """
     return covered_rows(2.0**51 * math.sqrt(gap) / (n_classes + 4), C, data_norm)
 
@@ -144,7 +144,7 @@ def check_rows(n_rows: int, most: int) -> None:
 
 
 def clipped_rows(X: Any, norm: float) -> Any:
-    """Clip rows to a norm on a public grid, those of a source when they are read."""
+    """Clip rows to a norm on a public grid; rows of a source when they are read."""
     if isinstance(X, RowBlocks):
         return mapped(RowsByBlock.of(X), grid_rows, norm)
     return grid_rows(X, norm)
@@ -263,7 +263,7 @@ class HingeProblem:
         return self.solve(rows, codes, n_classes, self.C, gap)
 
     def sensitivity(self, neighbours: Neighbours, gap: float) -> float:
-        """Bound how far the weights move: those of one vector, or of all together."""
+        """Bound how far the weights move: of one vector, or of all together."""
         if self.joint_sensitivity is not None:
             return self.joint_sensitivity(gap)
         return solution_sensitivity(self.C * self.data_norm, neighbours, gap)

@@ -61,7 +61,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _solve(self, X: Any, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
-        """Exact weights (c, d) of one dataset: what must not leave this object."""
+        """Exact weights (c, d) of one dataset, which must not leave this object."""
 
     @abc.abstractmethod
     def _guarantee(
@@ -104,7 +104,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         self.noise_multiplier_ = guarantee.noise_scale / guarantee.sensitivity
 
     def _recorded(self, mechanism: GaussianMechanism) -> dict[str, Any]:
-        """Return what the record of any release says."""
+        """Return the common part of the records of all releases."""
         return {
             "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
             "neighbours": self.neighbours,

@@ -68,7 +68,7 @@ class _Code:
         return cgutils.for_range_slice(self.builder, start, stop, _INDEX(step), intp=_INDEX)
 
     def nothing(self) -> Any:
-        """Return what a function without a result returns."""
+        """Return the value of a function without a result."""
         return self.context.get_dummy_value()
 
 

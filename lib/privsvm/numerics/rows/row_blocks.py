@@ -236,7 +236,7 @@ def _mapped_npy(path: Any, kinds: str) -> Any:
 
 
 class ParquetBlocks(RowBlocks):
-    """Rows in a Parquet file, or in all those of a folder in the order of their names.
+    """Rows in a Parquet file, or in all files of a folder in the order of their names.
 
     `label` is the column of the labels. All other columns are features, and hold numbers without missing values. Row
     groups of no more than `block_rows` rows are read fastest.
@@ -486,10 +486,10 @@ def _bytes(array: Any) -> int:
 class RowsByBlock:
     """Rows of a source after steps, each of which maps every row by itself.
 
-    Functions that take an array of rows take these, too, where they dispatch on `is_by_block`. `shape` is that of the
-    rows after the `steps`, which can be pickled and map rows to rows: what becomes of a row depends on that row alone,
-    bit for bit. `width` counts the numbers of a row in its widest form. `kept` has pieces of the first rows as the
-    first `kept_steps` steps have made them, by their first row and the row behind their last.
+    Functions that take an array of rows take these, too, where they dispatch on `is_by_block`. `shape` is the shape of
+    the rows after the `steps`, which can be pickled and map rows to rows: the result of a row depends on that row
+    alone, bit for bit. `width` counts the numbers of a row in its widest form. `kept` has pieces of the first rows as
+    the first `kept_steps` steps have made them, by their first row and the row behind their last.
     """
 
     source: RowBlocks
@@ -512,7 +512,7 @@ class RowsByBlock:
     def then(self, step: Callable[[Any], Any], n_features: int | None = None) -> RowsByBlock:
         """Rows after one more step, with so many features; None: as many as before."""
         n_features = self.shape[1] if n_features is None else n_features
-        # What is kept is found by the ends of its pieces, which depend on the width.
+        # Cached pieces are found by their ends, which depend on the width.
         width = self.width if self.kept else max(self.width, n_features)
         return dataclasses.replace(self, shape=(self.shape[0], n_features), steps=(*self.steps, step), width=width)
 
@@ -626,7 +626,7 @@ def _on_workers(
 def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], none: np.ndarray) -> np.ndarray:
     """Call a function on every block of rows, and join its results.
 
-    `none` is what it returns for no rows. One block is read ahead; a client's workers do all but the joining.
+    `none` is its result for no rows. One block is read ahead; a client's workers do all but the joining.
     """
     if source.shape[0] == 0:
         return none
@@ -668,7 +668,7 @@ def is_by_block(rows: Any) -> bool:
 
 
 def kept(rows: Any) -> Any:
-    """Cache what was made of `RowsByBlock`, see `RowsByBlock.keep`; return an array unchanged."""
+    """Cache the results of `RowsByBlock`, see `RowsByBlock.keep`; return an array unchanged."""
     return rows.keep() if isinstance(rows, RowsByBlock) else rows
 
 

@@ -147,9 +147,9 @@ def solve_smo(
     """Solve the C-SVC dual of rows X (n, d) with labels +1 and -1, and bounds C of the variables (n,).
 
     Dense and sparse rows give the same bits. Without a limit on pairs, LIBSVM's applies, ``max(10^7, 100 n)``; the
-    cache has room for two kernel rows at least. LIBSVM sorts rows by class before it trains, those of label +1 first:
-    ties are decided by position, so the same number of steps takes the same order of rows. Raises ValueError for an
-    unknown kernel or selection, labels of one sign, or ``dpwss`` without `rng`, which it draws from.
+    cache has room for two kernel rows at least. LIBSVM sorts rows by class before it trains, label +1 first: ties are
+    decided by position, so the same number of steps takes the same order of rows. Raises ValueError for an unknown
+    kernel or selection, labels of one sign, or ``dpwss`` without `rng`, which it draws from.
     """
     streams = UniformStreams([rng])
     solution = solve_smo_runs(X, y, upper, kernel, options, selection, streams)[0]
