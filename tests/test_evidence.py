@@ -1,5 +1,7 @@
 """Sources of tables say what was measured by which code, and what a sample confirmed."""
 
+from pathlib import Path
+
 import pytest
 
 from privsvm_bench import evidence
@@ -61,3 +63,13 @@ def test_sentences_say_what_is_stored_and_no_more(tmp_path, day):
 def test_the_machine_is_described():
     assert " cores, " in evidence.machine()
     assert "numpy" in evidence.machine()
+
+
+def test_the_page_of_audits_states_their_sources():
+    repository = Path(__file__).resolve().parents[1]
+    sources, page = Sources(repository / "reports"), (repository / "docs/audits.md").read_text(encoding="utf-8")
+    entries = sources.entries("audits")
+    assert len(entries) > 20
+    for name in entries:
+        lines = [line for line in page.splitlines() if line.endswith(f": {sources.sentence('audits', name)}.")]
+        assert any(name in line.partition(":")[0].split(", ") for line in lines), name

@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -273,10 +274,13 @@ def confirm(everything: list[Any]) -> bool:
         job = min(
             audits, key=lambda job: (int(earlier[job[:3]][0]["draws"]), hashlib.sha256(repr(job).encode()).digest())
         )
-        error, _ = run(job)
-        if error:
-            sys.exit(f"error: {error}")
-        rows = json.loads(job[-1].read_text(encoding="utf-8"))["rows"]
+        # Apart from kept audits, which would replace the rows that they confirm.
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "audit.json"
+            error, _ = run((*job[:-1], path))
+            if error:
+                sys.exit(f"error: {error}")
+            rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         pairs = zip(rows, earlier[job[:3]], strict=True)
         difference = max(abs(float(row["low"]) - float(stated["low"])) for row, stated in pairs)
         print(f"{name}, {part_of(job)}: {len(rows)} bounds, largest difference {difference:g}", flush=True)
