@@ -1,4 +1,4 @@
-"""Sources of tables say what was measured by which code, and what a sample confirmed."""
+"""Sources of tables name the code of every measurement, and the samples that confirmed it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from privsvm_bench.evidence import Sources
 
 @pytest.fixture
 def day(monkeypatch):
-    """Set the day and the machine of what is stated next."""
+    """Set the day and the machine of the next statement."""
 
     def set_day(date, machine="here"):
         monkeypatch.setattr(evidence, "_here", lambda code: {"code": code, "date": date, "machine": machine})
@@ -30,7 +30,7 @@ def test_an_entry_is_current_by_measurement_or_sample(tmp_path, day):
     assert not sources.is_current("other", "lda", "one", "wine")
     sources.confirm("board", "lda", "two", 8, 0.0)
     assert sources.is_current("board", "lda", "two", "wine")
-    # What was never measured is not confirmed.
+    # An unmeasured part is not confirmed.
     assert not sources.is_current("board", "lda", "two", "iris")
 
 

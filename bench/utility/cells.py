@@ -105,7 +105,7 @@ class Cells:
         return holds
 
     def _difference(self, key: tuple[str, ...], stated: tuple[str, ...]) -> float:
-        """Run a cell, and return by how much its scores differ from those of the table."""
+        """Run a cell, and return by how much its scores differ from the table's."""
         cell = self.run(key)
         differences = [abs(cell[score] - float(text)) for score, text in zip(SCORES, stated, strict=True)]
         # Without rows of both classes there is no area under the curve.

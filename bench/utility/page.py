@@ -148,7 +148,7 @@ def missing(cells: pd.DataFrame, names: Sequence[str]) -> str:
 
 
 def cost_of_counting(cells: pd.DataFrame, names: Sequence[str]) -> str:
-    """Write what a private number of rows costs."""
+    """Write the cost of a private number of rows."""
     here = cells[
         cells.entry.isin([RECOMMENDED, COUNTED]) & (cells.neighbours == "add_remove") & cells["set"].isin(names)
     ]

@@ -1,4 +1,4 @@
-"""Sources of the distributions: what is measured, what a sample confirms, and what it does not."""
+"""Sources of the distributions: measurements, samples that confirm them, and samples that do not."""
 
 import csv
 
