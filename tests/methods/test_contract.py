@@ -31,7 +31,10 @@ from privsvm import (
 from privsvm.base.estimators import noise_streams
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.base.validation import check_training_data
+from privsvm.digests import canonical_json
+from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee
 from privsvm.registry import estimator_class, implementations
+from privsvm_bench.records import parse
 
 # Every method there is, so that none can fall out.
 METHODS = [estimator_class(implementation) for implementation in implementations()]
@@ -39,6 +42,19 @@ PRIVATE = [method for method in METHODS if "epsilon" in method.declared]
 # Their epsilon does not hold.
 UNSOUND = [DPSVMDVPClassifier, DPWSSClassifier, OPERAAsPublishedClassifier, PMSVMWPAsPublishedClassifier]
 SOUND = [method for method in PRIVATE if method not in UNSOUND]
+UNPROVED = [method for method in METHODS if method not in SOUND]
+# Other kernels of methods that have several.
+KERNELS = {
+    DPWSSClassifier: {"kernel": "rbf"},
+    **{method: {"kernel": "gaussian"} for method in (OneNormSVMClassifier, ReducedSVMClassifier, PPSVMClassifier)},
+}
+
+
+def with_kernels(methods):
+    """Parametrise a test by methods, and by other kernels of those that have several."""
+    cases = [*((method, {}) for method in methods), *KERNELS.items()]
+    names = [f"{method.__name__}{''.join(f'-{kernel}' for kernel in chosen.values())}" for method, chosen in cases]
+    return pytest.mark.parametrize(("method", "chosen"), cases, ids=names)
 
 
 def ready(method, **chosen):
@@ -79,10 +95,9 @@ def test_scikit_learn_contract(estimator, check):
 @scikit_learn_checks(
     [
         *[ready(method) for method in METHODS if method not in FIRST],
-        ready(DPWSSClassifier, kernel="rbf"),
         ready(PMSVMAGPClassifier, learning_rate=0.1),
         ready(WestonWatkinsClassifier, fit_intercept=True),
-        *[ready(method, kernel="gaussian") for method in (OneNormSVMClassifier, ReducedSVMClassifier, PPSVMClassifier)],
+        *[ready(method, **chosen) for method, chosen in KERNELS.items()],
     ]
 )
 def test_scikit_learn_contract_of_other_methods(estimator, check):
@@ -306,15 +321,70 @@ def test_models_of_one_epsilon_do_not_depend_on_the_grid(method):
     assert np.allclose(alone.scores(X, 0), among.scores(X, 1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", PRIVATE)
-def test_a_stored_path_predicts_the_same(method):
-    path = ready(method, classes=["no", "yes"]).release_path(X, Y, [0.5, 8.0], 2, 0)
+@with_kernels(METHODS)
+def test_a_stored_path_predicts_the_same(method, chosen):
+    path = ready(method, classes=["no", "yes"], **chosen).release_path(X, Y, [0.5, 8.0], 2, 0)
     again = path_from_arrays(
         path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees, n_classes=path.n_classes
     )
-    assert np.array_equal(again.scores(X, 1), path.scores(X, 1))
+    last = len(path.epsilons) - 1
+    assert np.array_equal(again.scores(X, last), path.scores(X, last))
     assert np.allclose(again.scores(scipy.sparse.csr_array(X), 0), path.scores(X, 0), atol=1e-9)
     assert np.array_equal(again.codes(again.scores(X, 0)), path.codes(path.scores(X, 0)))
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in PRIVATE])
+def test_without_privacy_one_model_is_released_and_says_so(method):
+    path = ready(method).release_path(X, Y, [0.5, 8.0], 2, 0)
+    (guarantee,) = path.guarantees
+    assert (path.epsilons, path.n_repeats) == ((np.inf,), 1)
+    assert (guarantee.status, guarantee.epsilon_proved) == ("none", np.inf)
+    assert guarantee.reason
+    assert path.fit_seconds > 0.0
+    model = ready(method).fit(X, Y)
+    assert np.array_equal(model.classes_[path.codes(path.scores(X, 0))[0]], model.predict(X))
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("method", UNSOUND)
+def test_a_claim_is_recorded_as_no_more_than_that(method, neighbours):
+    path = ready(method, neighbours=neighbours).release_path(X, Y, [0.5, 2.0], 1, 0, audit=True)
+    for guarantee, epsilon in zip(path.guarantees, (0.5, 2.0), strict=True):
+        assert (guarantee.status, guarantee.epsilon_requested) == ("claimed", epsilon)
+        assert (guarantee.epsilon_proved, guarantee.neighbours) == (np.inf, neighbours)
+        assert guarantee.reason
+        assert parse(Guarantee, canonical_json(guarantee), "stored") == guarantee
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if "random_state" in method.declared])
+def test_equal_seeds_give_equal_models(method):
+    first, second = (ready(method).fit(TABLE, LABELS).decision_function(TABLE) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+# Without a negative number: the condensing methods divide sparse rows by the largest one, and dense ones by the range.
+TABLE = np.abs(np.random.default_rng(0).normal(size=(90, 5))) * (np.random.default_rng(1).random((90, 5)) < 0.6)
+LABELS = np.array([2, 1, 0])[np.digitize(TABLE[:, 0] - TABLE[:, 1], [-0.3, 0.4])]
+
+
+@with_kernels(UNPROVED)
+def test_sparse_rows_and_absent_classes_change_no_unproved_model(method, chosen):
+    """`test_edges.py` compares the bits of proved methods. Declared classes without rows keep their place."""
+    tight = {"gap": 1e-10, "tol": 1e-7, "epsilon": 1e6}
+    model = ready(method, **chosen, **{name: value for name, value in tight.items() if name in method.declared})
+    dense, sparse, more = (
+        clone(model).set_params(**({"classes": classes} if "classes" in method.declared else {})).fit(rows, LABELS)
+        for rows, classes in (
+            (TABLE, [2, 1, 0]), (scipy.sparse.csr_array(TABLE), [2, 1, 0]), (TABLE, [2, 7, 1, 0])
+        )
+    )  # fmt: skip
+    scores = dense.decision_function(TABLE)
+    assert np.allclose(sparse.decision_function(TABLE), scores, atol=1e-4 * np.abs(scores).max())
+    if "classes" in method.declared:
+        assert more.classes_.tolist() == [2, 7, 1, 0]
+        assert more.decision_function(TABLE).shape == (90, 4)
+        # All problems against the rest may say no to a row.
+        assert (more.predict(TABLE) == 7).mean() < 0.05
 
 
 @pytest.mark.parametrize("method", SOUND)

@@ -3,21 +3,14 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import Silence, scaled
 
-from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     Moments,
-    centred_rows,
-    code_cells,
-    constant_feature,
-    exact_moments,
     filtered_weights,
     simplex_codes,
 )
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier
 from privsvm.methods.dp_newton import DPNewtonClassifier
-from privsvm.privacy.accounting import gaussian_epsilon
-from privsvm.privacy.events import relation_factor
 
 METHODS = [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier, DPNewtonClassifier]
 
@@ -28,50 +21,6 @@ def model_for(n_classes, **changes):
 
 def silent(model, X, y, epsilon=1.0):
     return model.release_path(X, y, [epsilon], 1, lambda epsilon, repeat: Silence())
-
-
-@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("n_rows", [40, 10**5])
-def test_centre_and_moments_take_the_whole_budget_together(relation, n_rows):
-    X, y = scaled(load_wine)
-    guarantee = model_for(3, epsilon=0.7, delta=1e-6, neighbours=relation, n_rows=n_rows).fit(X, y).guarantee_
-    assert guarantee.status == "seeded"
-    assert 0.7 * (1 - 1e-6) <= guarantee.epsilon_with_system_noise <= 0.7
-    centre, moments = (event.noise_multiplier for event in guarantee.event.events)
-    factor = relation_factor(relation)
-    assert gaussian_epsilon(1 / np.hypot(factor / centre, factor / moments), 1e-6) == pytest.approx(0.7, rel=1e-6)
-    assert guarantee.noise_scale == pytest.approx(moments * guarantee.sensitivity / factor, rel=1e-9)
-    assert guarantee.verify().epsilon == pytest.approx(0.7, rel=2e-3)
-    assert f"n_rows={n_rows} (declared)" in " | ".join(guarantee.assumptions)
-
-
-def test_the_noise_has_the_scale_that_is_stated(monkeypatch):
-    """What is solved from moves by exact noise alone. Chance of a false alarm below 1e-9: 6.5 standard deviations."""
-    X, y = scaled(load_digits)
-    seen = []
-    solve = filtered_weights
-    monkeypatch.setattr(
-        "privsvm.methods.dp_least_squares.filtered_weights", lambda m, s: seen.append((m, s)) or solve(m, s)
-    )
-    centre = np.full(64, 0.01)
-    monkeypatch.setattr("privsvm.families.moments.centred_training.noisy_centre", lambda *a: centre)
-    path = model_for(10).release_path(X, y, [1.0], 1, 3)
-    rows = constant_feature(centred_rows(rows_to_scale(X, "centre"), centre))[0]
-    exact = exact_moments(rows, code_cells(10)[y]) * 2.0**-40
-    (moments, spread), guarantee = seen[0], path.guarantees[0]
-    assert spread == pytest.approx(guarantee.noise_scale / np.sqrt(2), rel=1e-6)
-    noise = np.concatenate(
-        [
-            (moments.cross - exact[:, 65:]).ravel(),
-            (moments.gram - exact[:, :65])[np.triu_indices(65, 1)],
-            np.diag(moments.gram - exact[:, :65]) / np.sqrt(2),
-        ]
-    )
-    assert noise.std() / spread == pytest.approx(1.0, abs=6.5 / np.sqrt(2 * noise.size))
-    assert abs(noise.mean()) < 6.5 * spread / np.sqrt(noise.size)
-    # And it is of a size that the budget asks for: 2 sqrt(2) over the multiplier of replaced rows.
-    multiplier = guarantee.event.events[1].noise_multiplier
-    assert guarantee.noise_scale == pytest.approx(multiplier * np.sqrt(2.0), rel=1e-5)
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
@@ -122,14 +71,3 @@ def test_the_audit_comes_close_and_refutes_nothing(method, share, relation):
         assert guarantee.status == "seeded"
         assert guarantee.witness.confidence is None
         assert share * epsilon < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_number_of_rows_is_public_or_nothing_is_proved(method):
-    X, y = scaled(load_wine)
-    model = method(classes=[0, 1, 2], neighbours="add_remove", random_state=0)
-    with pytest.raises(ValueError, match="n_rows=None"):
-        model.fit(X, y)
-    guarantee = model.set_params(allow_unsound=True).fit(X, y).guarantee_
-    assert guarantee.status == "claimed"
-    assert "number of rows was counted" in guarantee.reason

@@ -10,13 +10,9 @@ from tests.table_3 import table_3_rows
 
 from privsvm import DPWSSClassifier
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath
-from privsvm.base.stored_paths import path_from_arrays
-from privsvm.digests import canonical_json
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm.privacy.guarantee import Guarantee
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo import PairSelection, solve_smo
-from privsvm_bench.records import parse
 
 
 def scaled(load):
@@ -36,11 +32,6 @@ def wine():
 
 def method(**changes):
     return DPWSSClassifier(**{"sigma": 0.1, "allow_unsound": True, "random_state": 0, **changes})
-
-
-def test_nothing_without_consent(cancer):
-    with pytest.raises(ValueError, match=r"allow_unsound=False: .*allow_unsound=True"):
-        DPWSSClassifier().fit(*cancer)
 
 
 def test_one_training_is_one_solve(cancer):
@@ -82,35 +73,10 @@ def test_several_classes_vote_as_libsvm_does(load, kernel):
     assert model.decision_function(X).shape == (len(y), 3)
 
 
-def test_same_seed_same_model(cancer):
-    models = [method(random_state=seed).fit(*cancer) for seed in (3, 3, 4)]
-    assert models[0].coef_.tobytes() == models[1].coef_.tobytes()
-    assert models[0].coef_.tobytes() != models[2].coef_.tobytes()
-    fresh = [method(random_state=None).fit(*cancer) for _ in range(2)]
-    assert fresh[0].coef_.tobytes() != fresh[1].coef_.tobytes()
-    assert fresh[0].guarantee_.randomness == "system"
-    assert models[0].guarantee_.randomness == "seeded"
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_sparse_rows_give_the_same_model(wine, kernel):
-    X, y = wine
-    X = X * (np.abs(X) > 0.8)
-    dense = method(kernel=kernel, gamma=0.1).fit(X, y)
-    sparse = method(kernel=kernel, gamma=0.1).fit(scipy.sparse.csr_array(X), y)
-    assert np.allclose(dense.decision_function(X), sparse.decision_function(scipy.sparse.csr_array(X)), atol=1e-12)
-    assert dense.n_iter_ == sparse.n_iter_
-
-
 def test_a_larger_sigma_ends_earlier_and_farther_from_the_optimum(cancer):
     small, large = ([method(sigma=s, random_state=r).fit(*cancer) for r in range(5)] for s in (0.1, 0.7))
     assert np.mean([m.n_iter_ for m in small]) > 1.5 * np.mean([m.n_iter_ for m in large])
     assert np.mean([m.objective_ for m in small]) < np.mean([m.objective_ for m in large])
-
-
-def test_no_pair_comes_twice(cancer):
-    model = method(shrinking=False).fit(*cancer)
-    assert model.n_selected_ == model.n_iter_
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -125,36 +91,16 @@ def test_a_path_holds_one_training_for_each_epsilon_and_repeat(load, kernel):
     stream = seeded_stream(11, "noise", "DPWSSClassifier", 5.0, 2)
     alone = method(**chosen, epsilon=5.0).release_path(X, y, [5.0], 1, lambda epsilon, repeat: stream)
     assert np.allclose(path.scores(X, 1)[2], alone.scores(X, 0)[0], atol=1e-10)
-    common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": path.n_classes}
-    again = path_from_arrays(path.kind, path.arrays(), **common)
-    assert np.array_equal(again.codes(again.scores(X, 0)), path.codes(path.scores(X, 0)))
     scores = path.scores(X, 0)
     assert scores.shape == (3, len(y), 1 if load is load_breast_cancer else 3)
 
 
-def test_absent_classes_lose_every_pair(wine):
-    X, y = wine
-    kept = y != 1
-    for kernel in ("linear", "rbf"):
-        model = method(kernel=kernel, gamma=0.1, classes=[0, 1, 2, 3]).fit(X[kept], y[kept])
-        assert set(model.predict(X)) == {0, 2}
-        two = method(kernel=kernel, gamma=0.1).fit(X[kept], y[kept])
-        assert np.mean(model.predict(X) == two.predict(X)) > 0.97
-
-
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_the_guarantee_says_what_it_is_worth(cancer, neighbours):
-    path = method(sigma=0.7, neighbours=neighbours).release_path(*cancer, [0.1, 2.0], 1, 0)
-    for epsilon, guarantee in zip((0.1, 2.0), path.guarantees, strict=True):
-        assert guarantee.status == "claimed"
-        assert guarantee.epsilon_requested == epsilon
-        assert math.isinf(guarantee.epsilon_proved)
-        assert guarantee.delta == 0.0
-        assert guarantee.neighbours == neighbours
-        assert guarantee.sensitivity == pytest.approx(0.3)
-        assert "without noise" in guarantee.reason
-        assert parse(Guarantee, canonical_json(guarantee), "stored") == guarantee
-    assert path.guarantees[0].reason.count("support vectors") == 0
+def test_the_guarantee_says_what_it_is_worth(cancer):
+    (guarantee,) = method(sigma=0.7).release_path(*cancer, [0.1], 1, 0).guarantees
+    assert guarantee.delta == 0.0
+    assert guarantee.sensitivity == pytest.approx(0.3)
+    assert "without noise" in guarantee.reason
+    assert "support vectors" not in guarantee.reason
 
 
 def test_other_kernels_release_rows_in_the_clear(cancer):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import KINDS, Silence, neighbours, scaled
+from tests.methods.test_what_a_model_holds import held
 
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.methods.objective_perturbation import ObjectivePerturbationClassifier, smoothing_for
@@ -113,15 +114,6 @@ def test_the_audit_finds_noise_that_is_too_small(weaker, monkeypatch):
         model.release_path(X, y, [2.0], 1, 0, audit=True)
 
 
-def test_rows_of_zeros_release_the_linear_term():
-    """Then the weights are pure noise, of both kinds: 20 000 numbers, 6 standard errors (probability 2e-9)."""
-    X, y = np.zeros((6, 20_000)), [0, 1, 0, 1, 0, 1]
-    path = model_for(2).release_path(X, y, [1.0], 1, 0)
-    scale = path.guarantees[0].noise_scale
-    assert abs(path.coef.std() / scale - 1) < 6 / math.sqrt(2 * 20_000) + 0.001
-    assert abs(path.coef.mean()) < 6 * scale / math.sqrt(20_000)
-
-
 def test_accuracy_goes_from_chance_to_the_svm_s():
     X, y = load_digits(return_X_y=True)
     path = model_for(10, C=0.1, data_norm=3.0, smoothing=0.5).release_path(X / 16, y, [20.0, 1e4], 2, 0)
@@ -146,20 +138,7 @@ def test_the_model_keeps_neither_its_linear_terms_nor_its_minimum(monkeypatch):
     (minima,) = kept
     assert 0 < np.abs(model.coef_ - minima).max() < 0.1 * model.guarantee_.noise_scale
 
-    def arrays(value):
-        if isinstance(value, np.ndarray):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                yield from arrays(item)
-        elif hasattr(value, "__dict__"):
-            yield from arrays(list(vars(value).values()))
-
-    candidates = [array for array in arrays(model) if array.size == minima.size and array.any()]
-    assert candidates
-    for array in candidates:
-        assert not np.shares_memory(array, minima)
-        assert np.array_equal(array.ravel(), model.coef_.ravel())
+    assert not held(model, minima.ravel())
     assert not hasattr(model, "n_iter_")
 
 

@@ -1,6 +1,7 @@
 """Methods that add noise to solved weights: every row's effect, the path, two classes, accuracy."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -12,12 +13,18 @@ from tests.adversarial import KINDS, neighbours, scaled
 from tests.replay import Recorder
 
 from privsvm import (
+    LandmarkDualClassifier,
     ObjectivePerturbationClassifier,
     OPERAAsPublishedClassifier,
+    OPERAClassifier,
+    OvRJointGaussianClassifier,
     PMSVMWPClassifier,
+    PrivateSVMClassifier,
+    PrivateSVMRBFClassifier,
 )
 from privsvm.families.output_perturbation.fourier_release import FourierRows
 from privsvm.families.output_perturbation.hinge_release import HingeReleaseClassifier
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.registry import estimator_class
 
 METHODS = [estimator_class(name) for name in methods_of("output_perturbation")]
@@ -26,6 +33,15 @@ ONE_VS_REST = [method for method in METHODS if issubclass(method, HingeReleaseCl
 CHOICES = {"composition": ["joint", "naive"], "constant": ["proved", "published"], "normalize": [False, True]}
 # How much of epsilon the witness of an audit reaches at least, where it is more than a tenth.
 AUDITED = {ObjectivePerturbationClassifier: 0.7, PMSVMWPClassifier: 0.8}
+
+# How far one row moves the weights of two classes and of three, over C and the longest row.
+MOVED = {
+    **dict.fromkeys(
+        (PrivateSVMClassifier, PrivateSVMRBFClassifier, LandmarkDualClassifier, OPERAClassifier), (1.0, math.sqrt(3.0))
+    ),
+    OvRJointGaussianClassifier: (1.0, math.sqrt(8.0 / 3.0)),
+    PMSVMWPClassifier: (math.sqrt(2.0), math.sqrt(2.0)),
+}
 
 
 def model_for(method, n_classes, **changes):
@@ -97,6 +113,20 @@ def test_path_is_accounted_audited_and_seeded(method, chosen, relation):
         assert guarantee.neighbours == relation == guarantee.witness.neighbours
         least = AUDITED.get(method, 0.1) * epsilon
         assert least < guarantee.witness.epsilon <= guarantee.epsilon_with_system_noise <= epsilon
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("method", MOVED)
+def test_gaussian_noise_is_calibrated_to_what_a_row_moves(method, relation):
+    multiplier, rows = gaussian_noise_multiplier(0.7, 1e-6), 2.0 if relation == "replace_one" else 1.0
+    for n_classes, load in ((2, load_breast_cancer), (3, load_wine)):
+        X, y = scaled(load)
+        budget = {"epsilon": 0.7, "delta": 1e-6, "neighbours": relation, "composition": "joint"}
+        guarantee = model_for(method, n_classes, **budget).fit(X, y).guarantee_
+        moved = rows * MOVED[method][n_classes - 2] * 0.3 * (1.5 if "data_norm" in method.declared else 1.0)
+        # About 1.5 % for the inexact solution, of one row and of two.
+        assert moved < guarantee.sensitivity < moved * 1.032
+        assert guarantee.noise_scale == pytest.approx(guarantee.sensitivity * multiplier, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", [*ONE_VS_REST, ObjectivePerturbationClassifier, OPERAAsPublishedClassifier])

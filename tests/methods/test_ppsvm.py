@@ -123,22 +123,6 @@ def test_more_classes_share_the_blocks(kernel):
     assert model.score(rows, labels) > 0.95
 
 
-def test_a_seed_gives_the_same_and_none_does_not():
-    first, second = (PPSVMClassifier(random_state=3).fit(X, Y) for _ in range(2))
-    assert np.array_equal(first.decision_function(X), second.decision_function(X))
-    assert first.guarantee_.randomness == "seeded"
-    first, second = (PPSVMClassifier().fit(X, Y) for _ in range(2))
-    assert not np.array_equal(first.decision_function(X), second.decision_function(X))
-    assert first.guarantee_.randomness == "system"
-
-
-def test_nothing_is_proved_and_the_record_says_why():
-    guarantee = PPSVMClassifier(kernel="gaussian", random_state=0).fit(X, Y).guarantee_
-    assert guarantee.status == "none"
-    assert guarantee.epsilon_proved == np.inf
-    assert "one row more than it has columns" in guarantee.reason
-
-
 class TestEntity:
     def test_standardises_by_its_training_rows(self):
         entity = Entity.draw(X[:300, :4], 10, np.random.default_rng(0))

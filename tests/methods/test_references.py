@@ -1,7 +1,5 @@
 """Non-private multi-class references: Crammer-Singer, Weston-Watkins and M3."""
 
-import math
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,11 +7,9 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 from tests.adversarial import scaled
 from tests.objectives import crammer_singer_objective, hinge_objective
 
-from privsvm.base.stored_paths import path_from_arrays
 from privsvm.methods.crammer_singer import CrammerSingerClassifier
 from privsvm.methods.m3_svm import M3SVMClassifier
 from privsvm.methods.weston_watkins import WestonWatkinsClassifier
@@ -28,27 +24,6 @@ def names(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=names)
 class TestEveryReference:
-    def test_it_is_not_private_and_says_so(self, estimator):
-        X, y = scaled(load_wine, 0.0)
-        path = clone(estimator).release_path(X, y, [1.0, 2.0], 5, 0, audit=True)
-        (guarantee,) = path.guarantees
-        assert guarantee.status == "none"
-        assert "non-private" in guarantee.reason
-        assert guarantee.epsilon_proved == math.inf
-        assert path.kind == "linear"
-        assert path.epsilons == (math.inf,)
-        assert path.coef.shape == (1, 1, 3, 13)
-        assert path.fit_seconds > 0.0
-
-    def test_a_stored_path_predicts_the_same(self, estimator):
-        X, y = scaled(load_wine, 0.0)
-        model = clone(estimator).fit(X, y)
-        path = model.release_path(X, y, [1.0], 1)
-        again = path_from_arrays(path.kind, path.arrays(), epsilons=path.epsilons, guarantees=path.guarantees,
-                                 n_classes=path.n_classes)  # fmt: skip
-        assert np.array_equal(again.codes(again.scores(X, 0))[0], model.predict(X))
-        assert np.allclose(model.decision_function(X), X @ model.coef_.T + model.intercept_)
-
     def test_two_classes_keep_two_vectors(self, estimator):
         X, y = scaled(load_breast_cancer, 0.0)
         labels = np.array(["malignant", "benign"])[y]
@@ -64,71 +39,24 @@ class TestEveryReference:
         X, y = scaled(load_digits, 0.0)
         assert clone(estimator).set_params(C=0.1).fit(X, y).score(X, y) > 0.95
 
-    def test_sparse_rows_give_the_same_model(self, estimator):
-        X, y = scaled(load_digits, 0.0)
-        X = np.where(X < 0.4, 0.0, X)
-        tight = {"gap": 1e-10} if isinstance(estimator, CrammerSingerClassifier) else {"tol": 1e-8}
-        dense, sparse = (
-            clone(estimator).set_params(C=0.02, **tight).fit(rows, y) for rows in (X, scipy.sparse.csr_matrix(X))
-        )
-        assert np.allclose(dense.coef_, sparse.coef_, atol=2e-4)
-        assert np.allclose(dense.decision_function(X), sparse.decision_function(scipy.sparse.csr_array(X)), atol=2e-3)
-
-    def test_a_class_without_rows_keeps_its_place(self, estimator):
-        X, y = scaled(load_wine, 0.0)
-        model = clone(estimator).set_params(classes=[2, 7, 1, 0]).fit(X, y)
-        assert model.classes_.tolist() == [2, 7, 1, 0]
-        assert model.coef_.shape == (4, 13)
-        assert model.score(X, y) > 0.9
-        assert 7 not in model.predict(X)
-
-    @pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, True, "1"])
-    def test_bad_numbers_are_named(self, estimator, value):
-        X, y = scaled(load_wine, 0.0)
-        checked = {
-            "CrammerSingerClassifier": ["C", "gap"],
-            "WestonWatkinsClassifier": ["C", "smoothing", "tol"],
-            "M3SVMClassifier": ["C", "smoothing", "tol", "ridge"],
-        }[type(estimator).__name__]
-        for name in checked:
-            with pytest.raises(ValueError, match=f"{name}="):
-                clone(estimator).set_params(**{name: value}).fit(X, y)
-
     def test_a_limit_is_checked_and_reported(self, estimator):
         X, y = scaled(load_digits, 0.0)
         name = "max_epochs" if isinstance(estimator, CrammerSingerClassifier) else "max_iter"
-        for value in (0, 2.5, True, "3"):
-            with pytest.raises(ValueError, match=f"{name}="):
-                clone(estimator).set_params(**{name: value}).fit(X, y)
         with pytest.warns(ConvergenceWarning, match=f"{name}=3"):
             model = clone(estimator).set_params(**{name: 3}).fit(X, y)
         assert model.n_iter_ <= 3
 
-    def test_rows_that_are_not_finite_and_wrong_labels_are_refused(self, estimator):
-        X, y = scaled(load_wine, 0.0)
-        with pytest.raises(ValueError, match=r"label .*2.*not in classes"):
-            clone(estimator).set_params(classes=[0, 1]).fit(X, y)
-        X[3, 1] = np.nan
-        with pytest.raises(ValueError, match="NaN"):
-            clone(estimator).fit(X, y)
 
-
-@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
-@pytest.mark.parametrize("load", [load_wine, load_digits, load_breast_cancer])
-def test_crammer_singer_is_certified_and_liblinear_s(load, C):
-    X, y = scaled(load, 0.0)
+@pytest.mark.parametrize("C", [1e-3, 10.0])
+def test_crammer_singer_is_certified(C):
+    """`tests/solvers/test_certified_hinge.py` compares the solver with LIBLINEAR."""
+    X, y = scaled(load_wine, 0.0)
     model = CrammerSingerClassifier(C=C).fit(X, y)
     assert model.gap_ <= 1e-4 * model.objective_
     assert model.dual_objective_ <= model.objective_
     assert model.gap_ == pytest.approx(model.objective_ - model.dual_objective_, rel=1e-6, abs=1e-9)
     assert model.objective_ == pytest.approx(crammer_singer_objective(X, y, model.coef_, C), rel=1e-12)
     assert np.array_equal(model.intercept_, np.zeros(len(model.classes_)))
-    peer = LinearSVC(C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-6, max_iter=20_000).fit(X, y)
-    # scikit-learn keeps the difference of two classes' vectors, which add up to zero.
-    weights = np.vstack([-peer.coef_ / 2, peer.coef_ / 2]) if len(peer.coef_) == 1 else peer.coef_
-    best = crammer_singer_objective(X, y, weights, C)
-    assert model.dual_objective_ <= best * (1 + 1e-9)
-    assert model.objective_ <= best * (1 + 1e-4)
 
 
 def test_a_gap_beyond_float64_ends():
@@ -225,8 +153,6 @@ def test_weston_watkins_offsets_are_an_option():
     without, with_offsets = (WestonWatkinsClassifier(fit_intercept=flag).fit(X + 3.0, y) for flag in (False, True))
     assert np.array_equal(without.intercept_, np.zeros(3))
     assert np.abs(with_offsets.intercept_).min() > 0.01
-    with pytest.raises(ValueError, match="fit_intercept='yes'"):
-        WestonWatkinsClassifier(fit_intercept="yes").fit(X, y)
 
 
 @pytest.mark.parametrize("C", [1e-300, 1e-303, 5e-324, 1e308])

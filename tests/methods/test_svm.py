@@ -75,24 +75,6 @@ def test_objective_is_the_dual_value():
     assert -model.objective_ == pytest.approx(primal, rel=1e-5)
 
 
-def test_a_public_class_without_rows_is_never_predicted():
-    X, y = scaled(load_wine)
-    for absent in range(3):
-        keep = y != absent
-        model = SVMClassifier(classes=[0, 1, 2], gamma=0.1, class_weight="balanced").fit(X[keep], y[keep])
-        theirs = SVC(gamma=0.1, class_weight="balanced").fit(X[keep], y[keep])
-        assert np.array_equal(model.predict(X), theirs.predict(X))
-        assert model.n_support_[absent] == 0
-
-
-def test_path_equals_fit():
-    X, y = scaled(load_digits)
-    path = SVMClassifier().release_path(X, y, [1.0], 3)
-    assert path.epsilons == (np.inf,)
-    assert path.n_repeats == 1
-    assert np.array_equal(path.codes(path.scores(X, 0))[0], SVMClassifier().fit(X, y).predict(X))
-
-
 def test_a_stop_by_max_iter_is_said():
     X, y = scaled(load_breast_cancer)
     with pytest.warns(ConvergenceWarning, match="max_iter=3"):
@@ -165,9 +147,3 @@ def test_what_svc_takes_is_legal(parameters, tmp_path):
     model = SVMClassifier(**parameters).fit(X, y)
     assert np.mean(model.predict(X) == SVC(**parameters).fit(X, y).predict(X)) >= 0.99
     model.save(tmp_path / "model.npz")
-
-
-@pytest.mark.parametrize("parameters", [{"gamma": -1.0}, {"degree": -1}, {"verbose": -1}, {"C": np.float32("nan")}])
-def test_what_svc_refuses_is_refused(parameters):
-    with pytest.raises(ValueError, match=next(iter(parameters))):
-        SVMClassifier(**parameters).fit([[0.0], [1.0]], [0, 1])

@@ -89,21 +89,6 @@ def test_there_are_cases():
     assert len(CASES) >= 28
 
 
-@pytest.mark.parametrize(("method", "neighbours"), CASES)
-def test_all_but_the_released_numbers_is_public(method, neighbours):
-    """Neighbours, even far ones, leave nothing else behind: no count, no gap that was reached, no pass, no second."""
-    first = method(**settings(method, neighbours)).fit(X, Y)
-    others = [(np.vstack([X[1:], np.full((1, N_FEATURES), 0.33)]), np.append(Y[1:], 0))]
-    if neighbours == "add_remove":
-        others += [(X[:-1], Y[:-1]), (X[:40], Y[:40])]
-    for rows, labels in others:
-        other = method(**settings(method, neighbours)).fit(rows, labels)
-        assert public_part(first) == public_part(other)
-    path = first._path
-    assert (path.objective, path.n_support, path.n_iter) == (None, None, None)
-    assert path.fit_seconds == path.release_seconds == 0.0
-
-
 def numbers_of(model):
     """Every single number that a model holds."""
     return {float(value) for _, value in leaves(model) if isinstance(value, (int, float)) and value is not None}
@@ -199,7 +184,10 @@ def check_files(first, second, rows, folder):
         with np.load(folder / name / "model.npz") as stored:
             arrays = {key: stored[key] for key in stored.files}
         released = model.steps[-1][1] if hasattr(model, "steps") else model
-        assert arrays.keys() == set(released._path.array_names)
+        path = released._path
+        assert (path.objective, path.n_support, path.n_iter) == (None, None, None)
+        assert path.fit_seconds == path.release_seconds == 0.0
+        assert arrays.keys() == set(path.array_names)
         everything = b"".join(array.tobytes() for array in arrays.values())
         assert not [secret for secret in rows.ravel() if np.float64(secret).tobytes() in everything]
     assert contents[0] == contents[1]
@@ -207,6 +195,7 @@ def check_files(first, second, rows, folder):
 
 @pytest.mark.parametrize(("relation", "n_classes", "model"), list(choices()))
 def test_whatever_is_chosen_all_but_the_released_numbers_is_public(relation, n_classes, model, tmp_path):
+    """Neighbours, even far ones, leave nothing else behind: no count, no gap that was reached, no pass, no second."""
     rows, labels = X[:, :2], Y % n_classes
     others = [(np.vstack([rows[1:], np.full((1, 2), 0.33)]), np.append(labels[1:], 0))]
     if relation == "add_remove":

@@ -52,7 +52,9 @@ def test_draws_add_up_to_the_record_and_a_recorder_changes_nothing(case):
     assert account(event, guarantee.delta, case.relation).epsilon == pytest.approx(
         guarantee.epsilon_with_system_noise, rel=1e-7
     )
-    assert guarantee.epsilon_with_system_noise <= guarantee.epsilon_requested == 2.0
+    # Nothing of the budget is left: only naive shares are added to choose the noise, and cost less together.
+    naive = case.n_classes > 2 and case.model().get_params().get("composition") == "naive"
+    assert (0.3 if naive else 0.99) * 2.0 <= guarantee.epsilon_with_system_noise <= guarantee.epsilon_requested == 2.0
     assert released_bits(path) == released_bits(run(case, X, y, NoiseSource(bytes(32))))
     if isinstance(guarantee.event, PerturbedObjectives):
         model = case.model()
