@@ -95,28 +95,6 @@ def budget(neighbours="replace_one", epsilon=1.0):
     return Budget(epsilon=epsilon, delta=1e-5, neighbours=neighbours)
 
 
-@given(st.integers(0, 10**6), st.sampled_from(KINDS), st.sampled_from(sorted(RECIPES)), st.integers(2, 12),
-       st.sampled_from([1e-310, 1e-3, 1.0, 1e301]))  # fmt: skip
-@settings(max_examples=150, deadline=None)
-def test_no_release_moves_more_than_its_sensitivity(seed, kind, name, n, size):
-    """Given what was released before: the outputs are scripted, the exact sums are compared, in whole numbers."""
-    rng = np.random.default_rng(seed)
-    with np.errstate(under="ignore"):
-        X, y = rng.normal(size=(n, 3)) * size, rng.integers(0, 2, size=n)
-    first, second, relation = neighbours(X, y, 2, kind, rng)
-    both = [scripted(*data, RECIPES[name], budget(relation), seed)[0] for data in (first, second)]
-    for (what, one, bound), (_, other, _) in zip(*(script.sums for script in both), strict=True):
-        squared = ((one - other) ** 2).sum()
-        if relation == "add_remove":
-            assert squared <= bound**2
-        else:
-            # Outer products of two unit rows differ by the root of 2, not by 2.
-            assert squared <= (2 if what == "moment" else 4) * bound**2
-    assert len(both[0].sums) == len(RECIPES[name].releases)
-    for script in both:
-        assert all((row * row).sum() <= 2**40 for row in whole_numbers(script.trained))
-
-
 def share_needed(first, second, recipe, allowed, n_classes, key):
     """Record a training, play it on a neighbour; how much of what was stated was needed, squared."""
     recorder = Recorder(key)
@@ -253,6 +231,7 @@ def test_a_row_depends_on_itself_and_on_releases_alone(name, size):
 
     all_models = trained(X)
     assert all_models.any()
+    assert all((row * row).sum() <= 2**40 for row in whole_numbers(all_models))
     for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31)):
         assert np.array_equal(trained(X[kept]), all_models[kept])
     assert np.array_equal(trained(np.asfortranarray(X)), all_models)
