@@ -238,7 +238,7 @@ def lonely_row(load, norm):
 
 
 @pytest.mark.parametrize("load", [load_wine, load_digits])
-@pytest.mark.parametrize("norm", [1e-13, 1e-15, 1e-18, 1e-40, 1e-160, 1e-308, 5e-324])
+@pytest.mark.parametrize("norm", [1e-13, 1e-18, 1e-160, 5e-324])
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_one_tiny_row_among_others_ends(load, norm, C):
     X, y = lonely_row(load, norm)

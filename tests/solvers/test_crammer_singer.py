@@ -40,7 +40,7 @@ def assert_within_the_target(X, rows, y, n_classes, C):
 
 
 @pytest.mark.parametrize("load", [load_wine, load_digits])
-@pytest.mark.parametrize("C", [0.0005, 0.005, 0.05, 0.5])
+@pytest.mark.parametrize("C", [0.0005, 0.5])
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("scaling", ["unit", "long"])
 def test_distance_to_the_optimum_is_below_the_root_of_the_target(load, C, layout, scaling):
@@ -153,32 +153,3 @@ def test_numbers_of_one_place_add_up():
     assert again.coef.tobytes() == once.coef.tobytes()
     assert again.n_epochs == once.n_epochs
     assert not twice.has_canonical_format
-
-
-def test_primal_is_the_objective_and_dual_is_below():
-    X, y = unit_rows(load_wine)
-    solution = solve_crammer_singer(X, y, 3, 0.5, gap=1e-2)
-    assert solution.primal == pytest.approx(crammer_singer_objective(X, y, solution.coef, 0.5), rel=1e-12)
-    optimum = solve_crammer_singer(X, y, 3, 0.5, gap=1e-11)
-    assert solution.dual <= optimum.primal <= solution.primal + 1e-11
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("norm", [1e-3, 5e-8, 1e-9, 1e-30, 1e-160])
-def test_rows_of_tiny_norm_converge(n_classes, norm):
-    """The margin must not swallow the digits of such a row: its dual block would never move, nor the gap close."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(50, 3))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    X[0] = [norm, 0.0, 0.0]
-    X[1] = X[0]
-    y = rng.integers(0, n_classes, 50)
-    C = 0.01
-    tiny = solve_crammer_singer(X, y, n_classes, C, 2e-4 * C**2, 2000)
-    assert tiny.converged
-    # Not by luck, when the scores of all rivals happen to be equal.
-    assert tiny.n_epochs <= 30
-    X[:2] = 0.0
-    none = solve_crammer_singer(X, y, n_classes, C, 2e-4 * C**2, 2000)
-    # The two rows move the weights by no more than C sqrt(2) times their norm each.
-    assert np.linalg.norm(tiny.coef - none.coef) <= 2 * np.sqrt(2) * C * norm + 2 * np.sqrt(2e-4) * C

@@ -31,14 +31,6 @@ def test_every_row_has_features_of_norm_one(scale):
         assert np.allclose(np.linalg.norm(features, axis=1), 1.0, atol=1e-13)
 
 
-def test_sparse_rows_have_the_same_features():
-    frequencies = fourier_frequencies(6, 20, 0.3, seeded_stream(0, "test"))
-    assert np.allclose(fourier_features(X, frequencies), fourier_features(scipy.sparse.csr_array(X), frequencies))
-    root = landmark_map(X[:9], 0.3)
-    dense, sparse = (landmark_features(rows, X[:9], 0.3, root) for rows in (X, scipy.sparse.csr_array(X)))
-    assert np.allclose(dense, sparse)
-
-
 @pytest.mark.parametrize("gamma", [1e-9, 1e-3, 0.1, 1.0, 50.0])
 def test_landmark_features_give_the_projected_kernel_and_norms_of_at_most_one(gamma):
     landmarks = np.vstack([X[:20], X[:20], X[:1] + 1e-9])

@@ -7,12 +7,6 @@ from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_cra
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes, solve_hinge
 
 
-def unit_rows(load):
-    X, y = load(return_X_y=True)
-    X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1
-    return X / np.linalg.norm(X, axis=1, keepdims=True), np.where(y == 1, 1.0, -1.0)
-
-
 def random_problem(seed, n, d):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.random((n, 1)) > 0.1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.solvers.linear import smoothed_hinge
 from privsvm.solvers.linear.exact_ascent import ascend_smoothed_exactly
-from privsvm.solvers.linear.hinge import smoothed_hinge_slopes, solve_hinge
+from privsvm.solvers.linear.hinge import solve_hinge
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 
@@ -132,15 +132,3 @@ def test_many_features_and_sparse_rows():
     dense = solve_smoothed_hinge(X.toarray(), y, 1.0, 0.1, 1e-8, b)
     assert np.linalg.norm(solution.coef - dense.coef) <= 2e-8
     assert solution.n_steps < 50
-
-
-def test_slopes_are_those_of_the_objective():
-    margins = np.linspace(-1, 2, 301)
-    h, step = 0.3, 1e-6
-
-    def loss(m):
-        missing = np.clip(1 - m, 0, None)
-        return np.where(missing < h, missing**2 / (2 * h), missing - h / 2)
-
-    numeric = (loss(margins + step) - loss(margins - step)) / (2 * step)
-    assert np.allclose(smoothed_hinge_slopes(margins, h), numeric, atol=1e-5)
