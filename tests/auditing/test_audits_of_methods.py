@@ -7,7 +7,7 @@ import pytest
 
 from privsvm.auditing import cells as audit_cells
 from privsvm.auditing import methods as auditing
-from privsvm.auditing.cells import SURE, Plan, audit_cell, best_pair
+from privsvm.auditing.cells import Plan, audit_cell, best_pair
 from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
 from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of, worst_parameters
 from privsvm.auditing.neighbours import canaries, crowded_pairs, made_up_pairs, pairs_around
@@ -175,10 +175,6 @@ def test_equal_parameters_give_the_same_record():
 def test_a_parameter_that_is_refused_is_one_line():
     with pytest.raises(PrivSVMError, match=r"^methods\.m: audit: .*allow_unsound"):
         audit_entry(job("dpwss", method="m"))
-
-
-def test_a_family_of_cells_keeps_its_confidence():
-    assert pytest.approx(1e-3) == (1.0 - SURE) * 3 * 1000
 
 
 def normal(move, spread=1.0, other_spread=1.0):

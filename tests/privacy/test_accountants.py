@@ -6,7 +6,6 @@ import math
 import tracemalloc
 
 import dp_accounting
-import mpmath
 import numpy as np
 import pytest
 from dp_accounting import pld
@@ -124,26 +123,6 @@ def test_what_is_no_event_is_refused(value, message):
         event_from_json(value)
 
 
-def test_events_of_dp_accounting_are_translated():
-    step = SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 3)
-    assert dp_event(Composed((Gaussian(1.0), step, Laplace(3.0), ZeroConcentrated(0.1), NonPrivate()))) == (
-        dp_accounting.ComposedDpEvent(
-            [
-                dp_accounting.GaussianDpEvent(1.0),
-                dp_accounting.SelfComposedDpEvent(
-                    dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0)), 3
-                ),
-                dp_accounting.LaplaceDpEvent(3.0),
-                dp_accounting.ZCDpEvent(0.1),
-                dp_accounting.NonPrivateDpEvent(),
-            ]
-        )
-    )
-    for event in (ExponentialMechanism(1.0), PerturbedObjectives(1.0, 1.0, 1, 1.0), EpsilonDelta(1.0, 0.1)):
-        with pytest.raises(ValueError, match="dp_accounting has none"):
-            dp_event(event)
-
-
 def test_leaves_of_nested_events():
     step = PoissonSampled(0.5, Gaussian(2.0))
     nested = SelfComposed(Composed((SelfComposed(step, 3), Laplace(1.0))), 4)
@@ -172,24 +151,6 @@ def test_no_event_takes_all_memory(event):
     leaf, count = leaves(event)[0]
     assert epsilon >= account(leaf, 1e-5, "replace_one").epsilon
     assert epsilon <= 1.01 * account(SelfComposed(leaf, count), 1e-5, "replace_one").epsilon + 50
-
-
-def exact_gaussian_delta(epsilon, signal):
-    with mpmath.workdps(60):
-        e, s = mpmath.mpf(epsilon), mpmath.mpf(signal)
-        return mpmath.ncdf(s / 2 - e / s) - mpmath.exp(e) * mpmath.ncdf(-s / 2 - e / s)
-
-
-@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-5, 0.1])
-@pytest.mark.parametrize("signal", [1e-3, 0.2, 1.0, 5.0, 30.0])
-def test_gaussian_noise_against_200_bits(signal, delta):
-    # The contribution of one row is half of what a replaced row moves.
-    computed = account(Gaussian(1.0 / signal), delta, "add_remove").epsilon
-    assert computed == account(Gaussian(2.0 / signal), delta, "replace_one").epsilon
-    if computed == 0:
-        assert exact_gaussian_delta(0, signal) <= delta
-        return
-    assert exact_gaussian_delta(computed, signal) <= delta <= exact_gaussian_delta(computed * (1 - 1e-11), signal)
 
 
 def pld_epsilon(event, neighbours):
@@ -330,7 +291,7 @@ def selection_losses(scores, others, step_epsilon):
     return both[0] / both[0].sum(), both[1] / both[1].sum()
 
 
-@pytest.mark.parametrize("count", [1, 4, 9])
+@pytest.mark.parametrize("count", [1, 4])
 def test_selections_cost_no_less_than_they_do(count):
     step = 0.7
     accounted = account(SelfComposed(ExponentialMechanism(step), count), DELTA, "replace_one")
@@ -339,10 +300,9 @@ def test_selections_cost_no_less_than_they_do(count):
     assert accounted.epsilon <= pure.epsilon
     for scores, others in (((0, 0, 0), (1, -1, -1)), ((1, 0, 0), (0, 1, 1)), ((0, 0), (1, -1))):
         p, q = selection_losses(scores, others, step)
-        all_p = np.array([math.prod(outcome) for outcome in itertools.product(p, repeat=count)]) if count < 9 else None
-        if all_p is None:
-            continue
-        all_q = np.array([math.prod(outcome) for outcome in itertools.product(q, repeat=count)])
+        all_p, all_q = (
+            np.array([math.prod(outcome) for outcome in itertools.product(side, repeat=count)]) for side in (p, q)
+        )
         for one, two in ((all_p, all_q), (all_q, all_p)):
             assert np.maximum(one - math.exp(accounted.epsilon) * two, 0).sum() <= DELTA
             assert np.log(one / two).max() <= pure.epsilon + 1e-9
@@ -377,13 +337,13 @@ def test_nothing_protects_what_is_not_private():
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
-@pytest.mark.parametrize("pair", list(itertools.combinations(range(len(ONE_OF_EACH)), 2)))
-def test_composition_costs_more_than_each_part_and_no_more_than_both(pair, neighbours):
-    first, second = (ONE_OF_EACH[index] for index in pair)
-    both = account(Composed((first, second)), 2 * DELTA, neighbours).epsilon
-    each = [account(event, 2 * DELTA, neighbours).epsilon for event in (first, second)]
-    added = sum(account(event, DELTA, neighbours).epsilon for event in (first, second))
-    assert max(each) * (1 - 1e-3) <= both <= added * (1 + 2e-3)
+@pytest.mark.parametrize("first", range(len(ONE_OF_EACH) - 1), ids=lambda index: f"{index}-{ONE_OF_EACH[index].kind}")
+def test_composition_costs_more_than_each_part_and_no_more_than_both(first, neighbours):
+    for second in ONE_OF_EACH[first + 1 :]:
+        both = account(Composed((ONE_OF_EACH[first], second)), 2 * DELTA, neighbours).epsilon
+        each = [account(event, 2 * DELTA, neighbours).epsilon for event in (ONE_OF_EACH[first], second)]
+        added = sum(account(event, DELTA, neighbours).epsilon for event in (ONE_OF_EACH[first], second))
+        assert max(each) * (1 - 1e-3) <= both <= added * (1 + 2e-3), second
 
 
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: event.kind)

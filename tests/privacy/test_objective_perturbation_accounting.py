@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtr
 from tests.privacy import oracles
 from tests.privacy.oracles import epsilon_of
 
@@ -54,22 +53,6 @@ def test_divergence_is_that_of_the_positive_part_of_a_gaussian_loss(signal):
         assert order * signal**2 / 2 <= divergence <= order * signal**2 / 2 + math.log(2) / (order - 1)
 
 
-def exact_delta(epsilon, signal):
-    """Hockey-stick divergence of a privacy loss ``max(0, m^2/2 + m u)``; that of a Gaussian release."""
-    return ndtr(signal / 2 - epsilon / signal) - math.exp(epsilon) * ndtr(-signal / 2 - epsilon / signal)
-
-
-@given(st.floats(-2.5, 0.7), st.floats(-9, -2), st.floats(0, 0.5))
-@settings(max_examples=60, deadline=None)
-def test_epsilon_is_enough_and_not_much_more(log_signal, log_delta, curvature):
-    signal, delta = 10**log_signal, 10**log_delta
-    epsilon = objective_perturbation_epsilon(signal, delta, 1, curvature) - math.log1p(curvature)
-    if epsilon > 0:
-        assert exact_delta(epsilon, signal) <= delta
-    # Corners halfway cost a little where delta is large.
-    assert exact_delta(0.9 * epsilon - 0.01, signal) > delta
-
-
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("n_vectors", [1, 3, 10, 26])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
@@ -84,18 +67,6 @@ def test_calibrated_signal_is_enough_and_not_much_less(n_vectors, epsilon, relat
         # Never less noise than plain Gaussian releases of all gradients together.
         gaussian = 1 / (gaussian_noise_multiplier(epsilon, DELTA) * math.sqrt(n_vectors))
         assert 0.4 * gaussian < signal < gaussian
-
-
-def test_every_cost_counts():
-    base = objective_perturbation_epsilon(0.2, DELTA, 2, 0.05, 0.02)
-    for other in (
-        objective_perturbation_epsilon(0.21, DELTA, 2, 0.05, 0.02),
-        objective_perturbation_epsilon(0.2, DELTA / 2, 2, 0.05, 0.02),
-        objective_perturbation_epsilon(0.2, DELTA, 3, 0.05, 0.02),
-        objective_perturbation_epsilon(0.2, DELTA, 2, 0.06, 0.02),
-        objective_perturbation_epsilon(0.2, DELTA, 2, 0.05, 0.04),
-    ):
-        assert other > base
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -113,21 +84,6 @@ def test_the_mechanism_is_what_the_accountant_says(relation):
         relation,
     )  # fmt: skip
     assert epsilon_of(mechanism) == pytest.approx(spent, rel=1e-9)
-
-
-def test_draws_have_the_stated_spread():
-    mechanism = mechanism_for(n_vectors=2, size=50_000)
-    rng = np.random.default_rng(0)
-    terms = mechanism.linear_terms(rng)
-    points = np.full((2, 50_000), 3.0)
-    noise = mechanism.release(points, rng) - points
-    for drawn, scale in ((terms, mechanism.noise_scale), (noise, mechanism.output_noise_scale)):
-        assert drawn.shape == (2, 50_000)
-        # 100 000 numbers: a deviation beyond 6 standard errors has probability 2e-9.
-        assert abs(drawn.mean()) < 6 * scale / math.sqrt(100_000)
-        assert abs(drawn.std() / scale - 1) < 6 / math.sqrt(200_000)
-    released = mechanism.release(points, rng)
-    assert np.array_equal(np.rint(released / mechanism.grid) * mechanism.grid, released)
 
 
 @pytest.mark.parametrize(("size", "distance"), [(1, 1e-6), (50, 1e-9), (1000, 1e-3), (7, 1e-14)])
