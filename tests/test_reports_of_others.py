@@ -1,34 +1,28 @@
 """Situations of public bug reports of other projects, rebuilt with input of our own.
 
-``reports_of_others.csv`` names the reports, and says which of them failed here before. `tests/methods/test_svc.py` runs
-scikit-learn's own tests of `SVC`.
+``reports_of_others.csv`` names the reports, says which of them failed here before, and names the test of a method, a
+solver or an accountant that has the situation among its own. `tests/methods/test_svc.py` runs scikit-learn's own tests
+of `SVC`.
 """
 
 import csv
 import os
 import subprocess
-import threading
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from privsvm import DPSVMDVPClassifier, PrivateLinearClassifier, SVMClassifier
+from privsvm import SVMClassifier
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.compiled import threads
-from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import header_of, training_table
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.tracking.audits import audit_runs
 from privsvm_bench.workflow.session import check_times, scripts_folder
-from tests.privacy.oracles import sampled_gaussian_epsilon
-from tests.waits import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:
@@ -96,16 +90,6 @@ def _(folder):
     assert SVMClassifier(kernel="linear").fit(rows, np.arange(20) % 2).n_iter_ <= 1.1e7
 
 
-@sklearn(10331)
-def _(folder):
-    def product(one, other):
-        return one @ other.T
-
-    same(SVMClassifier(kernel=product, gamma=0.0).fit(X, Y), SVMClassifier(kernel="linear").fit(X, Y))
-    # And constant features have no variance to scale by.
-    assert SVMClassifier().fit(np.ones((4, 2)), [0, 1, 0, 1]).predict([[1.0, 1.0]]).shape == (1,)
-
-
 @report("cjlin1/libsvm#85")
 def _(folder):
     corners = np.array([[0.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
@@ -123,48 +107,6 @@ def _(folder):
     assert np.array_equal(one, two)
 
 
-@sklearn(8286)
-def _(folder):
-    numbers = {"C": np.float32(2), "gamma": np.float32(0.5), "coef0": np.float32(1), "tol": np.float32(2**-10)}
-    plain = {name: float(value) for name, value in numbers.items()}
-    same(SVMClassifier(**numbers).fit(X, Y), SVMClassifier(**plain).fit(X, Y))
-
-
-@sklearn(10017)
-def _(folder):
-    search = GridSearchCV(SVMClassifier(), {"C": np.logspace(-1, 1, 3, dtype=np.float32)}, cv=3, error_score="raise")
-    assert search.fit(X, Y).best_score_ > 0.7
-
-
-@sklearn(7394)
-def _(folder):
-    for degree in (np.int64(0), np.int32(2)):
-        same(SVMClassifier(kernel="poly", degree=degree).fit(X, Y), SVC(kernel="poly", degree=degree).fit(X, Y))
-
-
-@sklearn(23051)
-def _(folder):
-    same(SVMClassifier(verbose=1).fit(X, Y), SVMClassifier(verbose=0).fit(X, Y))
-
-
-@sklearn(3195)
-def _(folder):
-    held = threading.Event()
-
-    def compute():
-        with threads.one_blas_thread(), threads._OneThread.lock:
-            held.set()
-            time.sleep(0.2)
-
-    thread = threading.Thread(target=compute)
-    thread.start()
-    held.wait(PATIENCE)
-    if (child := os.fork()) == 0:
-        os._exit(0 if threads._OneThread.lock.acquire(timeout=PATIENCE) else 1)
-    thread.join()
-    assert os.waitpid(child, 0)[1] == 0
-
-
 @report("NVIDIA/cuml#6977")
 def _(folder):
     for weight in ("balanced", {0: 2.0}):
@@ -176,22 +118,6 @@ def _(folder):
     model = SVMClassifier(kernel="linear", C=25.0).fit(1e4 * X, Y)
     assert model.fit_status_ == 0
     assert model.score(1e4 * X, Y) == 1.0
-
-
-@report("cjlin1/libsvm#225")
-def _(folder):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(12, 4)) * [1, 1e7, 1e-4, 1e3]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = SVMClassifier(kernel="linear", C=1e4).fit(rows, np.arange(12) % 2)
-    assert model.n_iter_ <= 1.1e7
-
-
-@report("Xtra-Computing/thundersvm#77")
-def _(folder):
-    model = SVMClassifier(kernel="linear").fit(X + 1e8, Y)
-    assert model.score(X + 1e8, Y) > 0.95
 
 
 @pandas(4793)
@@ -260,55 +186,6 @@ def _(folder):
 @pandas(39906)
 def _(folder):
     assert read(folder, "a,b,y\n000000,7,1\n000,8,0\n")[0].tolist() == [scaled(0, 7), scaled(0, 8)]
-
-
-def _private(bounds, **parameters):
-    return PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=bounds, **parameters).fit(X, Y)
-
-
-@report("IBM/differential-privacy-library#105")
-def _(folder):
-    weights = [_private((0, 100), random_state=seed)._path.coef for seed in (0, 1)]
-    assert not np.array_equal(*weights)
-
-
-@report("IBM/differential-privacy-library#34")
-def _(folder):
-    assert _private(([-3, 0, -1], [3, 1, 100])).guarantee_.status == "proved"
-    refused("bounds", _private, ([-3, 0], [3, 1, 100]))
-
-
-@report("IBM/differential-privacy-library#104")
-def _(folder):
-    assert _private((-3, 3)).guarantee_.epsilon_proved <= 1.0
-
-
-@report("IBM/differential-privacy-library#42")
-def _(folder):
-    refused("allow_unsound", DPSVMDVPClassifier(classes=[0, 1]).fit, X, Y)
-
-
-@report("meta-pytorch/opacus#585")
-def _(folder):
-    for delta in (0.1, 0.5, 0.9):
-        assert gaussian_epsilon(1e3, delta) >= 0.0
-
-
-@report("meta-pytorch/opacus#346")
-def _(folder):
-    for epsilon in (0.01, 0.3, 1.0, 7.0, 50.0):
-        assert gaussian_epsilon(gaussian_noise_multiplier(epsilon, 1e-5), 1e-5) <= epsilon
-
-
-@report("meta-pytorch/opacus#601")
-def _(folder):
-    for multiplier, rate, steps in ((0.8, 0.01, 10), (5.0, 0.5, 10), (50.0, 1e-3, 10)):
-        assert 0.0 < sampled_gaussian_epsilon(multiplier, 1e-5, rate, steps, "add_remove") < np.inf
-
-
-@report("meta-pytorch/opacus#587")
-def _(folder):
-    assert 0.0 < gaussian_noise_multiplier(1e4, 1e-5) < 0.1
 
 
 @report("opendp/smartnoise-sdk#317")
@@ -395,7 +272,11 @@ def test_a_report_does_not_hold_here(name, tmp_path):
     CASES[name](tmp_path)
 
 
-def test_every_report_is_in_the_table():
-    assert list(CASES.keys() - REPORTS) == list(REPORTS.keys() - CASES) == []
-    assert len(CASES) >= 40
+def test_every_report_has_a_case_or_another_test():
+    named = {name: row["test"] for name, row in REPORTS.items() if row["test"]}
+    assert CASES.keys() | named.keys() == REPORTS.keys()
+    assert not CASES.keys() & named.keys()
+    assert len(REPORTS) >= 40
+    for file, _, name in (test.partition("::") for test in named.values()):
+        assert f"def {name}(" in (REPOSITORY / file).read_text(encoding="utf-8")
     assert sum(row["failed_before"] == "yes" for row in REPORTS.values()) >= 10
