@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
@@ -80,31 +78,6 @@ def test_both_datasets_get_the_same_noise(name):
     assert first.std() > 0
     assert np.ptp(first - second) < 1e-6 * first.std()
     assert not np.any(first == fresh)
-
-
-@given(st.floats(0.05, 4), st.floats(-3, 4), st.floats(-4, 3), st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_two_events_of_one_noise_are_no_likelier_together(shift, above, below, laplace):
-    """Events of one noise coincide at most as often as independent ones."""
-    if laplace:
-        axis = np.linspace(-14.0, 14.0, 701)
-        weights = np.exp(-np.abs(axis))
-        mass = np.outer(weights, weights) / weights.sum() ** 2
-
-        def score(moved):
-            cut = np.clip(axis + moved, -shift / 2, shift / 2)
-            return cut[:, None] + cut[None, :]
-    else:
-        axis = np.linspace(-9.0, 9.0, 4001)
-        mass = np.exp(-(axis**2) / 2)
-        mass /= mass.sum()
-
-        def score(moved):
-            return axis + moved
-
-    up, down = score(shift / 2) > above, score(-shift / 2) <= below
-    one, other, both = (float(mass[event].sum()) for event in (up, down, up & down))
-    assert (one + other) ** 2 >= 4 * both * (1 - 1e-9) - 1e-15
 
 
 def test_bounds_from_shared_noise_keep_their_confidence():

@@ -21,7 +21,6 @@ from privsvm import (
     PMSVMAGPClassifier,
     PMSVMGPClassifier,
     PMSVMWPAsPublishedClassifier,
-    PMSVMWPClassifier,
     PPSVMClassifier,
     PrivateSVMRBFClassifier,
     ReducedSVMClassifier,
@@ -30,7 +29,6 @@ from privsvm import (
 )
 from privsvm.base.estimators import noise_streams
 from privsvm.base.stored_paths import path_from_arrays
-from privsvm.base.validation import check_training_data
 from privsvm.digests import canonical_json
 from privsvm.privacy.guarantee import NEIGHBOURS, Guarantee
 from privsvm.registry import estimator_class, implementations
@@ -398,14 +396,3 @@ def test_two_methods_with_one_seed_share_no_noise():
     streams = [noise_streams(0, estimator_class()) for estimator_class in SOUND]
     assert len({stream(1.0, 0).next_key() for stream in streams}) == len(SOUND)
     assert streams[0](1.0, 0).next_key() == noise_streams(0, SOUND[0]())(1.0, 0).next_key()
-
-
-@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
-def test_a_stale_flag_does_not_hide_entries_stored_twice(kind):
-    rows = kind((np.ones(4), np.zeros(4, dtype=int), np.array([0, 2, 4])), shape=(2, 1))
-    rows.has_canonical_format = True
-    rows.has_sorted_indices = True
-    checked, _, _ = check_training_data(PMSVMWPClassifier(), rows, [0, 1], [0, 1])
-    assert checked.toarray().tolist() == [[2.0], [2.0]]
-    assert checked.data.tolist() == [2.0, 2.0]
-    assert rows.nnz == 4

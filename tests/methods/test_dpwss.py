@@ -123,6 +123,7 @@ def test_no_step_at_all(wine, kernel):
     assert path.codes(path.scores(X, 0)).shape == (2, len(y))
 
 
+@pytest.mark.long
 def test_memory_on_ijcnn1(tmp_path):
     """49,990 rows: the memory of used pairs is a list, not a matrix."""
     X, y = table_3_rows("ijcnn1", tmp_path)

@@ -114,17 +114,18 @@ class Foreign:
         raise NotImplementedError
 
 
-class Streaming:
-    """A table of any package that hands over Arrow data, as those of Polars do."""
+class StreamOnly:
+    """A table without the old interface, which pandas, Polars and PyArrow give up."""
 
     def __init__(self, table):
         self.table = table
 
-    def __dataframe__(self):
-        raise NotImplementedError
-
     def __arrow_c_stream__(self, requested_schema=None):
         return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Streaming(Foreign, StreamOnly):
+    """A table of any package that hands over Arrow data, as those of Polars do."""
 
 
 @pytest.mark.parametrize(
@@ -247,16 +248,6 @@ def arrow_tables(values):
                 package,
                 (lambda m=module: m.DataFrame(values)) if package == "polars" else lambda m=module: m.arrow(table),
             )
-
-
-class StreamOnly:
-    """A table without the old interface, which pandas, Polars and PyArrow give up."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self.table.__arrow_c_stream__(requested_schema)
 
 
 def test_tables_by_arrow_streams():

@@ -49,6 +49,7 @@ def test_the_fast_solver_has_the_objectives_and_accuracies_of_dpwss_table_3(name
     assert np.mean(model.predict(X) == y) == pytest.approx(expected["accuracy"], abs=5.1e-5 + border / y.size)
 
 
+@pytest.mark.long
 def test_memory_of_a_large_fit(tmp_path):
     """cod-rna: the fit stays below the cache's size and 1 GB."""
     X, y = read_training_part("cod-rna", "train", tmp_path)

@@ -135,7 +135,7 @@ def test_leaves_of_nested_events():
     "event",
     [
         Composed((Gaussian(1.0), EpsilonDelta(1e-6, 0.0))),
-        Composed((Gaussian(1.0), Laplace(1e7))),
+        pytest.param(Composed((Gaussian(1.0), Laplace(1e7))), marks=pytest.mark.long),
         Composed((Gaussian(0.01), EpsilonDelta(0.1, 0.0))),
         SelfComposed(EpsilonDelta(3.0, 0.0), 10_000),
     ],

@@ -58,7 +58,7 @@ def test_laplace_noise_on_few_cells_has_the_discrete_distribution():
     assert scipy.stats.chisquare(np.append(seen, tail), expected).pvalue > 1e-7
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_laplace_probabilities_of_neighbours_differ_by_epsilon_and_no_more(epsilon):
     """Fixed seeds; a correct mechanism would fail for new ones with probability below 1e-6 (18 events at 5.8 sigma)."""
     mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=1.0, size=10**6)

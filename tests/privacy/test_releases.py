@@ -107,7 +107,16 @@ FAMILIES = {str(case): family(case) for case in OWN}
 
 
 def of(*names):
-    return [pytest.param(case, id=str(case)) for case in OWN if FAMILIES[str(case)] in names]
+    """List the cases of families. Steps are made by the same lines whatever is chosen: their other cases are `long`."""
+    return [
+        pytest.param(case, id=str(case), marks=pytest.mark.long if is_like_another(case) else ())
+        for case in OWN
+        if FAMILIES[str(case)] in names
+    ]
+
+
+def is_like_another(case):
+    return FAMILIES[str(case)] in ("descent", "adam") and (bool(case.chosen) or case.relation == "add_remove")
 
 
 def test_every_method_has_a_family():

@@ -148,13 +148,16 @@ def test_many_steps_lie_within_one_percent_of_an_optimistic_estimate():
         assert 0 <= epsilon / low.get_epsilon_for_delta(DELTA) - 1 < 0.01
 
 
-@pytest.mark.parametrize(("sigma", "q", "n_steps"), [(1.2, 0.01, 3000), (16.0, 0.002, 20000), (0.7, 0.1, 50)])
+@pytest.mark.parametrize(
+    ("sigma", "q", "n_steps"), [(1.2, 0.01, 3000), (16.0, 0.002, 20000), (0.7, 0.1, 50), (1.0, 1e-5, 10**5)]
+)
 def test_renyi_bounds_lie_above(sigma, q, n_steps):
+    """The rarest rows have a grid at its limit, which costs a little."""
     accountant = rdp.RdpAccountant()
     step = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))
     bound = accountant.compose(dp_accounting.SelfComposedDpEvent(step, n_steps)).get_epsilon(DELTA)
     epsilon = sampled_gaussian_epsilon(sigma, DELTA, q, n_steps, "add_remove")
-    assert 0.5 * bound < epsilon < bound
+    assert 0.5 * bound < epsilon < (1.0 if q > 1e-4 else 1.05) * bound
     assert epsilon < sampled_gaussian_epsilon(sigma, DELTA, q, n_steps, "replace_one") < 2.5 * bound
 
 
@@ -219,15 +222,6 @@ def test_where_nothing_is_needed_the_least_noise_is_used():
     assert sampled_gaussian_calibration(1.0, 1e-3, 1e-4, 5, "add_remove") == 0.05
     assert sampled_gaussian_epsilon(0.05, 1e-3, 1e-4, 5, "add_remove") == 0.0
     assert sampled_gaussian_epsilon(0.01, 1e-5, 0.5, 1, "add_remove") > 1000
-
-
-def test_the_rarest_rows_are_rounded_up_but_not_for_ever():
-    """A rate for which the grid is at its limit, against a Renyi bound."""
-    epsilon = sampled_gaussian_epsilon(1.0, DELTA, 1e-5, 10**5, "add_remove")
-    accountant = rdp.RdpAccountant()
-    step = dp_accounting.PoissonSampledDpEvent(1e-5, dp_accounting.GaussianDpEvent(1.0))
-    bound = accountant.compose(dp_accounting.SelfComposedDpEvent(step, 10**5)).get_epsilon(DELTA)
-    assert 0.0 < epsilon < 1.05 * bound
 
 
 def test_an_infinite_release_costs_nothing():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numba import njit
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
-from tests.table_3 import TABLE_3, printed, table_3_rows
+from tests.table_3 import LARGE, TABLE_3, printed, table_3_rows
 
 from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix
@@ -39,7 +39,9 @@ def problem(seed, n, d, sparse=False):
     return X, y, 10.0 ** rng.uniform(-2, 2, size=n)
 
 
-@pytest.mark.parametrize("name", TABLE_3)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in LARGE else ()) for name in TABLE_3]
+)
 @pytest.mark.parametrize("shrinking", [1, 0])
 def test_wss2_column_of_dpwss_table_3(name, shrinking, tmp_path):
     """LIBSVM 3.24 made that column: its objective, its accuracy, and every single step."""
