@@ -15,6 +15,24 @@ def scaled(load, low=-1.0):
     return (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * (1.0 - low) + low, y
 
 
+def standardised(load):
+    """Columns of mean 0 and standard deviation 1."""
+    X, y = load(return_X_y=True)
+    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9), y
+
+
+def unit_rows(load):
+    """Scaled rows of norm 1."""
+    X, y = scaled(load)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def whole_numbers(cells):
+    """Turn a matrix of whole numbers into Python's, which do not overflow."""
+    assert np.array_equal(cells, np.rint(cells))
+    return np.array([[int(value) for value in row] for row in cells], dtype=object).reshape(cells.shape)
+
+
 def neighbours(X, y, n_classes, kind, rng):
     """Return two datasets (rows, labels) that differ in one row, and their relation."""
     base = (X, y)
@@ -41,6 +59,11 @@ def neighbours(X, y, n_classes, kind, rng):
         keep = np.arange(len(y)) != row
         return base, (X[keep], y[keep]), "add_remove"
     return base, (X, y), "replace_one"
+
+
+def silent(model, X, y, epsilon=1.0):
+    """Release a path without noise: exact weights, on the mechanism's grid."""
+    return model.release_path(X, y, [epsilon], 1, lambda epsilon, repeat: Silence())
 
 
 class Silence(NoiseSource):

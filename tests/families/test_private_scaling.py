@@ -7,7 +7,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_wine
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, whole_numbers
 from tests.replay import Recorder
 
 from privsvm import PMSVMAGPClassifier, PMSVMGPClassifier, SoftmaxDPSGDClassifier
@@ -43,11 +43,6 @@ def test_unit_rows_have_norm_1_at_most():
         assert norms.max() <= 1.0
         assert norms[3] == 0.0
         assert np.delete(norms, 3).min() > 1 - 1e-13
-
-
-def whole_numbers(cells):
-    assert np.array_equal(cells, np.rint(cells))
-    return np.array([[int(value) for value in row] for row in cells], dtype=object).reshape(cells.shape)
 
 
 class Script:

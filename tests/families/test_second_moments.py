@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.adversarial import KINDS, Silence, neighbours
+from tests.adversarial import KINDS, Silence, neighbours, whole_numbers
 
 from privsvm.families.moments import second_moments
 from privsvm.families.moments.private_scaling import rows_to_scale
@@ -27,11 +27,6 @@ ONE = 2**20
 SQUARES = {("replace_one", True): 8, ("replace_one", False): 2, ("add_remove", True): 3, ("add_remove", False): 1}
 
 
-def integers(array):
-    assert np.array_equal(array, np.rint(array))
-    return np.array([[int(value) for value in row] for row in array], dtype=object).reshape(array.shape)
-
-
 def squared_length(moments, n_features):
     """Of the vector that gets noise: numbers off the diagonal once, with the root of 2. Python's whole numbers."""
     gram, cross = moments[:, :n_features], moments[:, n_features:]
@@ -45,7 +40,7 @@ def mechanism(n_features, n_codes, relation, multiplier=3.0):
 def check_distance(first, second, relation):
     """Two datasets (rows, codes) of whole numbers: exact and rounded moments are within the sensitivities."""
     n_features, n_codes = first[0].shape[1], first[1].shape[1]
-    slow = [integers(rows).T @ integers(np.hstack([rows, codes])) for rows, codes in (first, second)]
+    slow = [whole_numbers(rows).T @ whole_numbers(np.hstack([rows, codes])) for rows, codes in (first, second)]
     fast = [exact_moments(rows, codes) for rows, codes in (first, second)]
     assert all(np.array_equal(one, other) for one, other in zip(slow, fast, strict=True))
     moved = squared_length(slow[0] - slow[1], n_features)
@@ -74,11 +69,11 @@ def test_moments_of_neighbours_are_within_the_sensitivity(seed, kind, n_classes,
     sets = []
     for rows, labels in pair:
         cells = rows_to_scale(rows, "centre")
-        assert all((row * row).sum() <= 2**40 for row in integers(cells))
+        assert all((row * row).sum() <= 2**40 for row in whole_numbers(cells))
         moments = constant_feature(centred_rows(cells, centre))[0]
-        assert all((row * row).sum() <= 2**40 for row in integers(moments))
+        assert all((row * row).sum() <= 2**40 for row in whole_numbers(moments))
         sets.append((cells, moments, code_cells(n_classes)[labels]))
-    sums = [integers(cells).sum(axis=0) for cells, _, _ in sets]
+    sums = [whole_numbers(cells).sum(axis=0) for cells, _, _ in sets]
     factor = 2 if relation == "replace_one" else 1
     assert ((sums[0] - sums[1]) ** 2).sum() <= (factor * ONE) ** 2
     check_distance(sets[0][1:], sets[1][1:], relation)
@@ -119,7 +114,7 @@ def test_codes_of_classes_are_unit_vectors(n_classes):
     products = np.full((n_classes, n_classes), -1 / (n_classes - 1))
     np.fill_diagonal(products, 1.0)
     assert np.allclose(codes @ codes.T, products, atol=1e-12)
-    cells = integers(code_cells(n_classes))
+    cells = whole_numbers(code_cells(n_classes))
     assert all(2**40 * (1 - 1e-4) < (row * row).sum() <= 2**40 for row in cells)
     assert np.abs(cells.astype(float) / ONE - codes).max() <= 2 / ONE
     if n_classes == 2:
@@ -175,7 +170,9 @@ def test_sums_beyond_int64_wrap_around_with_their_noise(monkeypatch):
 def test_many_rows_are_added_up_exactly():
     rng = np.random.default_rng(1)
     cells, codes = np.rint(rng.uniform(-1, 1, size=(9000, 3)) * 2**19), np.full((9000, 1), 2.0**20)
-    assert np.array_equal(exact_moments(cells, codes), integers(cells).T @ integers(np.hstack([cells, codes])))
+    assert np.array_equal(
+        exact_moments(cells, codes), whole_numbers(cells).T @ whole_numbers(np.hstack([cells, codes]))
+    )
 
 
 def test_a_centre_without_noise_is_the_mean():

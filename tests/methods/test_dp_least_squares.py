@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.adversarial import Silence, scaled
+from tests.adversarial import scaled, silent
 
 from privsvm.families.moments.second_moments import (
     Moments,
@@ -17,10 +17,6 @@ METHODS = [DPLeastSquaresClassifier, DPFeatureCovarianceClassifier, DPNewtonClas
 
 def model_for(n_classes, **changes):
     return DPLeastSquaresClassifier(**{"classes": list(range(n_classes)), "random_state": 0, **changes})
-
-
-def silent(model, X, y, epsilon=1.0):
-    return model.release_path(X, y, [epsilon], 1, lambda epsilon, repeat: Silence())
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_digits])

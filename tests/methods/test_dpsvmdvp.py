@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 import scipy.stats
 from sklearn.datasets import load_breast_cancer, load_wine
+from tests.adversarial import standardised
 from tests.methods.test_what_a_model_holds import held
 
 from privsvm import DPSVMDVPClassifier
@@ -16,14 +17,9 @@ from privsvm.solvers.kernel.smo import solve_smo
 GAMMA = 0.05
 
 
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
-
-
 @pytest.fixture(scope="module")
 def cancer():
-    return scaled(load_breast_cancer)
+    return standardised(load_breast_cancer)
 
 
 def method(**changes):
@@ -121,7 +117,7 @@ def test_one_solve_for_the_whole_grid(cancer, monkeypatch):
 
 
 def test_a_large_epsilon_is_the_svm():
-    X, y = scaled(load_wine)
+    X, y = standardised(load_wine)
     from sklearn.svm import SVC
 
     theirs = SVC(C=1.0, gamma=GAMMA, tol=1e-6).fit(X, y)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
+from tests.adversarial import standardised
 from tests.memory import fit_megabytes
 from tests.table_3 import table_3_rows
 
@@ -15,19 +16,14 @@ from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 
 
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
-
-
 @pytest.fixture(scope="module")
 def cancer():
-    return scaled(load_breast_cancer)
+    return standardised(load_breast_cancer)
 
 
 @pytest.fixture(scope="module")
 def wine():
-    return scaled(load_wine)
+    return standardised(load_wine)
 
 
 def method(**changes):
@@ -65,7 +61,7 @@ def test_close_to_the_exact_svm(cancer, kernel):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("load", [load_wine, load_iris])
 def test_several_classes_vote_as_libsvm_does(load, kernel):
-    X, y = scaled(load)
+    X, y = standardised(load)
     exact = SVC(kernel=kernel, gamma=0.1).fit(X, y)
     model = method(kernel=kernel, gamma=0.1, epsilon=100.0).fit(X, y)
     assert model.intercept_.shape == (3,)
@@ -82,7 +78,7 @@ def test_a_larger_sigma_ends_earlier_and_farther_from_the_optimum(cancer):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
 def test_a_path_holds_one_training_for_each_epsilon_and_repeat(load, kernel):
-    X, y = scaled(load)
+    X, y = standardised(load)
     chosen = {"kernel": kernel, "gamma": 0.05, "sigma": 0.5}
     path = method(**chosen).release_path(X, y, [0.1, 5.0], 3, 11)
     expected = KernelPath if kernel == "rbf" else LinearPath if load is load_breast_cancer else OneVsOneLinearPath

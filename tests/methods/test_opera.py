@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
-from tests.adversarial import Silence, scaled
+from tests.adversarial import scaled, silent
 
 from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier
@@ -17,11 +17,6 @@ def sound(n_classes, **changes):
 def published(n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.005, "allow_unsound": True}
     return OPERAAsPublishedClassifier(**{**chosen, **changes})
-
-
-def silent(model, X, y):
-    """The path with noise that is zero: exact weights, on the mechanism's grid."""
-    return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
 
 
 def test_published_weights_are_one_vs_rest_with_squared_hinge():

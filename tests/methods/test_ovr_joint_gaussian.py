@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_wine
-from tests.adversarial import Silence, scaled
+from tests.adversarial import scaled, silent
 
 from privsvm.families.output_perturbation.perturbation import solve_one_vs_rest
 from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier, centred_sensitivity, solve_centred
@@ -12,11 +12,6 @@ from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier, centr
 def model_for(n_classes, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
     return OvRJointGaussianClassifier(**chosen)
-
-
-def silent(model, X, y):
-    """The path with noise that is zero: exact weights, on the mechanism's grid."""
-    return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
 
 
 def largest_sum_of_squares(n_classes):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.svm import LinearSVC
-from tests.adversarial import Silence, scaled
+from tests.adversarial import scaled, silent
 from tests.objectives import hinge_objective
 
 from privsvm import (
@@ -32,11 +32,6 @@ def model_for(n_classes, kernel="linear", mechanism="gaussian", **changes):
         chosen["constant"] = published
     method = CLASSES[kernel, noise]
     return method(**{name: value for name, value in chosen.items() if name in method.declared})
-
-
-def silent(model, X, y, **kwargs):
-    """The path with noise that is zero: exact weights, on the mechanism's grid."""
-    return model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence(), **kwargs)
 
 
 @pytest.mark.parametrize(("relation", "times"), [("replace_one", 2), ("add_remove", 1)])

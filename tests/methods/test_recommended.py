@@ -90,32 +90,14 @@ def test_other_constants_choose_other_recipes():
     assert other.guarantee_.event != model.guarantee_.event
 
 
-def test_the_rule_says_what_it_chose():
-    linear, hats, fourier = (
-        choose_recipe(5000, 22, 2, budget(), kind, n_numbers=20) for kind in recommended.FEATURES[1:]
-    )
-    assert linear[0] == choose_recipe(5000, 22, 2, budget(), n_numbers=20)[0]
-    assert (linear[0].columns.n_hats, hats[0].columns.n_hats, fourier[0].columns.n_hats) == (0, 8, 5)
-    assert fourier[0].columns.hat_weight == hats[0].columns.hat_weight / 2
-    assert choose_recipe(5000, 60, 2, budget(), "fourier", n_numbers=41)[0].columns.n_hats == 0
-    assert [recipe.n_frequencies for recipe, _ in (linear, hats, fourier)] == [0, 0, 100]
-    assert [recipe.columns.constant > 0 for recipe, _ in (linear, hats, fourier)] == [True] * 3
-    assert "features as they are" in linear[1]
-    assert "8 hat functions of each of 20 numbers" in hats[1]
-    assert "100 random Fourier frequencies" in fourier[1]
-    # Indicators alone, or rows without bounds, have no constant beside them.
-    assert choose_recipe(5000, 22, 2, budget())[0].columns == Columns()
-    # A wide table has a second moment too, unless its eigenvalues would take long.
-    assert choose_recipe(300, 60, 2, budget())[0].moment_share > 0
+def test_the_model_says_what_was_chosen():
+    for chosen, why in (({}, choose_recipe(300, 22, 2, budget())[1]), ({"features": "linear"}, "; by request")):
+        model = classifier(**chosen).fit(rows(300, 22), np.arange(300) % 2)
+        assert model.recipe_.endswith(why)
+        assert model.recipe_ in model.guarantee_.mechanism
     wide, why = choose_recipe(300, 2000, 2, budget())
     assert wide.moment_share == 0
     assert "no second moment of 2000 features" in why
-    model = classifier().fit(rows(300, 22), np.arange(300) % 2)
-    assert model.recipe_ == choose_recipe(300, 22, 2, budget())[1]
-    assert model.recipe_ in model.guarantee_.mechanism
-    model = classifier(features="linear").fit(rows(300, 22), np.arange(300) % 2)
-    assert model.recipe_.endswith("; by request")
-    assert model.recipe_ in model.guarantee_.mechanism
 
 
 def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
@@ -205,23 +187,6 @@ def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
         # With a quarter of the budget, which is the most, it would be too noisy just below.
         first = next(n for n, recipe, _ in chosen if recipe.mean_share)
         assert first == 5 or math.sqrt(d) * budget().multiplier(0.25) > first - 5
-
-
-def test_no_step_of_two_classes_is_longer_than_a_mean_gradient_for_each_feature():
-    cases = [(2.0**k, epsilon) for k in range(3, 25) for epsilon in (0.1, 1.0, 8.0)]
-    sizes = np.array([n * budget(epsilon=epsilon).signal for n, epsilon in cases])
-    recipes = [choose_recipe(n, 22, 2, budget(epsilon=epsilon))[0] for n, epsilon in cases]
-    lengths, steps = (np.array([getattr(recipe, name) for recipe in recipes]) for name in ("length", "n_steps"))
-    few = (sizes < Rule.few_two) | (np.array([n for n, _ in cases]) < 20 * 22)
-    plain = np.where(few, Rule.length_few, Rule.length_two)
-    long = plain * sizes > 22 * steps
-    assert 10 < long.sum() < len(cases) - 10
-    assert np.array_equal(lengths[~long], plain[~long])
-    assert np.allclose(lengths[long] * sizes[long], 22 * steps[long])
-    # Of the features that are made of the columns.
-    hats = choose_recipe(1e6, 22, 2, budget(), "hats", n_numbers=20)[0]
-    assert hats.length * 1e6 * budget().signal == pytest.approx(40 * (22 + 1 + 8 * 20))
-    assert choose_recipe(1e6, 22, 3, budget())[0].length >= min(Rule.length_plain, Rule.length_evened)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

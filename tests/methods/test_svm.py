@@ -4,16 +4,12 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
+from tests.adversarial import standardised
 from tests.memory import fit_megabytes
 from tests.table_3 import TABLE_3, printed, read_training_part, table_3_rows
 
 from privsvm import SVMClassifier
 from privsvm.base.released import one_vs_one_scores
-
-
-def scaled(load):
-    X, y = load(return_X_y=True)
-    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9), y
 
 
 def pair_values(model, X):
@@ -25,7 +21,7 @@ def pair_values(model, X):
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_decision_values_are_libsvm(load, kernel, sparse):
-    X, y = scaled(load)
+    X, y = standardised(load)
     rows = scipy.sparse.csr_array(X) if sparse else X
     parameters = {"kernel": kernel, "gamma": 0.02, "C": 2.0, "coef0": 0.5, "tol": 1e-5}
     ours = SVMClassifier(**parameters).fit(rows, y)
@@ -59,7 +55,7 @@ def test_memory_of_a_large_fit(tmp_path):
 
 @pytest.mark.parametrize("weights", ["balanced", {0: 0.3, 1: 4.0, 2: 1.5}])
 def test_class_weights_are_libsvm(weights):
-    X, y = scaled(load_wine)
+    X, y = standardised(load_wine)
     X = X[:, :3]
     ours = SVMClassifier(gamma=0.1, tol=1e-5, class_weight=weights).fit(X, y)
     theirs = SVC(gamma=0.1, tol=1e-5, class_weight=weights, decision_function_shape="ovo").fit(X, y)
@@ -67,7 +63,7 @@ def test_class_weights_are_libsvm(weights):
 
 
 def test_objective_is_the_dual_value():
-    X, y = scaled(load_breast_cancer)
+    X, y = standardised(load_breast_cancer)
     C = 0.5
     model = SVMClassifier(kernel="linear", C=C, tol=1e-6).fit(X, y)
     w = model.dual_coef_[0] @ X[model.support_]
@@ -77,14 +73,14 @@ def test_objective_is_the_dual_value():
 
 
 def test_a_stop_by_max_iter_is_said():
-    X, y = scaled(load_breast_cancer)
+    X, y = standardised(load_breast_cancer)
     with pytest.warns(ConvergenceWarning, match="max_iter=3"):
         model = SVMClassifier(max_iter=3).fit(X, y)
     assert model.n_iter_ == 3
 
 
 def test_the_model_does_not_depend_on_threads():
-    X, y = scaled(load_digits)
+    X, y = standardised(load_digits)
     X, y = np.tile(X, (3, 1)) + np.random.default_rng(0).normal(size=(3 * len(X), 64)), np.tile(y == 3, 3)
     one, two = (SVMClassifier(n_jobs=jobs).fit(X, y) for jobs in (1, 2))
     assert np.array_equal(one.dual_coef_, two.dual_coef_)
@@ -143,7 +139,7 @@ def test_columns_of_far_units_stop_with_the_remedy():
 )
 @pytest.mark.filterwarnings("ignore:The `probability` parameter")
 def test_what_svc_takes_is_legal(parameters, tmp_path):
-    X, y = scaled(load_breast_cancer)
+    X, y = standardised(load_breast_cancer)
     X, y = X[:150], y[:150]
     model = SVMClassifier(**parameters).fit(X, y)
     assert np.mean(model.predict(X) == SVC(**parameters).fit(X, y).predict(X)) >= 0.99

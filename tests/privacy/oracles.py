@@ -6,6 +6,7 @@ import itertools
 import math
 
 import dp_accounting
+import mpmath
 import numpy as np
 from dp_accounting import rdp
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
@@ -57,6 +58,13 @@ def dp_event(event):
             mean = negative_binomial_mean(event.shape, event.gamma)
             return RepeatAndSelectDpEvent(dp_event(event.event), mean, event.shape)
     raise ValueError(f"event of kind {event.kind!r}: dp_accounting has none")
+
+
+def gaussian_delta_of_eighty_digits(epsilon, signal):
+    """Balle and Wang (2018), Theorem 8."""
+    with mpmath.workdps(80):
+        mu, eps = mpmath.mpf(signal), mpmath.mpf(epsilon)
+        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
 def rdp_epsilon(event, delta, neighbours="add_remove"):

@@ -4,16 +4,9 @@ import mpmath
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.privacy.oracles import zcdp_epsilon
+from tests.privacy.oracles import gaussian_delta_of_eighty_digits, zcdp_epsilon
 
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, zcdp_rho
-
-
-def delta_of(epsilon, multiplier):
-    """Balle and Wang (2018), Theorem 8, with 80 digits."""
-    with mpmath.workdps(80):
-        mu, eps = 1 / mpmath.mpf(multiplier), mpmath.mpf(epsilon)
-        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
 @given(st.floats(-5.9, 4), st.floats(-299, -0.05))
@@ -23,8 +16,10 @@ def test_noise_is_enough_and_not_much_more(log_epsilon, log_delta):
     epsilon, delta = 10**log_epsilon, 10**log_delta
     multiplier = gaussian_noise_multiplier(epsilon, delta)
     assert gaussian_epsilon(multiplier, delta) <= epsilon
-    assert delta_of(epsilon, multiplier) <= delta
-    assert delta_of(epsilon, multiplier * (1 - 1e-10)) > delta
+    with mpmath.workdps(80):
+        signal = 1 / mpmath.mpf(multiplier)
+        assert gaussian_delta_of_eighty_digits(epsilon, signal) <= delta
+        assert gaussian_delta_of_eighty_digits(epsilon, signal / (1 - mpmath.mpf(10) ** -10)) > delta
 
 
 def test_no_distance_no_loss():

@@ -6,19 +6,13 @@ import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles import gaussian_delta_of_eighty_digits
 
 from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_delta, gaussian_signal, log_tail
 
 # A budget's limits and beyond: from the smallest epsilon to noise that protects nobody.
 EPSILONS = [10.0**power for power in (-8, -7.3, -6, -4.5, -3, -2, -1, -0.4, 0, 0.3, 1, 1.7, 2, 3, 5, 8, 12)]
 DELTAS = [1e-300, 1e-200, 1e-100, 1e-50, 1e-25, 1e-12, 1e-9, 1e-6, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9]
-
-
-def gaussian_delta_of_eighty_digits(epsilon, signal):
-    """Balle and Wang (2018), Theorem 8."""
-    with mpmath.workdps(80):
-        mu, eps = mpmath.mpf(signal), mpmath.mpf(epsilon)
-        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
 def stated_share(epsilon, signal):

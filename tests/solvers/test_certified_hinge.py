@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
-from tests.adversarial import scaled
+from tests.adversarial import unit_rows
 from tests.objectives import crammer_singer_objective, hinge_objective
 
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
@@ -28,11 +28,6 @@ def all_classes(X, codes, C, **options):
 
 
 SOLVERS = pytest.mark.parametrize("solve", [two_classes, all_classes])
-
-
-def unit_rows(load):
-    X, y = scaled(load)
-    return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,12 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_wine
+from tests.adversarial import unit_rows
 from tests.objectives import crammer_singer_objective
 
 from privsvm.solvers.linear import crammer_singer, crammer_singer_face
 from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_crammer_singer
-
-
-def unit_rows(load):
-    X, y = load(return_X_y=True)
-    X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1
-    return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
 def public_gap(X, n_classes, C):
@@ -37,17 +32,6 @@ def assert_within_the_target(X, rows, y, n_classes, C):
     # The second solution is off by at most the root of its own gap.
     distance = np.linalg.norm(solution.coef - best.coef)
     assert distance <= np.sqrt(target) + np.sqrt(max(best.gap, 0.0) + allowance)
-
-
-@pytest.mark.parametrize("load", [load_wine, load_digits])
-@pytest.mark.parametrize("C", [0.0005, 0.5])
-@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("scaling", ["unit", "long"])
-def test_distance_to_the_optimum_is_below_the_root_of_the_target(load, C, layout, scaling):
-    X, y = unit_rows(load)
-    if scaling == "long":
-        X = 5.0 * X * (1.0 + np.arange(len(y)) % 7)[:, None]
-    assert_within_the_target(X, layout(X), y, y.max() + 1, C)
 
 
 @given(

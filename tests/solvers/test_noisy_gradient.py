@@ -1,7 +1,4 @@
 import itertools
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +9,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 from tests.clipped_sums import clipped_gradient_sum
-from tests.repeated_steps import repeated_noisy_gradient_steps
 
 from privsvm.solvers.gradients.noisy_gradient import (
     AVERAGES,
@@ -337,43 +333,6 @@ def test_sampled_steps_equal_the_reference():
         ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(1))
         assert np.abs(ours.coef - coef).max() < 1e-11
         assert np.abs(ours.intercept - intercept).max() < 1e-11
-
-
-def test_repeated_runs_are_independent_and_the_first_is_the_single_one():
-    X, codes, _, _ = problem(3, 30, 2, 2)
-    steps = settings_of("hinge", n_steps=4, sample_rate=0.5, noise_scale=0.2, optimizer="adam", average="all")
-    coef, intercept = repeated_noisy_gradient_steps(X, codes, 2, steps, np.random.default_rng(6), 3000)
-    single = noisy_gradient_steps(X, codes, 2, steps, np.random.default_rng(6))
-    assert np.array_equal(coef[0], single.coef)
-    assert np.array_equal(intercept[0], single.intercept)
-    values = (coef[:, 0, 0] - coef[:, 0, 0].mean()) / coef[:, 0, 0].std()
-    assert abs((values[1:] * values[:-1]).mean()) < scipy.stats.norm.isf(ALARM / 2) / np.sqrt(len(values)) * 1.5
-    # Nothing is left over from the run before.
-    exact = replace(steps, noise_scale=0.0, sample_rate=1.0)
-    coef, _ = repeated_noisy_gradient_steps(X, codes, 2, exact, np.random.default_rng(6), 5)
-    assert all(np.array_equal(coef[0], other) for other in coef)
-
-
-def test_same_seed_same_bits_whatever_the_threads():
-    code = (
-        "import numpy as np, sys\n"
-        "from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps\n"
-        "rng = np.random.default_rng(0)\n"
-        "X, codes = rng.normal(size=(300, 70)), rng.integers(0, 5, 300)\n"
-        "steps = GradientSteps(learning_rate=0.3, sample_rate=0.2, noise_scale=1.0, n_steps=40, expected_batch=60.0)\n"
-        "result = noisy_gradient_steps(X, codes, 5, steps, np.random.Generator(np.random.Philox(key=5)))\n"
-        "sys.stdout.write(result.coef.tobytes().hex() + result.intercept.tobytes().hex())\n"
-    )
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    answers = {
-        subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, **dict.fromkeys(names, threads)}, capture_output=True,
-            text=True, check=True,
-        ).stdout
-        for threads in ("1", "2")
-    }  # fmt: skip
-    assert len(answers) == 1
-    assert len(answers.pop()) == 2 * 8 * (5 * 70 + 5)
 
 
 @pytest.mark.parametrize("regulariser", REGULARISERS)
