@@ -69,7 +69,7 @@ def read_regular_file(path: str | os.PathLike[str], largest: int, remedy: str, d
                     if hashlib.file_digest(handle, "sha256").hexdigest() != digest:
                         raise PrivSVMError(f"{path}: damaged, it is not the file of its record; {remedy}")
                     handle.seek(0)
-                data = handle.read(largest + 1 if status.st_size else 1)
+                data = handle.read(status.st_size + 1)
                 if len(data) <= largest:
                     return data
     except (FileNotFoundError, PrivSVMError):

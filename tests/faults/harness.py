@@ -7,12 +7,12 @@ limit on the size of files.
 from __future__ import annotations
 
 import contextlib
-import http.server
 import io
 import os
 import resource
 import shutil
 import signal
+import socketserver
 import subprocess
 import threading
 import time
@@ -144,6 +144,11 @@ def small_disk(folder: Path, size: int) -> Iterator[bool]:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def _answer(head: str, body: bytes = b"", length: int | None = None) -> bytes:
+    """Return the bytes of an answer by HTTP, whose stated length is that of its body by default."""
+    return f"HTTP/1.1 {head}\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
+
+
 class BadServer:
     """A server on this machine with one bad habit.
 
@@ -153,65 +158,30 @@ class BadServer:
 
     def __init__(self, habit: str, content: bytes) -> None:
         self.requests = 0
+        answers = {
+            "error": _answer("500 Error"), "missing": _answer("404 Missing"), "empty": _answer("200 OK"), "hang": b"",
+            "cut": _answer("200 OK", content[: len(content) // 3], len(content)),
+            "page": _answer("200 OK", b"<!doctype html><p>we moved"), "wrong": _answer("200 OK", content[::-1]),
+            "endless": b"HTTP/1.0 200 OK\r\n\r\n" + bytes(1 << 26), "loop": _answer("302 Found\r\nLocation: /a"),
+        }  # fmt: skip
         state = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                state.requests += 1
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
                 with contextlib.suppress(OSError):
-                    getattr(self, habit)()
+                    # Lines of the request, up to an empty one.
+                    while self.rfile.readline().strip():
+                        pass
+                    state.requests += 1
+                    # Longer than a client of the tests waits; later it closes.
+                    time.sleep(3.0 if habit == "hang" else 0.0)
+                    self.wfile.write(answers[habit])
 
-            def head(self, status: int, length: int | None, **more: str) -> None:
-                self.send_response(status)
-                for name, value in more.items():
-                    self.send_header(name, value)
-                if length is not None:
-                    self.send_header("Content-Length", str(length))
-                self.end_headers()
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
 
-            def error(self) -> None:
-                self.head(500, 0)
-
-            def missing(self) -> None:
-                self.head(404, 0)
-
-            def hang(self) -> None:
-                # Longer than a client of the tests waits; later it closes.
-                time.sleep(3.0)
-
-            def cut(self) -> None:
-                self.head(200, len(content))
-                self.wfile.write(content[: len(content) // 3])
-
-            def page(self) -> None:
-                text = b"<!doctype html><p>we moved"
-                self.head(200, len(text))
-                self.wfile.write(text)
-
-            def wrong(self) -> None:
-                self.head(200, len(content))
-                self.wfile.write(content[::-1])
-
-            def empty(self) -> None:
-                self.head(200, 0)
-
-            def endless(self) -> None:
-                self.head(200, None)
-                for _ in range(4000):
-                    self.wfile.write(bytes(1 << 14))
-
-            def loop(self) -> None:
-                self.head(302, 0, Location=self.path)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        class Quiet(http.server.ThreadingHTTPServer):
-            def handle_error(self, request: Any, address: Any) -> None:
-                """Ignore clients that closed their connection."""
-
-        self.listener = Quiet(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.listener.server_port}"
+        self.listener = Server(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.listener.server_address[1]}"
         threading.Thread(target=self.listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self) -> None:

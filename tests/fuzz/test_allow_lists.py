@@ -1,4 +1,4 @@
-"""An adversary chooses model, meta-estimator, steps, container, index type, and one row of a neighbour.
+"""An adversary chooses model, steps, container, index type, and one row of a neighbour.
 
 A proved release moves by at most its sensitivity, and passes other rows on unchanged.
 """
@@ -9,16 +9,10 @@ import numpy as np
 import scipy.sparse
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
-from sklearn.feature_selection import RFE
-from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer, StandardScaler
 
 from privsvm import (
-    Budget,
     PrivateLinearClassifier,
     PrivateSVMClassifier,
     PrivateSVMLaplaceClassifier,
@@ -48,15 +42,6 @@ STEPS = {
     "norm": Normalizer,
     "scale": MaxAbsScaler,
     "mean": lambda: StandardScaler(with_mean=False),
-}
-META_ESTIMATORS = {
-    "none": lambda model: model,
-    "search": lambda model: GridSearchCV(model, {"epsilon": [0.5, 1.0]}, cv=2, error_score="raise"),
-    "calibration": lambda model: CalibratedClassifierCV(model, cv=2),
-    "votes": lambda model: VotingClassifier([("one", model), ("two", model)]),
-    "bags": lambda model: BaggingClassifier(model, n_estimators=2),
-    "rest": OneVsRestClassifier,
-    "features": lambda model: RFE(model, n_features_to_select=2),
 }
 CONTAINERS = {
     "dense": lambda X, index: X,
@@ -126,29 +111,3 @@ def test_what_is_proved_in_a_pipeline_treats_other_rows_alike(tables, method, st
         norm = 1 if method is PrivateSVMLaplaceClassifier else 2
         moved = np.linalg.norm((models[0][-1].coef_ - models[1][-1].coef_).ravel(), norm)
         assert moved <= guarantee.sensitivity * (1.0 + 1e-9)
-
-
-@given(
-    neighbours(),
-    st.sampled_from(MODELS),
-    st.sampled_from(list(META_ESTIMATORS)),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["dense", "csr_array"]),
-)
-@settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
-def test_a_budget_proves_direct_fits_alone(tables, method, several, piped, consent, container):
-    first, second, labels = tables
-    spent = []
-    for rows in (first, second):
-        model = method(classes=[0, 1], allow_composition=consent)
-        model = make_private_pipeline("passthrough", model) if piped and several != "search" else model
-        with Budget(epsilon=9, delta=1e-4, verbose=False) as budget:
-            _outcome(
-                lambda model=model, rows=rows: META_ESTIMATORS[several](model).fit(
-                    CONTAINERS[container](rows, np.int32), labels
-                )
-            )
-        spent.append(None if budget.spent is None else (budget.spent.status, budget.spent.epsilon_proved))
-    assert spent[0] == spent[1]
-    assert (spent[0] is None) == (several != "none")

@@ -295,8 +295,8 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]
     folder = Path(folder)
     record = check_model(ModelFile, read_versioned(folder / RECORD, _FORMAT, MODEL_VERSION), str(folder / RECORD))
     labels = np.array(record.classes)
-    if labels.size == 0 or labels.dtype.kind not in "biufU" or np.unique(labels).size != labels.size:
-        raise PrivSVMError(f"{folder / RECORD}: classes must be different texts or numbers; get the file again")
+    if labels.size < 2 or labels.dtype.kind not in "biufU" or np.unique(labels).size != labels.size:
+        raise PrivSVMError(f"{folder / RECORD}: classes must be two or more different labels; get the file again")
     try:
         data = read_regular_file(folder / ARRAYS, LARGEST_ARRAYS, "get the file again", record.arrays)
     except FileNotFoundError:
