@@ -1,7 +1,8 @@
 """Draw the idea of each method by running it: .cache/pictures/<method>.svg, which `make docs` shows.
 
 The left panel shows the mechanism, the right one decision boundaries of several releases. `python docs/draw_methods.py`
-draws the pictures whose code has changed, `python docs/draw_methods.py <method>` only those of the methods named.
+draws the pictures whose code has changed, `python docs/draw_methods.py <method>` only the pictures of the named
+methods.
 """
 
 import functools

@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import os
 import re
 import shutil
 import subprocess
@@ -152,32 +151,6 @@ def test_no_pickle_and_no_eval_in_the_product():
             text = path.read_text()
             forbidden = r"import pickle|from joblib import|joblib\.(dump|load)|allow_pickle=True|\beval\(|\bexec\("
             assert not re.search(forbidden, text), path.name
-
-
-def test_servers_bind_to_the_loopback_address():
-    assert "0.0.0.0" not in "".join(path.read_text() for path in (REPOSITORY / "stages").glob("*.py"))
-    assert '"127.0.0.1"' in (REPOSITORY / "stages" / "ui.py").read_text()
-
-
-def test_links_between_the_pages_exist():
-    """No page links a file that is only built."""
-    files = tracked()
-    present = {*files, *(folder for file in files for folder in file.parents)}
-    for page in [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
-            if "://" not in target and page in present:
-                assert Path(os.path.normpath(page.parent / target)) in present, f"{page.name}: {target}"
-
-
-def test_commit_hooks_are_checks_of_make_lint():
-    """Commit hooks run the checks of `make lint` that need no network."""
-    config = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text())
-    (repository,) = config["repos"]
-    assert repository["repo"] == "local"
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)[1]
-    checks = {line.split()[0] for line in recipe.splitlines()}
-    assert {hook["entry"].split()[0] for hook in repository["hooks"]} == checks - {"snakemake", "python"}
-    assert {hook["language"] for hook in repository["hooks"]} == {"system"}
 
 
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}

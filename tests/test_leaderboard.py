@@ -1,4 +1,4 @@
-"""The leaderboard is that of its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
+"""The leaderboard follows from its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
 
 import importlib
 import sys

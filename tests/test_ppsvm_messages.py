@@ -1,4 +1,4 @@
-"""The messages of the protocol: right ones give what one process computes, wrong ones are refused in one line."""
+"""Messages of the protocol: right ones give the result of one process, wrong ones are refused in one line."""
 
 import math
 import os
@@ -15,7 +15,6 @@ from messages import (
     make_block,
     read_private,
     rows_digest,
-    secret_of,
     train_on_messages,
     write_private,
 )
@@ -111,7 +110,7 @@ def standardised(numbers):
 
 @given(st.sampled_from(["linear", "gaussian"]), st.booleans(), st.integers(0, 2**32 - 1))
 def test_no_message_holds_a_column_or_a_secret(kernel, standardize, seed):
-    """What the trainer and whoever predicts get: neither a column in any unit, nor a number of the secrets."""
+    """The trainer and the predicting party get neither a column in any unit, nor a number of the secrets."""
     agreement = agreement_of(kernel, standardize=standardize)
     for name in COUNTS:
         columns = columns_of(name)
@@ -203,7 +202,7 @@ def test_blocks_of_different_rows_or_mbar_name_the_entity():
     messages = messages_of(agreement)
     messages["west.npz"] = {**messages["west.npz"], "train_1": messages["west.npz"]["train_1"][:20]}
     assert "the block of west has shape (20, 4)" in refusal(combine_messages, messages, agreement, "train", DIGESTS)
-    # All alike, and not what was agreed.
+    # All alike, and not as agreed.
     message = refusal(combine_messages, messages_of(other), agreement, "train", DIGESTS)
     assert "(30, 5)" in message
     assert "agreed was (30, 4)" in message
@@ -269,11 +268,3 @@ def test_private_files_are_for_their_owner_alone(tmp_path):
     message = refusal(read_private, path)
     assert str(path) in message
     assert "0640" in message
-
-
-def test_secrets_are_stored_whole():
-    agreement = agreement_of(standardize=False)
-    secrets = secrets_of("north", agreement)
-    entity = secret_of(secrets, 1)
-    np.testing.assert_array_equal(entity.centre, 0)
-    np.testing.assert_array_equal(entity.random_matrix, seeded_stream(2, "north", 1).standard_normal((4, 3)))

@@ -149,8 +149,3 @@ def test_params_refuse_a_class_of_the_standard_library_before_any_job():
     content["methods"]["friendly"] = {"implementation": "subprocess:Popen", "args": ["sh", "-c", "id"]}
     with pytest.raises(PrivSVMError, match="'subprocess' is of Python's standard library"):
         check_params(content)
-
-
-def test_a_package_that_is_not_installed():
-    with pytest.raises(PrivSVMError, match="no package 'no_such_package_anywhere' is installed"):
-        foreign_source("no_such_package_anywhere.module:Class")

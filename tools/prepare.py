@@ -56,7 +56,7 @@ def call(*command):
 
 
 def build(environment, lock, group):
-    """Install the run's packages if missing, then those of the group."""
+    """Install the run's packages if missing, then the group's."""
     python = environment / "bin/python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     uv = [environment / "bin/uv", "pip", "install", "--quiet", "--python", python]

@@ -50,12 +50,12 @@ Arrays = Mapping[str, np.ndarray]
 def kernel_agreement(
     parameters: Mapping[str, Any], columns: Mapping[str, int], train_rows: Sequence[int], test_rows: Sequence[int]
 ) -> dict[str, Any]:
-    """Write down what all entities agree on before the first block: public, and without any value of a column.
+    """Write down the agreement of all entities before the first block: public, and without any value of a column.
 
-    `parameters` are those of `privsvm.PPSVMClassifier`, its defaults where missing; `columns` the number of columns of
-    each entity by its name; `train_rows` and `test_rows` the number of rows of each split, of which fewer to predict
-    may follow later. docs/ppsvm.md lists the keys. Raises PrivSVMError for a parameter out of range, more random rows
-    than training rows, or an entity with no column.
+    `parameters` are parameters of `privsvm.PPSVMClassifier`, its defaults where missing; `columns` the number of
+    columns of each entity by its name; `train_rows` and `test_rows` the number of rows of each split, of which fewer to
+    predict may follow later. docs/ppsvm.md lists the keys. Raises PrivSVMError for a parameter out of range, more
+    random rows than training rows, or an entity with no column.
     """
     declared = PPSVMParameters.declared
     values = {name: parameters.get(name, item.default) for name, item in declared.items()}
@@ -100,7 +100,7 @@ def rows_digest(*texts: Sequence[Any] | np.ndarray) -> str:
 def draw_secrets(
     columns: Arrays, agreement: Mapping[str, Any], entity: str, stream: Callable[[int], np.random.Generator]
 ) -> dict[str, np.ndarray]:
-    """Draw what one entity keeps to itself, for every split.
+    """Draw the secrets of one entity for every split.
 
     `columns` holds its own, ``train_<s>`` (n, n_j), and `stream` gives the stream of a split:
     `privsvm.numerics.noise.streams.system_stream` in use, a seeded one in a benchmark. Returns ``centre_<s>,
@@ -156,7 +156,7 @@ def make_block(
 
 
 def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, subset: Part, split: int) -> np.ndarray:
-    """One entity's columns of one split, checked against what was agreed."""
+    """Check one entity's columns of one split against the agreement, and return them."""
     counts = {item["name"]: item["columns"] for item in agreement["entities"]}
     if entity not in counts:
         raise PrivSVMError(f"{entity}: is not among the entities of the agreement ({', '.join(counts)})")
@@ -191,9 +191,9 @@ def combine_messages(
 ) -> list[np.ndarray]:
     """Combine the messages of all entities into the public kernel of each split.
 
-    `messages` are those of `make_block`, by the file each came in. If they have digests, those of the rows as the
-    reader has them must be the same. Raises PrivSVMError, naming entities, if one is missing or there twice, or
-    messages differ in their rows, labels or mbar.
+    `messages` are results of `make_block`, by the file each came in. Their digests, if any, must equal the digests of
+    the reader's rows. Raises PrivSVMError, naming entities, if one is missing or there twice, or messages differ in
+    their rows, labels or mbar.
     """
     by_name: dict[str, Arrays] = {}
     for source, message in messages.items():
@@ -257,7 +257,7 @@ def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: 
 class AgreedLabels:
     """Labels that all entities know.
 
-    `codes` has the class codes (n,) of each split, and `digests` those of the labels, to compare with the messages'.
+    `codes` has the class codes (n,) of each split; `digests` are digests of the labels, to compare with the messages'.
     """
 
     codes: Sequence[np.ndarray]
@@ -275,8 +275,8 @@ def train_on_messages(
 ) -> list[BlockPath]:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
-    `messages` are those of `make_block` for the training rows, by the file each came in; C and gamma those of
-    `privsvm.PPSVMClassifier`; and `stream` gives the stream of a split, for the rows that parameters are chosen on.
+    `messages` are results of `make_block` for the training rows, by the file each came in; C and gamma are parameters
+    of `privsvm.PPSVMClassifier`; `stream` gives the stream of a split, for the rows that parameters are chosen on.
     Nothing private depends on it. Raises PrivSVMError as `combine_messages`, and for labels that do not fit the blocks.
     """
     kernel = agreement["kernel"]

@@ -145,7 +145,7 @@ def small_disk(folder: Path, size: int) -> Iterator[bool]:
 
 
 def _answer(head: str, body: bytes = b"", length: int | None = None) -> bytes:
-    """Return the bytes of an answer by HTTP, whose stated length is that of its body by default."""
+    """Return the bytes of an answer by HTTP, which states the length of its body by default."""
     return f"HTTP/1.1 {head}\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
 
 

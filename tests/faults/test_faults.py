@@ -201,7 +201,7 @@ def test_a_disk_that_is_full(undisturbed, tmp_path: Path, name: str) -> None:
             outcome = in_fork(lambda folder=folder: work.do(folder), limit)
             stopped += outcome.code == 1
             assert outcome.code in (0, 1), outcome.message
-            # What the ledger holds is kept, to be finished where there is room.
+            # A release in the ledger stays, to be finished where there is room.
             entered = len(Ledger(folder / "ledger.jsonl").entries()) if name == "release" else 0
             assert entered or not [path for path in contents(folder) if ".part" in path]
             for file in work.files if work.same else ():

@@ -4,8 +4,8 @@
 source has changed. A bug counts as found only if a listed test fails in its body with the listed words, not during
 collection or setup, and not by a lower accuracy.
 
-The parent imports third-party packages once and forks for every bug. All copies share compiled functions, except those
-of modules that import the changed one.
+The parent imports third-party packages once and forks for every bug. All copies share compiled functions, except where
+their module imports the changed one.
 """
 
 from __future__ import annotations

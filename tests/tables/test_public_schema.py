@@ -1,4 +1,4 @@
-"""Public schemas: what they say, and that a row's features depend on that row alone."""
+"""Public schemas: their meaning, and that a row's features depend on that row alone."""
 
 import gzip
 import json
