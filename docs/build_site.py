@@ -90,7 +90,7 @@ def toctree(entries, caption=""):
     return "\n".join(["", *head, *(f"{title} </{target.removesuffix('.md')}>" for title, target in entries), "```", ""])
 
 
-def relinked(text, page, targets, files):
+def relink(text, page, targets, files):
     """Point the links of a page to their targets in the site.
 
     A file that is not a page becomes a download; `files` collects these. Raises `DeadLinkError`.
@@ -114,11 +114,11 @@ def relinked(text, page, targets, files):
         files[path] = target
         return f"]({posixpath.relpath(target, here or '.')})"
 
-    def built(match):
+    def link_address(match):
         path = f"docs/{match[1]}.md"
         return f"[{match[0]}]({posixpath.relpath(targets[path], here or '.')})" if path in targets else match[0]
 
-    return ADDRESS.sub(built, LINK.sub(link, text))
+    return ADDRESS.sub(link_address, LINK.sub(link, text))
 
 
 def public_classes():
@@ -199,13 +199,13 @@ def gather():
             for number, picture in enumerate(shown.pictures):
                 (SOURCE / "gallery" / f"{path.stem}_{number}.svg").write_bytes(picture)
             pictures[path.stem] = shown.pictures
-            text = run_examples.page(path, shown, relinked(shown.words, page, targets, files))
+            text = run_examples.page(path, shown, relink(shown.words, page, targets, files))
         elif page in BUILT:
             import write_pages
 
             text = write_pages.PAGES[page]()
         else:
-            text = relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
+            text = relink((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
             text = with_built_parts(text, page)
         text = LISTED.sub(lambda line: _thumbnail(line, pictures), text)
         text += toctree(below[target]) if target in below else ""
@@ -235,7 +235,7 @@ def git(*arguments):
     return result.stdout.split() if result.returncode == 0 else []
 
 
-def built_tags():
+def list_tags():
     """List the tags whose site has been built, the newest first."""
     return [tag for tag in git("tag", "--sort=-version:refname") if (TARGET / tag / "index.html").exists()]
 
@@ -245,7 +245,7 @@ def write_versions():
 
     Browsers let a page that is opened as a file load a script, but not read another file.
     """
-    built = built_tags()
+    built = list_tags()
     present = "".join(git("describe", "--tags", "--always")) or "present"
     names = ([f"{present} (present)"] if (TARGET / "index.html").exists() else []) + built
     urls = [*(["index.html"] if len(names) > len(built) else []), *(f"{tag}/index.html" for tag in built)]
@@ -281,7 +281,7 @@ def build_present():
         count = gather()
     except DeadLinkError as dead:
         sys.exit(f"error: {dead}; mend the link")
-    kept = built_tags()
+    kept = list_tags()
     for path in TARGET.iterdir() if TARGET.exists() else ():
         if path.name not in kept:
             shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -34,7 +34,7 @@ def read():
     return curves
 
 
-def chosen(curves):
+def choose_curves(curves):
     """Choose three lines: ours, the best other proved one, the best claim."""
 
     def best(statuses, epsilon):
@@ -48,7 +48,7 @@ def chosen(curves):
 def draw():
     """Draw the picture as SVG."""
     curves = read()
-    ours, other, claim = chosen(curves)
+    ours, other, claim = choose_curves(curves)
     looks = {
         ours: (BLUE, "-", "o", f"{ours} (proved)"),
         other: (TEAL, "-", "s", f"{other} (proved)"),

@@ -44,7 +44,7 @@ def rows():
     return np.clip(np.vstack([first, second]), -1, 1), np.repeat([0, 1], 60)
 
 
-def fitted(name, X=None, y=None, **changes):
+def fit(name, X=None, y=None, **changes):
     """Fit a method to rows with the declarations that it needs."""
     if X is None:
         X, y = rows()
@@ -101,7 +101,7 @@ def releases(axes, name):
     cloud(axes, faint=True)
     for epsilon, colour, dashes in zip(EPSILONS, (BROWN, BLUE), (DASHED, "-"), strict=True):
         for seed in range(RELEASES):
-            model = fitted(name, epsilon=epsilon, random_state=seed)
+            model = fit(name, epsilon=epsilon, random_state=seed)
             boundary(
                 axes, model, colour=colour, dashes=dashes, width=1.1, label=None if seed else f"epsilon {epsilon:g}"
             )
@@ -113,7 +113,7 @@ def noise(axes, name):
     frame(axes, title, (-25, 25), (0, 0.36), across, "density")
     x = np.linspace(-25, 25, 101)
     gaussian, laplace = (
-        fitted(one, epsilon=1.0).guarantee_.event.noise_multiplier for one in ("private_svm", "private_svm_laplace")
+        fit(one, epsilon=1.0).guarantee_.event.noise_multiplier for one in ("private_svm", "private_svm_laplace")
     )
     density = np.exp(-0.5 * (x / gaussian) ** 2) / (gaussian * math.sqrt(2 * math.pi))
     axes.plot(x, density, color=BLUE, label="Gaussian")
@@ -146,7 +146,7 @@ def moves(axes, name):
         for length in lengths:
             changed = X.copy()
             changed[0] = np.array([length, 0.0])
-            pair = [fitted(method, X, y, epsilon=1e6).coef_ for X in (rows()[0], changed)]
+            pair = [fit(method, X, y, epsilon=1e6).coef_ for X in (rows()[0], changed)]
             distances[-1].append(np.linalg.norm(pair[0] - pair[1]))
     published, proved = np.array(distances) / np.max(distances)
     axes.plot(lengths, published, color=BROWN, ls=DASHED, label="as published")
@@ -167,13 +167,13 @@ def classes(axes, name):
         for count in counts:
             y = np.repeat(np.arange(count), 6)
             X = rng.normal(size=(y.size, 2)) / 4
-            scales.append(fitted(method, X, y, epsilon=1.0, C=1.0, **changes).guarantee_.noise_scale)
+            scales.append(fit(method, X, y, epsilon=1.0, C=1.0, **changes).guarantee_.noise_scale)
         axes.plot(counts, scales, color=colour, ls=dashes, label=label)
 
 
 def gradients(axes, name):
     """Draw the clipped gradients of single rows, and the noise of a step."""
-    model = fitted(name, epsilon=1.0)
+    model = fit(name, epsilon=1.0)
     X, y = rows()
     ends, across = (-150, 150), "sum over rows, first weight"
     frame(axes, "The first step: cut, summed, plus noise", ends, ends, across, "second weight")
@@ -222,7 +222,7 @@ def verbatim(axes, name):
     """Mark the support vectors that a model holds: training rows."""
     frame(axes, "Published with the model", ticks=False)
     cloud(axes, faint=True)
-    marks(axes, fitted(name, epsilon=1.0).support_vectors_, BROWN, "s", 9, hollow=True, label="rows in the clear")
+    marks(axes, fit(name, epsilon=1.0).support_vectors_, BROWN, "s", 9, hollow=True, label="rows in the clear")
 
 
 def fourier(axes, name):
@@ -242,7 +242,7 @@ def landmarks(axes, name):
     """Mark landmarks, which do not depend on rows."""
     frame(axes, "Public landmarks take the rows' place", ticks=False)
     cloud(axes, faint=True)
-    marks(axes, np.clip(fitted(name, epsilon=1.0).landmarks_, -1.05, 1.05), BLUE, "s", 8, label="landmarks")
+    marks(axes, np.clip(fit(name, epsilon=1.0).landmarks_, -1.05, 1.05), BLUE, "s", 8, label="landmarks")
 
 
 def diamond(axes, name):
@@ -250,7 +250,7 @@ def diamond(axes, name):
     frame(axes, "Weights stay in a ball with corners", (-3.6, 3.6), (-3.6, 3.6), "first weight", "second weight")
     axes.plot([3, 0, -3, 0, 3], [0, 3, 0, -3, 0], color=GREY)
     for epsilon, colour, marker in ((1.0, BROWN, "s"), (8.0, BLUE, "o")):
-        weights = [fitted(name, epsilon=epsilon, random_state=seed).coef_[0] for seed in range(RELEASES)]
+        weights = [fit(name, epsilon=epsilon, random_state=seed).coef_[0] for seed in range(RELEASES)]
         marks(axes, weights, colour, marker, 7, label=f"epsilon {epsilon:g}")
 
 
@@ -258,7 +258,7 @@ def moments(axes, name):
     """Draw ellipses of the rows' second moment, exact and with noise."""
     X, _ = rows()
     unit = X / np.hypot(*X.T)[:, None]
-    events = fitted(name, epsilon=1.0).guarantee_.event.events
+    events = fit(name, epsilon=1.0).guarantee_.event.events
     multiplier = getattr(events[1], "event", events[1]).noise_multiplier
     frame(axes, "Second moment of the rows, with noise", ticks=False)
     marks(axes, unit, GREY, size=3)
@@ -279,7 +279,7 @@ def along(axes, name):
     place = np.linspace(-1.0, 1.0, 400)
     frame(axes, "Scores along a line", (-1, 1), (-6, 6), "first feature", "decision value")
     for number in range(4):
-        values = fitted(name, epsilon=4.0, random_state=number).decision_function(np.c_[place, 0.0 * place])
+        values = fit(name, epsilon=4.0, random_state=number).decision_function(np.c_[place, 0.0 * place])
         axes.plot(place, values, color=BLUE, lw=1.2, label={0: "four releases"}.get(number))
     axes.axhline(0.0, color=GREY, lw=0.8)
 
@@ -299,9 +299,9 @@ def rule(axes, name):
     axes.plot(grid, tried, color=BLUE, label="kinds of features, times 10")
 
 
-def condensed(axes, name):
+def condensation(axes, name):
     """Draw groups of rows, and the row that replaces each group."""
-    model = fitted(name)
+    model = fit(name)
     frame(axes, "Rows become fewer", ticks=False)
     cloud(axes, faint=True)
     for row, group in zip(rows()[0], model.group_of_, strict=True):
@@ -311,7 +311,7 @@ def condensed(axes, name):
 
 def sharing(axes, name):
     """Show blocks of two entities, and their sum."""
-    X, model = rows()[0][np.r_[0:6, 60:66]], fitted(name)
+    X, model = rows()[0][np.r_[0:6, 60:66]], fit(name)
     frame(axes, "Random kernels of columns add up", (0, 3), (0, 1.6), ticks=False)
     pairs = zip(model.columns_, model.entities_, strict=True)
     blocks = [entity.publish(X[:, columns], "linear", 1.0) for columns, entity in pairs]
@@ -329,7 +329,7 @@ def sharing(axes, name):
 
 def margin(axes, name):
     """Draw a boundary with its margins and support vectors."""
-    model = fitted(name, kernel="linear")
+    model = fit(name, kernel="linear")
     frame(axes, "Widest margin", ticks=False)
     cloud(axes)
     boundary(axes, model, label="boundary")
@@ -342,14 +342,14 @@ def plain(axes, name):
     """Draw the boundary of a method without noise."""
     frame(axes, "Its boundary", ticks=False)
     cloud(axes)
-    boundary(axes, fitted(name))
+    boundary(axes, fit(name))
 
 
 def kernel(axes, name):
     """Draw a boundary with a Gaussian kernel."""
     frame(axes, "With a Gaussian kernel", ticks=False)
     cloud(axes)
-    boundary(axes, fitted(name, kernel="rbf", gamma=2.0))
+    boundary(axes, fit(name, kernel="rbf", gamma=2.0))
 
 
 def three_classes(axes, name):
@@ -360,7 +360,7 @@ def three_classes(axes, name):
     y = np.repeat([0, 1, 2], 30)
     frame(axes, "Three classes, one problem", ticks=False)
     cloud(axes, X, y)
-    boundary(axes, fitted(name, X, y))
+    boundary(axes, fit(name, X, y))
 
 
 def weights(axes, name):
@@ -370,13 +370,13 @@ def weights(axes, name):
     y = (X[:, :3].sum(axis=1) > 0).astype(int)
     frame(axes, "Three of twelve features matter", (0, 13), (-2, 7), "feature", "weight")
     positions = np.arange(1, 13)
-    axes.bar(positions - 0.2, fitted("svm", X, y, kernel="linear").coef_[0], 0.35, color=GREY, label="2-norm")
-    axes.bar(positions + 0.2, fitted(name, X, y, C=1.0).coef_[0], 0.35, color=BLUE, label="1-norm")
+    axes.bar(positions - 0.2, fit("svm", X, y, kernel="linear").coef_[0], 0.35, color=GREY, label="2-norm")
+    axes.bar(positions + 0.2, fit(name, X, y, C=1.0).coef_[0], 0.35, color=BLUE, label="1-norm")
 
 
-def reduced(axes, name):
+def reduction(axes, name):
     """Mark the rows that the reduced kernel keeps."""
-    model = fitted(name)
+    model = fit(name)
     frame(axes, "A tenth of the rows is in the kernel", ticks=False)
     cloud(axes, faint=True)
     marks(axes, rows()[0][model.support_], BLUE, "s", 8, label="rows of the kernel")
@@ -387,7 +387,7 @@ def majority(axes, name):
     """Draw class frequencies; the largest decides."""
     X, y = (first_rows[:95] for first_rows in rows())
     frame(axes, "The most frequent class, always", (-0.7, 1.7), (0, 1), "class", "share of the rows")
-    shares = fitted(name, X, y).class_frequencies_
+    shares = fit(name, X, y).class_frequencies_
     axes.bar([0, 1], shares, 0.6, color=[BLUE, GREY], label=["predicted", "_not predicted"])
     axes.set_xticks([0, 1])
 
@@ -406,14 +406,14 @@ FAMILIES = {
     "histograms": (f"Scores of several releases along a line{_BOUNDARIES}", along, releases),
 }  # fmt: skip
 FIGURES = {
-    "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensed, plain),
-    "fcm_svm": ("Rows become the centres of fuzzy clusters, beside the boundary of an SVM on the centres", condensed,
+    "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensation, plain),
+    "fcm_svm": ("Rows become the centres of fuzzy clusters, beside the boundary of an SVM on the centres", condensation,
                 plain),
     "svm": ("The widest margin between two classes, and a boundary with a Gaussian kernel", margin, kernel),
     "majority": ("Two bars, of which the higher one is predicted for every row", majority),
     "one_norm_svm": ("Weights by the 1-norm are zero but for three features; by the 2-norm all differ from zero",
                      weights),
-    "rsvm": ("The few rows that the kernel keeps, with the boundary", reduced),
+    "rsvm": ("The few rows that the kernel keeps, with the boundary", reduction),
     "ppsvm": ("Random kernels of two entities, whose sum trains the model, beside its boundary", sharing, plain),
     "dpsvmdvp": (f"Support vectors are published as they are{_BOUNDARIES}", verbatim, releases),
     "dpwss": (f"Probabilities of choosing the second variable of a pair by its violation{_BOUNDARIES}", choice,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from privsvm.registry import estimator_class
 
-__all__ = ["generated_files"]
+__all__ = ["list_files"]
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 _PACKAGE = _REPOSITORY / "lib" / "privsvm"
@@ -66,7 +66,7 @@ def _audits() -> str:
     return json.dumps(content) + "\n"
 
 
-def generated_files() -> dict[Path, str]:
+def list_files() -> dict[Path, str]:
     """Return the content of every generated file."""
     return {
         _PACKAGE / "release" / "audits.json": _audits(),
@@ -75,5 +75,5 @@ def generated_files() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for path, text in generated_files().items():
+    for path, text in list_files().items():
         path.write_text(text, encoding="utf-8")

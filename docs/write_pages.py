@@ -34,7 +34,7 @@ def parameters():
     return "\n".join(lines) + "\n"
 
 
-def planted_bugs():
+def list_bugs():
     """Write the page on planted bugs, from their list."""
     lines = [
         "# Planted bugs",
@@ -53,4 +53,4 @@ def planted_bugs():
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"docs/method-parameters.md": parameters, "docs/mutants.md": planted_bugs}
+PAGES = {"docs/method-parameters.md": parameters, "docs/mutants.md": list_bugs}

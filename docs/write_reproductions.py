@@ -28,7 +28,7 @@ COLUMNS = ("agrees", "unlikely", "refuted", "cannot discriminate", "no data", "n
 VERDICT_ORDER = ("refuted", "unlikely", "agrees", "cannot discriminate", "not judged yet", "no data", "")
 
 
-def judged_papers() -> list[PrintedPaper]:
+def judge_papers() -> list[PrintedPaper]:
     """Judge all papers by the committed distributions."""
     # The papers lie outside the library.
     sys.path.insert(0, str(ROOT))
@@ -89,7 +89,7 @@ def overview(papers: list[PrintedPaper]) -> list[str]:
     return table(f"paper | printed | {' | '.join(COLUMNS)} | given or repeated", lines, len(COLUMNS) + 2)
 
 
-def undecided_rows(judged: PrintedPaper) -> list[tuple[str, str, int]]:
+def count_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:
     """Count the rows that have no verdict by reason."""
     reasons = collections.Counter(
         (item.verdict, item.reason if item.verdict == "no data" else item.printed.dataset)
@@ -125,7 +125,7 @@ def paper_page(judged: PrintedPaper) -> str:
         "",
         *table("column | verdict | outside", columns, 1),
     ]
-    if rows := undecided_rows(judged):
+    if rows := count_undecided(judged):
         lines += ["## Rows without a verdict", "", *table("verdict | reason | rows", rows, 1)]
     for item in judged.comparisons:
         lines += [f"## {item.title}", "", item.caption, "", *table(" | ".join(item.columns), item.lines)]
@@ -160,7 +160,7 @@ def overview_page(papers: list[PrintedPaper]) -> str:
 
 
 if __name__ == "__main__":
-    all_papers = judged_papers()
+    all_papers = judge_papers()
     PAGE.write_text(overview_page(all_papers), encoding="utf-8")
     for judged_paper in all_papers:
         page = PAGE.with_suffix("") / f"{judged_paper.paper.name}.md"

@@ -10,7 +10,7 @@ import filelock
 import pytest
 
 
-def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+def make_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """Return a folder that the first worker fills while the others wait."""
     base = tmp_path_factory.getbasetemp()
     # Workers of one run have separate folders below a common one.

@@ -36,7 +36,7 @@ def steps(work: Callable[[], Any]) -> int:
 
 
 @contextlib.contextmanager
-def counted_calls() -> Iterator[list[int]]:
+def count_calls() -> Iterator[list[int]]:
     """Count the calls of functions, of Python and of C, in the one number of a list."""
     count = [0]
 

@@ -26,7 +26,7 @@ REPLACING = {"setattr", "delattr", "setitem", "delitem", "patch", "object"}
 ALLOWED = {("tests/methods/test_svc.py", "sklearn.svm")}
 
 
-def imported_names(tree):
+def list_imports(tree):
     """Map each imported name to its dotted name."""
     names = {}
     for node in ast.walk(tree):
@@ -39,7 +39,7 @@ def imported_names(tree):
     return names
 
 
-def dotted_name(node, names):
+def full_name(node, names):
     """Return the dotted name in a dependency, or None."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value if PACKAGES.match(node.value) else None
@@ -56,19 +56,19 @@ def dotted_name(node, names):
 def internals(source):
     """List replaced attributes and private names of dependencies."""
     tree = ast.parse(source)
-    names = imported_names(tree)
+    names = list_imports(tree)
     used = {name for name in names.values() if PACKAGES.match(name)}
     used |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     replaced = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            replaced.add(dotted_name(node, names))
+            replaced.add(full_name(node, names))
         elif isinstance(node, ast.Attribute) or (isinstance(node, ast.Constant) and DOTTED.fullmatch(str(node.value))):
-            used.add(dotted_name(node, names))
+            used.add(full_name(node, names))
         elif isinstance(node, ast.Call) and node.args:
             function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if function in REPLACING:
-                replaced.add(dotted_name(node.args[0], names))
+                replaced.add(full_name(node.args[0], names))
     private = {name for name in used if name and PACKAGES.match(name) and PRIVATE.search(name)}
     return (replaced | private) - {None}
 

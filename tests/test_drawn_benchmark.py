@@ -21,52 +21,52 @@ def load_bench(name):
 
 
 @pytest.fixture(scope="module")
-def drawn():
+def bench():
     return load_bench("drawn")
 
 
 @pytest.fixture
-def results(drawn):
+def results(bench):
     """Records of three shapes: one peer slower, one faster, one stopped."""
     rng = np.random.default_rng(0)
     records = []
     for factor in (4.0, 0.5, 10.0):
-        case = drawn.draw_case(rng)
+        case = bench.draw_case(rng)
         # The slower peer ends above our objective, the faster one hardly below it.
         finished = {"fit": factor, "predict": 1.0, "objective": -0.7 if factor == 4.0 else -1.0 - 2e-6}
         theirs = {"over": factor} if factor == 10.0 else finished
-        ratios = {"LIBSVM": drawn.ratios({"fit": 1.0, "predict": 2.0}, theirs)}
+        ratios = {"LIBSVM": bench.ratios({"fit": 1.0, "predict": 2.0}, theirs)}
         ours = {"fit": 1.0, "predict": 2.0, "objective": -1.0}
         records.append({**case, "threads": 1, "ours": ours, "peers": {"LIBSVM": theirs}, "ratios": ratios})
     return {"date": "2001-02-03", "seed": 20010203, "threads": [1], "records": records}
 
 
-def test_answer_and_section_replace_the_former_ones(drawn, results):
-    sentence = drawn.sentence(results["records"])
+def test_answer_and_section_replace_the_former_ones(bench, results):
+    sentence = bench.sentence(results["records"])
     assert sentence == (
         "Over 3 random problems, `SVMClassifier` is 4 times as fast as LIBSVM (median). "
         "It is slower in 1 of 3 comparisons."
     )
     stopped = {**results["records"][0], "ours": {"over": 120.0}, "ratios": {}}
-    assert drawn.sentence([*results["records"], stopped]) == f"{sentence} 1 further fits were stopped."
-    lines = drawn.drawn_section(results)
+    assert bench.sentence([*results["records"], stopped]) == f"{sentence} 1 further fits were stopped."
+    lines = bench.drawn_section(results)
     row = next(line for line in lines if line.startswith("| LIBSVM | 1 | 3 of 3 | 0.50 | **4.0** | 1 |"))
     assert row.endswith("| 2e-06 | 3e-01 |")
-    page = drawn.PAGE.read_text()
-    first = drawn.with_headed_section(drawn.with_head(page, results), lines)
+    page = bench.PAGE.read_text()
+    first = bench.with_headed_section(bench.with_head(page, results), lines)
     assert first.count(sentence) == 1
-    assert drawn.with_headed_section(drawn.with_head(first, results), lines) == first
+    assert bench.with_headed_section(bench.with_head(first, results), lines) == first
     for heading in (line for line in page.splitlines() if line.startswith("## ")):
         assert first.count(f"\n{heading}\n") == 1
 
 
-def test_what_is_committed_belongs_together(drawn):
-    if not drawn.RESULTS.exists():
+def test_what_is_committed_belongs_together(bench):
+    if not bench.RESULTS.exists():
         pytest.skip("bench/drawn.json is not there: `make bench` writes it")
-    results = json.loads(drawn.RESULTS.read_text())
-    page = drawn.PAGE.read_text()
-    assert drawn.with_head(page, results) == page
-    assert "\n".join(drawn.drawn_section(results)) in page
+    results = json.loads(bench.RESULTS.read_text())
+    page = bench.PAGE.read_text()
+    assert bench.with_head(page, results) == page
+    assert "\n".join(bench.drawn_section(results)) in page
 
 
 def test_tables_of_large_tables_are_those_of_their_figures():
@@ -79,19 +79,19 @@ def test_tables_of_large_tables_are_those_of_their_figures():
     assert tables.with_figures(page, slow).count("**over**") == len(tables.LIMITS)
 
 
-def test_a_worker_is_stopped_by_processor_time(drawn, monkeypatch):
+def test_a_worker_is_stopped_by_processor_time(bench, monkeypatch):
     """A worker measures a case, and stops a long one by its processor time."""
     # However busy this machine is.
-    monkeypatch.setattr(drawn, "BUSY", 1000.0)
+    monkeypatch.setattr(bench, "BUSY", 1000.0)
     case = {
-        **drawn.draw_case(np.random.default_rng(1)),
+        **bench.draw_case(np.random.default_rng(1)),
         "n": 300,
         "d": 5,
         "classes": 2,
         "density": 1.0,
         "kernel": "rbf",
     }
-    worker = drawn.Worker("LIBSVM", 1)
+    worker = bench.Worker("LIBSVM", 1)
     try:
         answer = worker.run(case, 20.0)
         assert answer["fit"] > 0

@@ -34,7 +34,7 @@ MORE = {
 }
 
 
-def locked(lock: str = LOCK) -> dict[str, list[Requirement]]:
+def read_pins(lock: str = LOCK) -> dict[str, list[Requirement]]:
     pins: dict[str, list[Requirement]] = {}
     for line in lock.splitlines():
         if re.match(r"[A-Za-z0-9]", line):
@@ -59,7 +59,7 @@ def test_conda_recipe_asks_for_what_the_wheel_asks_for():
 
 def test_the_wheel_holds_the_library_alone(tmp_path):
     """Build the wheel from tracked files, as from a clean checkout."""
-    for path in tracked():
+    for path in list_tracked():
         name = path.relative_to(REPOSITORY)
         if name.parts[0] == "lib" or name.as_posix() in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def test_every_requirement_is_locked_at_an_allowed_version():
     wanted += [(item, MORE.get(name, "")) for name, extra in extras.items() for item in extra]
     for item, more in wanted:
         requirement = Requirement(item)
-        pins = locked(LOCK + more).get(canonicalize_name(requirement.name))
+        pins = read_pins(LOCK + more).get(canonicalize_name(requirement.name))
         assert pins, f"{requirement.name} is missing in its lock; run `make lock`"
         for pin in pins:
             (version,) = pin.specifier
@@ -104,7 +104,7 @@ def test_every_requirement_is_locked_at_an_allowed_version():
 
 @pytest.mark.parametrize("extra", ["dev", "bench", "slurm"])
 def test_what_is_installed_on_top_replaces_nothing(extra):
-    assert not locked().keys() & locked(MORE[extra]).keys()
+    assert not read_pins().keys() & read_pins(MORE[extra]).keys()
 
 
 @pytest.mark.parametrize("lock", [LOCK, *(MORE[extra] for extra in ("dev", "bench", "slurm"))])
@@ -125,7 +125,7 @@ def test_conda_installs_the_same_lock():
     assert environment["channels"] == ["conda-forge", "nodefaults"]
 
 
-def tracked() -> list[Path]:
+def list_tracked() -> list[Path]:
     listing = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if listing.returncode:
         pytest.skip("not a git checkout")
@@ -133,7 +133,7 @@ def tracked() -> list[Path]:
 
 
 def test_no_data_and_no_machine_paths_are_tracked():
-    for path in tracked():
+    for path in list_tracked():
         # The largest has every cell of the leaderboard.
         assert path.stat().st_size < 1_500_000, f"{path.name} is over 1.5 MB; data belongs to DVC"
         # data/own must exist before the first run, because DVC watches it.
@@ -156,7 +156,7 @@ def test_no_pickle_and_no_eval_in_the_product():
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
 
 
-def unguarded(tree: ast.AST) -> set[str]:
+def list_unguarded(tree: ast.AST) -> set[str]:
     """Return the modules that importing the file needs."""
     modules: set[str] = set()
     for node in ast.iter_child_nodes(tree):
@@ -165,13 +165,13 @@ def unguarded(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             modules.add((node.module or "").split(".")[0])
         elif isinstance(node, (ast.If, ast.ClassDef)):
-            modules |= unguarded(node)
+            modules |= list_unguarded(node)
     return modules
 
 
 def test_every_module_can_be_imported_without_posix():
     for path in (REPOSITORY / "lib").rglob("*.py"):
-        assert not unguarded(ast.parse(path.read_text(encoding="utf-8"))) & POSIX_ONLY, path
+        assert not list_unguarded(ast.parse(path.read_text(encoding="utf-8"))) & POSIX_ONLY, path
 
 
 def test_clean_environments_are_those_that_pyproject_allows():

@@ -43,14 +43,14 @@ def reachable():
 
 
 @pytest.fixture(scope="module")
-def kept(reachable):
+def example_run(reachable):
     """Return output and folder of a complete run."""
     folder = reachable / "parties"
     return call(EXAMPLE / "run.py", "--keep", folder).stdout, folder
 
 
-def test_three_entities_and_a_trainer(kept):
-    output, folder = kept
+def test_three_entities_and_a_trainer(example_run):
+    output, folder = example_run
     right = int(output.split(" new clients ")[1].split()[0])
     # Of 69, with a split and secrets that have no seeds: fewer with probability 5e-7, by how often each row was wrong
     # in 150 runs. The most frequent class is right for about 43.
@@ -64,8 +64,8 @@ def test_three_entities_and_a_trainer(kept):
         assert (folder / f"entity-{number}/secret.npz").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_trainer_touches_the_shared_folder_only(kept):
-    output, _ = kept
+def test_the_trainer_touches_the_shared_folder_only(example_run):
+    output, _ = example_run
     steps = output.split("\ntrainer: ")[1:]
     assert len(steps) == 3
     for section in steps:
@@ -76,8 +76,8 @@ def test_the_trainer_touches_the_shared_folder_only(kept):
         assert all(name.startswith("shared/") for name in names), names
 
 
-def test_the_private_folders_are_closed_to_other_users(kept, separate_users):
-    output, folder = kept
+def test_the_private_folders_are_closed_to_other_users(example_run, separate_users):
+    output, folder = example_run
     if not separate_users:
         assert "NOT closed" in output
         pytest.skip("not root: the parties cannot be separate users here")
@@ -117,9 +117,9 @@ def test_one_user_is_said():
     assert output.count("whoever knows 11 of its 500 rows") == 3
 
 
-def test_secrets_are_drawn_anew(kept, tmp_path):
+def test_secrets_are_drawn_anew(example_run, tmp_path):
     """Draws have no seed: two from the same columns differ."""
-    _, folder = kept
+    _, folder = example_run
     for name in ("first", "second"):
         party.main(
             ["draw", "--name", "entity-1", "--columns", f"{folder}/entity-1/columns.csv",

@@ -80,15 +80,15 @@ def test_comments_and_long_lines_of_a_block():
 def test_every_page_is_gathered_and_every_link_leads_somewhere():
     targets, files = build_site.pages(), {}
     for page in targets.keys() - set(build_site.BUILT):
-        build_site.relinked((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
+        build_site.relink((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
     assert len(set(targets.values())) == len(targets)
     # The paper is no page of the site.
     paper = (REPOSITORY / "paper" / "paper.md").read_text(encoding="utf-8")
-    build_site.relinked(paper, "paper/paper.md", targets | {"paper/paper.md": "paper.html"}, {})
+    build_site.relink(paper, "paper/paper.md", targets | {"paper/paper.md": "paper.html"}, {})
     with pytest.raises(build_site.DeadLinkError, match=r"docs/guide.md: \(nowhere.md\)"):
-        build_site.relinked("[a](nowhere.md)", "docs/guide.md", targets, {})
+        build_site.relink("[a](nowhere.md)", "docs/guide.md", targets, {})
     with pytest.raises(build_site.DeadLinkError, match="a folder"):
-        build_site.relinked("[a](proofs)", "docs/guide.md", targets, {})
+        build_site.relink("[a](proofs)", "docs/guide.md", targets, {})
 
 
 def test_the_menu_names_every_page_and_is_short():

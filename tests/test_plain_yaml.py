@@ -12,7 +12,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.plain_yaml import parse_yaml, read_yaml, with_place
 
 
-def parsed(text):
+def parse(text):
     return parse_yaml(text, "params.yaml")[0]
 
 
@@ -35,7 +35,7 @@ def refusal(text):
     ],
 )  # fmt: skip
 def test_scalars(written, value):
-    scalar = parsed(f"key: [{written}]\n")["key"][0]
+    scalar = parse(f"key: [{written}]\n")["key"][0]
     assert scalar == value
     assert type(scalar) is type(value)
 
@@ -45,7 +45,7 @@ def test_what_dvc_rewrites_is_read_as_before():
     text = 'delta: 1.0e-5\nclasses: ["no", "yes", "010", "1e5", "~", "true", ""]\n'
     editor, stream = ruamel.yaml.YAML(), io.StringIO()
     editor.dump(editor.load(text), stream)
-    assert parsed(stream.getvalue()) == parsed(text)
+    assert parse(stream.getvalue()) == parse(text)
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,19 @@ def test_a_short_file_stands_for_few_values():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{step}: &a{step} [{', '.join([f'*a{step - 1}'] * 10)}]" for step in range(1, 10)]
     assert "100000 values" in refusal("\n".join(lines))
-    assert parsed("a: &a [1]\nb: *a\n") == {"a": [1], "b": [1]}
+    assert parse("a: &a [1]\nb: *a\n") == {"a": [1], "b": [1]}
 
 
 def test_keys_are_the_texts_that_are_written():
-    assert parsed("{~: 1, true: 2, 010: 3, 1.50: 4, 2001-01-01: 5, '': 6}\n") == {
+    assert parse("{~: 1, true: 2, 010: 3, 1.50: 4, 2001-01-01: 5, '': 6}\n") == {
         "~": 1, "true": 2, "010": 3, "1.50": 4, "2001-01-01": 5, "": 6,
     }  # fmt: skip
-    assert parsed("a: &a {b: 1}\nc: {<<: *a, d: 2}\ne: <<\n") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": "<<"}
+    assert parse("a: &a {b: 1}\nc: {<<: *a, d: 2}\ne: <<\n") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": "<<"}
 
 
 @pytest.mark.filterwarnings("error")
 def test_an_anchor_may_be_used_twice():
-    assert parsed("a: &a 1\nb: &a 2\nc: *a\n") == {"a": 1, "b": 2, "c": 2}
+    assert parse("a: &a 1\nb: &a 2\nc: *a\n") == {"a": 1, "b": 2, "c": 2}
 
 
 COSTLY = {
@@ -113,11 +113,11 @@ def test_limits_are_counted_before_values_are_made(kind, monkeypatch):
     """The parser is asked for at most two events for each allowed value, and nothing is constructed."""
     events, get_event = [], Parser.get_event
 
-    def counted(parser):
+    def count(parser):
         events.append(1)
         return get_event(parser)
 
-    monkeypatch.setattr(Parser, "get_event", counted)
+    monkeypatch.setattr(Parser, "get_event", count)
     monkeypatch.setattr(SafeConstructor, "construct_document", lambda *_: pytest.fail("constructed"))
     message = refusal(COSTLY[kind])
     assert "more than 30 levels or 100000 values" in message or "duplicate key" in message

@@ -102,7 +102,7 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
     assert all(path.fit_seconds > 0 and path.release_seconds == 0 for path in paths)
 
 
-def standardised(numbers):
+def standardise(numbers):
     """Numbers in every unit at once: of mean 0 and spread 1."""
     centred = numbers - numbers.mean(axis=0)
     return centred / np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
@@ -125,7 +125,7 @@ def test_no_message_holds_a_column_or_a_secret(kernel, standardize, seed):
                 assert not np.isin(block, private).any()
                 if COUNTS[name] > 1 or kernel == "gaussian":
                     # A single column is published up to a factor (docs/ppsvm.md).
-                    likeness = standardised(block).T @ standardised(columns[f"{subset}_{split}"])
+                    likeness = standardise(block).T @ standardise(columns[f"{subset}_{split}"])
                     assert np.abs(likeness).max() < 1 - 1e-9
 
 

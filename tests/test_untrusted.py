@@ -12,7 +12,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.untrusted import LARGEST_JSON, parse_json, parse_npz, read_regular_file
 
 
-def packed(compress=True, **arrays):
+def pack(compress=True, **arrays):
     buffer = io.BytesIO()
     (np.savez_compressed if compress else np.savez)(buffer, **arrays)
     return buffer.getvalue()
@@ -27,13 +27,13 @@ def packed(compress=True, **arrays):
 )  # fmt: skip
 @pytest.mark.parametrize("compress", [True, False])
 def test_arrays_come_back(array, compress):
-    read = parse_npz(packed(compress, x=array), ["x"])["x"]
+    read = parse_npz(pack(compress, x=array), ["x"])["x"]
     assert (read.dtype, read.shape) == (array.dtype, array.shape)
     np.testing.assert_array_equal(read, array)
 
 
 def test_large_arrays_of_small_files_take_no_memory():
-    data = packed(x=np.zeros(40_000_000))
+    data = pack(x=np.zeros(40_000_000))
     assert len(data) < 1 << 20
     tracemalloc.start()
     with pytest.raises(ValueError, match="too large for the file"):
@@ -55,13 +55,13 @@ def test_large_arrays_of_small_files_take_no_memory():
 )
 def test_arrays_of_other_kinds_are_refused(array, message):
     with pytest.raises(ValueError, match=message):
-        parse_npz(packed(x=array), ["x"])
+        parse_npz(pack(x=array), ["x"])
 
 
 @pytest.mark.parametrize("names", [["x"], ["x", "y", "z"], ["x", "x"]])
 def test_archives_hold_the_arrays_that_are_named(names):
     with pytest.raises(ValueError, match="and no others"):
-        parse_npz(packed(x=np.ones(1), y=np.ones(2)), names)
+        parse_npz(pack(x=np.ones(1), y=np.ones(2)), names)
 
 
 def test_archives_of_many_entries_are_not_opened():

@@ -48,7 +48,7 @@ def run(folder, command):
 
 
 @pytest.fixture(scope="module")
-def built(repository):
+def sites(repository):
     """Build the sites of the working copy and of the tag."""
     present = (sys.executable, "docs/build_site.py")
     call(repository, *present)
@@ -61,11 +61,11 @@ def built(repository):
     return repository / "site"
 
 
-def test_a_tag_has_a_folder_of_its_own(built):
-    assert "as it is" in (built / "index.html").read_text()
-    assert "as it was" in (built / "v0.1.0/index.html").read_text()
-    assert "<title>Start - PrivSVM v0.1.0</title>" in (built / "v0.1.0/start.html").read_text()
-    first, second = json.loads((built / "versions.json").read_text())
+def test_a_tag_has_a_folder_of_its_own(sites):
+    assert "as it is" in (sites / "index.html").read_text()
+    assert "as it was" in (sites / "v0.1.0/index.html").read_text()
+    assert "<title>Start - PrivSVM v0.1.0</title>" in (sites / "v0.1.0/start.html").read_text()
+    first, second = json.loads((sites / "versions.json").read_text())
     assert first["name"].startswith("v0.1.0-1-g")
     assert (first["url"], second) == ("index.html", {"name": "v0.1.0", "url": "v0.1.0/index.html"})
 
@@ -80,11 +80,11 @@ def test_an_unknown_version_is_one_line(repository):
 
 
 @needs_browser
-def test_the_list_of_versions_leads_from_file_to_file(built, tmp_path):
+def test_the_list_of_versions_leads_from_file_to_file(sites, tmp_path):
     from selenium.webdriver.support.ui import Select, WebDriverWait
 
     with headless_browser(tmp_path / "browser") as browser:
-        browser.get((built / "start.html").as_uri())
+        browser.get((sites / "start.html").as_uri())
         chosen = Select(browser.find_element("id", "versions"))
         assert chosen.first_selected_option.text.endswith("(present)")
         chosen.select_by_visible_text("v0.1.0")

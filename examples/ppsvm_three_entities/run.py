@@ -68,7 +68,7 @@ class Deployment:
         path.chmod(0o600 if path.parent in self.private.values() else 0o644)
         self.give(path, name)
 
-    def closed_to(self, name: str) -> list[Path]:
+    def list_others(self, name: str) -> list[Path]:
         """List all private folders and files of the others."""
         others = (folder for owner, folder in self.private.items() if owner != name)
         return [path for folder in others for path in (folder, *folder.rglob("*"))]
@@ -80,7 +80,7 @@ class Deployment:
                 party.main([str(item) for item in arguments])
             return
         running = []
-        closed = {name: self.closed_to(name) for name in steps}
+        closed = {name: self.list_others(name) for name in steps}
         for name, arguments in steps.items():
             receiver, sender = os.pipe()
             sys.stdout.flush()

@@ -39,11 +39,11 @@ class Outcome:
     message: str
 
     @property
-    def killed(self) -> bool:
+    def was_killed(self) -> bool:
         return self.code == -signal.SIGKILL
 
 
-def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
+def _count_calls(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
     """Call a fault with the number of every system call; count these."""
     count = [0]
 
@@ -53,7 +53,7 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
             return bool(int(given) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
         return real is not high_open or bool(set(given) & set("wax+"))
 
-    def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             # Reads change nothing.
             if writes(real, arguments, options):
@@ -64,11 +64,11 @@ def _counted(names: tuple[str, ...], fault: Callable[[int], None]) -> list[int]:
         return call
 
     low_open, high_open = os.open, io.open
-    opened = wrapped(io.open)
+    opened = wrap(io.open)
     for module in (io, __import__("builtins")):
         module.open = opened
     for name in names:
-        setattr(os, name, wrapped(getattr(os, name)))
+        setattr(os, name, wrap(getattr(os, name)))
     return count
 
 
@@ -106,17 +106,17 @@ def failing_at(number: int, kind: int) -> Callable[[], list[int]]:
         if call >= number > 0:
             raise OSError(kind, os.strerror(kind))
 
-    return lambda: _counted(CALLS, fault)
+    return lambda: _count_calls(CALLS, fault)
 
 
-def killed_at(number: int) -> Callable[[], list[int]]:
+def kill_at(number: int) -> Callable[[], list[int]]:
     """Kill the process at one call."""
 
     def fault(call: int) -> None:
         if call == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return lambda: _counted(LAST_CALLS, fault)
+    return lambda: _count_calls(LAST_CALLS, fault)
 
 
 def growing_to(size: int) -> Callable[[], list[int]]:

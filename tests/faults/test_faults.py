@@ -29,7 +29,7 @@ from privsvm_bench.datasets import download
 from privsvm_bench.datasets.catalogue import DataFile
 from privsvm_bench.jobs.model_files import load_paths, released, save_paths
 from privsvm_bench.records import SavedModels
-from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, killed_at, small_disk
+from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, kill_at, small_disk
 from tests.waits import PATIENCE
 
 MOMENTS = 10**6 if os.environ.get("PRIVSVM_FAULTS") == "all" else 3
@@ -109,14 +109,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def check_after(work: Work, folder: Path, expected: dict[str, bytes], outcome: Outcome, killed: bool) -> None:
     """Require complete files, and success of a second attempt."""
-    assert outcome.code in (0, 1) or outcome.killed, outcome.message
+    assert outcome.code in (0, 1) or outcome.was_killed, outcome.message
     assert outcome.code != 1 or (outcome.message and "\n" not in outcome.message)
     files = contents(folder)
     # A release that is in the ledger is kept for the next attempt.
     kept = ".model.part/" if files.get("ledger.jsonl") else "/"
     leftovers = [name for name in files if ".part" in name and not name.startswith(kept)]
     assert kept == "/" or outcome.code or (folder / "model").exists()
-    assert kept == "/" or outcome.killed or outcome.code == 0 or "spends nothing" in outcome.message
+    assert kept == "/" or outcome.was_killed or outcome.code == 0 or "spends nothing" in outcome.message
     assert not leftovers or killed, leftovers
     if work.same:
         for name in work.files:
@@ -139,12 +139,12 @@ def check_after(work: Work, folder: Path, expected: dict[str, bytes], outcome: O
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], int, int]]:
+def clean_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], int, int]]:
     """Return the files of each work, and its numbers of calls."""
     undisturbed_runs = {}
     for name, work in WORKS.items():
         counts = []
-        for fault in (failing_at(0, errno.ENOSPC), killed_at(0)):
+        for fault in (failing_at(0, errno.ENOSPC), kill_at(0)):
             folder = tmp_path_factory.mktemp(name) / "files"
             begin(work, folder)
             outcome = in_fork(lambda work=work, folder=folder: work.do(folder), fault)
@@ -155,7 +155,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dic
     return undisturbed_runs
 
 
-def sampled_calls(n_calls: int) -> list[int]:
+def sample_calls(n_calls: int) -> list[int]:
     """Choose numbers of calls from the first to the last."""
     return sorted({round(number) for number in np.linspace(1, n_calls, min(n_calls, MOMENTS))})
 
@@ -163,17 +163,17 @@ def sampled_calls(n_calls: int) -> list[int]:
 FAULTS = {
     **{name: partial(failing_at, kind=kind)
        for name, kind in {"full": errno.ENOSPC, "broken": errno.EIO, "closed": errno.EACCES}.items()},
-    "killed": killed_at,
+    "killed": kill_at,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("name", WORKS)
-def test_calls_that_fail(undisturbed, tmp_path: Path, name: str, kind: str) -> None:
+def test_calls_that_fail(clean_runs, tmp_path: Path, name: str, kind: str) -> None:
     """A call of the work fails; a kill also strikes the next attempt, before one that succeeds."""
-    work, (expected, *calls) = WORKS[name], undisturbed[name]
+    work, (expected, *calls) = WORKS[name], clean_runs[name]
     last, stopped = calls[kind == "killed"], 0
-    for number in sampled_calls(last):
+    for number in sample_calls(last):
         folder = tmp_path / str(number) / "files"
         folder.parent.mkdir()
         begin(work, folder)
@@ -187,8 +187,8 @@ def test_calls_that_fail(undisturbed, tmp_path: Path, name: str, kind: str) -> N
 
 
 @pytest.mark.parametrize("name", ["record", "arrays", "page", "release"])
-def test_a_disk_that_is_full(undisturbed, tmp_path: Path, name: str) -> None:
-    work, (expected, *_) = WORKS[name], undisturbed[name]
+def test_a_disk_that_is_full(clean_runs, tmp_path: Path, name: str) -> None:
+    work, (expected, *_) = WORKS[name], clean_runs[name]
     largest = max(len(content) for content in expected.values())
     stopped = 0
     for number, share in enumerate((0.1, 0.5, 0.9)[:MOMENTS]):

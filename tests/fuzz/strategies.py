@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from tests.steps import counted_calls
+from tests.steps import count_calls
 
 # `PRIVSVM_FUZZ_CASES=1000 pytest tests/fuzz` draws 1,000 new cases for each test.
 CASES = int(os.environ.get("PRIVSVM_FUZZ_CASES", "15"))
@@ -39,7 +39,7 @@ def little_memory_and_work() -> Iterator[None]:
     """Require that a block stays within both limits, however it ends."""
     tracemalloc.start()
     try:
-        with counted_calls() as calls:
+        with count_calls() as calls:
             yield
     finally:
         peak = tracemalloc.get_traced_memory()[1]

@@ -47,13 +47,13 @@ CONTAINERS = {
     "dense": lambda X, index: X,
     "fortran": lambda X, index: np.asfortranarray(X),
     "list": lambda X, index: X.tolist(),
-    "csr_matrix": lambda X, index: _indexed(scipy.sparse.csr_matrix(X), index),
-    "csr_array": lambda X, index: _indexed(scipy.sparse.csr_array(X), index),
-    "csc_array": lambda X, index: _indexed(scipy.sparse.csc_array(X), index),
+    "csr_matrix": lambda X, index: _set_index(scipy.sparse.csr_matrix(X), index),
+    "csr_array": lambda X, index: _set_index(scipy.sparse.csr_array(X), index),
+    "csc_array": lambda X, index: _set_index(scipy.sparse.csc_array(X), index),
 }
 
 
-def _indexed(X, index):
+def _set_index(X, index):
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     return X
 

@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
     says: str
     sample: bool = False
 
-    def planted(self, text: str) -> str:
+    def plant(self, text: str) -> str:
         """Return the file's text with the bug in it."""
         if text.count(self.old) != 1:
             raise ValueError(f"{self.name}: {self.file} holds the old text {text.count(self.old)} times")

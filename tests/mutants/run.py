@@ -38,7 +38,7 @@ FOLDER = REPOSITORY / ".cache" / "mutants"
 _PATIENCE = 3600
 
 
-def _tracked() -> list[str]:
+def _list_files() -> list[str]:
     """List the present files of the repository."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\n")
@@ -47,7 +47,7 @@ def _tracked() -> list[str]:
 
 def _make_copy(tree: Path) -> None:
     """Update a copy of the repository; unchanged files keep their times."""
-    names = _tracked()
+    names = _list_files()
     for name in names:
         source, target = REPOSITORY / name, tree / name
         if not target.exists() or target.read_bytes() != source.read_bytes():
@@ -63,7 +63,7 @@ def _make_copy(tree: Path) -> None:
 def _digest() -> str:
     """Digest all sources and bugs, which key the results of a stopped run."""
     digest = hashlib.sha256()
-    for name in sorted(name for name in _tracked() if name.endswith((".py", ".toml"))):
+    for name in sorted(name for name in _list_files() if name.endswith((".py", ".toml"))):
         digest.update(f"{name}\0".encode() + (REPOSITORY / name).read_bytes())
     return digest.hexdigest()[:16]
 
@@ -115,7 +115,7 @@ class _Reports:
             self.failed.append((report.nodeid, "collect", report.longreprtext))
 
 
-def _forked(work: Any, result: Path) -> dict[str, Any]:
+def _run_in_fork(work: Any, result: Path) -> dict[str, Any]:
     """Do work in a fork, and return its result."""
     result.unlink(missing_ok=True)
     child = os.fork()
@@ -199,10 +199,10 @@ def _work(worker: int, n_workers: int, chosen: list[Mutant], origin: tuple[Path,
         path = tree / mutant.file
         text, stat = path.read_text(encoding="utf-8"), path.stat()
         try:
-            path.write_text(mutant.planted(text), encoding="utf-8")
+            path.write_text(mutant.plant(text), encoding="utf-8")
             # Bytecode is keyed by time in seconds and size of the source.
             os.utime(path, (number + 1, number + 1))
-            outcome = _forked(
+            outcome = _run_in_fork(
                 lambda mutant=mutant: _run_tests(tree, mutant.tests, mutant.file, origin),
                 FOLDER / f"found{worker}.json",
             )
@@ -243,12 +243,12 @@ def main() -> int:
     # All listed tests must pass without a bug; this also compiles everything.
     base = FOLDER / "base"
     _make_copy(base)
-    here = _forked(lambda: {"key": _key(base)}, FOLDER / "key.json")["key"]
+    here = _run_in_fork(lambda: {"key": _key(base)}, FOLDER / "key.json")["key"]
     cache, ours = base / ".cache" / "numba" / here, REPOSITORY / ".cache" / "numba" / here
     origin = (REPOSITORY, ours) if ours.exists() else (base, cache)
     if not options.keep:
         tests = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
-        outcome = _forked(lambda: _run_tests(base, tests, None, origin), FOLDER / "base.json")
+        outcome = _run_in_fork(lambda: _run_tests(base, tests, None, origin), FOLDER / "base.json")
         if "error" in outcome or outcome["failed"] or not outcome["passed"]:
             print(f"error: without a bug, tests fail: {outcome.get('error') or outcome['failed'] or outcome['output']}")
             return 1

@@ -32,7 +32,7 @@ def text_and_tree(file):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_bug_fits_the_sources_and_names_its_test(mutant):
     text, tree = text_and_tree(mutant.file)
-    assert ast.dump(ast.parse(mutant.planted(text))) != tree
+    assert ast.dump(ast.parse(mutant.plant(text))) != tree
     assert mutant.tests
     assert mutant.says
     for test in mutant.tests:

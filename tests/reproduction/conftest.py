@@ -13,7 +13,7 @@ from reproduce.__main__ import main
 from reproduce.dpwss import experiments as dpwss
 from reproduce.pmsvm import experiments as pmsvm
 from reproduce.ppsvm import experiments as ppsvm
-from tests.once import made_once
+from tests.once import make_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -143,7 +143,7 @@ def run_everything(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """All experiments, run once on small data, for all workers. Do not change it."""
-    return Bench(made_once(tmp_path_factory, "reproduce", run_everything))
+    return Bench(make_once(tmp_path_factory, "reproduce", run_everything))
 
 
 def figure1() -> dict:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.guarantees import proved_fields
-from tests.once import made_once
+from tests.once import make_once
 
 from privsvm.files import write_json
 from privsvm.privacy.guarantee import theorem_holds
@@ -94,7 +94,7 @@ def result_content(
 @pytest.fixture(scope="session")
 def made_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database without runs, made once: that takes longer than most of the tests."""
-    made = made_once(
+    made = make_once(
         tmp_path_factory, "database", lambda folder: log_results([], f"sqlite:///{folder}/mlflow.db", "abc")
     )
     return made / "mlflow.db"
