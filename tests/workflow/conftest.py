@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from privsvm.warm_up import MODULES, warm_up
-from tests.once import made_once
+from tests.once import make_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -153,13 +153,13 @@ class Workspace:
 
         Numba and `privsvm.warm_up` name it after the sources' folder. If that changes, everything is compiled again.
         """
-        for theirs, ours in zip(*(at.compiled_endings() for at in (other, self)), strict=True):
+        for theirs, ours in zip(*(at.list_endings() for at in (other, self)), strict=True):
             for source in (other.folder / ".cache/numba").glob(f"*/*{theirs}"):
                 target = self.folder / ".cache/numba" / source.parent.name / (source.name.removesuffix(theirs) + ours)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copytree(source, target, dirs_exist_ok=True) if source.is_dir() else target.touch()
 
-    def compiled_endings(self) -> list[str]:
+    def list_endings(self) -> list[str]:
         """Return endings of cache folders and of marks of compiled modules."""
         package = (self.folder / "lib/privsvm").resolve()
         compiled = sorted(
@@ -208,7 +208,7 @@ def fresh(tmp_path) -> Workspace:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory) -> Workspace:
     """Share a finished small benchmark between workers; do not change it."""
-    return Workspace(made_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake()))
+    return Workspace(make_once(tmp_path_factory, "workflow", lambda folder: new_workspace(folder).snakemake()))
 
 
 def add_own_data(workspace: Workspace) -> None:
@@ -228,7 +228,7 @@ def with_own_data(finished_once, tmp_path_factory, tmp_path) -> Workspace:
         add_own_data(workspace)
         assert "error" not in workspace.snakemake()
 
-    return Workspace(made_once(tmp_path_factory, "own data", make)).copy(tmp_path / "finished")
+    return Workspace(make_once(tmp_path_factory, "own data", make)).copy(tmp_path / "finished")
 
 
 @pytest.fixture

@@ -67,26 +67,11 @@ def test_its_parameters_and_its_config_count(user):
     assert other.code == 1
     assert "error: " in printed
     assert "sead" in printed
-
-
-def test_without_parameters_it_says_so(user):
-    _, other = user
     (other.folder / "params.yaml").unlink()
     printed = other.snakemake("--dry-run", check=False)
     assert other.code == 1
     assert "error: params.yaml: file not found" in printed
     assert "Traceback" not in printed
-
-
-def test_a_snakefile_without_its_library_is_refused(user):
-    home, other = user
-    half = other.folder / "half"
-    shutil.copytree(home.folder / "stages", half / "stages")
-    shutil.copy2(home.folder / "Snakefile", half)
-    (other.folder / "Snakefile").write_text(snakefile(half))
-    printed = other.snakemake("--dry-run", check=False)
-    assert other.code == 1
-    assert "half: no working copy of PrivSVM on this machine; clone it" in printed
 
 
 def test_from_another_folder_without_a_module(user):

@@ -1,12 +1,10 @@
 """Mistakes end a run with one line that names the file or key, the value and the remedy."""
 
-import os
 import re
-import shutil
 
 import pytest
 
-from .conftest import OWN_ROWS, new_workspace
+from .conftest import OWN_ROWS, REPOSITORY
 
 pytestmark = pytest.mark.workflow
 
@@ -83,49 +81,41 @@ def test_disk_full(finished, stage):
     assert not (finished.folder / "out" / ("m.npz" if stage == "train" else "i.html")).exists()
 
 
-def test_unwritable_folder(finished):
-    before = finished.hashes("reports")
-    finished.change("report.reference_epsilon", 4.0)
-    command = ["snakemake", "--cores", "2"]
-    if os.geteuid() == 0:
-        # Root may write everywhere unless it drops these capabilities.
-        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner", *command]
-        shutil.chown(finished.folder / "reports", "nobody")
-    (finished.folder / "reports").chmod(0o555)
-    try:
-        output = finished.call(*command, check=False)
-    finally:
-        (finished.folder / "reports").chmod(0o755)
-    assert finished.code != 0
-    (line,) = [line for line in output.splitlines() if "error:" in line]
-    assert "reports" in line
-    assert "writable" in line
-    assert "Traceback" not in output
-    assert finished.hashes("reports") == before
-
-
-def test_braces_in_the_path(tmp_path):
-    copied = new_workspace(tmp_path / "a{b}c")
-    assert "Snakemake takes braces in a path for wildcards" in copied.snakemake("-n", check=False)
-    assert copied.code != 0
-
-
-def test_outputs_dated_in_the_future(fresh):
-    """The way out that the line names is one."""
-    ahead = fresh.folder / "data/prepared/wine.npz"
-    ahead.parent.mkdir(parents=True, exist_ok=True)
-    ahead.write_bytes(b"")
-    os.utime(ahead, (2e9, 2e9))
-    output = fresh.snakemake("-n", check=False)
-    assert fresh.code != 0
-    (command,) = re.findall(r"error: data/prepared/wine\.npz: dated in the future .* run `(find .*)`, and", output)
-    (fresh.folder / "logs").mkdir(exist_ok=True)
-    fresh.call("bash", "-c", command)
-    assert "Traceback" not in fresh.snakemake("-n")
-
-
-def test_no_home_that_can_be_written(fresh):
+def test_no_home_that_can_be_written(finished):
     """/proc/1 takes no folder from anyone, root included."""
-    assert "Traceback" not in fresh.snakemake("-n", HOME="/proc/1/none", XDG_CACHE_HOME="")
-    shown = fresh.call("make", "--eval", "home: ; @echo $$HOME", "-s", "home", HOME="/proc/1/none")
-    assert shown.strip() == str(fresh.folder / ".cache/home")
+    assert "Traceback" not in finished.snakemake("-n", HOME="/proc/1/none", XDG_CACHE_HOME="")
+    shown = finished.call("make", "--eval", "home: ; @echo $$HOME", "-s", "home", HOME="/proc/1/none")
+    assert shown.strip() == str(finished.folder / ".cache/home")
+
+
+# A shell that ran one of these would create the file `pwned`; a path would remove a folder.
+NAMES = [
+    "$(touch pwned)", "`touch pwned`", "a;touch pwned", "a|touch pwned", "a&touch pwned", "a\ntouch pwned",
+    "'; touch pwned; '", '"; touch pwned; "', "-x", "a b", "a\n", "../../docs", "/docs", "..", ".",
+]  # fmt: skip
+ENTRIES = {"methods": {"implementation": "majority"}, "datasets": {"path": "patients.csv", "label": "label"}}
+
+
+def test_names_are_refused_before_anything_runs(finished):
+    params, before = finished.params(), finished.hashes("data", "docs", "lib", "stages")
+    for command, (section, entry) in zip((["dvc", "repro"], ["snakemake", "-c1"]), ENTRIES.items(), strict=True):
+        finished.write_params({**params, section: {**params[section], **dict.fromkeys(NAMES, entry)}})
+        output = finished.call(*command, check=False)
+        assert finished.code != 0
+        assert "Traceback" not in output
+        (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
+        assert line.startswith("error: params.yaml: ")
+        assert not list(finished.folder.rglob("pwned"))
+        finished.write_params(params)
+    # DVC removes a stage's outputs before it runs the stage; the old params.yaml restores them.
+    finished.snakemake()
+    assert finished.hashes("data", "docs", "lib", "stages") == before
+
+
+def test_every_field_in_a_rule_is_quoted():
+    """Fields of `shell:` end in `:q`, except our quoted folder."""
+    for rule in sorted((REPOSITORY / "stages").rglob("*.smk")):
+        for command in re.findall(r"shell:\n((?: +[\"f].*\n)+)", rule.read_text()):
+            fields = re.findall(r"\{([^{}]*)\}", command)
+            assert fields
+            assert all(field.endswith(":q") or field in ("STAGES", "threads") for field in fields), (rule.name, fields)

@@ -60,6 +60,7 @@ def test_commands_on_changes(finished):
     assert printed["make ui"] == b"OK"
 
 
+@pytest.mark.long
 def test_commands_that_remove_own_data(with_own_data):
     params = with_own_data.params()
     del params["datasets"]["patients"]

@@ -21,12 +21,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def referenced(value):
+def find_ids(value):
     """Find all ids that an entity refers to."""
     if isinstance(value, dict) and value.keys() == {"@id"}:
         yield value["@id"]
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from referenced(one)
+        yield from find_ids(one)
 
 
 def test_a_crate_is_whole_and_true(folder):
@@ -42,7 +42,7 @@ def test_a_crate_is_whole_and_true(folder):
     assert len(entities) == len(crate["@graph"])
     assert entities["ro-crate-metadata.json"]["about"] == {"@id": "./"}
     assert {"name", "description", "datePublished", "license"} <= entities["./"].keys()
-    outside = {name for entity in entities.values() for name in referenced(entity)} - entities.keys()
+    outside = {name for entity in entities.values() for name in find_ids(entity)} - entities.keys()
     assert outside == {"https://w3id.org/ro/crate/1.1"}
     files = {name: entity for name, entity in entities.items() if "File" in entity["@type"]}
     assert {"Snakefile", "params.yaml", "dvc.lock", "data/results/svm/wine.json"} <= files.keys()

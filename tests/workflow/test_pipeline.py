@@ -20,7 +20,7 @@ pytestmark = pytest.mark.workflow
 MADE_BY_JOBS = [f"data/{name}" for name in ("raw", "prepared", "condensed", "models", "results", "audits")]
 
 
-def changed_since(workspace: Workspace, before: dict[str, int]) -> set[str]:
+def list_changes(workspace: Workspace, before: dict[str, int]) -> set[str]:
     """Return files of jobs that were made again, or are new."""
     return {name for name, time in workspace.times(*MADE_BY_JOBS).items() if before.get(name) != time}
 
@@ -47,13 +47,17 @@ def test_what_is_lost_or_damaged_is_made_again(finished):
     """Also what Snakemake does not make: DVC's versions, MLflow's database, the cache of finished jobs."""
     finished.commit("results")
     original = finished.hashes()
-    for name in ("dvc.lock", "mlflow.db", "data/results/majority/wine.json"):
-        (finished.folder / name).unlink()
+    (raw,) = (finished.folder / "data/raw/breast_cancer").iterdir()
+    for name in ("dvc.lock", "mlflow.db", "data/results/majority/wine.json", "data/raw/breast_cancer",
+                 "data/prepared/wine.npz", "data/models/svm"):  # fmt: skip
+        path = finished.folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     for entry in (finished.folder / ".cache/jobs").glob("*/0"):
         entry.write_bytes(entry.read_bytes()[:-1])
     finished.snakemake()
     assert "damaged or incomplete" in (finished.folder / "logs/evaluate/majority/wine.log").read_text()
     assert finished.hashes() == original
+    assert raw.is_file()
     assert (finished.folder / "mlflow.db").stat().st_size > 0
     assert finished.git("status", "--porcelain") == ""
     assert is_current(finished)
@@ -66,6 +70,7 @@ def test_what_is_lost_or_damaged_is_made_again(finished):
     assert is_current(finished)
 
 
+@pytest.mark.long
 def test_same_bits_with_other_cores_and_order_and_a_clean_tree(finished):
     original, params = finished.hashes(), finished.params()
     finished.commit("results")
@@ -89,7 +94,7 @@ def test_one_parameter_reruns_one_method_and_comes_back(finished):
     finished.commit("first results")
     finished.change("methods.pmsvm_wp.C", 0.02)
     finished.snakemake()
-    rerun = changed_since(finished, before)
+    rerun = list_changes(finished, before)
     assert {name for name in rerun if "pmsvm_wp" not in name} == set()
     assert "data/models/pmsvm_wp/wine.npz" in rerun
     assert finished.hashes("data/models/pmsvm_wp").items().isdisjoint(original.items())
@@ -99,8 +104,6 @@ def test_one_parameter_reruns_one_method_and_comes_back(finished):
     differences = json.loads(finished.call("dvc", "metrics", "diff", "HEAD~1", "--json"))["reports/metrics.json"]
     assert {name.split(".")[1] for name in differences} == {"pmsvm_wp"}
     assert all({"old", "new"} <= values.keys() for values in differences.values())
-    plots = json.loads(finished.call("dvc", "plots", "diff", "HEAD~1", "--json"))["data"]["reports/curves.csv"]
-    assert {revision for plot in plots for revision in plot["revisions"]} == {"HEAD~1", "workspace"}
     # The first results come back from DVC's cache, by `dvc repro` and by a checkout.
     finished.change("methods.pmsvm_wp.C", 0.05)
     assert "Running stage 'train'" not in finished.call("dvc", "repro")
@@ -129,12 +132,13 @@ def test_removed_entries_leave_and_added_ones_run_alone(finished):
     params["datasets"]["breast_cancer"] = {"scaling": "bounds"}
     finished.write_params(dict(params, datasets=dict(sorted(params["datasets"].items()))))
     finished.snakemake()
-    assert {name for name in changed_since(finished, before) if "breast_cancer" not in name} == set()
+    assert {name for name in list_changes(finished, before) if "breast_cancer" not in name} == set()
     assert (finished.folder / "data/results/svm/breast_cancer.json").is_file()
     assert "breast_cancer" in (finished.folder / "reports/metrics.json").read_text()
     assert is_current(finished)
 
 
+@pytest.mark.long
 def test_condensed_rows_before_every_method(finished):
     finished.change("condense", "ci")
     finished.snakemake()
@@ -177,25 +181,6 @@ def test_clone_pull_sync(finished, tmp_path):
 
 
 @pytest.mark.long
-def test_two_clones_share_one_cache(finished, tmp_path):
-    other = finished.copy(tmp_path / "other")
-    for workspace in (finished, other):
-        workspace.call("dvc", "config", "cache.dir", str(tmp_path / "cache"))
-        workspace.call("dvc", "config", "cache.shared", "group")
-    # Both run at the same time, one with another model.
-    other.change("methods.pmsvm_wp.C", 0.02)
-    finished.change("report.reference_epsilon", 4.0)
-    processes = [workspace.start("snakemake", "--cores", "1") for workspace in (finished, other)]
-    for process in processes:
-        output, _ = process.communicate()
-        assert process.returncode == 0, output
-    assert is_current(finished)
-    assert is_current(other)
-    assert finished.hashes("data/models/svm") == other.hashes("data/models/svm")
-    assert finished.hashes("data/models/pmsvm_wp").items().isdisjoint(other.hashes("data/models/pmsvm_wp").items())
-
-
-@pytest.mark.long
 def test_moved_and_copied_clones_have_nothing_to_do(finished, tmp_path):
     """The folder's name needs quotes in a shell."""
     finished.folder.rename(tmp_path / 'it\'s a "moved" $(touch pwned) clone')
@@ -215,14 +200,14 @@ def test_yaml_1_1_and_1_2_read_the_same_benchmark(finished):
     assert yaml.safe_load(text)["privacy"]["delta"] == 1e-5
     (finished.folder / "params.yaml").write_text(text.replace("delta: 1.0e-05", "delta: 1e-05"))
     assert yaml.safe_load((finished.folder / "params.yaml").read_text())["privacy"]["delta"] == "1e-05"
-    assert is_current(finished)
+    assert finished.nothing_to_do()
 
 
 @needs_browser
 def test_curves_of_dvc_are_drawn_without_a_network(finished, tmp_path):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    def drawn():
+    def draw():
         with headless_browser(tmp_path / "browser") as browser:
             browser.get((finished.folder / "dvc_plots/index.html").as_uri())
             WebDriverWait(browser, PATIENCE).until(lambda _: browser.find_element("tag name", "body").text.strip())
@@ -232,33 +217,19 @@ def test_curves_of_dvc_are_drawn_without_a_network(finished, tmp_path):
             return shown, len(marks), log
 
     finished.call(sys.executable, "stages/plots.py")
-    shown, marks, log = drawn()
+    shown, marks, log = draw()
     assert (marks > 0, log) == (True, []), shown
     # Without the copied chart library and a network, the page names the remedy.
     (finished.folder / ".cache/vega.js").unlink()
-    shown, marks, log = drawn()
+    shown, marks, log = draw()
     assert "run python stages/plots.py" in shown
     assert (marks, len(log) > 0) == (0, True)
 
 
-@needs_browser
-def test_report_of_snakemake_opens_without_a_network(finished, tmp_path):
-    from selenium.webdriver.support.ui import WebDriverWait
-
+def test_report_of_snakemake_holds_our_results(finished):
     finished.snakemake("--report", "runs.zip")
     with zipfile.ZipFile(finished.folder / "runs.zip") as archive:
         packed = {Path(name).name for name in archive.namelist()}
-        archive.extractall(tmp_path / "unpacked")
+        (page,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("report.html"))
     assert packed == {"report.html", "curves.csv", "metrics.json", "wine.svg", "breast_cancer.svg"}
-    with headless_browser(tmp_path / "browser") as browser:
-        browser.get((tmp_path / "unpacked/runs/report.html").as_uri())
-        wait = WebDriverWait(browser, PATIENCE)
-
-        def text():
-            return browser.find_element("tag name", "body").text
-
-        wait.until(lambda _: "Accuracy against epsilon" in text())
-        assert {"Numbers", "Statistics"} <= set(text().splitlines())
-        browser.find_element("xpath", "//*[text()='Accuracy against epsilon']").click()
-        wait.until(lambda _: {"wine", "breast_cancer"} <= set(text().splitlines()))
-        assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert "Accuracy against epsilon" in page

@@ -9,7 +9,7 @@ import yaml
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import Params, read_params
 from privsvm_bench.workflow.graph import download_parameters
-from privsvm_bench.workflow.private_outputs import KINDS, close_folders, private_folder, released_file
+from privsvm_bench.workflow.private_outputs import close_folders, private_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -56,33 +56,3 @@ def test_private_data_lies_in_a_folder_of_its_own():
     download_parameters(params, "clinic", "private/")
     with pytest.raises(PrivSVMError, match="belongs to data/private/raw"):
         download_parameters(params, "clinic", "")
-
-
-def test_dvc_pushes_nothing_of_the_private_folder():
-    stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
-    outs = {}
-    for out in (
-        out for stage in stages.values() for kind in ("outs", "metrics", "plots") for out in stage.get(kind, [])
-    ):
-        outs.update(out if isinstance(out, dict) else {out: {}})
-    private = {path: options for path, options in outs.items() if path.startswith("data/private/")}
-    assert {Path(path).name for path in private} == {*KINDS, "reports"}
-    assert all(options == {"cache": False, "push": False} for options in private.values())
-    assert not [path for path, options in outs.items() if path not in private and {"cache", "push"} & options.keys()]
-
-
-def test_dvc_lock_names_stages_of_the_pipeline_alone():
-    stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
-    locked = yaml.safe_load((REPOSITORY / "dvc.lock").read_text())["stages"]
-    # A stage with `foreach` or `matrix` has an entry for each item, after an @.
-    assert {name.partition("@")[0] for name in locked} == set(stages)
-
-
-def test_a_release_names_data_of_ones_own():
-    params = benchmark(clinic=CLINIC)
-    settings = {"dataset": "clinic", "epsilon": 1, "out": "private/model"}
-    assert released_file(params, settings) == "data/own/clinic.csv"
-    with pytest.raises(PrivSVMError, match="dataset=wine is not a data set of your own"):
-        released_file(params, settings | {"dataset": "wine"})
-    with pytest.raises(PrivSVMError, match="--config lacks epsilon, out"):
-        released_file(params, {"dataset": "clinic"})

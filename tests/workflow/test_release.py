@@ -9,31 +9,31 @@ from .conftest import OWN_ROWS
 pytestmark = pytest.mark.workflow
 
 
-def test_one_release(fresh, tmp_path):
+def test_one_release(finished, tmp_path):
     table = {"label": "label", "classes": ["a", "b"], "prescaled": False}
     schema = {**table, "columns": {name: {"bounds": [0, 7], "fill": "middle"} for name in "xy"}}
-    fresh.change("datasets", {"wine": None, "patients": {"path": "patients.csv", "schema": schema}})
-    (fresh.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
+    finished.change("datasets", {"wine": None, "patients": {"path": "patients.csv", "schema": schema}})
+    (finished.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
 
     def release(*config):
-        return fresh.snakemake(
+        return finished.snakemake(
             "release", "--config", "epsilon=1", *config, check=False, PRIVSVM_LEDGER=str(tmp_path / "ledger.jsonl")
         )
 
     output = release("dataset=patients", "out=private/model")
-    assert fresh.code != 0
+    assert finished.code != 0
     assert "was not inspected with this schema" in output
     output = release("dataset=patients", "out=private/model", "hold_back=0.25", "without_inspection=true")
-    assert fresh.code == 0, output
+    assert finished.code == 0, output
     assert "private/model: released, epsilon 1 per row" in output
     assert "25 % of the rows, drawn at random" in output
-    assert privsvm.load(fresh.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
+    assert privsvm.load(finished.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
     for config, reason in (
         (["dataset=patients", "out=again", "without_inspection=true"], "Run with --yes to spend more"),
         (["dataset=wine", "out=again"], "is not a data set of your own"),
         (["dataset=patients"], "--config lacks out"),
     ):
         output = release(*config)
-        assert fresh.code != 0
+        assert finished.code != 0
         assert reason in output
-    assert not (fresh.folder / "again").exists()
+    assert not (finished.folder / "again").exists()

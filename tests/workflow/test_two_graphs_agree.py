@@ -1,10 +1,10 @@
-"""Snakemake's graph and DVC's graph must agree on what is stale.
+"""Snakemake's graph and DVC's graph must agree on stale stages.
 
 A changed parameter makes the same stages stale for both tools. A changed source may make more stages stale for DVC,
 whose stages depend on folders, and never fewer: stale results would be recorded as current.
 """
 
-import copy
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -88,65 +88,60 @@ def test_every_parameter_has_a_changed_value():
     assert {f"audit.{key}" for key in SMALL["audit"]} <= set(CHANGES)
 
 
-@pytest.mark.parametrize(("key", "value"), CHANGES.items(), ids=CHANGES)
-def test_changed_parameter(workspace, key, value):
-    original = (workspace.folder / "params.yaml").read_text()
-    workspace.change(key, value)
+# Both tools take seconds to look at each: the others are long.
+FIRST = ("protocol.repeats", "privacy.epsilons", "methods.svm.C", "report.reference_epsilon", "mlflow.tracking_uri")
+SOURCES = [
+    "Snakefile", "lib/privsvm_bench/datasets/readers.py", "lib/privsvm_bench/metrics.py",
+    "lib/privsvm_bench/reporting/page.py", "lib/privsvm/solvers/linear/crammer_singer.py", "stages/audit.py",
+    "stages/prepare.py", "stages/track.py",
+]  # fmt: skip
+
+
+def long_but(first, cases):
+    """Mark all cases but a few as long."""
+    return [pytest.param(case, marks=() if case in first else pytest.mark.long) for case in cases]
+
+
+@contextlib.contextmanager
+def edit(path):
+    """Restore a file after a test has changed it."""
+    original = path.read_text()
     try:
-        for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
+        yield original
     finally:
-        (workspace.folder / "params.yaml").write_text(original)
+        path.write_text(original)
+
+
+@pytest.mark.parametrize("key", long_but(FIRST, CHANGES))
+def test_changed_parameter(workspace, key):
+    with edit(workspace.folder / "params.yaml"):
+        workspace.change(key, CHANGES[key])
+        for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
     assert for_dvc == for_snakemake
     assert "report" in for_dvc
 
 
-def test_methods_without_epsilon_ignore_privacy_parameters(workspace):
-    original = (workspace.folder / "params.yaml").read_text()
-    params = copy.deepcopy(workspace.params())
-    params["privacy"] = {"epsilons": [3.0], "delta": 1e-7, "neighbours": "add_remove", "repeats": 5}
-    workspace.write_params(params)
-    try:
-        stale = workspace.stale_jobs()
-    finally:
-        (workspace.folder / "params.yaml").write_text(original)
-    assert any("models/pmsvm_wp/" in name for name in stale)
-    assert not [name for name in stale if "/svm/" in name or "/majority/" in name]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "Snakefile",
-        "lib/privsvm_bench/datasets/readers.py",
-        "lib/privsvm/methods/pmsvm_wp.py",
-        "lib/privsvm_bench/metrics.py",
-        "lib/privsvm_bench/reporting/page.py",
-        "lib/privsvm/solvers/linear/crammer_singer.py",
-        "stages/audit.py",
-        "stages/prepare.py",
-        "stages/track.py",
-    ],
-)
+@pytest.mark.parametrize("source", long_but(["stages/prepare.py"], SOURCES))
 def test_changed_source_is_never_finer_for_dvc(workspace, source):
     path = workspace.folder / source
-    original = path.read_text()
-    path.write_text(original + "\nCHANGED = True\n")
-    try:
+    with edit(path) as original:
+        path.write_text(original + "\nCHANGED = True\n")
         for_dvc, for_snakemake = stale_for_dvc(workspace), stale_for_snakemake(workspace)
-    finally:
-        path.write_text(original)
     assert for_snakemake <= for_dvc
     assert for_snakemake or source == "Snakefile"
 
 
-def test_a_solver_reruns_only_the_methods_that_use_it(workspace):
-    path = workspace.folder / "lib/privsvm/solvers/linear/crammer_singer.py"
-    original = path.read_text()
-    path.write_text(original + "\nCHANGED = True\n")
-    try:
+def test_changes_rerun_only_the_methods_that_depend_on_them(workspace):
+    with edit(workspace.folder / "params.yaml"):
+        privacy = {"epsilons": [3.0], "delta": 1e-7, "neighbours": "add_remove", "repeats": 5}
+        workspace.write_params({**workspace.params(), "privacy": privacy})
         stale = workspace.stale_jobs()
-    finally:
-        path.write_text(original)
+    assert any("models/pmsvm_wp/" in name for name in stale)
+    assert not [name for name in stale if "/svm/" in name or "/majority/" in name]
+    path = workspace.folder / "lib/privsvm/solvers/linear/crammer_singer.py"
+    with edit(path) as original:
+        path.write_text(original + "\nCHANGED = True\n")
+        stale = workspace.stale_jobs()
     assert any("models/pmsvm_wp/" in name for name in stale)
     assert not [name for name in stale if "models/majority/" in name]
 

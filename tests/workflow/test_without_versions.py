@@ -1,4 +1,4 @@
-"""Without `.git`, or if DVC fails, results are complete and one line names what is missing."""
+"""Without `.git`, or if DVC fails, results are complete and one line names the missing part."""
 
 import shutil
 
@@ -9,17 +9,13 @@ pytestmark = pytest.mark.workflow
 RESULTS = ("data/prepared", "data/models", "data/results", "reports/curves.csv", "reports/tracking.json")
 
 
-def lines_with(output: str, text: str) -> list[str]:
-    return [line for line in output.splitlines() if text in line]
-
-
 @pytest.mark.long
 def test_without_git_results_stand_and_a_note_says_so(finished):
     before, lock = finished.hashes(*RESULTS), (finished.folder / "dvc.lock").read_bytes()
     shutil.rmtree(finished.folder / ".git")
     finished.change("methods.svm.C", 2.0)
     output = finished.snakemake()
-    assert len(lines_with(output, "no Git repository here")) == 1
+    assert output.count("no Git repository here") == 1
     assert "Traceback" not in output
     assert finished.nothing_to_do()
     changed = {name for name, digest in finished.hashes(*RESULTS).items() if digest != before[name]}
@@ -61,7 +57,7 @@ def test_failing_dvc_leaves_results_and_one_line(finished):
         finally:
             mend()
         assert finished.code != 0, fault.__name__
-        messages = set(lines_with(output, "dvc commit: failed ("))
+        messages = {line for line in output.splitlines() if "dvc commit: failed (" in line}
         assert len(messages) == 1, (fault.__name__, output)
         assert "results and reports are complete" in messages.pop()
         assert "Traceback" not in output, fault.__name__
