@@ -2,7 +2,7 @@
 
 Each library runs in a subprocess, which is killed if a fit takes too long: its ratio is then a lower bound. With one
 thread all times are processor time, which depends less on the load of the machine. `bench/drawn.json` holds the
-records; the page's answer, picture and section are computed from them (``--pages`` does only this).
+records, and is extended by a run with the same seeds; the page's answer, picture and table are computed from it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sections import markdown_table, with_section
 
 N_CASES = 24
 LIMIT_SECONDS = 20.0
@@ -31,7 +32,7 @@ CACHE_MB = 200
 TOLERANCE = 1e-3
 # Number of timed predictions.
 N_PREDICTED = 5000
-# Limit of wall time over that of processor time, with one thread.
+# Ratio of the limits of wall time and processor time, with one thread.
 BUSY = 10.0
 # Repetitions of cases with a ratio below 1.
 AGAIN = 5
@@ -44,18 +45,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 RAW = REPOSITORY / ".cache" / "bench"
 RESULTS = REPOSITORY / "bench/drawn.json"
 PAGE, PICTURE = REPOSITORY / "docs" / "benchmarks.md", REPOSITORY / "docs" / "images" / "speed.svg"
-END_OF_ANSWER = "<!-- end of the answer: written by bench/drawn.py -->"
-PEERS = {
-    "LIBSVM": "sklearn",
-    "libsvm-official": "libsvm",
-    "oneDAL": "sklearnex",
-    "LIBLINEAR": "liblinear",
-    "skglm": "skglm",
-}
-# Peers that solve the same problem; the others have linear kernels only, and omit or penalise the offset.
-SAME_PROBLEM = ("LIBSVM", "libsvm-official", "oneDAL")
+ANSWER = "<!-- answer: written by bench/drawn.py -->", "<!-- end of answer -->"
+TABLE = "<!-- shapes: written by bench/drawn.py -->", "<!-- end of shapes -->"
+# Peers by the package that they need.
+PEERS = {"LIBSVM": "sklearn", "oneDAL": "sklearnex"}
 # Peers without threads.
-ONE_THREAD = ("LIBSVM", "libsvm-official", "skglm")
+ONE_THREAD = ("LIBSVM",)
 
 
 def draw_case(rng: np.random.Generator) -> dict[str, Any]:
@@ -93,7 +88,7 @@ def read_rows(name: str, *parts: str) -> tuple[Any, np.ndarray]:
 
 
 def make_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray | Any]:
-    """Draw rows around centres of their classes, with label noise; or read those of a named set."""
+    """Draw rows around centres of their classes, with label noise; or read a named set."""
     if "set" in case:
         X, y = read_rows(case["set"])
         if case.get("scaled"):
@@ -116,7 +111,7 @@ def make_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray | Any]:
 
 
 def gamma_of(case: dict[str, Any], X: Any) -> float:
-    """Return a multiple of scikit-learn's "scale", or the width that a named case has."""
+    """Return a multiple of scikit-learn's "scale", or the width of a named case."""
     if "width" in case:
         return float(case["width"])
     mean = X.mean()
@@ -147,7 +142,7 @@ def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
     return total
 
 
-def timed(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
+def time_call(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
     """Call once, and again if that is short; return the last result and a time.
 
     The time is the mean processor time with one thread, whose clock may be coarse, else the least wall time of three.
@@ -182,27 +177,6 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     if threads == 1:
         limit_processor_time(case["limit"] + SHORT_SECONDS)
     common = {"C": case["C"], "kernel": case["kernel"], "gamma": gamma, "tol": TOLERANCE, "cache_size": CACHE_MB}
-    if library == "libsvm-official":
-        from libsvm.svmutil import svm_parameter, svm_predict, svm_problem, svm_train
-
-        kind = {"linear": 0, "rbf": 2}[case["kernel"]]
-        problem = svm_problem(y.astype(float), scipy.sparse.csr_matrix(X))
-        options = svm_parameter(f"-q -t {kind} -c {case['C']} -g {gamma} -e {TOLERANCE} -m {CACHE_MB}")
-        model, fit = timed(lambda: svm_train(problem, options), threads)
-        sparse = scipy.sparse.csr_matrix(rows)
-        return {"fit": fit, "predict": timed(lambda: svm_predict([], sparse, model, "-q"), threads)[1]}, None
-    if library == "LIBLINEAR":
-        from liblinear.liblinearutil import parameter, train
-        from liblinear.liblinearutil import problem as linear_problem
-
-        rows_of = linear_problem(y.astype(float), scipy.sparse.csr_matrix(X))
-        options = parameter(f"-q -s 3 -c {case['C']} -e {TOLERANCE} -B 1 -m {threads}")
-        return {"fit": timed(lambda: train(rows_of, options), threads)[1]}, None
-    if library == "skglm":
-        from skglm import LinearSVC
-
-        signs = np.where(y == 0, 1, -1)
-        return {"fit": timed(lambda: LinearSVC(C=case["C"], tol=TOLERANCE).fit(X, signs), threads)[1]}, None
     if library == "PrivSVM":
         from privsvm import SVMClassifier
 
@@ -222,12 +196,12 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     build().fit(X[warm_up_rows], y[warm_up_rows]).predict(rows[:10])
     Path("/proc/self/clear_refs").write_text("5")
     before = megabytes("VmRSS")
-    model, fit = timed(lambda: build().fit(X, y), threads)
+    model, fit = time_call(lambda: build().fit(X, y), threads)
     added = megabytes("VmHWM") - before
     if threads == 1:
         # Predictions and objectives are not limited.
         limit_processor_time(60 * LIMIT_SECONDS)
-    predict = timed(lambda: model.predict(rows), threads)[1]
+    predict = time_call(lambda: model.predict(rows), threads)[1]
     return {"fit": fit, "predict": predict, "megabytes": added}, lambda: objective(model, X, case["kernel"], gamma)
 
 
@@ -323,75 +297,65 @@ def ratios(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
     return {key: theirs[key] / ours[key] for key in ("fit", "predict") if key in theirs and key in ours}
 
 
-def cases_of(seed: int, n_cases: int) -> list[dict[str, Any]]:
+def cases_of(seed: int) -> list[dict[str, Any]]:
     """Draw the cases of a seed."""
     rng = np.random.default_rng(seed)
-    return [draw_case(rng) for _ in range(n_cases)]
+    return [draw_case(rng) for _ in range(N_CASES)]
 
 
-def compare(
-    case: dict[str, Any], count: int, workers: dict[str, Worker], peers: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
-    """Measure a case with every library that can solve it, but for `peers` that were; return its record."""
-    linear = case["kernel"] == "linear"
+def compare(case: dict[str, Any], count: int, workers: dict[str, Worker]) -> dict[str, Any]:
+    """Measure a case with every library on `count` threads; return its record."""
     ours = workers["PrivSVM"].run(case, 6 * LIMIT_SECONDS)
     # At least our own time: stopping a peer earlier would give no ratio.
     limit = max(LIMIT_SECONDS, ours.get("fit", 0.0))
     record: dict[str, Any] = {**case, "threads": count, "ours": ours, "peers": {}, "ratios": {}}
-    for name in workers:
-        alone = name in ONE_THREAD and count > 1
-        solves = name in SAME_PROBLEM or (linear and (name != "skglm" or case["classes"] == 2))
-        if name == "PrivSVM" or alone or not solves:
+    for name, worker in workers.items():
+        if name == "PrivSVM" or (name in ONE_THREAD and count > 1):
             continue
-        if name == "libsvm-official" and "over" in record["peers"].get("LIBSVM", {}):
-            # The same solver would be stopped too.
-            theirs = record["peers"]["LIBSVM"]
-        else:
-            theirs = peers.get(name) or workers[name].run(case, limit)
-        record["peers"][name] = theirs
+        theirs = record["peers"][name] = worker.run(case, limit)
         if "fit" not in ours or not {"fit", "over"} & set(theirs):
             continue
         repeated = [ratios(ours, theirs)]
-        if name in SAME_PROBLEM and min(repeated[0].values()) < 1.0:
+        if min(repeated[0].values()) < 1.0:
             # Repeat, because the machine may have been busy.
             for _ in range(AGAIN):
-                pair = workers["PrivSVM"].run(case, 2 * limit), workers[name].run(case, 2 * limit)
+                pair = workers["PrivSVM"].run(case, 2 * limit), worker.run(case, 2 * limit)
                 if "fit" in pair[0] and {"fit", "over"} & set(pair[1]):
                     repeated.append(ratios(*pair))
         record["ratios"][name] = {
             key: float(np.median([one[key] for one in repeated if key in one])) for key in repeated[0]
         }
-        if count == 1 and name in ("LIBSVM", "oneDAL") and "fit" in theirs:
+        if count == 1 and "fit" in theirs:
             if "objective" not in ours:
                 ours["objective"] = workers["PrivSVM"].objective()
-            theirs.setdefault("objective", None if name in peers else workers[name].objective())
+            theirs["objective"] = worker.objective()
     return record
 
 
-def measure_all(
-    seeds: list[int], threads: list[int], n_cases: int = N_CASES, peers: list[str] | None = None, again: bool = False
-) -> dict[str, Any]:
-    """Measure what `RESULTS` does not have yet, write it there after each case, and return everything.
+def start_workers(count: int) -> dict[str, Worker]:
+    """Return workers of the libraries that are installed, ours first."""
+    return {"PrivSVM": Worker("PrivSVM", count)} | {
+        name: Worker(name, count) for name, package in PEERS.items() if importlib.util.find_spec(package)
+    }
 
-    With `again` PrivSVM alone is measured where peers have been.
-    """
-    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    cases = [case for seed in seeds for case in cases_of(seed, n_cases)]
+
+def measure_all(seeds: list[int], threads: list[int]) -> dict[str, Any]:
+    """Measure the cases that `RESULTS` lacks, write it after each case, and return everything."""
+    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"records": []}
+    cases = [case for seed in seeds for case in cases_of(seed)]
     wanted = {(case["seed"], count) for case in cases for count in threads}
-    by_case = {key: one for one in earlier.get("records", []) if (key := (one["seed"], one["threads"])) in wanted}
-    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": list(by_case.values())}
-    names = [name for name in peers or PEERS if importlib.util.find_spec(PEERS[name])]
+    records = [one for one in earlier["records"] if (one["seed"], one["threads"]) in wanted]
+    results: dict[str, Any] = {"seeds": seeds, "threads": sorted(threads), "records": records}
+    known = {(one["seed"], one["threads"]) for one in records}
     for count in threads:
-        workers = {name: Worker(name, count) for name in ("PrivSVM", *names)}
+        workers = start_workers(count)
         for case in cases:
-            known = by_case.get((case["seed"], count))
-            if again or known is None:
-                by_case[case["seed"], count] = compare(case, count, workers, known["peers"] if known else {})
-                results["records"] = list(by_case.values())
+            if (case["seed"], count) not in known:
+                records.append(compare(case, count, workers))
                 write_results(results)
         for worker in workers.values():
             worker.end()
-    copy_single_threaded(results["records"])
+    copy_single_threaded(records)
     write_results(results)
     return results
 
@@ -423,7 +387,7 @@ def sentence(records: list[dict[str, Any]]) -> str:
     """Say in two sentences how fits compare."""
     ended = [one for one in records if "fit" in one["ours"]]
     medians, slower, beside = [], 0, 0
-    for name in ("LIBSVM", "oneDAL"):
+    for name in PEERS:
         values = [one["ratios"][name]["fit"] for one in records if name in one["ratios"]]
         if values:
             medians.append(f"{np.median(values):.0f} times as fast as {name}")
@@ -439,7 +403,7 @@ def picture(records: list[dict[str, Any]]) -> str:
     """Draw the ratio of every fit, one dot each, on a logarithmic axis."""
     from privsvm_bench.charts import BLUE, INK, new_figure, style, svg_text
 
-    names = [name for name in PEERS if name in SAME_PROBLEM and any(name in one["ratios"] for one in records)]
+    names = [name for name in PEERS if any(name in one["ratios"] for one in records)]
     with style():
         figure, (axes,) = new_figure(720, 60 + 60 * len(names))
         figure.subplots_adjust(0.17, 50 / (60 + 60 * len(names)), 0.97, 0.96)
@@ -456,50 +420,9 @@ def picture(records: list[dict[str, Any]]) -> str:
         return svg_text(figure, "Time of other SVM libraries over that of SVMClassifier, one dot a fit")
 
 
-def head(results: dict[str, Any]) -> list[str]:
-    """First lines of the page: the answer and the picture."""
-    return [
-        "# Speed",
-        "",
-        sentence(results["records"]),
-        "",
-        "![Time of other libraries over ours, one dot a fit](images/speed.svg)",
-        "",
-        END_OF_ANSWER,
-    ]
-
-
-def with_head(page: str, results: dict[str, Any]) -> str:
-    """Return the page with the answer of these records."""
-    return "\n".join(head(results)) + page.split(END_OF_ANSWER)[1]
-
-
-def with_headed_section(page: str, lines: list[str]) -> str:
-    """Replace a section of the page, or append it."""
-    before, heading, rest = page.partition(f"{lines[0]}\n")
-    following = rest.find("\n## ") if heading else -1
-    return before.rstrip() + "\n\n" + "\n".join(lines) + (rest[following:] if following >= 0 else "")
-
-
-def drawn_section(results: dict[str, Any]) -> list[str]:
-    """Write the section: the distribution of the ratios."""
-    threads, records = results["threads"], results["records"]
-    n_cases = len(records) // len(threads)
-    several = len(threads) > 1
-    lines = [
-        "## Shapes drawn at random",
-        "",
-        f"{n_cases} problems with random size, classes, C, gamma, noise and density, on one "
-        f"{'and on two threads' if several else 'thread'}. The ratio is the time of the other library over ours: "
-        f"processor time{' on one thread, wall time on two' if several else ''}. A library is stopped after "
-        f"{LIMIT_SECONDS:g} s, or after our own time if that is longer, and its ratio is then a lower bound. "
-        f"{', '.join(ONE_THREAD)} always use one thread. A fit that ended with an error is not compared. The last "
-        "two columns compare dual objectives (smaller is better), as shares of ours. `bench/drawn.json` has all cases.",
-        "",
-        "| peer | threads | cases | least | median | below 1 | predictions: least | median | ours above theirs, most | "
-        "theirs above ours, most |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+def shape_table(results: dict[str, Any]) -> str:
+    """Write the distribution of the ratios."""
+    threads, records, rows = results["threads"], results["records"], []
     for count in threads:
         for name in PEERS:
             tried = [one for one in records if one["threads"] == count and name in one["peers"]]
@@ -509,13 +432,26 @@ def drawn_section(results: dict[str, Any]) -> list[str]:
             fits = [one["ratios"][name]["fit"] for one in compared]
             predictions = [one["ratios"][name]["predict"] for one in compared if "predict" in one["ratios"][name]]
             above = [value for one in compared if (value := excess(one, name)) is not None]
-            lines.append(
-                f"| {name} | {count} | {len(fits)} of {len(tried)} | {min(fits):.2f} | **{np.median(fits):.1f}** | "
-                f"{sum(value < 1 for value in fits)} | "
-                + (f"{min(predictions):.2f} | {np.median(predictions):.1f} | " if predictions else "– | – | ")
-                + (f"{max(0.0, -min(above)):.0e} | {max(*above, 0.0):.0e} |" if above else "– | – |")
-            )
-    return [*lines, ""]
+            rows.append([
+                name, count, f"{len(fits)} of {len(tried)}", f"{min(fits):.2f}", f"**{np.median(fits):.1f}**",
+                sum(value < 1 for value in fits),
+                *([f"{min(predictions):.2f}", f"{np.median(predictions):.1f}"] if predictions else "––"),
+                *([f"{max(0.0, -min(above)):.0e}", f"{max(*above, 0.0):.0e}"] if above else "––"),
+            ])  # fmt: skip
+    header = ["peer", "threads", "cases", "least", "median", "below 1", "predictions: least", "median",
+              "ours above theirs, most", "theirs above ours, most"]  # fmt: skip
+    return markdown_table(header, rows)
+
+
+def with_shapes(page: str, results: dict[str, Any]) -> str:
+    """Replace the page's answer and its table of shapes."""
+    return with_section(with_section(page, *ANSWER, sentence(results["records"])), *TABLE, shape_table(results))
+
+
+def write_page(results: dict[str, Any]) -> None:
+    """Draw the picture, and write the answer and the table."""
+    PICTURE.write_text(picture(results["records"]), encoding="utf-8")
+    PAGE.write_text(with_shapes(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
 
 
 def date_seed() -> int:
@@ -524,26 +460,18 @@ def date_seed() -> int:
 
 
 def main() -> None:
-    """Measure for the parent process, or print the section."""
+    """Measure for the parent process, or the shapes of some seeds, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker", nargs=2, metavar=("LIBRARY", "THREADS"))
     parser.add_argument("--seeds", nargs="*", type=int, default=[date_seed()])
-    parser.add_argument("--cases", type=int, default=N_CASES)
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    parser.add_argument("--again", action="store_true", help="measure PrivSVM again, beside the peers' former times")
-    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
-    parser.add_argument("--pages", action="store_true", help="measure nothing; write the page from bench/drawn.json")
     options = parser.parse_args()
     if options.worker:
         serve(options.worker[0], int(options.worker[1]))
         return
-    if options.pages:
-        results = json.loads(RESULTS.read_text())
-    else:
-        results = measure_all(options.seeds, options.threads, options.cases, options.peers, options.again)
-    PICTURE.write_text(picture(results["records"]), encoding="utf-8")
-    PAGE.write_text(with_headed_section(with_head(PAGE.read_text(), results), drawn_section(results)))
-    print("\n".join(drawn_section(results)))
+    results = measure_all(options.seeds, options.threads)
+    write_page(results)
+    print(shape_table(results))
 
 
 if __name__ == "__main__":

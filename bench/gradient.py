@@ -8,7 +8,7 @@ NumPy's BLAS computes the two matrix products of a step.
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -16,12 +16,12 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-from peer_environments import peer_python, peer_version
+from peer_environments import peer_python
 from threadpoolctl import threadpool_limits
 
 # Rows, features, classes, density, whether our rows are CSR.
@@ -41,7 +41,7 @@ ROUNDS = 5
 REPETITIONS = 3
 
 
-def made_up_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
+def draw_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
     """Draw rows of norm about 1, class codes, and return the number of classes."""
     n, d, c, density, _ = CASES[case]
     rng = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def our_steps(case: str) -> Callable[[int], object]:
     from privsvm.solvers.gradients import noisy_gradient
 
     noisy_gradient.warm_up()
-    X, codes, n_classes = made_up_rows(case)
+    X, codes, n_classes = draw_rows(case)
     rows = scipy.sparse.csr_array(X) if CASES[case][4] else X
 
     def run(n_steps: int) -> object:
@@ -80,7 +80,7 @@ def opacus_steps(case: str) -> Callable[[int], object]:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    X, codes, n_classes = made_up_rows(case)
+    X, codes, n_classes = draw_rows(case)
     data = torch.utils.data.TensorDataset(torch.from_numpy(X.astype(np.float32)), torch.from_numpy(codes))
     layer = torch.nn.Linear(X.shape[1], n_classes)
     model, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
@@ -126,13 +126,12 @@ def two_products(case: str) -> Callable[[int], object]:
 CANDIDATES = {"PrivSVM": our_steps, "Opacus": opacus_steps, "BLAS": two_products}
 
 
-def measure(library: str, cases: list[str]) -> dict[str, float]:
+def measure(library: str) -> dict[str, float]:
     """Measure the seconds of processor time of one step of every case in this process."""
     warnings.simplefilter("ignore")
-    step_seconds = {}
-    for case in cases:
+    step_seconds, count = {}, STEPS[library]
+    for case in CASES:
         run = CANDIDATES[library](case)
-        count = STEPS[library]
         run(5)
         step_seconds[case] = float("inf")
         for _ in range(ROUNDS):
@@ -142,86 +141,31 @@ def measure(library: str, cases: list[str]) -> dict[str, float]:
     return step_seconds
 
 
-def run_once(python: str | Path, library: str, cases: list[str]) -> dict[str, float]:
+def run_once(python: str | Path, library: str) -> dict[str, float]:
     """Measure in a new process."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [python, __file__, "--measure", library, "--cases", *cases]
+    command = [python, __file__, library]
     result = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
     if result.returncode:
         raise RuntimeError(f"{library}: {(result.stderr.strip().splitlines() or ['no output'])[-1]}")
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def table_rows(cases: list[str], opacus: Path | None) -> list[str]:
-    """Write the table: medians of alternating processes."""
+def gradient_rows() -> Iterator[list[str]]:
+    """Measure every case in alternating processes, and write their medians; dashes where Opacus cannot be installed."""
     pythons: dict[str, str | Path] = {"PrivSVM": sys.executable, "BLAS": sys.executable}
-    if opacus is not None:
-        pythons["Opacus"] = opacus
+    with contextlib.suppress(subprocess.CalledProcessError):
+        pythons["Opacus"] = peer_python("opacus")
     runs: dict[str, list[dict[str, float]]] = {library: [] for library in pythons}
     for _ in range(REPETITIONS):
         for library, python in pythons.items():
-            runs[library].append(run_once(python, library, cases))
-    rows = []
-    for case in cases:
+            runs[library].append(run_once(python, library))
+    for case, (n, d, c, *_) in CASES.items():
         times = {library: 1e3 * statistics.median(run[case] for run in runs[library]) for library in pythons}
-        n, d, c, *_ = CASES[case]
-        peer, ratio = "not asked for", ""
-        if "Opacus" in times:
-            peer, ratio = f"{times['Opacus']:.2f}", f"**{times['Opacus'] / times['PrivSVM']:.0f}**"
-        cells = [case, f"{n} x {d}, {c}", peer, f"{times['PrivSVM']:.3f}", ratio, f"{times['BLAS']:.3f}"]
-        rows.append(f"| {' | '.join(cells)} |")
-    return rows
-
-
-def gradient_section(cases: list[str] | None = None, with_opacus: bool = False) -> list[str]:
-    """Write the section on noisy gradient steps.
-
-    Parameters
-    ----------
-    cases : list of str or None, default=None
-        Names in `CASES`; None for all.
-    with_opacus : bool, default=False
-        Also measure Opacus, in a separate environment that is built on first use.
-
-    Returns
-    -------
-    list of str
-        Lines of Markdown. Without Opacus, its columns say so.
-    """
-    opacus = peer_python("opacus") if with_opacus else None
-    versions = (
-        [f"{name} {peer_version(opacus, name.lower())}" for name in ("Opacus", "torch")] if opacus else ["Opacus"]
-    )
-    peer = ", ".join(versions)
-    return [
-        "## Noisy gradient steps against Opacus",
-        "",
-        "Milliseconds of processor time on one thread for one step of DP-SGD for a linear model: Poisson sampling with "
-        f"{BATCH} expected rows, clipping, noise, update. {peer} trains a linear layer with the hinge loss in float32, "
-        "PrivSVM PMSVM's hinge loss in float64. The rows are synthetic, in the shapes (rows x features, classes) of "
-        "six datasets; Cornell is 98 % zeros, and Opacus has no sparse rows. "
-        f"Times are medians of {REPETITIONS} alternating processes. For comparison, the last column is the time of "
-        "NumPy's BLAS for the two matrix products of a dense step.",
-        "",
-        "| data | shape | Opacus, ms | PrivSVM, ms | ratio | products, ms |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *table_rows(cases or list(CASES), opacus),
-        "",
-    ]
-
-
-def main() -> None:
-    """Measure for the parent process, or print the section."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--measure", metavar="LIBRARY", choices=list(CANDIDATES))
-    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in a separate environment")
-    parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
-    options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(options.measure, options.cases)))
-        return
-    print("\n".join(gradient_section(options.cases, options.opacus)))
+        peer = times.get("Opacus")
+        peer_cells = [f"{peer:.2f}", f"**{peer / times['PrivSVM']:.0f}**"] if peer else ["–", "–"]
+        yield [case, f"{n} x {d}, {c}", peer_cells[0], f"{times['PrivSVM']:.3f}", peer_cells[1], f"{times['BLAS']:.3f}"]
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure(sys.argv[1])))

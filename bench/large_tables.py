@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sections import with_section
+from sections import markdown_table, with_section
 
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
 from privsvm.registry import estimator_class
@@ -103,7 +103,7 @@ class Peak:
         self.sample()
 
 
-def made_up_rows(name: str) -> tuple[Any, np.ndarray]:
+def draw_rows(name: str) -> tuple[Any, np.ndarray]:
     """Draw rows in [-1, 1] around the centres of the classes, and class codes."""
     n, d, density, n_classes = SETS[name] if name in SETS else LIMITS[name][0]
     rng = np.random.default_rng(0)
@@ -115,7 +115,7 @@ def made_up_rows(name: str) -> tuple[Any, np.ndarray]:
         np.clip(X, -1.0, 1.0, out=X)
         return X, codes
     per_row = round(d * density)
-    # Half of a row's features are those of its class.
+    # Half of a row's features belong to its class.
     columns = rng.integers(0, d, (n, per_row))
     class_width = d // n_classes
     columns[:, : per_row // 2] = columns[:, : per_row // 2] % class_width + class_width * codes[:, None]
@@ -130,14 +130,14 @@ def measure_fit(name: str, case: str) -> dict[str, float]:
     """Fit a method once in this process, after a small fit that compiles."""
     implementation, parameters = METHODS[case]
     method = estimator_class(implementation)
-    X, codes = made_up_rows(name)
+    X, codes = draw_rows(name)
     labels = list(range(codes.max() + 1))
     common = {"epsilon": 1.0, "classes": labels, "random_state": 0, **parameters}
     common |= {"n_jobs": THREADS} if "n_jobs" in method.declared else {}
     # Below one over the rows: a larger one proves nothing.
     common |= {"delta": 1e-7} if "delta" in method.declared else {}
     common |= {"bounds": (-1, 1)} if name in LIMITS else {}
-    # The fewest rows that a fit accepts, of every class; to compile what the recommended method tries, more.
+    # The fewest rows that a fit accepts, of every class; more compile all trials of the recommended method.
     least = 1000 if name in LIMITS else 40
     warm_up_rows = np.concatenate([np.flatnonzero(codes == k)[:least] for k in labels])
     method(**common).fit(X[warm_up_rows], codes[warm_up_rows])
@@ -262,72 +262,57 @@ def measure_rounds(path: Path, case: str, rounds: int) -> list[dict[str, float]]
     return figures
 
 
-def table(header: str, rows: list[str]) -> str:
-    """Lay out a Markdown table."""
-    return "\n".join([header, "| --- " * (header.count("|") - 1) + "|", *rows])
-
-
 def disk_text(results: dict[str, Any]) -> str:
-    """Write the section on rows on disk."""
+    """Write the answer and the table on rows on disk."""
     known = {
         (size, case): results[key] for size in SIZES for case in DISK_CASES if (key := task_name(size, case)) in results
     }
     rows = [
-        f"| {size} GB | {case} | {one['passes']:.0f} | {one['seconds']:.1f} | {one['anonymous_megabytes']:.0f} | "
-        f"{one['rate']:.0f} | {one['share']:.0%} |"
+        [
+            f"{size} GB", case, f"{one['passes']:.0f}", f"{one['seconds']:.1f}", f"{one['anonymous_megabytes']:.0f}",
+            f"{one['rate']:.0f}", f"{one['share']:.0%}",
+        ]
         for (size, case), one in known.items()
-    ]
+    ]  # fmt: skip
     memory = max(one["anonymous_megabytes"] for one in known.values())
     share = min(one["share"] for one in known.values())
-    header = "| rows on disk | what | passes | seconds | memory, MB | MB/s | share of the slower of disk and memory |"
-    return f"""Training on up to {max(SIZES)} GB of rows took at most {memory:.0f} MB of memory, and ran at \
-{share:.0%} or more of the speed that disk or memory allow.
-
-{table(header, rows)}
-
-Made-up float32 rows with {FEATURES} features (20 GB are 100 million rows), on two threads. Each line is a fit in its
-own process, and the prediction of all rows after it. Memory is the peak of anonymous memory, MB/s the rate of full
-passes. The last column compares that rate with reading the file alone, or with the same sums in memory, whichever is
-slower. `python bench/large_tables.py disk` measures them again."""
+    header = [
+        "rows on disk",
+        "what",
+        "passes",
+        "seconds",
+        "memory, MB",
+        "MB/s",
+        "share of the slower of disk and memory",
+    ]
+    return (
+        f"Training on up to {max(SIZES)} GB of rows took at most {memory:.0f} MB of memory, and ran at {share:.0%} or "
+        f"more of the speed that disk or memory allow.\n\n{markdown_table(header, rows)}"
+    )
 
 
 def limits_text(results: dict[str, Any]) -> str:
-    """Write the section on the limits of the recommended method."""
+    """Write the table on the limits of the recommended method."""
     rows = []
     for name, (_, most_seconds, most_gigabytes) in LIMITS.items():
         one = results[task_name(name, "recommended")]
         over = " **over**" if one["seconds"] > most_seconds or one["resident"] > most_gigabytes else ""
-        rows.append(
-            f"| {name} | {one['seconds']:.1f} | {one['processor']:.1f} | {one['resident']:.2f}{over} | "
-            f"{one['accuracy']:.3f} |"
-        )
-    return f"""A fit of `PrivateLinearClassifier` at epsilon 1, on two threads, in its own process and once compiled.
-Memory is the peak of all resident memory, with Python and the rows. "Over" marks what exceeds 3 s for 50,000 rows, 60 s
-for a million, or 4 GB. `python bench/large_tables.py classes` measures it again.
-
-{table("| rows | seconds | processor time, s | resident memory, GB | accuracy |", rows)}"""
+        seconds = [f"{one[key]:.1f}" for key in ("seconds", "processor")]
+        rows.append([name, *seconds, f"{one['resident']:.2f}{over}", f"{one['accuracy']:.3f}"])
+    return markdown_table(["rows", "seconds", "processor time, s", "resident memory, GB", "accuracy"], rows)
 
 
 def fits_text(results: dict[str, Any]) -> str:
-    """Write the section on every method."""
+    """Write the table of every method."""
     rows = []
     for name in SETS:
         for case in METHODS:
-            one = results.get(task_name(name, case))
-            if one:
+            if one := results.get(task_name(name, case)):
                 # Processor time bounds the wall time on an idle machine, whatever the number of threads.
                 over = " **over**" if one["megabytes"] > MEGABYTES or one["processor"] > SECONDS else ""
-                rows.append(
-                    f"| {case} | {name} | {one['seconds']:.1f} | {one['processor']:.1f} | {one['megabytes']:.0f}{over} "
-                    f"| {one['accuracy']:.3f} |"
-                )
-    return f"""One fit of every private linear method at epsilon 1 on 5 made-up classes, in its own process, on
-two threads where a method uses them. Sparse rows: 200,000 x 2,000, of which 1 % are not zero; as a dense table they
-would take 3.2 GB. Dense rows: 1,000,000 x 20. Memory is the peak of anonymous memory, rows included. Seconds were
-measured on a busy machine; an idle one needs no more than the processor time.
-`python bench/large_tables.py dense sparse` measures them again.
-
-{table("| method | rows | seconds | processor time, s | memory, MB | accuracy |", rows)}"""
+                seconds = [f"{one[key]:.1f}" for key in ("seconds", "processor")]
+                rows.append([case, name, *seconds, f"{one['megabytes']:.0f}{over}", f"{one['accuracy']:.3f}"])
+    return markdown_table(["method", "rows", "seconds", "processor time, s", "memory, MB", "accuracy"], rows)
 
 
 SECTIONS = {"out of core": disk_text, "limits": limits_text, "large rows": fits_text}
@@ -342,7 +327,7 @@ def with_figures(page: str, results: dict[str, Any]) -> str:
 
 
 def task_name(size: str | int, case: str) -> str:
-    """Name a task: gigabytes on disk, or rows in memory, and what is fitted."""
+    """Name a task: gigabytes on disk or rows in memory, and the case."""
     return f"{size}, {case}" if isinstance(size, str) else f"disk {size} GB, {case}"
 
 

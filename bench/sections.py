@@ -1,9 +1,29 @@
-"""Sections of pages that programs write; it imports nothing, as environments of peers load it."""
+"""Sections of pages that programs write, tables and CSV text; environments of peers load it without other packages."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 
 def with_section(page: str, start: str, end: str, text: str) -> str:
-    """Replace what stands between two marks of a page."""
+    """Replace the text between two marks of a page."""
     before, rest = page.split(start)
     return f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay out a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def csv_text(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Write rows as CSV with these columns."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fields, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,49 +1,34 @@
-"""Time the solvers against other libraries at equal quality, and write docs/benchmarks.md.
+"""Time the solvers against other libraries at equal quality, and write the tables of docs/benchmarks.md.
 
 C-SVC is timed on named sets and on shapes drawn at random (drawn.py), each library in subprocesses, and noisy gradient
 steps in gradient.py. The other solvers run here, on one thread: times are medians of processor time over alternating
-runs. Sets come from the catalogue; a missing one is marked.
+runs. Sets come from the catalogue; a missing one is marked. A table is written once it is measured, so that a run may
+be stopped; `python bench/speed.py svm one_norm` measures two of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
-import platform
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
-import sklearn
-from drawn import (
-    CACHE_MB,
-    PAGE,
-    PEERS,
-    PICTURE,
-    TOLERANCE,
-    Worker,
-    compare,
-    date_seed,
-    drawn_section,
-    head,
-    measure_all,
-    megabytes,
-    picture,
-    read_rows,
-)
-from gradient import gradient_section
+from drawn import CACHE_MB, PAGE, compare, date_seed, measure_all, megabytes, read_rows, start_workers, write_page
+from gradient import gradient_rows
+from sections import markdown_table, with_section
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.preprocessing import minmax_scale, scale
 from sklearn.svm import SVC, LinearSVC
@@ -58,7 +43,7 @@ from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_cra
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from privsvm.warm_up import MODULES, warm_up
 from privsvm_bench.datasets.catalogue import resolve
-from privsvm_bench.metrics import METRICS, Predictions
+from privsvm_bench.evidence import machine
 
 # Shortest turn in seconds, within which short runs are repeated; longer runs than LONG_SECONDS are made once.
 REPETITIONS, TURN_SECONDS, LONG_SECONDS = 5, 0.02, 2.0
@@ -101,6 +86,7 @@ GRID_ROWS = 1500
 CONDENSED, CONDENSED_ROWS, SLOW_ROWS = "cod-rna", (1000, 5000, 20_000), 5000
 CONDENSED_WHOLE: tuple[str | tuple[int, int], ...] = ("cod-rna", "a9a", "usps", (20_000, 300), (240_000, 8))
 BUNDLED = {"breast_cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}
+Row = list[str]
 
 
 def seconds(*candidates: Callable[[], Any]) -> tuple[list[float], list[Any]]:
@@ -128,12 +114,7 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     return minmax_scale(X.toarray() if scipy.sparse.issparse(X) else X), codes
 
 
-def section(title: str, text: str, header: str, rows: Iterator[str]) -> list[str]:
-    """Write a section: its text, and a table."""
-    return [f"## {title}", "", text, "", header, "| --- " * (header.count("|") - 1) + "|", *rows, ""]
-
-
-def lines_of(names: tuple[str, ...], compare_set: Callable[[str], Iterator[str]]) -> Iterator[str]:
+def compare_sets(names: tuple[str, ...], compare_set: Callable[[str], Iterator[Row]]) -> Iterator[Row]:
     """Compare sets in turn on one thread; a missing one is marked."""
     for name in names:
         with threadpool_limits(1), warnings.catch_warnings():
@@ -141,14 +122,14 @@ def lines_of(names: tuple[str, ...], compare_set: Callable[[str], Iterator[str]]
             try:
                 yield from compare_set(name)
             except PrivSVMError:
-                yield f"| {name} | no data |"
+                yield [name, "no data"]
 
 
-def svm_row(label: str, record: dict[str, Any]) -> str:
+def svm_row(label: str, record: dict[str, Any]) -> Row:
     """Write a line of the table of C-SVC."""
     ours, cells, predictions, objectives = record["ours"], [], [], [record["ours"].get("objective")]
     if "fit" not in ours:
-        return f"| {label} | no data |"
+        return [label, "no data"]
     for name in SVM_PEERS:
         theirs, ratio = record["peers"].get(name, {}), record["ratios"].get(name, {})
         shown = f"{theirs['fit']:.3g}" if "fit" in theirs else f"over {theirs['over']:g}" if "over" in theirs else "–"
@@ -158,30 +139,16 @@ def svm_row(label: str, record: dict[str, Any]) -> str:
     known = [value for value in objectives if value is not None]
     spread = f"{np.ptp(known) / abs(known[0]):.0e}" if len(known) > 1 else "–"
     memory = [f"{one['megabytes']:.0f}" for one in (ours, *record["peers"].values()) if "megabytes" in one]
-    cells = [label, f"{ours['fit']:.3g}", *cells, *predictions, spread, " / ".join(memory)]
-    return f"| {' | '.join(cells)} |"
+    return [label, f"{ours['fit']:.3g}", *cells, *predictions, spread, " / ".join(memory)]
 
 
-def svm_section() -> list[str]:
+def svm_rows() -> Iterator[Row]:
     """Time C-SVC on named sets."""
-    workers = {
-        name: Worker(name, 1) for name in ("PrivSVM", *SVM_PEERS)
-        if name == "PrivSVM" or importlib.util.find_spec(PEERS[name])
-    }  # fmt: skip
-    defaults = {"classes": 2, "gamma": 1.0}
-    rows = [svm_row(label, compare({**defaults, **case}, 1, workers, {})) for label, case in SVM_CASES.items()]
+    workers = start_workers(1)
+    for label, case in SVM_CASES.items():
+        yield svm_row(label, compare({"classes": 2, "gamma": 1.0, **case}, 1, workers))
     for worker in workers.values():
         worker.end()
-    return section(
-        "Kernel SVM against LIBSVM and oneDAL",
-        "`SVMClassifier` against `sklearn.svm.SVC` (LIBSVM) and `sklearnex.svm.SVC` (oneDAL), all with tol "
-        f"{TOLERANCE:g} and {CACHE_MB} MB of cache, each in a process of its own on one thread. Times are of the "
-        "processor. a9a, w8a and phishing are sparse, the others dense. Predictions are for 5,000 rows. The last "
-        "columns are the largest relative difference between the dual objectives, and the megabytes that the fit "
-        "added at its peak: PrivSVM, then the peers.",
-        "| case | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL | dual | MB |",
-        iter(rows),
-    )
 
 
 def crammer_singer_objective(X: np.ndarray, y: np.ndarray, coef: np.ndarray, C: float) -> float:
@@ -192,7 +159,7 @@ def crammer_singer_objective(X: np.ndarray, y: np.ndarray, coef: np.ndarray, C: 
     return 0.5 * float(np.vdot(coef, coef)) + C * float(margins.max(axis=1).sum())
 
 
-def crammer_singer_lines(name: str) -> Iterator[str]:
+def crammer_singer_rows(name: str) -> Iterator[Row]:
     """Compare the certified solver with LIBLINEAR at an equal gap, on rows as they are and clipped to norm 1.
 
     LIBLINEAR computes no gap: it is the objective of its weights less the best dual value of our solver. LIBLINEAR gets
@@ -220,11 +187,11 @@ def crammer_singer_lines(name: str) -> Iterator[str]:
                 lambda X=X, C=C, gap=gap: solve_crammer_singer(X, y, n_classes, C, gap),  # type: ignore[misc]
                 lambda tolerance=tolerance, fit=liblinear: fit(tolerance),  # type: ignore[misc]
             )
-            yield (
-                f"| {label} | {X.shape[0]} x {X.shape[1]}, {n_classes} classes | {C:g} | {gap:.0e} | {1e3 * mine:.1f} "
-                f"| {max(solution.gap, 0.0):.0e} | {1e3 * theirs:.1f} (tol {tolerance:.0e}) | {max(reached, 0.0):.0e} "
-                f"| **{theirs / mine:.1f}** |"
-            )
+            yield [
+                label, f"{X.shape[0]} x {X.shape[1]}, {n_classes} classes", f"{C:g}", f"{gap:.0e}", f"{1e3 * mine:.1f}",
+                f"{max(solution.gap, 0.0):.0e}", f"{1e3 * theirs:.1f} (tol {tolerance:.0e})",
+                f"{max(reached, 0.0):.0e}", f"**{theirs / mine:.1f}**",
+            ]  # fmt: skip
 
 
 def optima_by_highs(K: np.ndarray, signs: np.ndarray) -> list[float]:
@@ -254,7 +221,7 @@ def optima_by_highs(K: np.ndarray, signs: np.ndarray) -> list[float]:
     return optima
 
 
-def one_norm_lines(name: str) -> Iterator[str]:
+def one_norm_rows(name: str) -> Iterator[Row]:
     """Compare the path over C with HiGHS, on random kernels of a tenth of the rows, as PPSVM publishes them."""
     X, codes = rows_of(name)
     X, rng = scale(X[:, X.std(axis=0) > 0]), np.random.default_rng(0)
@@ -267,10 +234,10 @@ def one_norm_lines(name: str) -> Iterator[str]:
         )
         error = np.max(np.abs(np.array(ours) / theirs - 1.0))
         size = f"{K.shape[0]} x {K.shape[1]}, {kernel}"
-        yield f"| {name} | {size} | {error:.0e} | {1e3 * path:.0f} | {1e3 * highs:.0f} | **{highs / path:.1f}** |"
+        yield [name, size, f"{error:.0e}", f"{1e3 * path:.0f}", f"{1e3 * highs:.0f}", f"**{highs / path:.1f}**"]
 
 
-def grid_search_lines(name: str) -> Iterator[str]:
+def grid_search_rows(name: str) -> Iterator[Row]:
     """Compare ci-svm-2018's grid in five-fold cross-validation with GridSearchCV of SVC on the same folds."""
     X, codes = rows_of(name)
     order = np.random.default_rng(0).permutation(len(codes))[:GRID_ROWS]
@@ -283,10 +250,10 @@ def grid_search_lines(name: str) -> Iterator[str]:
     )
     others = peer.cv_results_["mean_test_score"].reshape(len(PAPER_CS), len(PAPER_GAMMAS))
     share = 100 * ours.n_skipped / (ours.n_solves + ours.n_skipped)
-    yield (
-        f"| {name} | {X.shape[0]} x {X.shape[1]}, {n_classes} | {100 * ours.accuracy.max():.1f} % | {share:.0f} % "
-        f"| {mine:.2f} | {theirs:.1f} | **{theirs / mine:.1f}** | {100 * np.abs(others - ours.accuracy).max():.2f} |"
-    )
+    yield [
+        name, f"{X.shape[0]} x {X.shape[1]}, {n_classes}", f"{100 * ours.accuracy.max():.1f} %", f"{share:.0f} %",
+        f"{mine:.2f}", f"{theirs:.1f}", f"**{theirs / mine:.1f}**", f"{100 * np.abs(others - ours.accuracy).max():.2f}",
+    ]  # fmt: skip
 
 
 def group_by_triples(X: Any, n_threads: int = 1) -> np.ndarray:
@@ -314,7 +281,7 @@ def spread(X: np.ndarray, group_of: np.ndarray) -> float:
     return float(np.sum((X - (averaging @ X)[group_of]) ** 2) / np.sum((X - X.mean(axis=0)) ** 2))
 
 
-def grouping_lines(name: str) -> Iterator[str]:
+def grouping_rows(name: str) -> Iterator[Row]:
     """Compare condensing with other ways to group about three rows."""
     X = rows_of(name)[0]
     X = X[np.random.default_rng(0).permutation(len(X))]
@@ -333,18 +300,20 @@ def grouping_lines(name: str) -> Iterator[str]:
             if importlib.util.find_spec("anonypyx"):
                 ways.append(lambda rows=rows: group_by_mdav(rows))  # type: ignore[misc]
         cells = [
-            f"{time:.2f} | {100 * spread(rows, groups):.2f} %" for time, groups in zip(*seconds(*ways), strict=True)
+            text
+            for time, groups in zip(*seconds(*ways), strict=True)
+            for text in (f"{time:.2f}", f"{100 * spread(rows, groups):.2f} %")
         ]
-        yield f"| {n} | {' | '.join(cells + ['– | –'] * (4 - len(cells)))} |"
+        yield [f"{n}", *cells, *"–" * (8 - len(cells))]
 
 
-def condensing_lines() -> Iterator[str]:
+def condensing_rows() -> Iterator[Row]:
     """Condense whole sets and uniform random rows: seconds, and the memory that condensing adds."""
     for one in CONDENSED_WHOLE:
         try:
             X = rows_of(one)[0] if isinstance(one, str) else np.random.default_rng(0).random(one)
         except PrivSVMError:
-            yield f"| {one} | no data |"
+            yield [f"{one}", "no data"]
             continue
         X = scipy.sparse.csr_array(X) if np.count_nonzero(X) < 0.3 * X.size else X
         Path("/proc/self/clear_refs").write_text("5")
@@ -354,111 +323,66 @@ def condensing_lines() -> Iterator[str]:
         spent, kind = time.process_time() - started, "sparse" if scipy.sparse.issparse(X) else "dense"
         label = one if isinstance(one, str) else "random rows"
         added = megabytes("VmHWM") - before
-        yield f"| {label} | {X.shape[0]:,} x {X.shape[1]}, {kind} | {spent:.2f} | {added:.0f} |"
+        yield [label, f"{X.shape[0]:,} x {X.shape[1]}, {kind}", f"{spent:.2f}", f"{added:.0f}"]
 
 
-def metric_lines(name: str) -> Iterator[str]:
-    """Compare metrics of many models with scikit-learn's functions."""
-    y = BUNDLED[name](return_X_y=True)[1][:300]
-    n_classes = int(y.max()) + 1
-    predicted = np.random.default_rng(0).integers(0, n_classes, size=(100, y.size))
-    predictions = Predictions(y, predicted, np.empty((len(predicted), y.size, 0)), n_classes)
+# Rows and header of each table, by the name of its marks.
+TABLES: dict[str, tuple[Callable[[], Iterable[Row]], str]] = {
+    "svm": (
+        svm_rows,
+        "case | PrivSVM, s | LIBSVM, s | ratio | oneDAL, s | ratio | predictions / LIBSVM | / oneDAL | dual | MB",
+    ),
+    "gradient": (gradient_rows, "data | shape | Opacus, ms | PrivSVM, ms | ratio | products, ms"),
+    "crammer_singer": (
+        lambda: compare_sets(tuple(CRAMMER_SINGER_C), crammer_singer_rows),
+        "data | size | C | gap asked for | PrivSVM, ms | its gap | LIBLINEAR, ms | its gap | ratio",
+    ),
+    "one_norm": (
+        lambda: compare_sets(ONE_NORM_SETS, one_norm_rows),
+        "data | size, kernel | error | PrivSVM, ms | HiGHS, ms | ratio",
+    ),
+    "groups": (
+        lambda: compare_sets((CONDENSED,), grouping_rows),
+        "rows | ours, s | spread | mini-batch k-means, s | spread | k-means, s | spread | MDAV, s | spread",
+    ),
+    "condensing": (condensing_rows, "data | size | seconds | MB"),
+    "grid_search": (
+        lambda: compare_sets(GRID_SETS, grid_search_rows),
+        "data | size, classes | best accuracy | skipped | PrivSVM, s | scikit-learn, s | ratio | difference",
+    ),
+}  # fmt: skip
 
-    def theirs() -> None:
-        for answer in predicted:
-            accuracy_score(y, answer)
-            f1_score(y, answer, average="macro")
-            matthews_corrcoef(y, answer)
 
-    def ours() -> None:
-        for metric in METRICS.values():
-            if metric.name != "auc":
-                metric.compute(predictions)
-
-    (mine, peer), _ = seconds(ours, theirs)
-    yield f"| {name} | 100 models x {y.size} rows | {1e3 * mine:.2f} | {1e3 * peer:.1f} | {peer / mine:.0f} |"
+def machine_text() -> str:
+    """Describe processor, system and libraries of these figures."""
+    versions = []
+    for package in ("scikit-learn-intelex", "highspy", "anonypyx"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f", {package} {importlib.metadata.version(package)}")
+    return f"These figures are from: {machine()}{''.join(versions)}."
 
 
-def sections() -> Iterator[list[str]]:
-    """Write the sections of solvers that run in this process."""
-    yield section(
-        "Crammer-Singer solver against LIBLINEAR",
-        "Processor time in milliseconds. PrivSVM stops at a certified duality gap of `2e-4 (C R)^2`, as the proof of "
-        "`pmsvm_wp` requires; R is the largest norm of a row. LIBLINEAR (`LinearSVC`) certifies no gap. It gets the "
-        "largest tolerance that brings its objective as close to the optimum. Features are scaled to [0, 1], with rows "
-        "unchanged and clipped to norm 1.",
-        "| data | size | C | gap asked for | PrivSVM, ms | its gap | LIBLINEAR, ms | its gap | ratio |",
-        lines_of(tuple(CRAMMER_SINGER_C), crammer_singer_lines),
-    )
-    yield section(
-        "Path of the 1-norm SVM",
-        "Processor time in milliseconds for 15 values of C from 1e-7 to 1e7 on random kernels with a tenth of the "
-        "rows. PrivSVM warm-starts each C from the last one; HiGHS solves the paper's form, with defaults. The error "
-        "is the largest relative difference between their optima.",
-        "| data | size, kernel | error | PrivSVM, ms | HiGHS, ms | ratio |",
-        lines_of(ONE_NORM_SETS, one_norm_lines),
-    )
-    yield section(
-        "Condensed information (CI-SVM)",
-        f"Ways to group about three rows of {CONDENSED}, with features in [0, 1]. Spread is the sum of squares around "
-        "the groups' means, as a share of the total. Condensing uses the paper's weighted cosine similarity, the "
-        "others Euclidean distance. Its groups have exactly three rows, those of k-means any number.",
-        "| rows | ours, s | spread | mini-batch k-means, s | spread | k-means, s | spread | MDAV, s | spread |",
-        lines_of((CONDENSED,), grouping_lines),
-    )
-    yield section(
-        "Condensing of whole sets",
-        "Processor seconds, and the memory that condensing adds to the rows.",
-        "| data | size | seconds | MB |",
-        condensing_lines(),
-    )
-    yield section(
-        "Grid search of C and gamma",
-        "Processor time in seconds for the 100 points of ci-svm-2018's grid in five-fold cross-validation, on at most "
-        f"{GRID_ROWS} random rows. PrivSVM warm-starts each solve from the last C, and skips solves that a smaller C "
-        "has answered. scikit-learn: GridSearchCV of SVC on the same folds. The last column is the largest difference "
-        "between accuracies, in percentage points.",
-        "| data | size, classes | best accuracy | skipped | PrivSVM, s | scikit-learn, s | ratio | difference |",
-        lines_of(GRID_SETS, grid_search_lines),
-    )
-    yield section(
-        "Metrics of many models against scikit-learn",
-        "Processor time in milliseconds. scikit-learn computes accuracy, macro-F1 and MCC of 100 models. PrivSVM "
-        "computes all metrics except the AUC from one count.",
-        "| data | size | PrivSVM, ms | scikit-learn, ms | ratio |",
-        lines_of(("breast_cancer", "digits"), metric_lines),
-    )
+def write_section(name: str, text: str) -> None:
+    """Replace a section of the page."""
+    marks = f"<!-- {name}: written by bench/speed.py -->", f"<!-- end of {name} -->"
+    write_text(PAGE, with_section(PAGE.read_text(encoding="utf-8"), *marks, text))
+    print(text, flush=True)
 
 
 def main() -> None:
-    """Run all comparisons, print the page and write it."""
+    """Measure tables, and write each into the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=PAGE)
-    parser.add_argument("--seed", type=int, default=date_seed(), help="of the shapes drawn at random")
-    parser.add_argument("--opacus", action="store_true", help="also measure Opacus, in a separate environment")
-    options = parser.parse_args()
-    # Subprocesses first, before this process starts threads or fills caches.
-    svm = svm_section()
-    results = measure_all([options.seed], sorted({1, min(2, os.cpu_count() or 1)}))
-    gradient = gradient_section(with_opacus=options.opacus)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"shapes, {', '.join(TABLES)}; all by default")
+    names = parser.parse_args().tables or ["shapes", *TABLES]
+    if unknown := set(names) - {"shapes", *TABLES}:
+        parser.error(f"{', '.join(sorted(unknown))}: no table of the page; give shapes, {', '.join(TABLES)}")
     warm_up(*MODULES)
-    try:
-        one_dal = f", scikit-learn-intelex {importlib.metadata.version('scikit-learn-intelex')}"
-    except importlib.metadata.PackageNotFoundError:
-        one_dal = ""
-    intro = (
-        "A ratio above 1 means that PrivSVM is faster. `make bench` measures everything on your machine; datasets that "
-        f"it does not have are marked `no data`. These figures are from {os.cpu_count()} cores ({platform.machine()}), "
-        f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}{one_dal}. "
-        f"Times are medians of {REPETITIONS} alternating runs on one thread, where nothing else is said; runs over "
-        f"{LONG_SECONDS:g} s are made once. For tables beyond memory see [Train on large "
-        "tables](large-tables.md#how-fast-it-is). `bench/ablation.csv` lists what each special path of a solver saves."
-    )
-    parts = [[*head(results), "", intro, ""], svm, drawn_section(results), gradient, *sections()]
-    page = "\n".join(line for part in parts for line in part)
-    write_text(options.output, page)
-    PICTURE.write_text(picture(results["records"]), encoding="utf-8")
-    print(page)
+    if "shapes" in names:
+        write_page(measure_all([date_seed()], sorted({1, min(2, os.cpu_count() or 1)})))
+    for name, (rows, header) in TABLES.items():
+        if name in names:
+            write_section(name, markdown_table(header.split(" | "), rows()))
+    write_section("machine", machine_text())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pages on speed and on large tables are what their programs compute from the records."""
+"""The pages on speed and on large tables are computed from the records of their programs."""
 
 import importlib.util
 import json
@@ -25,73 +25,49 @@ def bench():
     return load_bench("drawn")
 
 
-@pytest.fixture
-def results(bench):
-    """Records of three shapes: one peer slower, one faster, one stopped."""
-    rng = np.random.default_rng(0)
+def test_answer_and_table_count_every_shape(bench):
+    """Three shapes: one peer slower, one faster, one stopped."""
     records = []
     for factor in (4.0, 0.5, 10.0):
-        case = bench.draw_case(rng)
         # The slower peer ends above our objective, the faster one hardly below it.
         finished = {"fit": factor, "predict": 1.0, "objective": -0.7 if factor == 4.0 else -1.0 - 2e-6}
         theirs = {"over": factor} if factor == 10.0 else finished
-        ratios = {"LIBSVM": bench.ratios({"fit": 1.0, "predict": 2.0}, theirs)}
         ours = {"fit": 1.0, "predict": 2.0, "objective": -1.0}
-        records.append({**case, "threads": 1, "ours": ours, "peers": {"LIBSVM": theirs}, "ratios": ratios})
-    return {"date": "2001-02-03", "seed": 20010203, "threads": [1], "records": records}
-
-
-def test_answer_and_section_replace_the_former_ones(bench, results):
-    sentence = bench.sentence(results["records"])
+        ratios = {"LIBSVM": bench.ratios(ours, theirs)}
+        records.append({"threads": 1, "ours": ours, "peers": {"LIBSVM": theirs}, "ratios": ratios})
+    sentence = bench.sentence(records)
     assert sentence == (
         "Over 3 random problems, `SVMClassifier` is 4 times as fast as LIBSVM (median). "
         "It is slower in 1 of 3 comparisons."
     )
-    stopped = {**results["records"][0], "ours": {"over": 120.0}, "ratios": {}}
-    assert bench.sentence([*results["records"], stopped]) == f"{sentence} 1 further fits were stopped."
-    lines = bench.drawn_section(results)
-    row = next(line for line in lines if line.startswith("| LIBSVM | 1 | 3 of 3 | 0.50 | **4.0** | 1 |"))
-    assert row.endswith("| 2e-06 | 3e-01 |")
-    page = bench.PAGE.read_text()
-    first = bench.with_headed_section(bench.with_head(page, results), lines)
-    assert first.count(sentence) == 1
-    assert bench.with_headed_section(bench.with_head(first, results), lines) == first
-    for heading in (line for line in page.splitlines() if line.startswith("## ")):
-        assert first.count(f"\n{heading}\n") == 1
+    stopped = {**records[0], "ours": {"over": 120.0}, "ratios": {}}
+    assert bench.sentence([*records, stopped]) == f"{sentence} 1 further fits were stopped."
+    row = bench.shape_table({"threads": [1], "records": records}).splitlines()[-1]
+    assert row == "| LIBSVM | 1 | 3 of 3 | 0.50 | **4.0** | 1 | 0.50 | 0.5 | 2e-06 | 3e-01 |"
 
 
-def test_what_is_committed_belongs_together(bench):
-    if not bench.RESULTS.exists():
-        pytest.skip("bench/drawn.json is not there: `make bench` writes it")
-    results = json.loads(bench.RESULTS.read_text())
-    page = bench.PAGE.read_text()
-    assert bench.with_head(page, results) == page
-    assert "\n".join(bench.drawn_section(results)) in page
+@pytest.mark.parametrize(("name", "write"), [("drawn", "with_shapes"), ("large_tables", "with_figures")])
+def test_pages_are_computed_from_their_records(name, write):
+    program = load_bench(name)
+    page = program.PAGE.read_text()
+    assert getattr(program, write)(page, json.loads(program.RESULTS.read_text())) == page
 
 
-def test_tables_of_large_tables_are_those_of_their_figures():
+def test_large_fits_are_tasks_and_slow_ones_are_marked():
     tables = load_bench("large_tables")
     results, page = json.loads(tables.RESULTS.read_text()), tables.PAGE.read_text()
-    assert tables.with_figures(page, results) == page
     assert set(results) <= set(tables.all_tasks())
-    slow = {name: {**figures, "seconds": 1e4} for name, figures in results.items()}
-    assert tables.with_figures(page, slow).count("10000.0 |") == len(results)
-    assert tables.with_figures(page, slow).count("**over**") == len(tables.LIMITS)
+    slow = tables.with_figures(page, {name: {**figures, "seconds": 1e4} for name, figures in results.items()})
+    assert slow.count("10000.0 |") == len(results)
+    assert slow.count("**over**") == len(tables.LIMITS)
 
 
-def test_a_worker_is_stopped_by_processor_time(bench, monkeypatch):
-    """A worker measures a case, and stops a long one by its processor time."""
+def test_a_worker_is_stopped_by_processor_time(drawn, monkeypatch):
     # However busy this machine is.
-    monkeypatch.setattr(bench, "BUSY", 1000.0)
-    case = {
-        **bench.draw_case(np.random.default_rng(1)),
-        "n": 300,
-        "d": 5,
-        "classes": 2,
-        "density": 1.0,
-        "kernel": "rbf",
-    }
-    worker = bench.Worker("LIBSVM", 1)
+    monkeypatch.setattr(drawn, "BUSY", 1000.0)
+    small = {"n": 300, "d": 5, "classes": 2, "density": 1.0, "kernel": "rbf"}
+    case = {**drawn.draw_case(np.random.default_rng(1)), **small}
+    worker = drawn.Worker("LIBSVM", 1)
     try:
         answer = worker.run(case, 20.0)
         assert answer["fit"] > 0
