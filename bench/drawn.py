@@ -76,7 +76,9 @@ def draw_case(rng: np.random.Generator) -> dict[str, Any]:
 def read_rows(name: str, *parts: str) -> tuple[Any, np.ndarray]:
     """Read a set of the catalogue, its first part if none is named: rows and class codes."""
     from privsvm_bench.datasets.catalogue import resolve
-    from privsvm_bench.reproduction.context import Context
+
+    sys.path.insert(0, str(REPOSITORY))
+    from reproduce.engine.context import Context
 
     known = resolve(name).parts
     parts = parts or ("train" if "train" in known else next(iter(known)),)

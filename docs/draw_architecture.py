@@ -16,7 +16,6 @@ PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
 DESCRIPTIONS = {
     "command": "command line",
-    "reproduction": "engine of reproductions",
     "workflow": "what the Snakefile needs",
     "jobs": "what the stages call",
     "reporting": "page and figures",

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 import sys
 
-from privsvm_bench.reproduction.command import main as command
-from privsvm_bench.reproduction.papers import find_experiments
 from privsvm_bench.workflow.stage import run
+from reproduce.engine.command import main as command
+from reproduce.engine.papers import find_experiments
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     set_up([options.paper])
 
     from privsvm_bench.evidence import Sources
-    from privsvm_bench.reproduction.cells import STATEMENTS, choose_draws, find_claim, find_printed
-    from privsvm_bench.reproduction.draws import run_draws
-    from privsvm_bench.reproduction.printed import judge_paper, read_all
-    from privsvm_bench.reproduction.rerun import beside
+    from reproduce.engine.cells import STATEMENTS, choose_draws, find_claim, find_printed
+    from reproduce.engine.draws import run_draws
+    from reproduce.engine.printed import judge_paper, read_all
+    from reproduce.engine.rerun import beside
 
     paper = importlib.import_module(f"reproduce.{options.paper}.printed").PAPER
     reports = Path(options.reports)
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _line(judged, name: str) -> str:
     """Describe a row."""
-    from privsvm_bench.reproduction.printed import interval, reading_of
+    from reproduce.engine.printed import interval, reading_of
 
     for claim in judged.claims:
         if claim.id == name:
@@ -109,10 +109,10 @@ def _line(judged, name: str) -> str:
 
 def _rerun_experiment(options: argparse.Namespace, claim) -> None:
     """Run a statement's experiment on one dataset, or on all, and print its rows beside the committed ones."""
-    from privsvm_bench.reproduction.command import write_report
-    from privsvm_bench.reproduction.comparison import read_rows
-    from privsvm_bench.reproduction.jobs import run_job
-    from privsvm_bench.reproduction.papers import find_experiments
+    from reproduce.engine.command import write_report
+    from reproduce.engine.comparison import read_rows
+    from reproduce.engine.jobs import run_job
+    from reproduce.engine.papers import find_experiments
 
     experiment = find_experiments("reproduce")[claim.experiment]
     jobs = experiment.all_jobs()

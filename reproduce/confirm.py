@@ -19,8 +19,8 @@ from reproduce.cell import MODULES, draws_of, set_up
 
 if TYPE_CHECKING:
     from privsvm_bench.evidence import Sources
-    from privsvm_bench.reproduction.draws import Draws
-    from privsvm_bench.reproduction.rerun import RerunLine
+    from reproduce.engine.draws import Draws
+    from reproduce.engine.rerun import RerunLine
 
 
 def stale_draws(draws: Sequence[Draws], sources: Sources) -> dict[tuple[str, str], list[Draws]]:
@@ -53,9 +53,9 @@ def _draw_sample(
 ) -> tuple[dict[str, list[RerunLine]], list[str]]:
     """Draw a sample; return its lines beside the committed cells by table, and why functions have none."""
     from privsvm_bench.evidence import Sources
-    from privsvm_bench.reproduction.distributions import read_distributions
-    from privsvm_bench.reproduction.draws import run_draws
-    from privsvm_bench.reproduction.rerun import beside
+    from reproduce.engine.distributions import read_distributions
+    from reproduce.engine.draws import run_draws
+    from reproduce.engine.rerun import beside
 
     lines: dict[str, list[RerunLine]] = {table: [] for table in chosen[0].tables}
     reasons = {plan.run: "out of time" for plan in chosen}
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     set_up(papers)
 
     from privsvm_bench.evidence import Sources
-    from privsvm_bench.reproduction.cells import recorded_seconds
+    from reproduce.engine.cells import recorded_seconds
 
     deadline, sources, draws = time.monotonic() + options.seconds, Sources(options.reports), draws_of(papers)
     times = recorded_seconds(sources, draws)

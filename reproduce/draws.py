@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     set_up(options.papers)
 
     from privsvm_bench.evidence import Sources
-    from privsvm_bench.reproduction.draws import Further, run_draws
+    from reproduce.engine.draws import Further, run_draws
 
     chosen = draws_of(options.papers)
     datasets = list(dict.fromkeys(draws.dataset for draws in chosen))

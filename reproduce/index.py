@@ -19,10 +19,10 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     from privsvm_bench.evidence import Sources
-    from privsvm_bench.reproduction.page import index_page
-    from privsvm_bench.reproduction.paper_page import paper_page
-    from privsvm_bench.reproduction.papers import find_experiments
-    from privsvm_bench.reproduction.printed import judge_paper, printed_csv
+    from reproduce.engine.page import index_page
+    from reproduce.engine.paper_page import paper_page
+    from reproduce.engine.papers import find_experiments
+    from reproduce.engine.printed import judge_paper, printed_csv
 
     here, reports = Path(__file__).parent, Path(options.reports)
     names = sorted(

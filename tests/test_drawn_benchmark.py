@@ -62,12 +62,12 @@ def test_large_fits_are_tasks_and_slow_ones_are_marked():
     assert slow.count("**over**") == len(tables.LIMITS)
 
 
-def test_a_worker_is_stopped_by_processor_time(drawn, monkeypatch):
+def test_a_worker_is_stopped_by_processor_time(bench, monkeypatch):
     # However busy this machine is.
-    monkeypatch.setattr(drawn, "BUSY", 1000.0)
+    monkeypatch.setattr(bench, "BUSY", 1000.0)
     small = {"n": 300, "d": 5, "classes": 2, "density": 1.0, "kernel": "rbf"}
-    case = {**drawn.draw_case(np.random.default_rng(1)), **small}
-    worker = drawn.Worker("LIBSVM", 1)
+    case = {**bench.draw_case(np.random.default_rng(1)), **small}
+    worker = bench.Worker("LIBSVM", 1)
     try:
         answer = worker.run(case, 20.0)
         assert answer["fit"] > 0

@@ -1,1 +1,1 @@
-"""The benchmark of PrivSVM: datasets, jobs, workflow, report, tracking, reproductions."""
+"""The benchmark of PrivSVM: datasets, jobs, workflow, report, tracking."""

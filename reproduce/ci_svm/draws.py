@@ -9,10 +9,10 @@ import numpy as np
 
 from privsvm.families.condensed.condensation import condense_rows
 from privsvm.privacy.attacks.condensation_attacks import audit_condensation
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.ci_svm.experiments import ACCURACY_SETTINGS, kinds_of
 from reproduce.ci_svm.runs import deal_folds, read
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 
 def size_ratio(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:

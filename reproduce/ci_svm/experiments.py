@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.experiment import Experiment, Settings
+from reproduce.engine.experiment import Experiment, Settings
 
 # Two-class sets of the kinds that the paper names (diagnoses, finance, population statistics) and of its two sources.
 TWO_CLASS: dict[str, list[str]] = {

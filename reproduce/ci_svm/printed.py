@@ -10,11 +10,11 @@ from pathlib import Path
 
 import scipy.stats
 
-from privsvm_bench.reproduction.distributions import Distribution
-from privsvm_bench.reproduction.judging import Judgement, Printed
-from privsvm_bench.reproduction.printed import Paper, all_medians, numbers_of
-from privsvm_bench.reproduction.statements import Claim, statement
-from privsvm_bench.reproduction.trends import WORDS
+from reproduce.engine.distributions import Distribution
+from reproduce.engine.judging import Judgement, Printed
+from reproduce.engine.printed import Paper, all_medians, numbers_of
+from reproduce.engine.statements import Claim, statement
+from reproduce.engine.trends import WORDS
 
 # Sizes between which the printed steps are counted.
 _SIZES = (1000, 10000)

@@ -7,9 +7,6 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.comparison import Missing, Row, compare, within
-from privsvm_bench.reproduction.experiment import Experiment, Outcome, Result, Results, Settings
-from privsvm_bench.reproduction.panels import Line, Panel
 from reproduce.ci_svm.experiments import (
     BY_CLASS,
     BY_DISTANCE,
@@ -24,6 +21,9 @@ from reproduce.ci_svm.experiments import (
     job_name,
     kinds_of,
 )
+from reproduce.engine.comparison import Missing, Row, compare, within
+from reproduce.engine.experiment import Experiment, Outcome, Result, Results, Settings
+from reproduce.engine.panels import Line, Panel
 
 # Accuracies within three points count as the same.
 POINTS = 0.03

@@ -24,7 +24,7 @@ from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGr
 from privsvm.numerics.rows.rows import squared_distances, squared_norms
 from privsvm.solvers.condensing.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
-from privsvm_bench.reproduction.context import Context
+from reproduce.engine.context import Context
 
 __all__ = [
     "SIDES",

@@ -15,10 +15,10 @@ from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.experiments import BUDGET_SETTINGS, budget_jobs
 from reproduce.dpsvmdvp.runs import _data
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 _BLOCK = 4_000_000
 # Test rows that are drawn where there are more: the standard error of an accuracy is then 0.2 %.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.experiments import SHARED
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 
 def unit(cell: str) -> float:

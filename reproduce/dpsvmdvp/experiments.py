@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from privsvm_bench.reproduction.experiment import Experiment, Settings
+from reproduce.engine.experiment import Experiment, Settings
 
 EPSILONS = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 

@@ -18,8 +18,6 @@ from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifi
 from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _errors, _noisy_accuracies, _train, _Trained
 from reproduce.dpsvmdvp.experiments import (
     BUDGET_SETTINGS,
@@ -32,6 +30,8 @@ from reproduce.dpsvmdvp.experiments import (
 )
 from reproduce.dpsvmdvp.report import knees
 from reproduce.dpsvmdvp.runs import _accuracy, _data
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 METHODS = ("SVM", "DPSVMDVP", "PrivateSVM")
 TIMES = ("training seconds", "prediction seconds")

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.distributions import Distribution
-from privsvm_bench.reproduction.judging import Judgement, Printed
-from privsvm_bench.reproduction.printed import (
+from reproduce.dpsvmdvp.trends import STAND_IN, panels, times_not_measured
+from reproduce.engine.distributions import Distribution
+from reproduce.engine.judging import Judgement, Printed
+from reproduce.engine.printed import (
     Comparison,
     Paper,
     all_medians,
@@ -16,8 +17,7 @@ from privsvm_bench.reproduction.printed import (
     interval,
     numbers_of,
 )
-from privsvm_bench.reproduction.statements import Claim, statement
-from reproduce.dpsvmdvp.trends import STAND_IN, panels, times_not_measured
+from reproduce.engine.statements import Claim, statement
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:

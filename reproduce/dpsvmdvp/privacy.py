@@ -10,10 +10,10 @@ import numpy as np
 
 from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpsvmdvp.experiments import SHARED
 from reproduce.dpsvmdvp.runs import _data
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 
 def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.comparison import Published, Row, compare, ruled_by, within
-from privsvm_bench.reproduction.experiment import Experiment, Outcome, Result, Results
 from reproduce.dpsvmdvp.experiments import MAIN
+from reproduce.engine.comparison import Published, Row, compare, ruled_by, within
+from reproduce.engine.experiment import Experiment, Outcome, Result, Results
 
 # An accuracy this near to a coin's counts as chance, this near to the SVM's as its level.
 CHANCE, NEAR_CHANCE, NEAR_SVM = 0.5, 0.1, 0.02

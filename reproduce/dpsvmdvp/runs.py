@@ -14,7 +14,7 @@ from privsvm.base.released import KernelPath, ReleasedPath
 from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
 from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
 from privsvm.solvers.kernel.c_svc import CSVCSolution
-from privsvm_bench.reproduction.context import Context
+from reproduce.engine.context import Context
 
 __all__ = ["accuracies", "draws", "run"]
 

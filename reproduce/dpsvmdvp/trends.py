@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from privsvm_bench.reproduction.distributions import LEVELS, Distribution
-from privsvm_bench.reproduction.panels import Line, Panel
-from privsvm_bench.reproduction.statements import Claim, statement
 from reproduce.dpsvmdvp.experiments import EPSILONS, FEATURES_SETTINGS, SIZE_SETTINGS
 from reproduce.dpsvmdvp.panels import METHODS, WHOLE
+from reproduce.engine.distributions import LEVELS, Distribution
+from reproduce.engine.panels import Line, Panel
+from reproduce.engine.statements import Claim, statement
 
 STEPS = {"accuracy": "accuracy", "training seconds": "training", "prediction seconds": "prediction"}
 # Number of the figure, what varies.

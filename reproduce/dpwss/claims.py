@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import scipy.stats
 
-from privsvm_bench.reproduction.distributions import LEVELS, Distribution
-from privsvm_bench.reproduction.judging import STRONG_RATIO, Judgement, log_density
-from privsvm_bench.reproduction.printed import all_medians, cell_id
-from privsvm_bench.reproduction.statements import Claim, statement
-from privsvm_bench.reproduction.trends import MOST, NEARLY_ALL, UNDECIDED, WORDS, Estimate, judge_word, ratio, slope
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
+from reproduce.engine.distributions import LEVELS, Distribution
+from reproduce.engine.judging import STRONG_RATIO, Judgement, log_density
+from reproduce.engine.printed import all_medians, cell_id
+from reproduce.engine.statements import Claim, statement
+from reproduce.engine.trends import MOST, NEARLY_ALL, UNDECIDED, WORDS, Estimate, judge_word, ratio, slope
 
 CAPABILITY = ("AUC", "accuracy", "precision", "recall", "f1", "MCC")
 METRICS = (*CAPABILITY, "objective", "iterations")

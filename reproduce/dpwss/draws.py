@@ -11,10 +11,10 @@ from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo import PairSelection, UniformStreams, solve_smo_runs
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.dpwss.runs import _libsvm_order, _measure
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 # Runs in a piece and pieces; by the time that one run takes.
 PIECES: dict[str, tuple[int, int]] = {"a5a": (5, 6), "w5a": (5, 6), "ijcnn1": (4, 1), "a1a": (35, 6), "w1a": (35, 6)}

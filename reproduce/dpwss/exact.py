@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.draws import METRICS
 from reproduce.dpwss.draws import unit as table3_unit
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.dpwss.runs import _libsvm_order, _measure, _solve
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 
 def unit(cell: str) -> float:

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm_bench.reproduction.experiment import Experiment, Settings
+from reproduce.engine.experiment import Experiment, Settings
 
 TABLE3_SETTINGS: dict[str, Any] = {
     # Name in the paper: catalogue name, part, label that counts as positive.

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.judging import Judgement, Printed
-from privsvm_bench.reproduction.printed import Paper, cell_id, numbers_of
 from reproduce.dpwss.claims import CAPABILITY, METRICS, claims
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
+from reproduce.engine.judging import Judgement, Printed
+from reproduce.engine.printed import Paper, cell_id, numbers_of
 
 ABSENT = {"gisette": "gisette_scale is not available here", "rcv1": "rcv1_train.binary is not available here"}
 

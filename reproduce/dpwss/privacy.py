@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.experiments import TABLE3_SETTINGS
 from reproduce.dpwss.runs import _solve
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 
 # The only feature of the positive row and of the negative one; in the neighbouring dataset the first is replaced.
 ROWS, NEIGHBOUR = (1.0, -1.0), (3.0, -1.0)

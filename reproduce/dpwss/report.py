@@ -8,7 +8,8 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from privsvm_bench.reproduction.comparison import (
+from reproduce.dpwss.experiments import TABLE3, setting_name, table3_jobs
+from reproduce.engine.comparison import (
     Published,
     Row,
     Rule,
@@ -17,9 +18,8 @@ from privsvm_bench.reproduction.comparison import (
     within_either,
     within_share,
 )
-from privsvm_bench.reproduction.experiment import Experiment, Outcome, Result, Results
-from privsvm_bench.reproduction.panels import Line, Panel
-from reproduce.dpwss.experiments import TABLE3, setting_name, table3_jobs
+from reproduce.engine.experiment import Experiment, Outcome, Result, Results
+from reproduce.engine.panels import Line, Panel
 
 # Metric to its value in each run.
 Runs = Mapping[str, list[float]]

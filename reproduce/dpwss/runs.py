@@ -12,7 +12,7 @@ from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 from privsvm_bench.metrics import Predictions, compute_metrics
-from privsvm_bench.reproduction.context import Context
+from reproduce.engine.context import Context
 
 __all__ = ["figure1", "serial_auc", "table3"]
 

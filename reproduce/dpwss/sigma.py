@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from privsvm_bench.reproduction.draws import Draws
 from reproduce.dpwss.draws import unit
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
+from reproduce.engine.draws import Draws
 
 # Sets of at most 1,000 rows.
 DATASETS = ("australian", "breast", "diabetes", "fourclass", "german", "heart", "ionosphere", "sonar", "splice")

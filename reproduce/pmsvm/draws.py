@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.digests import canonical_json
-from privsvm_bench.reproduction.context import ClassRows, Context
-from privsvm_bench.reproduction.draws import Draws
+from reproduce.engine.context import ClassRows, Context
+from reproduce.engine.draws import Draws
 from reproduce.pmsvm.experiments import (
     BATCH_SETTINGS,
     CLIP_SETTINGS,

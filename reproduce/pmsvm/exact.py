@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 from reproduce.pmsvm.experiments import DATASETS, SHARED
 
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm_bench.reproduction.experiment import Experiment, Settings
+from reproduce.engine.experiment import Experiment, Settings
 
 EPSILONS = [1, 2, 4, 8]
 GRADIENT_METHODS = ("GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")

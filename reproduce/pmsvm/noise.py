@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 from reproduce.pmsvm.experiments import TABLE2_SETTINGS
 from reproduce.pmsvm.runs.shared import fit_liblinear, scaled, split_rows
 

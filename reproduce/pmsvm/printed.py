@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.distributions import Distribution
-from privsvm_bench.reproduction.judging import TIMES, Judgement, Printed
-from privsvm_bench.reproduction.printed import Paper, all_medians, cell_id, difference, numbers_of
-from privsvm_bench.reproduction.statements import Claim, statement
-from privsvm_bench.reproduction.trends import TYPICALLY
+from reproduce.engine.distributions import Distribution
+from reproduce.engine.judging import TIMES, Judgement, Printed
+from reproduce.engine.printed import Paper, all_medians, cell_id, difference, numbers_of
+from reproduce.engine.statements import Claim, statement
+from reproduce.engine.trends import TYPICALLY
 from reproduce.pmsvm.experiments import DATASETS
 from reproduce.pmsvm.trends import trend_claims
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from privsvm.privacy.guarantee import theorem_holds
-from privsvm_bench.reproduction.comparison import Missing, Published, Row, Rule, compare, within
-from privsvm_bench.reproduction.experiment import Experiment, Outcome, Results, Settings
-from privsvm_bench.reproduction.panels import Line, Panel
+from reproduce.engine.comparison import Missing, Published, Row, Rule, compare, within
+from reproduce.engine.experiment import Experiment, Outcome, Results, Settings
+from reproduce.engine.panels import Line, Panel
 from reproduce.pmsvm.experiments import AS_STORED, GRADIENT_METHODS, table2_jobs
 
 WEIGHT_METHODS = ("PrivateSVM", "OPERA", "PMSVM-WP")

@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from privsvm_bench.reproduction.distributions import Distribution
-from privsvm_bench.reproduction.judging import Judgement
-from privsvm_bench.reproduction.printed import all_medians, cell_id
-from privsvm_bench.reproduction.statements import Claim, statement
-from privsvm_bench.reproduction.trends import TYPICALLY, Estimate, judge_word, slope
+from reproduce.engine.distributions import Distribution
+from reproduce.engine.judging import Judgement
+from reproduce.engine.printed import all_medians, cell_id
+from reproduce.engine.statements import Claim, statement
+from reproduce.engine.trends import TYPICALLY, Estimate, judge_word, slope
 from reproduce.pmsvm.experiments import DATASETS, EPSILONS
 
 METHODS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 from reproduce.ppsvm.experiments import TABLE1_SETTINGS, TABLE2_SETTINGS, table1_jobs, table2_jobs
 from reproduce.ppsvm.runs import _partition, _partition_errors, read
 

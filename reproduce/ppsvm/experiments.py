@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from privsvm_bench.reproduction.experiment import Experiment, Settings
+from reproduce.engine.experiment import Experiment, Settings
 
 # Missing values: the paper's 297 rows of Cleveland are those without any, its 452 x 279 of Arrhythmia are all.
 DATASETS: dict[str, dict[str, Any]] = {

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privsvm_bench.reproduction.comparison import Row, read_rows
-from privsvm_bench.reproduction.distributions import LEVELS, ONE_VALUE, Distribution, of_mean
-from privsvm_bench.reproduction.judging import Judgement, Printed
-from privsvm_bench.reproduction.printed import Paper, all_medians, cell_id, numbers_of
-from privsvm_bench.reproduction.statements import Claim, statement
+from reproduce.engine.comparison import Row, read_rows
+from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, of_mean
+from reproduce.engine.judging import Judgement, Printed
+from reproduce.engine.printed import Paper, all_medians, cell_id, numbers_of
+from reproduce.engine.statements import Claim, statement
 from reproduce.ppsvm.experiments import DATASETS
 
 # Blocks that differ by less are equal but for round-off; columns that differ by more are other columns.

@@ -10,8 +10,8 @@ import scipy.stats
 
 from privsvm.families.one_norm.ppsvm_protocol import Entity
 from privsvm.numerics.rows.rows import squared_distances
-from privsvm_bench.reproduction.context import Context
-from privsvm_bench.reproduction.draws import Draws
+from reproduce.engine.context import Context
+from reproduce.engine.draws import Draws
 from reproduce.ppsvm.experiments import TABLE1_SETTINGS, TABLE2_SETTINGS, table1_jobs, table2_jobs
 from reproduce.ppsvm.runs import _partition, read
 

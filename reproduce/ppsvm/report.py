@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.reproduction.comparison import Missing, Published, Row, compare, ruled_by, within
-from privsvm_bench.reproduction.experiment import Experiment, Outcome, Result, Results
-from privsvm_bench.reproduction.panels import Line, Panel
+from reproduce.engine.comparison import Missing, Published, Row, compare, ruled_by, within
+from reproduce.engine.experiment import Experiment, Outcome, Result, Results
+from reproduce.engine.panels import Line, Panel
 from reproduce.ppsvm.experiments import READINGS
 
 # Mean errors agree within this; one row of the smallest dataset is 0.003.

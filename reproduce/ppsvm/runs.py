@@ -23,7 +23,7 @@ from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, dea
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.privacy.attacks.known_sample import recovery_curve
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
-from privsvm_bench.reproduction.context import Context, MissingError
+from reproduce.engine.context import Context, MissingError
 
 __all__ = ["attack", "errors", "kernels", "read", "run", "tune"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from privsvm.files import read_json
-from privsvm_bench.reproduction import context as engine
-from privsvm_bench.reproduction.comparison import read_rows
-from privsvm_bench.reproduction.papers import find_experiments
 from reproduce.__main__ import main
 from reproduce.dpwss import experiments as dpwss
+from reproduce.engine import context as engine
+from reproduce.engine.comparison import read_rows
+from reproduce.engine.papers import find_experiments
 from reproduce.pmsvm import experiments as pmsvm
 from reproduce.ppsvm import experiments as ppsvm
 from tests.once import make_once

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from privsvm.errors import PrivSVMError
-from privsvm_bench.reproduction.cells import choose_draws, column_of, find_printed
-from privsvm_bench.reproduction.judging import TIMES
-from privsvm_bench.reproduction.printed import judge_paper
 from reproduce.cell import MODULES, draws_of, main
+from reproduce.engine.cells import choose_draws, column_of, find_printed
+from reproduce.engine.judging import TIMES
+from reproduce.engine.printed import judge_paper
 
 from .conftest import REPOSITORY
 

@@ -19,11 +19,11 @@ from privsvm.methods.rsvm import ReducedSVMClassifier
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import feature_weights
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
-from privsvm_bench.reproduction import context as engine
-from privsvm_bench.reproduction import jobs
 from reproduce.ci_svm import experiments, report
 from reproduce.ci_svm import runs as ci_svm_runs
 from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
+from reproduce.engine import context as engine
+from reproduce.engine import jobs
 
 from .conftest import CI_SVM, Bench
 

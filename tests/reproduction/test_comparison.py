@@ -1,6 +1,6 @@
 import pytest
 
-from privsvm_bench.reproduction.comparison import (
+from reproduce.engine.comparison import (
     VERDICTS,
     Row,
     compare,

@@ -8,12 +8,12 @@ import pytest
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm_bench.evidence import Sources
-from privsvm_bench.reproduction.context import MissingError
-from privsvm_bench.reproduction.distributions import read_distributions
-from privsvm_bench.reproduction.draws import Draws, run_draws
 from reproduce import confirm
 from reproduce.__main__ import main
 from reproduce.cell import MODULES, draws_of
+from reproduce.engine.context import MissingError
+from reproduce.engine.distributions import read_distributions
+from reproduce.engine.draws import Draws, run_draws
 
 from .conftest import REPOSITORY
 

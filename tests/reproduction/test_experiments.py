@@ -4,9 +4,9 @@ import re
 import numpy as np
 import pytest
 
-from privsvm_bench.reproduction.comparison import read_published, read_rows
-from privsvm_bench.reproduction.page import index_page
-from privsvm_bench.reproduction.papers import find_experiments
+from reproduce.engine.comparison import read_published, read_rows
+from reproduce.engine.page import index_page
+from reproduce.engine.papers import find_experiments
 
 from .conftest import REPOSITORY
 

@@ -5,15 +5,15 @@ import pytest
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
-from privsvm_bench.reproduction import context as engine
-from privsvm_bench.reproduction import jobs
-from privsvm_bench.reproduction.command import main, write_report
-from privsvm_bench.reproduction.comparison import Row, merge_rows, read_rows
-from privsvm_bench.reproduction.experiment import Report, Table
-from privsvm_bench.reproduction.page import index_page
-from privsvm_bench.reproduction.papers import find_experiments
 from privsvm_bench.workflow.sources import closure, closure_digest
 from reproduce.dpwss import runs as dpwss_runs
+from reproduce.engine import context as engine
+from reproduce.engine import jobs
+from reproduce.engine.command import main, write_report
+from reproduce.engine.comparison import Row, merge_rows, read_rows
+from reproduce.engine.experiment import Report, Table
+from reproduce.engine.page import index_page
+from reproduce.engine.papers import find_experiments
 
 from .conftest import DPSVMDVP, DPWSS, REPOSITORY
 
@@ -169,10 +169,10 @@ def test_unknown_experiment_is_one_line(bench):
 
 def test_a_result_is_stored_with_the_digest_of_its_code(finished):
     stored = read_json(finished.folder / "data" / "dpwss_table3" / "heart.shrinking-1.json")
-    assert stored["code"] == closure_digest("reproduce.dpwss.runs", "privsvm_bench.reproduction.context")
+    assert stored["code"] == closure_digest("reproduce.dpwss.runs", "reproduce.engine.context")
     stored = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-GP.json")
     assert stored["code"] == closure_digest(
-        "reproduce.pmsvm.runs.sound", "privsvm_bench.reproduction.context", "privsvm.methods.pmsvm_gp"
+        "reproduce.pmsvm.runs.sound", "reproduce.engine.context", "privsvm.methods.pmsvm_gp"
     )
 
 
@@ -185,7 +185,7 @@ def test_a_result_is_stored_with_the_digest_of_its_code(finished):
         ("pmsvm_table2_sound", "PMSVM-GP", "lib/privsvm/families/moments/private_scaling.py", True),
         ("pmsvm_table2", "", "lib/privsvm_bench/datasets/catalogue.json", True),
         ("pmsvm_table2", "", "lib/privsvm/solvers/linear/one_norm_svm.py", False),
-        ("pmsvm_table2", "", "lib/privsvm_bench/reproduction/comparison.py", False),
+        ("pmsvm_table2", "", "reproduce/engine/comparison.py", False),
         ("pmsvm_table2", "", "lib/privsvm_bench/reporting/page.py", False),
         ("pmsvm_table2", "", "reproduce/pmsvm/report.py", False),
         ("pmsvm_table2", "", "reproduce/pmsvm/runs/weight.py", True),

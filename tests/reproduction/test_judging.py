@@ -12,8 +12,9 @@ import pytest
 import scipy.stats
 
 from privsvm_bench.evidence import Sources
-from privsvm_bench.reproduction.comparison import compare, rows_csv
-from privsvm_bench.reproduction.distributions import (
+from reproduce.cell import draws_of
+from reproduce.engine.comparison import compare, rows_csv
+from reproduce.engine.distributions import (
     LEVELS,
     SINGLE,
     Distribution,
@@ -24,11 +25,11 @@ from privsvm_bench.reproduction.distributions import (
     of_whole,
     read_distributions,
 )
-from privsvm_bench.reproduction.draws import Draws, Further, run_draws
-from privsvm_bench.reproduction.judging import DECIDED, VERDICTS, Printed, judge, percentile, two_sided
-from privsvm_bench.reproduction.page import index_page
-from privsvm_bench.reproduction.panels import Line, Panel, panel_svg
-from privsvm_bench.reproduction.paper_page import (
+from reproduce.engine.draws import Draws, Further, run_draws
+from reproduce.engine.judging import DECIDED, VERDICTS, Printed, judge, percentile, two_sided
+from reproduce.engine.page import index_page
+from reproduce.engine.panels import Line, Panel, panel_svg
+from reproduce.engine.paper_page import (
     Calibration,
     anchor,
     calibration,
@@ -36,12 +37,11 @@ from privsvm_bench.reproduction.paper_page import (
     column_misses,
     paper_page,
 )
-from privsvm_bench.reproduction.papers import find_experiments
-from privsvm_bench.reproduction.printed import NOT_JUDGED, judge_paper, printed_csv
-from privsvm_bench.reproduction.rerun import beside
-from privsvm_bench.reproduction.statements import read_claims, read_trends
-from privsvm_bench.reproduction.trends import WORDS, Estimate, judge_word, ratio, slope, smallest_step
-from reproduce.cell import draws_of
+from reproduce.engine.papers import find_experiments
+from reproduce.engine.printed import NOT_JUDGED, judge_paper, printed_csv
+from reproduce.engine.rerun import beside
+from reproduce.engine.statements import read_claims, read_trends
+from reproduce.engine.trends import WORDS, Estimate, judge_word, ratio, slope, smallest_step
 
 REPOSITORY = Path(__file__).parents[2]
 PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")

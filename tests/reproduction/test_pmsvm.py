@@ -13,9 +13,9 @@ from privsvm.files import read_json
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.gate import restore
 from privsvm_bench.datasets.catalogue import resolve
-from privsvm_bench.reproduction import context as engine
-from privsvm_bench.reproduction import jobs
-from privsvm_bench.reproduction.comparison import read_published
+from reproduce.engine import context as engine
+from reproduce.engine import jobs
+from reproduce.engine.comparison import read_published
 from reproduce.pmsvm import experiments
 from reproduce.pmsvm.draws import train_many
 from reproduce.pmsvm.runs import released as released_runs

@@ -7,9 +7,9 @@ import pytest
 
 from privsvm.files import read_json
 from privsvm.methods.ppsvm import PPSVMClassifier
-from privsvm_bench.reproduction import context as engine
-from privsvm_bench.reproduction import jobs
-from privsvm_bench.reproduction.comparison import read_published
+from reproduce.engine import context as engine
+from reproduce.engine import jobs
+from reproduce.engine.comparison import read_published
 from reproduce.ppsvm import experiments
 from reproduce.ppsvm import runs as ppsvm_runs
 from reproduce.ppsvm.report import alone_errors, improvements, ppsvm_errors, rank_correlation, whole_errors

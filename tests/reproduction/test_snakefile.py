@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from privsvm_bench.reproduction.comparison import read_rows
+from reproduce.engine.comparison import read_rows
 
 from ..workflow.conftest import new_workspace
 from .conftest import REPOSITORY, SIX
@@ -35,7 +35,7 @@ def test_snakemake_runs_what_is_missing(tmp_path):
 
 TOY = {
     "__init__.py": '"""A paper of one table."""\n',
-    "experiments.py": """from privsvm_bench.reproduction.experiment import Experiment
+    "experiments.py": """from reproduce.engine.experiment import Experiment
 
 
 def jobs(settings):
@@ -60,7 +60,7 @@ EXPERIMENTS = {TABLE1.name: TABLE1}
 def count(parameters, context):
     return {"n_rows": len(context.class_rows(*parameters["source"]).codes)}
 """,
-    "report.py": """from privsvm_bench.reproduction.comparison import compare, within
+    "report.py": """from reproduce.engine.comparison import compare, within
 
 
 def table1(experiment, results):

@@ -47,14 +47,13 @@ def test_closure_has_lazy_imports_and_package_data():
 
 
 def test_every_file_of_package_data_belongs_to_a_module():
-    package = REPOSITORY / "lib"
     named = {
-        path for patterns in sources.PACKAGE_DATA.values() for pattern in patterns for path in package.glob(pattern)
+        path for patterns in sources.PACKAGE_DATA.values() for pattern in patterns for path in REPOSITORY.glob(pattern)
     }
     data_files = {
         path
-        for folder in (package / "privsvm", package / "privsvm_bench")
-        for path in folder.rglob("*")
+        for folder in ("lib/privsvm", "lib/privsvm_bench", "reproduce/engine")
+        for path in (REPOSITORY / folder).rglob("*")
         if path.is_file() and path.suffix not in {".py", ".pyc", ".nbi", ".nbc"} and path.name != "py.typed"
     }
     assert data_files == named

@@ -24,15 +24,15 @@ __all__ = ["closure", "closure_digest"]
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Files below lib that a module reads besides its imports.
+# Files of the repository that a module reads besides its imports.
 PACKAGE_DATA = {
-    "privsvm_bench.datasets.catalogue": ("privsvm_bench/datasets/catalogue.json",),
-    "privsvm.release.dossier": ("privsvm/release/audits.json",),
-    "privsvm.release.planning": ("privsvm/release/utility.json",),
-    "privsvm_bench.reporting.page": ("privsvm_bench/reporting/templates/*.jinja",),
-    "privsvm_bench.reproduction.rendering": (
-        "privsvm_bench/reporting/templates/*.jinja",
-        "privsvm_bench/reproduction/templates/*.jinja",
+    "privsvm_bench.datasets.catalogue": ("lib/privsvm_bench/datasets/catalogue.json",),
+    "privsvm.release.dossier": ("lib/privsvm/release/audits.json",),
+    "privsvm.release.planning": ("lib/privsvm/release/utility.json",),
+    "privsvm_bench.reporting.page": ("lib/privsvm_bench/reporting/templates/*.jinja",),
+    "reproduce.engine.rendering": (
+        "lib/privsvm_bench/reporting/templates/*.jinja",
+        "reproduce/engine/templates/*.jinja",
     ),
 }
 
@@ -98,7 +98,7 @@ def closure(*entries: str) -> list[str]:
         packages = module.split(".")
         files.update(_file_of(".".join(packages[:end])) for end in range(1, len(packages) + 1))
         for pattern in PACKAGE_DATA.get(module, ()):
-            files.update((ROOT / "lib").glob(pattern))
+            files.update(ROOT.glob(pattern))
     return sorted(path.relative_to(ROOT).as_posix() for path in files)
 
 

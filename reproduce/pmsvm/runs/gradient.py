@@ -11,7 +11,7 @@ import numpy as np
 
 from privsvm.privacy.accounting import sampled_gaussian_calibration
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps
-from privsvm_bench.reproduction.context import Context
+from reproduce.engine.context import Context
 from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows
 
 # A norm that no gradient reaches: no clipping.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm_bench.reproduction.context import Context
+from reproduce.engine.context import Context
 from reproduce.pmsvm.runs.gradient import run_curves, run_gradient
 from reproduce.pmsvm.runs.shared import fit_liblinear, scaled, split_rows
 from reproduce.pmsvm.runs.weight import run_one_vs_rest, run_weight

@@ -17,7 +17,7 @@ from privsvm.privacy.assumptions import DROPPED
 from privsvm.privacy.gate import restore
 from privsvm.registry import estimator_class
 from privsvm_bench.datasets.catalogue import resolve
-from privsvm_bench.reproduction.context import Context, MissingError
+from reproduce.engine.context import Context, MissingError
 from reproduce.pmsvm.runs.shared import scaled, split_rows, without
 
 

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.pmsvm_wp import PMSVMWPClassifier
-from privsvm_bench.reproduction.context import Context
+from reproduce.engine.context import Context
 from reproduce.pmsvm.runs.gradient import batches_per_epoch, engine_steps
 from reproduce.pmsvm.runs.shared import fit_liblinear, scaled, split_rows
 

@@ -13,7 +13,7 @@ import numpy as np
 from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier
 from privsvm.methods.pmsvm_wp_as_published import PMSVMWPAsPublishedClassifier
 from privsvm.privacy.accounting import gaussian_epsilon
-from privsvm_bench.reproduction.context import ClassRows, Context
+from reproduce.engine.context import ClassRows, Context
 from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows, without
 
 

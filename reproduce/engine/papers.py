@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm_bench.reproduction.experiment import Experiment
+from reproduce.engine.experiment import Experiment
 
 __all__ = ["choose", "find_experiments"]
 
@@ -17,7 +17,8 @@ def find_experiments(package: str) -> dict[str, Experiment]:
 
     The papers are subpackages of `package`; ``experiments.py`` of each has ``EXPERIMENTS``.
     """
-    papers = [item.name for item in pkgutil.iter_modules(importlib.import_module(package).__path__) if item.ispkg]
+    papers = [item.name for item in pkgutil.iter_modules(importlib.import_module(package).__path__)
+              if item.ispkg and item.name != "engine"]  # fmt: skip
     modules = [importlib.import_module(f"{package}.{paper}.experiments") for paper in sorted(papers)]
     return {name: experiment for module in modules for name, experiment in module.EXPERIMENTS.items()}
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.files import read_json, write_text
 from privsvm.warm_up import cache_folder
-from privsvm_bench.reproduction.comparison import Row, count_verdicts, merge_rows, read_rows, rows_csv
-from privsvm_bench.reproduction.experiment import Experiment, Report, Result, outcome
-from privsvm_bench.reproduction.papers import choose
 from privsvm_bench.workflow.stage import die_with_parent, json_argument
+from reproduce.engine.comparison import Row, count_verdicts, merge_rows, read_rows, rows_csv
+from reproduce.engine.experiment import Experiment, Report, Result, outcome
+from reproduce.engine.papers import choose
 
 __all__ = ["main"]
 
@@ -50,7 +50,7 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
             raise PrivSVMError(f"--datasets {dataset!r} is unknown; {nearest_name(dataset, datasets)}")
 
     # Imported late, so that --help and errors in names appear at once.
-    from privsvm_bench.reproduction.jobs import run_job
+    from reproduce.engine.jobs import run_job
 
     if options.job is not None:
         (experiment,) = chosen
@@ -76,7 +76,7 @@ def write_report(experiment: Experiment, data: str | Path, reports: str | Path, 
     They come from the results below `data`; results of other settings than the experiment's count as not run. With
     `merge`, rows whose results are not all stored here stay as in the present table.
     """
-    from privsvm_bench.reproduction.page import experiment_page
+    from reproduce.engine.page import experiment_page
 
     results = {}
     for job, (owner, parameters) in experiment.all_jobs().items():

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm_bench.reproduction.distributions import LEVELS, Distribution, of_whole, read_distributions
-from privsvm_bench.reproduction.judging import VERDICTS, Column, Judgement, Printed, judge
-from privsvm_bench.reproduction.panels import Panel
-from privsvm_bench.reproduction.statements import Claim, read_claims, read_trends
+from reproduce.engine.distributions import LEVELS, Distribution, of_whole, read_distributions
+from reproduce.engine.judging import VERDICTS, Column, Judgement, Printed, judge
+from reproduce.engine.panels import Panel
+from reproduce.engine.statements import Claim, read_claims, read_trends
 
 __all__ = [
     "NOT_JUDGED",

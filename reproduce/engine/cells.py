@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm_bench.evidence import Sources
-from privsvm_bench.reproduction.draws import Draws
-from privsvm_bench.reproduction.judging import Printed
-from privsvm_bench.reproduction.printed import Paper, PrintedPaper
-from privsvm_bench.reproduction.statements import Claim
+from reproduce.engine.draws import Draws
+from reproduce.engine.judging import Printed
+from reproduce.engine.printed import Paper, PrintedPaper
+from reproduce.engine.statements import Claim
 
 __all__ = [
     "STATEMENTS",

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import scipy.stats
 
-from privsvm_bench.reproduction.distributions import LEVELS, ONE_VALUE, Distribution, decimals_of
+from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, decimals_of
 
 __all__ = [
     "CENTRAL",

@@ -13,13 +13,13 @@ import scipy.stats
 
 from privsvm_bench.evidence import Sources
 from privsvm_bench.reporting.text import short_number
-from privsvm_bench.reproduction.cells import command, expected_seconds, recorded_seconds
-from privsvm_bench.reproduction.distributions import MANY_RUNS, ONE_VALUE
-from privsvm_bench.reproduction.draws import Draws
-from privsvm_bench.reproduction.judging import CENTRAL, DECIDED, MOST_PASSES, POWERS, VERDICTS, Column, Judgement
-from privsvm_bench.reproduction.panels import legend, panel_svg
-from privsvm_bench.reproduction.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval, reading_of
-from privsvm_bench.reproduction.rendering import environment
+from reproduce.engine.cells import command, expected_seconds, recorded_seconds
+from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
+from reproduce.engine.draws import Draws
+from reproduce.engine.judging import CENTRAL, DECIDED, MOST_PASSES, POWERS, VERDICTS, Column, Judgement
+from reproduce.engine.panels import legend, panel_svg
+from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval, reading_of
+from reproduce.engine.rendering import environment
 
 __all__ = [
     "Calibration",

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privsvm_bench.reproduction.comparison import Missing, Published, Row, read_published
-from privsvm_bench.reproduction.panels import Panel
+from reproduce.engine.comparison import Missing, Published, Row, read_published
+from reproduce.engine.panels import Panel
 
 __all__ = ["Experiment", "Outcome", "Report", "Result", "Results", "Table", "outcome"]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import scipy.stats
 
-from privsvm_bench.reproduction.distributions import LEVELS, Distribution
+from reproduce.engine.distributions import LEVELS, Distribution
 
 __all__ = ["RerunLine", "beside"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privsvm_bench.reproduction.comparison import VERDICTS, Row, count_verdicts
-from privsvm_bench.reproduction.experiment import Experiment, Report
-from privsvm_bench.reproduction.judging import VERDICTS as MEANINGS
-from privsvm_bench.reproduction.panels import charts_of, legend, panel_svg
-from privsvm_bench.reproduction.paper_page import summary
-from privsvm_bench.reproduction.printed import PrintedPaper
-from privsvm_bench.reproduction.rendering import environment
+from reproduce.engine.comparison import VERDICTS, Row, count_verdicts
+from reproduce.engine.experiment import Experiment, Report
+from reproduce.engine.judging import VERDICTS as MEANINGS
+from reproduce.engine.panels import charts_of, legend, panel_svg
+from reproduce.engine.paper_page import summary
+from reproduce.engine.printed import PrintedPaper
+from reproduce.engine.rendering import environment
 
 __all__ = ["experiment_page", "index_page"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from privsvm.digests import canonical_json
 from privsvm.files import read_json, write_json
 from privsvm.registry import implementations, module_name
-from privsvm_bench.reproduction.context import Context, MissingError
-from privsvm_bench.reproduction.experiment import Experiment
 from privsvm_bench.workflow.sources import closure_digest
+from reproduce.engine.context import Context, MissingError
+from reproduce.engine.experiment import Experiment
 
 __all__ = ["code_entries", "run_job"]
 
@@ -24,7 +24,7 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
     """
     method = parameters.get("estimator")
     named = [module_name(method)] if method in implementations() else []
-    return [experiment.module(experiment.run), "privsvm_bench.reproduction.context", *named]
+    return [experiment.module(experiment.run), "reproduce.engine.context", *named]
 
 
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:

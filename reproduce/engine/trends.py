@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.stats
 
-from privsvm_bench.reproduction.distributions import LEVELS, SINGLE, Distribution
+from reproduce.engine.distributions import LEVELS, SINGLE, Distribution
 
 __all__ = [
     "MOST",

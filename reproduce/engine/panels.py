@@ -9,7 +9,7 @@ from typing import Any
 
 from privsvm_bench.palette import COLOURS
 from privsvm_bench.reporting.text import short_number
-from privsvm_bench.reproduction.comparison import Row
+from reproduce.engine.comparison import Row
 
 __all__ = ["Line", "Panel", "charts_of", "legend", "panel_svg"]
 

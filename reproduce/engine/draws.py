@@ -17,8 +17,9 @@ import numpy as np
 
 from privsvm.files import write_text
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm_bench.reproduction.context import Context, MissingError
-from privsvm_bench.reproduction.distributions import (
+from privsvm_bench.workflow.sources import closure_digest
+from reproduce.engine.context import Context, MissingError
+from reproduce.engine.distributions import (
     MANY_RUNS,
     ONE_VALUE,
     SINGLE,
@@ -29,7 +30,6 @@ from privsvm_bench.reproduction.distributions import (
     of_parts,
     of_whole,
 )
-from privsvm_bench.workflow.sources import closure_digest
 
 if TYPE_CHECKING:
     # No import when it runs: code that only states sources is no part of what it states.
@@ -150,7 +150,7 @@ class Further:
 
 @functools.cache
 def _code(module: str) -> str:
-    return closure_digest(module, "privsvm_bench.reproduction.context")
+    return closure_digest(module, "reproduce.engine.context")
 
 
 def _summary(draws: Draws, cell: str, values: np.ndarray) -> list[Distribution]:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from privsvm_bench.reproduction.comparison import Row, read_rows
-from privsvm_bench.reproduction.distributions import SINGLE, Distribution
-from privsvm_bench.reproduction.trends import (
+from reproduce.engine.comparison import Row, read_rows
+from reproduce.engine.distributions import SINGLE, Distribution
+from reproduce.engine.trends import (
     UNDECIDED,
     WORDS,
     Estimate,
@@ -33,7 +33,7 @@ class Claim:
     id: str
     source: str  # Its place in the paper.
     text: str  # The statement in our words.
-    verdict: str  # One of `privsvm_bench.reproduction.judging.VERDICTS`.
+    verdict: str  # One of `reproduce.engine.judging.VERDICTS`.
     ours: str  # Our finding.
     experiment: str = ""  # Whose page shows it; empty without one.
     reason: str = ""  # Why it is undecided, if it is.
@@ -144,7 +144,7 @@ def read_trends(path: str | Path, distributions: Mapping[str, Distribution]) -> 
     """Judge the statements on trends and ratios that a word decides; `distributions` are by cell.
 
     ``trends.csv`` has ``id, source, claim, word, estimate, cells, over, ours, undecided``. ``word`` is one of
-    `privsvm_bench.reproduction.trends.WORDS`. ``cells``: names of drawn numbers, an asterisk for the place on the first
+    `reproduce.engine.trends.WORDS`. ``cells``: names of drawn numbers, an asterisk for the place on the first
     axis, bars between several; ``over``: the cells that a gap or a ratio compares them with. ``estimate``: "slope"
     (over the share of the last place), "slope log10", "exponent", "factor" (of that exponent over the whole range),
     "step" (the smallest, once the line rises at all), "gap" or "ratio". ``ours`` is our finding, with names in braces.
