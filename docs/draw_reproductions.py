@@ -1,14 +1,13 @@
-"""Draw the verdicts on five papers, docs/images/reproductions.svg, from the committed rows."""
+"""Draw the verdicts on five papers, docs/images/reproductions.svg, from the committed results."""
 
 import collections
-import csv
 from pathlib import Path
+
+from write_reproductions import judged_papers
 
 from privsvm_bench.charts import BLUE, BROWN, GREY, LINE, RED, named, new_figure, style, svg_text
 
 PICTURE = Path(__file__).resolve().parent / "images" / "reproductions.svg"
-ROWS = Path(__file__).resolve().parents[1] / "reports/reproduce/printed"
-PAPERS = ("dpwss", "pmsvm", "ppsvm", "dpsvmdvp", "ci_svm")
 # Whatever else a row says has no number of ours, or none of the paper's.
 COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "cannot discriminate": GREY, "no data, given": LINE}
 
@@ -16,13 +15,12 @@ COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "cannot discrimina
 def shares():
     """Return the share of each verdict by paper, and the number of rows."""
     result = {}
-    for paper in PAPERS:
-        with open(ROWS / f"{paper}.csv", encoding="utf-8", newline="") as handle:
-            counts = collections.Counter(row["verdict"] for row in csv.DictReader(handle))
+    for judged in judged_papers():
+        counts = collections.Counter(judged.verdicts)
         others = sum(number for word, number in counts.items() if word not in COLOURS)
         counts["no data, given"] = others
         total = sum(counts[word] for word in COLOURS)
-        result[paper] = {word: counts[word] / total for word in COLOURS}, total
+        result[judged.paper.name] = {word: counts[word] / total for word in COLOURS}, total
     return result
 
 
@@ -31,14 +29,16 @@ def draw():
     with style():
         figure, (axes,) = new_figure(760, 240)
         figure.subplots_adjust(0.17, 0.2, 0.98, 0.86)
-        for place, (parts, _) in enumerate(reversed(shares().values())):
+        parts_by_paper = shares()
+        for place, (parts, _) in enumerate(reversed(parts_by_paper.values())):
             left = 0.0
             for word, share in parts.items():
                 bar = axes.barh(place, 100 * share, left=left, color=COLOURS[word], height=0.7)[0]
                 named(bar, f"{word}: {100 * share:.1f} %")
                 left += 100 * share
         axes.set(xlim=(0, 100), xlabel="share of the paper's rows, %")
-        axes.set_yticks(range(len(PAPERS)), [f"{name} ({total})" for name, (_, total) in reversed(shares().items())])
+        names = [f"{name} ({total})" for name, (_, total) in reversed(parts_by_paper.items())]
+        axes.set_yticks(range(len(names)), names)
         axes.tick_params(axis="y", length=0)
         handles = [axes.barh(0, 0, color=colour, label=word) for word, colour in COLOURS.items()]
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=len(COLOURS), frameon=False)

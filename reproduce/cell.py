@@ -11,13 +11,18 @@ import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent
 
+if TYPE_CHECKING:
+    from reproduce.engine.printed import PrintedPaper
+
 HERE = Path(__file__).parent
+REPORTS = HERE.parent / "reports/reproduce"
 # The modules of each paper that list its drawn numbers.
 MODULES = {
     "ci_svm": ("draws",),
@@ -44,6 +49,13 @@ def set_up(papers: Sequence[str]) -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
 
+def judge_committed(name: str, reports: str | Path = REPORTS, **changes: Any) -> PrintedPaper:
+    """Judge a paper by the tables in `reports`; `changes` are those of `reproduce.engine.printed.judge_paper`."""
+    from reproduce.engine.printed import judge_paper
+
+    return judge_paper(importlib.import_module(f"reproduce.{name}.printed").PAPER, HERE / name, reports, **changes)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Rerun the cell that the arguments name."""
     parser = argparse.ArgumentParser(prog="python -m reproduce cell", description=__doc__)
@@ -61,38 +73,63 @@ def main(argv: Sequence[str] | None = None) -> None:
     from privsvm_bench.evidence import Sources
     from reproduce.engine.cells import STATEMENTS, choose_draws, find_claim, find_printed
     from reproduce.engine.draws import run_draws
-    from reproduce.engine.printed import judge_paper, read_all
+    from reproduce.engine.papers import find_experiments
+    from reproduce.engine.printed import read_all
     from reproduce.engine.rerun import beside
 
-    paper = importlib.import_module(f"reproduce.{options.paper}.printed").PAPER
-    reports = Path(options.reports)
-    committed = judge_paper(paper, HERE / options.paper, reports)
+    committed = judge_committed(options.paper, options.reports)
+    paper = committed.paper
     draws = draws_of([options.paper])
+    measured: dict = {}
     if options.table == STATEMENTS:
         claim = find_claim(committed, options.row)
-        if claim.experiment:
-            _rerun_experiment(options, claim)
-            return
         name, chosen = claim.id, [plan for plan in draws if plan.gives(f"claim/{claim.id}/")]
+        parts = {pattern.partition("/")[0] for pattern in claim.cells}
+        measured = _measure([item for item in find_experiments("reproduce").values() if item.name in parts], options)
     else:
         printed = find_printed(committed, options.table, options.row, options.column)
         name, chosen = printed.id, choose_draws(paper, draws, printed.id)
-    if not chosen:
+    if not chosen and not measured:
         print("nothing is drawn for it: the row says what it is judged by")
     here = Path(options.data) / "cells" / options.paper
     run_draws(chosen, options.data, Sources(here))
     drawn = read_all(here, sorted({plan.experiment for plan in chosen}))
-    rerun = judge_paper(paper, HERE / options.paper, reports, changed=drawn)
+    rerun = judge_committed(options.paper, options.reports, changed=drawn, measured=measured)
     for title, judged in (("committed", committed), ("rerun", rerun)):
         print(f"{title}: {_line(judged, name)}")
     sources = paper.sources(name)
     for line in beside(committed.distributions, {cell: item for cell, item in drawn.items() if cell in sources}):
         print(f"{line.cell}: {line.reading}")
+    for experiment, present in measured.items():
+        earlier = {item[:2]: item.values for item in committed.measurements[experiment]}
+        for table, cell, values in present:
+            if options.column in ("all", cell.partition("/")[0]):
+                print(f"{experiment}/{table}/{cell}: committed {earlier.get((table, cell), ())}; rerun {values}")
+
+
+def _measure(experiments: Sequence, options: argparse.Namespace) -> dict:
+    """Run the jobs of experiments on one dataset, or on all, and return their measurements by experiment."""
+    from reproduce.engine.experiment import measure_results
+    from reproduce.engine.jobs import run_job
+    from reproduce.engine.measurements import read_measurements
+
+    result = {}
+    for experiment in experiments:
+        jobs = experiment.all_jobs()
+        names = [*sorted({parameters["dataset"] for parameters in jobs.values()}), "all"]
+        if options.column not in names:
+            raise PrivSVMError(f"column {options.column!r} is unknown; {nearest_name(options.column, names)}")
+        for job, parameters in jobs.items():
+            if options.column in ("all", parameters["dataset"]):
+                run_job(experiment, job, options.data, parameters)
+        committed = read_measurements(Path(options.reports) / f"{experiment.name}.csv")
+        result[experiment.name], _ = measure_results(experiment, options.data, committed)
+    return result
 
 
 def _line(judged, name: str) -> str:
     """Describe a row."""
-    from reproduce.engine.printed import interval, reading_of
+    from reproduce.engine.printed import interval
 
     for claim in judged.claims:
         if claim.id == name:
@@ -104,36 +141,4 @@ def _line(judged, name: str) -> str:
         words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {row.distribution.runs} runs")
     if row.percentile is not None:
         words.append(f"percentile {100.0 * row.percentile:.1f} %")
-    return "; ".join([*words, row.words, *(text for text in (reading_of(judged.paper, row),) if text)])
-
-
-def _rerun_experiment(options: argparse.Namespace, claim) -> None:
-    """Run a statement's experiment on one dataset, or on all, and print its rows beside the committed ones."""
-    from reproduce.engine.command import write_report
-    from reproduce.engine.comparison import read_rows
-    from reproduce.engine.jobs import run_job
-    from reproduce.engine.papers import find_experiments
-
-    experiment = find_experiments("reproduce")[claim.experiment]
-    jobs = experiment.all_jobs()
-    datasets = {str(parameters["dataset"]) for _, parameters in jobs.values()}
-    if options.column not in (*datasets, "all"):
-        names = [*sorted(datasets), "all"]
-        raise PrivSVMError(f"column {options.column!r} is unknown; {nearest_name(options.column, names)}")
-    for job, (owner, parameters) in jobs.items():
-        if options.column in ("all", parameters["dataset"]):
-            run_job(owner, job, options.data, parameters)
-    here = Path(options.data) / "cells" / options.paper
-    write_report(experiment, options.data, here, merge=False)
-    committed = {_place(row): row for row in read_rows(Path(options.reports) / f"{claim.experiment}.csv")}
-    print(f"{claim.text}: {claim.verdict} ({claim.ours})")
-    for row in read_rows(here / f"{claim.experiment}.csv"):
-        if row.ours is not None and (options.column in ("all", row.dataset)):
-            before = committed.get(_place(row))
-            earlier = "nothing" if before is None or before.ours is None else f"{before.ours:.6g} ({before.verdict})"
-            name = ", ".join(label for label in _place(row) if label)
-            print(f"{name}: committed {earlier}; rerun {row.ours:.6g} ({row.verdict})")
-
-
-def _place(row) -> tuple[str, ...]:
-    return row.table, row.dataset, row.method, row.setting, row.metric
+    return "; ".join([*words, row.words, *filter(None, [judged.reading(row)])])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import csv
-from pathlib import Path
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm_bench.workflow.stage import run
-from reproduce.cell import MODULES, draws_of, set_up
+from reproduce.cell import MODULES, draws_of, judge_committed, set_up
 
 # A p-value below which a printed number lies outside.
 OUTSIDE = 0.05
@@ -57,20 +55,13 @@ def main(argv: list[str] | None = None) -> None:
     further = None
     if options.further:
         cells = frozenset(
-            row["id"].removesuffix(" SD")
-            for paper in options.papers
-            for row in _rows(Path(__file__).parents[1] / "reports/reproduce/printed" / f"{paper}.csv")
-            if row["p"] and float(row["p"]) < OUTSIDE
+            judgement.printed.id.removesuffix(" SD")
+            for name in options.papers
+            for judgement in judge_committed(name).judgements
+            if judgement.p is not None and judgement.p < OUTSIDE
         )
         further = Further(cells=cells, runs=options.further, seconds=options.cheap)
     run_draws(chosen, options.data, Sources(options.reports), options.seconds, options.share, further=further)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
 
 
 if __name__ == "__main__":

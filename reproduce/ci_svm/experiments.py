@@ -164,7 +164,7 @@ ACCURACY = _experiment(
     "datasets; what the paper says of it in words; and what condensing costs, and why.",
     settings=ACCURACY_SETTINGS,
     jobs=accuracy_jobs,
-    report="report:accuracy",
+    measure="measurements:accuracy",
 )
 TIME = _experiment(
     name="ci_svm_time",
@@ -173,7 +173,7 @@ TIME = _experiment(
     "with the number of rows; large datasets.",
     settings=TIME_SETTINGS,
     jobs=time_jobs,
-    report="report:times",
+    measure="measurements:times",
 )
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (ACCURACY, TIME)}

@@ -1,11 +1,10 @@
-"""The experiments of dpsvmdvp-2019 (Zhang, Hao and Wang, IEEE Access 2019): Figures 1 to 6.
+"""The settings of dpsvmdvp-2019 (Zhang, Hao and Wang, IEEE Access 2019): Figures 1 to 6, most of which are drawn.
 
-``python -m reproduce dpsvmdvp_budget --datasets splice`` runs one dataset; ``python -m reproduce dpsvmdvp`` runs all.
+``python -m reproduce dpsvmdvp_budget --datasets splice`` runs the experiment on one dataset.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from reproduce.engine.experiment import Experiment, Settings
@@ -53,8 +52,6 @@ BUDGET_SETTINGS: dict[str, Any] = {
         {"scaling": "none", "C": 10.0},
     ],
     "skip_options": {"cod-rna": [3]},
-    # The paper's mean of three draws, again and again.
-    "draws": {"dataset": "splice", "times": 20},
 }
 
 SIZE_SETTINGS: dict[str, Any] = {
@@ -91,41 +88,20 @@ def _job(settings: Settings, dataset: str, **changes: Any) -> dict[str, Any]:
 
 
 def budget_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset and option set, and one of many draws."""
+    """One job per dataset and option set."""
     jobs = {}
     for dataset in settings["datasets"]:
         for number, option in enumerate(settings["options"]):
             if number not in settings["skip_options"].get(dataset, []):
                 name = f"{dataset}.{option['scaling']}.C-{option['C']:g}"
-                jobs[name] = {
-                    "kind": "accuracies", **_job(settings, dataset, n_train=settings["n_train"], **option),
-                }  # fmt: skip
-    draw_settings = settings["draws"]
-    if draw_settings["dataset"] in settings["datasets"]:
-        option, variants = settings["options"][0], {MAIN: VARIANTS[MAIN]}
-        job = _job(
-            settings,
-            draw_settings["dataset"],
-            n_train=settings["n_train"],
-            variants=variants,
-            private_svm=None,
-            **option,
-        )
-        jobs[f"{draw_settings['dataset']}.draws"] = {
-            "kind": "draws",
-            **job,
-            "repeats": draw_settings["times"] * settings["repeats"],
-        }
+                jobs[name] = _job(settings, dataset, n_train=settings["n_train"], **option)
     return jobs
 
 
 def size_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset, number of rows and order of the file."""
     return {
-        f"{dataset}.{order}.n-{size}": {
-            "kind": "accuracies",
-            **_job(settings, dataset, scaling=settings["scaling"], n_train=size, order=order),
-        }
+        f"{dataset}.{order}.n-{size}": _job(settings, dataset, scaling=settings["scaling"], n_train=size, order=order)
         for dataset in settings["datasets"]
         for order in settings["orders"]
         for size in settings["sizes"][dataset]
@@ -135,44 +111,21 @@ def size_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
 def features_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset and number of features."""
     return {
-        f"{dataset}.d-{width}": {
-            "kind": "accuracies",
-            **_job(settings, dataset, scaling=settings["scaling"], n_features=width),
-        }
+        f"{dataset}.d-{width}": _job(settings, dataset, scaling=settings["scaling"], n_features=width)
         for dataset in settings["datasets"]
         for width in settings["features"][dataset]
     }
 
 
-_experiment = functools.partial(Experiment, package=__package__, run="runs:run")
+BUDGET = Experiment(
+    package=__package__,
+    name="dpsvmdvp_budget",
+    title="DPSVMDVP, Figures 1 and 2: accuracy against the privacy budget",
+    compares="SVM, PrivateSVM and DPSVMDVP on cod-rna and splice, for each choice that the paper leaves open.",
+    settings=BUDGET_SETTINGS,
+    jobs=budget_jobs,
+    run="runs:accuracies",
+    measure="measurements:budget",
+)
 
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        _experiment(
-            name="dpsvmdvp_budget",
-            title="DPSVMDVP, Figures 1 and 2: accuracy against the privacy budget",
-            compares="SVM, PrivateSVM and DPSVMDVP on cod-rna and splice: where the curve leaves chance and where it "
-            "reaches the SVM, for each choice that the paper leaves open.",
-            settings=BUDGET_SETTINGS,
-            jobs=budget_jobs,
-            report="report:budget",
-        ),
-        _experiment(
-            name="dpsvmdvp_size",
-            title="DPSVMDVP, Figures 3 and 4: accuracy against the number of training rows",
-            compares="The first rows of the file, as in the paper, and as many drawn at random.",
-            settings=SIZE_SETTINGS,
-            jobs=size_jobs,
-            report="report:size",
-        ),
-        _experiment(
-            name="dpsvmdvp_features",
-            title="DPSVMDVP, Figures 5 and 6: accuracy against the number of features",
-            compares="The first features of each row.",
-            settings=FEATURES_SETTINGS,
-            jobs=features_jobs,
-            report="report:features",
-        ),
-    )
-}
+EXPERIMENTS = {BUDGET.name: BUDGET}

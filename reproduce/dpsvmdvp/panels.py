@@ -28,7 +28,6 @@ from reproduce.dpsvmdvp.experiments import (
     features_jobs,
     size_jobs,
 )
-from reproduce.dpsvmdvp.report import knees
 from reproduce.dpsvmdvp.runs import _accuracy, _data
 from reproduce.engine.context import Context
 from reproduce.engine.draws import Draws
@@ -50,6 +49,27 @@ def unit(cell: str) -> float:
     if cell.endswith("seconds"):
         return 1e-5
     return 1e-4 if cell.endswith("knee") or "n_features" in cell else 1e-2
+
+
+# An accuracy this near to a coin's counts as chance, this near to the SVM's as its level.
+CHANCE, NEAR_CHANCE, NEAR_SVM = 0.5, 0.1, 0.02
+
+
+def knees(epsilons: Sequence[float], curve: Sequence[float], svm: float) -> tuple[float | None, float | None]:
+    """Find the epsilons where a curve leaves chance, and where it has reached the SVM; None if it does not.
+
+    All accuracies up to the first are near chance, and all from the second on near the SVM's.
+    """
+    lower = upper = None
+    for epsilon, accuracy in zip(epsilons, curve, strict=True):
+        if abs(accuracy - CHANCE) > NEAR_CHANCE:
+            break
+        lower = epsilon
+    for epsilon, accuracy in reversed(list(zip(epsilons, curve, strict=True))):
+        if accuracy < svm - NEAR_SVM:
+            break
+        upper = epsilon
+    return lower, upper
 
 
 def _scores(Z: np.ndarray, vectors: np.ndarray, coef: np.ndarray, gamma: float) -> np.ndarray:

@@ -6,18 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduce.dpsvmdvp.trends import STAND_IN, panels, times_not_measured
+from reproduce.dpsvmdvp.figures import STAND_IN, panels
 from reproduce.engine.distributions import Distribution
-from reproduce.engine.judging import Judgement, Printed
-from reproduce.engine.printed import (
-    Comparison,
-    Paper,
-    all_medians,
-    cell_id,
-    interval,
-    numbers_of,
-)
-from reproduce.engine.statements import Claim, statement
+from reproduce.engine.judging import Printed
+from reproduce.engine.measurements import cell_id
+from reproduce.engine.printed import Comparison, Paper, interval, numbers_of
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
@@ -55,73 +48,6 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
             )
         outcome.append(number)
     return outcome
-
-
-def reading(judgement: Judgement) -> str:
-    """Return the remark on a cell."""
-    printed, item = judgement.printed, judgement.distribution
-    if printed.id == "splice///n_features":
-        return "123 is the number of features of a1a to a9a; every copy of splice has 60"
-    sentences = []
-    if item is not None and "n_train=50000" in printed.setting:
-        sentences.append(
-            "the order of the file explains the 20,000 rows, where the SVM has the same accuracy, but not these"
-        )
-    return "; ".join(sentences)
-
-
-def claims(
-    texts: Mapping[str, str], judgements: Mapping[str, Judgement], distributions: Mapping[str, Distribution]
-) -> list[Claim]:
-    """Judge the statements on privacy, sizes, lines of the figures and the noise."""
-    result = [_privacy(distributions), _exchanged(texts, distributions), *times_not_measured(distributions)]
-    for dataset in ("splice", "cod-rna"):
-        values = all_medians(
-            distributions,
-            [
-                f"{dataset}/{name}/epsilon=0.1/log10 of the median scale"
-                for name in ("trained single, f double", "LIBSVM's own gradient")
-            ],
-        )
-        if values:
-            result.append(
-                statement(
-                    f"noise-{dataset}", "Algorithm 2", "the budgets E_i / sum E_j put noise on the dual variables",
-                    False,
-                    f"median noise scale 10^{values[0]:.1f} if E_i is taken in double precision around an offset from "
-                    f"single precision, 10^{values[1]:.1f} if it is the gradient that the solver holds: a mismatch of "
-                    "precisions is the noise",
-                )
-            )  # fmt: skip
-    return result
-
-
-def _privacy(distributions: Mapping[str, Distribution]) -> Claim:
-    names = ("rows in the clear", "training rows", "epsilon is infinite")
-    values = all_medians(distributions, [f"claim/privacy/{name}" for name in names])
-    ours = brief = ""
-    if values:
-        brief = f"the model holds {values[0]:.0f} of {values[1]:.0f} training rows of splice in the clear"
-        ours = (
-            f"the released model holds {values[0]:.0f} of the {values[1]:.0f} training rows of splice in the clear, as "
-            "its support vectors; one of them is missing in a neighbouring dataset, so that no epsilon holds"
-        )
-    return statement("privacy", "Abstract; Section IV", "the method is differentially private",
-                     values[2] == 0.0 if values else None, ours, brief=brief)  # fmt: skip
-
-
-def _exchanged(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> Claim:
-    """Compare Table 1's sizes of splice with LIBSVM's files: we train on the one that LIBSVM names the test file."""
-    sizes = [distributions.get(f"splice///{name}") for name in ("n_train", "n_test")]
-    ours, holds = "", None
-    if sizes[0] is not None and sizes[1] is not None:
-        larger, smaller = (item.median for item in sizes if item is not None)
-        holds = float(texts["splice///n_train"]) == smaller
-        ours = (
-            f"LIBSVM's training file of splice has {smaller:.0f} rows and its test file {larger:.0f}: the paper has "
-            "them exchanged, and we follow it"
-        )
-    return statement("exchanged", "Table 1", "the training set of splice is LIBSVM's", holds, ours)
 
 
 _READINGS = {
@@ -176,8 +102,6 @@ PAPER = Paper(
     name="dpsvmdvp",
     title="DPSVMDVP (Zhang, Hao and Wang, IEEE Access 2019)",
     numbers=numbers,
-    reading=reading,
-    claims=claims,
     comparisons=comparisons,
     panels=panels,
     experiments=(

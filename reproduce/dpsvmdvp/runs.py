@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.released import KernelPath, ReleasedPath
-from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier, laplace_scales
+from privsvm.methods.dpsvmdvp import DPSVMDVPClassifier
 from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
 from privsvm.solvers.kernel.c_svc import CSVCSolution
 from reproduce.engine.context import Context
 
-__all__ = ["accuracies", "draws", "run"]
+__all__ = ["accuracies"]
 
 
 class _OneSolve(DPSVMDVPClassifier):
@@ -178,33 +178,3 @@ def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
         parameters["n_features"] or 0,
         float(parameters["C"]),
     )
-
-
-def draws(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Accuracies of many draws, and the scales of their noise.
-
-    Parameters: as for `accuracies`; scales belong to its first variant. Result: As `accuracies`, and ``scales`` at
-    epsilon 1: their median and largest, and the sums of the errors by kernel values of single and of double precision.
-    """
-    X, signs, _, _ = _data(parameters, context)
-    gamma = parameters["gamma"] or 1.0 / X.shape[1]
-    variant = next(iter(parameters["variants"].values()))
-    estimator = _OneSolve(solutions=[], C=parameters["C"], gamma=gamma, tol=parameters["tol"], **variant)
-    solution = estimator._solve(X, signs, gamma)
-    free = (solution.alpha > 0) & (solution.alpha < parameters["C"])
-    errors = estimator._errors_by_single_precision(X, signs, solution, gamma)[free]
-    scales = laplace_scales(errors, parameters["C"], 1.0, estimator.weights)
-    return {
-        **accuracies(parameters, context),
-        "scales": {
-            "median": float(np.median(scales)),
-            "largest": float(scales.max()),
-            "sum_of_errors": float(errors.sum()),
-            "sum_of_errors_double": float((signs * solution.gradient - solution.rho)[free].sum()),
-        },
-    }
-
-
-def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Run a job by its ``kind``: `accuracies` or `draws`."""
-    return draws(parameters, context) if parameters["kind"] == "draws" else accuracies(parameters, context)

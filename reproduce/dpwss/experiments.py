@@ -1,15 +1,11 @@
-"""The experiments of dpwss-2021 (Sun et al., PeerJ Computer Science 2021): Table 3 and Figures 1 to 21.
-
-``python -m reproduce dpwss_table3 --datasets heart`` runs one dataset; ``python -m reproduce dpwss`` runs all.
-"""
+"""The settings of dpwss-2021 (Sun et al., PeerJ Computer Science 2021): Table 3, which is drawn, and Figure 1."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
-from reproduce.engine.experiment import Experiment, Settings
+from reproduce.engine.experiment import Experiment
 
 TABLE3_SETTINGS: dict[str, Any] = {
     # Name in the paper: catalogue name, part, label that counts as positive.
@@ -69,50 +65,15 @@ def setting_name(shrinking: int, column: Mapping[str, float] | None) -> str:
     return f"shrinking={shrinking}" + (f";epsilon={column['epsilon']:g};sigma={column['sigma']:g}" if column else "")
 
 
-def table3_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset and shrinking setting."""
-    shared = {key: settings[key] for key in ("runs", "C", "tol", "seed")}
-    return {
-        f"{dataset}.shrinking-{shrinking}": {
-            "dataset": dataset,
-            "source": source,
-            "shrinking": shrinking,
-            "columns": {setting_name(shrinking, column): column for column in [None, *settings["columns"]]},
-            **shared,
-        }
-        for dataset, source in settings["datasets"].items()
-        for shrinking in settings["shrinking"]
-    }
-
-
-def figures_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Figure 1 is the only one that is not drawn from Table 3's results."""
-    return {"figure1": dict(settings["figure1"])}
-
-
-_experiment = functools.partial(Experiment, package=__package__)
-
-TABLE3 = _experiment(
-    name="dpwss_table3",
-    title="DPWSS, Table 3: classification capability, objective and iterations",
-    compares="Eight numbers of WSS2 (LIBSVM 3.24) and of DPWSS with six settings, on 16 datasets, with and without "
-    "shrinking.",
-    settings=TABLE3_SETTINGS,
-    jobs=table3_jobs,
-    run="runs:table3",
-    report="report:table3",
-)
-
-FIGURES = _experiment(
+FIGURES = Experiment(
+    package=__package__,
     name="dpwss_figures",
-    title="DPWSS, Figures 1 to 21: private lines, objError, iterationRatio",
-    compares="The errors of the objective and the ratios of iterations that the paper draws, computed from its Table "
-    "3, and its example of private lines in two dimensions.",
+    title="DPWSS, Figure 1: private lines",
+    compares="The lines of WSS2 and of DPWSS on two shifted columns; Figures 2 to 21 show numbers of Table 3.",
     settings=FIGURES_SETTINGS,
-    jobs=figures_jobs,
+    jobs=lambda settings: {"figure1": dict(settings["figure1"])},
     run="runs:figure1",
-    report="report:figures",
-    borrows=TABLE3,
+    measure="measurements:figure1",
 )
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE3, FIGURES)}
+EXPERIMENTS = {FIGURES.name: FIGURES}

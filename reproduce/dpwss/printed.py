@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduce.dpwss.claims import CAPABILITY, METRICS, claims
+from reproduce.dpwss.claims import CAPABILITY, METRICS, claims, derive
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
-from reproduce.engine.judging import Judgement, Printed
-from reproduce.engine.printed import Paper, cell_id, numbers_of
+from reproduce.engine.judging import Printed
+from reproduce.engine.measurements import cell_id
+from reproduce.engine.printed import Paper, numbers_of
 
 ABSENT = {"gisette": "gisette_scale is not available here", "rcv1": "rcv1_train.binary is not available here"}
 
@@ -61,27 +62,11 @@ def _lost(number: Printed) -> Printed:
     )
 
 
-def reading(judgement: Judgement) -> str:
-    """Say what is known of a cell."""
-    printed, item = judgement.printed, judgement.distribution
-    if judgement.verdict not in ("unlikely", "refuted") or item is None:
-        return ""
-    if printed.metric == "n_features":
-        return f"features up to the last that is not always zero: {item.median:g}"
-    if printed.method == "WSS2":
-        return f"LIBSVM's steps give {item.median:.7g}; the table file of dpwss_table3 says why where we know"
-    side = "above" if float(printed.text) > item.median else "below"
-    if printed.metric == "objective":
-        word = "worse" if side == "above" else "better"
-        return f"the printed objective is {side} our median: {word} than ours"
-    return f"the printed number is {side} our median"
-
-
 PAPER = Paper(
     name="dpwss",
     title="DPWSS (Sun et al., PeerJ Computer Science 2021)",
     numbers=numbers,
-    reading=reading,
+    derive=derive,
     claims=claims,
     experiments=("dpwss_exact", "dpwss_table3", "dpwss_means", "dpwss_sigma", "dpwss_privacy"),
     notes=(

@@ -1,4 +1,4 @@
-"""What the experiments of dpwss-2021 compute: training runs by WSS2 and DPWSS on LIBSVM's order of rows."""
+"""Training runs of dpwss-2021 by WSS2 and DPWSS on LIBSVM's order of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 from privsvm_bench.metrics import Predictions, compute_metrics
 from reproduce.engine.context import Context
 
-__all__ = ["figure1", "serial_auc", "table3"]
+__all__ = ["figure1", "serial_auc"]
 
 
 def _libsvm_order(signs: np.ndarray) -> np.ndarray:
@@ -32,14 +32,6 @@ def _solve(
     # Equation 28: the exponential mechanism with sensitivity 1 - sigma.
     sharpness = column["epsilon"] / (2.0 * (1.0 - column["sigma"]))
     return solve_smo(X, signs, upper, kernel, options, PairSelection("dpwss", column["sigma"], sharpness), rng)
-
-
-def _tied_share(values: np.ndarray, signs: np.ndarray) -> float:
-    """Share of the pairs of a positive and a negative row that have the same decision value."""
-    _, group = np.unique(values, return_inverse=True)
-    positive = np.bincount(group, weights=signs > 0)
-    negative = np.bincount(group, weights=signs < 0)
-    return float((positive * negative).sum() / (positive.sum() * negative.sum()))
 
 
 def serial_auc(values: np.ndarray, signs: np.ndarray) -> float:
@@ -62,7 +54,6 @@ def _measure(X, signs: np.ndarray, solution: CSVCSolution, order: np.ndarray) ->
     precision, recall = float(result["precision"][0]), float(result["recall"][0])
     return {
         "AUC": serial_auc(values[in_file], signs[in_file]),
-        "AUC of ties halved": float(result["auc"][0]),
         "accuracy": float(result["accuracy"][0]),
         "precision": precision,
         "recall": recall,
@@ -70,36 +61,7 @@ def _measure(X, signs: np.ndarray, solution: CSVCSolution, order: np.ndarray) ->
         "MCC": float(result["mcc"][0]),
         "objective": solution.objective,
         "iterations": solution.n_iter,
-        "tied": _tied_share(values, signs),
-        "converged": float(solution.converged),
     }
-
-
-def table3(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Train one dataset with one shrinking setting by WSS2 and by all DPWSS settings.
-
-    Parameters: ``dataset, source`` (name, part, positive label), ``shrinking, columns`` (setting to epsilon and sigma,
-    or to None for WSS2), ``runs, C, tol, seed``. Result: Setting to metric to the values of all runs.
-    """
-    rows = context.rows(*parameters["source"])
-    order = _libsvm_order(rows.signs)
-    X, signs = rows.X[order], rows.signs[order]
-    shared = {key: parameters[key] for key in ("source", "shrinking", "C", "tol")}
-    results: dict[str, Any] = {}
-    for setting, column in parameters["columns"].items():
-        key = {**shared, "column": column}
-        if column is not None:
-            key |= {"runs": parameters["runs"], "seed": parameters["seed"]}
-
-        def train(column: Mapping[str, float] | None = column, setting: str = setting) -> dict[str, list[float]]:
-            runs = []
-            for run in range(1 if column is None else parameters["runs"]):
-                rng = context.stream(parameters["seed"], parameters["dataset"], setting, run)
-                runs.append(_measure(X, signs, _solve(X, signs, parameters, column, rng), order))
-            return {metric: [run[metric] for run in runs] for metric in runs[0]}
-
-        results[setting] = context.part(key, train)
-    return results
 
 
 def figure1(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -25,11 +25,7 @@ __all__ = ["ClassRows", "Context", "MissingError", "Rows"]
 
 
 class MissingError(Exception):
-    """A job lacks something that it needs; its rows get a verdict instead of a number."""
-
-    def __init__(self, verdict: str, reason: str):
-        super().__init__(reason)
-        self.verdict = verdict
+    """A job lacks something that it needs, such as its data."""
 
 
 class Rows(NamedTuple):
@@ -126,9 +122,9 @@ def _read_raw(dataset: str, part: str, folder: str) -> tuple[Any, np.ndarray]:
         X: Any
         X, labels = read_part(entry, part, folder)
     except PrivSVMError as error:
-        # Keep the cause and the remedy: every row repeats this text.
+        # Keep the cause and the remedy.
         clauses = without_absolute_paths(str(error).splitlines()[0]).split("; ")
-        raise MissingError("no data", "; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
+        raise MissingError("; ".join(dict.fromkeys((clauses[0], clauses[-1])))) from None
     # Rows as LIBSVM has them: dense where most numbers are not zero.
     if is_sparse(X) and X.nnz > 0.5 * X.shape[0] * X.shape[1]:
         X = X.toarray()
@@ -140,7 +136,7 @@ def _read(dataset: str, part: str, positive: str, folder: str) -> Rows:
     X, labels = _read_raw(dataset, part, folder)
     signs = np.where(labels == positive, 1.0, -1.0)
     if np.unique(signs).size < 2:
-        raise MissingError("no data", f"dataset {dataset}: no row, or every row, has the label {positive}")
+        raise MissingError(f"dataset {dataset}: no row, or every row, has the label {positive}")
     return Rows(X, signs)
 
 

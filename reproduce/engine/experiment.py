@@ -1,73 +1,32 @@
-"""Experiments of papers: settings, jobs, and the tables and charts made from their results."""
+"""Experiments of papers: settings, jobs, and the measurements that their results give."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from reproduce.engine.comparison import Missing, Published, Row, read_published
-from reproduce.engine.panels import Panel
+from privsvm.files import read_json, write_text
+from reproduce.engine.measurements import Measurement, measurements_csv, merge_measurements, read_measurements
 
-__all__ = ["Experiment", "Outcome", "Report", "Result", "Results", "Table", "outcome"]
+__all__ = ["Experiment", "Result", "Results", "Settings", "measure_results", "write_measurements"]
 
 Settings = Mapping[str, Any]
 Result = Mapping[str, Any]
-
-
-class Outcome(NamedTuple):
-    """Numbers of a job, or else the verdict and reason for its rows."""
-
-    numbers: Result | None
-    missing: Missing | None
-
-
-Results = Mapping[str, Outcome]
-
-
-def outcome(result: Result | None) -> Outcome:
-    """Tell a job's stored numbers from the reason why there are none; None: it has not run."""
-    if result is None:
-        return Outcome(None, ("not run", ""))
-    if "missing" in result:
-        return Outcome(None, (str(result["missing"]["verdict"]), str(result["missing"]["reason"])))
-    return Outcome(result, None)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Table:
-    """One table of a report; the caption says which numbers are compared, and when they agree."""
-
-    name: str
-    title: str
-    caption: str
-    rows: list[Row]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Report:
-    """Content of an experiment's page: tables, charts of results, and notes on choices and findings."""
-
-    tables: list[Table]
-    charts: list[Panel] = dataclasses.field(default_factory=list)
-    notes: list[str] = dataclasses.field(default_factory=list)
-
-    @property
-    def rows(self) -> list[Row]:
-        """Rows of all tables."""
-        return [row for table in self.tables for row in table.rows]
+# By job; a job without data has none.
+Results = Mapping[str, Result]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One experiment of one paper.
 
-    `run` and `report` are ``module:function`` of the package, imported on use. `run` maps ``(parameters, context)`` to
-    a result; `report` maps ``(experiment, outcomes of all jobs)`` to rows, charts and, as text, notes. ``tables.csv``
-    has the headings, captions and further notes.
+    `run` and `measure` are ``module:function`` of the package, imported on use. `run` maps ``(parameters, context)`` to
+    a result; `measure` maps ``(experiment, results by job)`` to measurements. ``tables.csv`` has headings and notes.
     """
 
     package: str  # The paper's package, ``reproduce.<paper>``.
@@ -78,8 +37,7 @@ class Experiment:
     # ``settings -> {job: parameters}``. Parameters hold all that a job needs; equal ones give equal results.
     jobs: Callable[[Settings], dict[str, dict[str, Any]]]
     run: str
-    report: str
-    borrows: Experiment | None = None  # Another experiment whose results the report also reads.
+    measure: str
 
     @property
     def paper(self) -> str:
@@ -94,29 +52,14 @@ class Experiment:
         """Import the function that ``module:function`` names."""
         return getattr(importlib.import_module(self.module(name)), name.partition(":")[2])
 
-    def make_report(self, results: Mapping[str, Result | None]) -> Report:
-        """Compare the stored results of all jobs (None for a job that has not run) with the paper's numbers."""
-        items: Iterable[Row | Panel | str] = self.function(self.report)(
-            self, {job: outcome(result) for job, result in results.items()}
-        )
-        rows: dict[str, list[Row]] = {}
-        charts, notes = [], self.notes()
-        for item in items:
-            if isinstance(item, Row):
-                rows.setdefault(item.table, []).append(item)
-            elif isinstance(item, Panel):
-                charts.append(item)
-            else:
-                notes.append(item)
-        order = [*(name for name in self.captions() if name in rows), *rows]
-        return Report(
-            tables=[self.table(name, rows[name]) for name in dict.fromkeys(order)], charts=charts, notes=notes
-        )
+    def all_jobs(self) -> dict[str, dict[str, Any]]:
+        """Return the parameters of all jobs by name."""
+        return self.jobs(self.settings)
 
-    def table(self, name: str, rows: list[Row]) -> Table:
-        """Give rows the heading and the caption of their table."""
-        title, caption = self.captions().get(name, (name, ""))
-        return Table(name=name, title=title, caption=caption, rows=rows)
+    def measurements(self, results: Results) -> list[Measurement]:
+        """Return the measurements that results give."""
+        found: Iterable[Measurement] = self.function(self.measure)(self, results)
+        return list(found)
 
     def records(self, file: str) -> list[dict[str, str]]:
         """Read the lines on this experiment of a CSV file in the paper's folder."""
@@ -126,32 +69,48 @@ class Experiment:
         with open(path, encoding="utf-8", newline="") as handle:
             return [line for line in csv.DictReader(handle) if line.pop("experiment") == self.name]
 
-    def _texts(self) -> list[tuple[str, str, str]]:
-        """Return table, heading and text of the lines of ``tables.csv``, which name settings in braces."""
+    def captions(self) -> dict[str, tuple[str, str]]:
+        """Return the heading and the caption of each table, in order; notes on the whole have no table."""
         words = {key: ", ".join(map(str, value)) if isinstance(value, list) else value
                  for key, value in self.settings.items()}  # fmt: skip
-        return [(line["table"], line["title"], line["text"].format(**words)) for line in self.records("tables.csv")]
-
-    def captions(self) -> dict[str, tuple[str, str]]:
-        """Return the heading and the caption of each table, in order."""
-        return {table: (title, text) for table, title, text in self._texts() if table}
-
-    def notes(self) -> list[str]:
-        """Return the page's notes on the whole experiment."""
-        return [text for table, _, text in self._texts() if not table]
-
-    def published(self) -> Published:
-        """Read the numbers that the paper prints, from the ``published.csv`` of its folder."""
-        package = importlib.import_module(self.package)
-        return read_published(Path(package.__path__[0]) / "published.csv")
+        return {line["table"]: (line["title"], line["text"].format(**words)) for line in self.records("tables.csv")}
 
     def with_settings(self, changes: Settings) -> Experiment:
-        """Return the experiment with some settings changed, also in a borrowed experiment that has them."""
-        borrowed = self.borrows.with_settings(changes) if self.borrows else None
+        """Return the experiment with some settings changed."""
         changed = {key: value for key, value in changes.items() if key in self.settings}
-        return dataclasses.replace(self, settings={**self.settings, **changed}, borrows=borrowed)
+        return dataclasses.replace(self, settings={**self.settings, **changed})
 
-    def all_jobs(self) -> dict[str, tuple[Experiment, dict[str, Any]]]:
-        """All jobs that the report reads: name to the experiment they belong to, and parameters."""
-        borrowed = self.borrows.all_jobs() if self.borrows else {}
-        return {**borrowed, **{job: (self, parameters) for job, parameters in self.jobs(self.settings).items()}}
+
+def read_results(experiment: Experiment, data: str | Path) -> tuple[Results, dict[str, str]]:
+    """Read the stored results of an experiment's present jobs, and by dataset why some have none."""
+    results: dict[str, Result] = {}
+    reasons: dict[str, str] = {}
+    for job, parameters in experiment.all_jobs().items():
+        path = Path(data) / experiment.name / f"{job}.json"
+        stored = read_json(path) if path.exists() else {}
+        if stored.get("parameters") != parameters:
+            reasons[parameters["dataset"]] = "not run"
+        elif "missing" in stored["result"]:
+            reasons[parameters["dataset"]] = stored["result"]["missing"]
+        else:
+            results[job] = stored["result"]
+    return results, reasons
+
+
+def measure_results(
+    experiment: Experiment, data: str | Path, earlier: Iterable[Measurement] = ()
+) -> tuple[list[Measurement], dict[str, str]]:
+    """Measure the stored results; datasets without all of them keep their earlier cells, and have a reason."""
+    results, reasons = read_results(experiment, data)
+    complete = {parameters["dataset"]: parameters["dataset"] not in reasons
+                for parameters in experiment.all_jobs().values()}  # fmt: skip
+    return merge_measurements(list(earlier), experiment.measurements(results), complete), reasons
+
+
+def write_measurements(experiment: Experiment, data: str | Path, reports: str | Path, merge: bool = True) -> None:
+    """Write the table of an experiment, ``<experiment>.csv`` in `reports`, and say which datasets are incomplete."""
+    path = Path(reports) / f"{experiment.name}.csv"
+    present, reasons = measure_results(experiment, data, read_measurements(path) if merge else ())
+    write_text(path, measurements_csv(present))
+    for dataset, reason in reasons.items():
+        print(f"{experiment.name} {dataset}: {reason}", file=sys.stderr)

@@ -46,6 +46,6 @@ def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Ma
     try:
         result = experiment.function(experiment.run)(parameters, context)
     except MissingError as error:
-        result = {"missing": {"verdict": error.verdict, "reason": str(error)}}
+        result = {"missing": str(error)}
     write_json(path, {**identity, "result": result}, indent=None)
     return True

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm_bench.palette import COLOURS
 from privsvm_bench.reporting.text import short_number
-from reproduce.engine.comparison import Row
+from reproduce.engine.measurements import Measurement
 
 __all__ = ["Line", "Panel", "charts_of", "legend", "panel_svg"]
 
 # Dashes tell the lines apart too.
 _DASHES = ("", "6 3", "2 3", "8 2 2 2")
-# Numbers of a table from which they are drawn against the printed ones.
-_LEAST_PRINTED = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
     """A line: its name, places, and at each our number, or the lower end, middle and upper end of our runs.
 
-    Its style is matplotlib's: ".-" for points on a line, "." for points, "-" for a line, "D" for printed numbers, which
-    have the colour of the line before.
+    Its style is matplotlib's: ".-" for points on a line, "." for points, "-" for a line.
     """
 
     name: str
@@ -77,8 +75,7 @@ def panel_svg(panel: Panel) -> str:
             if len(line.bands[0]) > 1:
                 axes.fill_between(line.x, lower, upper, color=colour, alpha=0.18, linewidth=0)
             marker, dash = line.style.rstrip("-"), _dashes(dashes) if line.style.endswith("-") else "none"
-            filled = "none" if marker == "D" else colour
-            drawn = axes.plot(line.x, middle, marker=marker, mfc=filled, ls=dash, color=colour)[0]
+            drawn = axes.plot(line.x, middle, marker=marker, ls=dash, color=colour)[0]
             named(drawn, line.name)
         for value, name in panel.marks:
             named(axes.axvline(value, color=INK, ls=(0, (1, 3)), lw=1), f"{name}: {value:g}")
@@ -95,93 +92,64 @@ def panel_svg(panel: Panel) -> str:
 
 
 def legend(panel: Panel) -> list[tuple[str, str, str]]:
-    """Name, colour and dashes of each line."""
-    result: list[tuple[str, str, str]] = []
-    number = -1
-    for line in panel.lines:
-        number += line.style != "D" or number < 0
-        result.append((line.name, COLOURS[number % len(COLOURS)][0], _DASHES[number % len(_DASHES)]))
-    return result
+    """Return name, colour and dashes of each line."""
+    return [(line.name, COLOURS[number % len(COLOURS)][0], _DASHES[number % len(_DASHES)])
+            for number, line in enumerate(panel.lines)]  # fmt: skip
 
 
-def charts_of(records: Iterable[Mapping[str, str]], rows: Sequence[Row]) -> list[Panel]:
-    """Draw rows of a report: charts with a number of ours.
+def charts_of(records: Iterable[Mapping[str, str]], measurements: Iterable[Measurement]) -> list[Panel]:
+    """Draw measurements of an experiment.
 
-    Each record has ``table, method, metric`` of the rows (empty means any; bars part several); ``title``; ``x``: an
-    attribute of a row, "number" (the first of its setting) or a key of its setting; ``lines`` and ``by``: a line and a
-    chart for each value, with attributes in braces; ``log``: the axes that are logarithmic. Our numbers against printed
-    ones follow, for each table and metric that has several.
+    Each record has ``table, method, metric`` of the cells (empty means any; bars part several); ``title``; ``x``: a
+    name of the cell, "number" (the first of its setting), a key of its setting, "point" for curves or "pairs" for
+    points; ``lines`` and ``by``: a line and a chart for each value, with names in braces; ``log``: logarithmic axes.
     """
+    named_cells = [(item, dict(zip(_NAMES, item.cell.split("/"), strict=True))) for item in measurements]
     panels = []
     for record in records:
-        chosen = [
-            row
-            for row in rows
-            if row.ours is not None
-            and all(getattr(row, key) in record[key].split("|") for key in ("table", "method", "metric") if record[key])
-        ]
-        places = {id(row): place for row in chosen if (place := _place(row, record["x"])) != ""}
-        if any(isinstance(place, str) for place in places.values()):
-            places = {key: place if isinstance(place, str) else f"{place:g}" for key, place in places.items()}
-        names = {id(row): tuple(_named(row, record[key], record["x"]) for key in ("by", "lines")) for row in chosen}
-        for title in dict.fromkeys(names[key][0] for key in places):
-            lines = []
-            members = [row for row in chosen if id(row) in places and names[id(row)][0] == title]
-            for name in dict.fromkeys(names[id(row)][1] for row in members):
-                line = [row for row in members if names[id(row)][1] == name]
-                style = "." if record["x"] == "dataset" else ".-"
-                ours = [(row.ours,) for row in line if row.ours is not None]
-                lines.append(Line(name, [places[id(row)] for row in line], ours, style))
-                printed = [row for row in line if row.published and row.difference is not None]
-                if printed:
-                    numbers = [(float(row.published),) for row in printed]
-                    lines.append(Line(f"{name}, printed", [places[id(row)] for row in printed], numbers, "D"))
-            panels.append(_panel(", ".join(filter(None, (record["title"], title))), record["x"], lines, record["log"]))
-    return [*panels, *_against_printed(rows)]
-
-
-def _panel(title: str, x: str, lines: Sequence[Line], log: str) -> Panel:
-    return Panel(title=title, x=x, y="", lines=lines, log_x="x" in log, log_y="y" in log)
-
-
-def _against_printed(rows: Sequence[Row]) -> list[Panel]:
-    """Draw ours against the printed numbers; on the line they are equal."""
-    panels = []
-    for table, metric in dict.fromkeys((row.table, row.metric) for row in rows):
-        points = [
-            (float(row.published), row.ours, row.method)
-            for row in rows
-            if (row.table, row.metric) == (table, metric)
-            and row.published
-            and row.difference is not None
-            and row.ours is not None
-        ]
-        if len({x for x, _, _ in points}) < _LEAST_PRINTED:
-            continue
-        numbers = [number for x, y, _ in points for number in (x, y)]
-        ends = [min(numbers), max(numbers)]
-        # Numbers of one sign over several powers of ten.
-        log = "xy" if ends[0] > 0 and ends[1] > 100 * ends[0] else ""
-        lines = []
-        for name in dict.fromkeys(method for _, _, method in points):
-            members = [(x, y) for x, y, method in points if method == name]
-            lines.append(Line(name, [x for x, _ in members], [(y,) for _, y in members], "."))
-        title = f"{table}, {metric}: ours against printed"
-        panels.append(_panel(title, "printed", [*lines, Line("equal", ends, [(end,) for end in ends], "-")], log))
+        charts: dict[str, dict[str, list[tuple[Any, float]]]] = {}
+        for item, names in named_cells:
+            labels = {**names, "table": item.table}
+            if any(record[key] and labels[key] not in record[key].split("|") for key in ("table", "method", "metric")):
+                continue
+            points: list[tuple[Any, float]] = list(enumerate(item.values, start=1))
+            if record["x"] == "pairs":
+                points = list(zip(item.values[::2], item.values[1::2], strict=True))
+            elif record["x"] != "point":
+                points = [(_place(names, record["x"]), statistics.fmean(item.values))]
+            line = charts.setdefault(_fill(names, record["by"], record["x"]), {})
+            line.setdefault(_fill(names, record["lines"], record["x"]), []).extend(points)
+        for title, lines in charts.items():
+            dots = record["x"] in ("dataset", "pairs")
+            drawn = [Line(name, *_columns(points), "." if dots and len(points) > 2 else ".-")
+                     for name, points in lines.items()]  # fmt: skip
+            title = ", ".join(filter(None, (record["title"], title)))
+            panels.append(Panel(title=title, x=record["x"], y="", lines=drawn, log_x="x" in record["log"],
+                                log_y="y" in record["log"]))  # fmt: skip
     return panels
 
 
-def _place(row: Row, name: str) -> Any:
-    """Where a row stands on the first axis."""
-    if name in ("dataset", "method", "setting", "metric"):
-        return getattr(row, name)
-    text = row.setting if name == "number" else f"{row.setting};".partition(f"{name}=")[2].partition(";")[0]
+_NAMES = ("dataset", "method", "setting", "metric")
+
+
+def _columns(points: Sequence[tuple[Any, float]]) -> tuple[list[Any], list[tuple[float, ...]]]:
+    """Return places and bands; a name among the places makes all of them names."""
+    places = [place for place, _ in points if place != ""]
+    if any(isinstance(place, str) for place in places):
+        places = [place if isinstance(place, str) else f"{place:g}" for place in places]
+    return places, [(value,) for place, value in points if place != ""]
+
+
+def _place(names: Mapping[str, str], name: str) -> Any:
+    """Return the place of a cell on the first axis."""
+    if name in names:
+        return names[name]
+    text = names["setting"] if name == "number" else f"{names['setting']};".partition(f"{name}=")[2].partition(";")[0]
     number = (re.search if name == "number" else re.match)(r"-?\d+(\.\d*)?(e-?\d+)?", text)
     return text if number is None else float(number[0])
 
 
-def _named(row: Row, template: str, x: str) -> str:
+def _fill(names: Mapping[str, str], template: str, x: str) -> str:
     """Fill a template; ``rest`` is the setting without the value on the first axis."""
-    rest = ", ".join(part for part in map(str.strip, row.setting.split(";")) if not part.startswith(f"{x}="))
-    return template.format(dataset=row.dataset, method=row.method, metric=row.metric, rest=rest,
-                           status=", claimed" if row.setting.endswith("claimed") else "")  # fmt: skip
+    parts = [part.strip() for part in names["setting"].split(";")]
+    return template.format(**names, rest=", ".join(part for part in parts if not part.startswith(f"{x}=")))

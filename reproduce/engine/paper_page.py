@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,10 @@ from privsvm_bench.reporting.text import short_number
 from reproduce.engine.cells import command, expected_seconds, recorded_seconds
 from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
 from reproduce.engine.draws import Draws
+from reproduce.engine.experiment import Experiment
 from reproduce.engine.judging import CENTRAL, DECIDED, MOST_PASSES, POWERS, VERDICTS, Column, Judgement
-from reproduce.engine.panels import legend, panel_svg
-from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval, reading_of
+from reproduce.engine.panels import charts_of, legend, panel_svg
+from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval
 from reproduce.engine.rendering import environment
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "calibration_by_kind",
     "column_misses",
     "headline",
+    "index_page",
     "maps",
     "paper_page",
     "summary",
@@ -172,7 +174,7 @@ def _row(judged: PrintedPaper, judgement: Judgement, seconds: float | None) -> d
         "runs": item.runs if item else "–",
         "verdict": judgement.verdict,
         "weak": judgement.words != judgement.verdict,
-        "reading": reading_of(judged.paper, judgement),
+        "reading": judged.reading(judgement),
         "command": command(judged.paper.name, printed),
         "time": _time(seconds),
     }
@@ -256,23 +258,43 @@ def _sources(paper: Paper, sources: Sources) -> list[dict[str, str]]:
     ]
 
 
-def paper_page(judged: PrintedPaper, draws: Sequence[Draws], sources: Sources) -> str:
-    """Render the page of a paper.
+def _measured(judged: PrintedPaper, experiments: Iterable[Experiment]) -> list[dict[str, Any]]:
+    """List the measurements of each experiment by table, and draw its charts."""
+    result = []
+    for experiment in experiments:
+        measurements = judged.measurements.get(experiment.name, [])
+        charts = [panel for panel in charts_of(experiment.records("charts.csv"), measurements) if not panel.empty]
+        captions = experiment.captions()
+        tables: dict[str, list[tuple[str, str]]] = {}
+        for table, cell, values in measurements:
+            tables.setdefault(table, []).append((cell, " ".join(short_number(value, digits=4) for value in values)))
+        result.append({
+            "experiment": experiment, "note": captions.get("", ("", ""))[1],
+            "charts": [(panel.title, panel_svg(panel), legend(panel)) for panel in charts],
+            "tables": [(*captions.get(name, (name, "")), cells) for name, cells in tables.items()],
+        })  # fmt: skip
+    return result
 
-    Parameters
-    ----------
-    judged : PrintedPaper
-        Its numbers, judged.
-    draws : sequence of Draws
-        All of the paper.
-    sources : Sources
-        Of the distributions.
 
-    Returns
-    -------
-    str
-        HTML that makes no network request.
-    """
+def index_page(judged: Sequence[PrintedPaper]) -> str:
+    """Render the overview of all papers: each in short, and every table as a map of its verdicts."""
+    papers = [summary(paper) for paper in judged]
+    return (
+        environment()
+        .get_template("index.html.jinja")
+        .render(
+            judged=papers,
+            printed=sum(item["printed"] for item in papers),
+            undecided=sum(item["counts"]["cannot discriminate"] for item in papers),
+            meanings=VERDICTS,
+        )
+    )
+
+
+def paper_page(
+    judged: PrintedPaper, draws: Sequence[Draws], sources: Sources, experiments: Iterable[Experiment] = ()
+) -> str:
+    """Render the page of a paper as HTML that makes no network request; `draws` are all of the paper."""
     families: dict[str, dict[str, Any]] = {}
     times = recorded_seconds(sources, draws)
     for judgement in judged.judgements:
@@ -313,6 +335,7 @@ def paper_page(judged: PrintedPaper, draws: Sequence[Draws], sources: Sources) -
                 }
                 for name, family in families.items()
             ],
+            measured=_measured(judged, experiments),
             sources=_sources(judged.paper, sources),
             verdicts=VERDICTS,
             powers=POWERS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
+import fnmatch
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +15,9 @@ import numpy as np
 
 from reproduce.engine.distributions import LEVELS, Distribution, of_whole, read_distributions
 from reproduce.engine.judging import VERDICTS, Column, Judgement, Printed, judge
+from reproduce.engine.measurements import Measurement, as_distributions, cell_id, read_measurements
 from reproduce.engine.panels import Panel
-from reproduce.engine.statements import Claim, read_claims, read_trends
+from reproduce.engine.statements import Claim, read_claims
 
 __all__ = [
     "NOT_JUDGED",
@@ -24,8 +26,8 @@ __all__ = [
     "Paper",
     "Passage",
     "PrintedPaper",
+    "Remark",
     "all_medians",
-    "cell_id",
     "count",
     "difference",
     "interval",
@@ -34,26 +36,15 @@ __all__ = [
     "printed_csv",
     "read_all",
     "read_passages",
-    "reading_of",
 ]
 
 
 class Passage(NamedTuple):
-    """A sentence of a paper that says something of its results, and where it is judged.
+    """A sentence of a paper on its results, and the rows that judge it."""
 
-    Attributes
-    ----------
-    section : str
-        Section and paragraph.
-    statement : str
-        What it says, in our words.
-    rows : tuple of str
-        Identifiers of statements, or beginnings of those of numbers; or one of `NOT_JUDGED`.
-    """
-
-    section: str
-    statement: str
-    rows: tuple[str, ...]
+    section: str  # With the paragraph.
+    statement: str  # In our words.
+    rows: tuple[str, ...]  # Identifiers of statements, or beginnings of identifiers of numbers; or of `NOT_JUDGED`.
 
 
 # Sentences without a row of their own, and why.
@@ -65,19 +56,17 @@ NOT_JUDGED = {
 }
 
 
+class Remark(NamedTuple):
+    """An explanation of cells: a pattern of their names, their verdicts (empty means any), and the text."""
+
+    cells: str
+    verdicts: str
+    text: str
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A table of a paper's page, such as readings of what the paper leaves open.
-
-    Attributes
-    ----------
-    title, caption : str
-        Heading, and what is compared.
-    columns : tuple of str
-        Headings of the columns.
-    lines : sequence of tuple of str
-        The first cell of each names it.
-    """
+    """A table of a paper's page, such as readings of an open choice; the first cell of each line names it."""
 
     title: str
     caption: str
@@ -85,68 +74,66 @@ class Comparison:
     lines: Sequence[tuple[str, ...]]
 
 
+Texts = Mapping[str, str]
+Distributions = Mapping[str, Distribution]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Paper:
-    """What a paper's folder says of its printed numbers.
+    """The printed numbers of a paper; `Texts` are the numbers as printed, by id."""
 
-    Attributes
-    ----------
-    name, title : str
-        Of its folder, and in full.
-    numbers : callable
-        ``rows of published.csv -> list of Printed``.
-    reading : callable
-        ``Judgement -> str``: what is known of a cell besides its verdict.
-    derive : callable
-        ``distributions -> further distributions``, of numbers that others give, such as differences.
-    sources : callable
-        ``cell -> cells``: the drawn numbers that a printed one is computed from.
-    claims : callable
-        ``(numbers as printed by id, judgements by id, distributions) -> list of Claim`` beyond those of claims.csv.
-    comparisons : callable
-        ``(numbers as printed by id, distributions) -> list of Comparison``.
-    panels : callable
-        ``(numbers as printed by id, distributions) -> list of Panel``: the paper's figures.
-    notes : tuple of str
-        What the page says first.
-    experiments : tuple of str
-        Files of distributions.
-    """
-
-    name: str
+    name: str  # Of its folder.
     title: str
-    numbers: Callable[[Sequence[Mapping[str, str]]], list[Printed]]
-    reading: Callable[[Judgement], str] = lambda judgement: ""
-    derive: Callable[[Mapping[str, Distribution]], dict[str, Distribution]] = lambda distributions: {}
+    numbers: Callable[[Sequence[Mapping[str, str]]], list[Printed]]  # Of the rows of published.csv.
+    # Further distributions, of numbers that others give, such as differences.
+    derive: Callable[[Distributions], dict[str, Distribution]] = lambda distributions: {}
+    # The drawn cells that a printed one is computed from.
     sources: Callable[[str], list[str]] = lambda cell: [cell]
-    claims: Callable[[Mapping[str, str], Mapping[str, Judgement], Mapping[str, Distribution]], list[Claim]] = (
-        lambda published, judgements, distributions: []
+    # Statements beyond those of claims.csv.
+    claims: Callable[[Texts, Mapping[str, Judgement], Distributions], list[Claim]] = (
+        lambda texts, judgements, distributions: []
     )
-    comparisons: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Comparison]] = (
-        lambda published, distributions: []
-    )
-    panels: Callable[[Mapping[str, str], Mapping[str, Distribution]], list[Panel]] = lambda published, distributions: []
-    notes: tuple[str, ...] = ()
-    experiments: tuple[str, ...] = ()
+    comparisons: Callable[[Texts, Distributions], list[Comparison]] = lambda texts, distributions: []
+    panels: Callable[[Texts, Distributions], list[Panel]] = lambda texts, distributions: []  # The paper's figures.
+    notes: tuple[str, ...] = ()  # The beginning of its page.
+    experiments: tuple[str, ...] = ()  # Files of distributions.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrintedPaper:
-    """A judged paper: numbers, statements, and what its rules are worth."""
+    """A judged paper: numbers, statements, and the power of its rules."""
 
     paper: Paper
     judgements: list[Judgement]
     claims: list[Claim]
     columns: list[Column]
-    distributions: Mapping[str, Distribution] = dataclasses.field(default_factory=dict)
+    distributions: Distributions = dataclasses.field(default_factory=dict)
+    measurements: Mapping[str, list[Measurement]] = dataclasses.field(default_factory=dict)  # By experiment.
     comparisons: list[Comparison] = dataclasses.field(default_factory=list)
     panels: list[Panel] = dataclasses.field(default_factory=list)
     passages: list[Passage] = dataclasses.field(default_factory=list)
+    remarks: list[Remark] = dataclasses.field(default_factory=list)
 
     @property
     def verdicts(self) -> list[str]:
         """Verdicts of all numbers and statements."""
         return [*(judgement.verdict for judgement in self.judgements), *(claim.verdict for claim in self.claims)]
+
+    def reading(self, judgement: Judgement) -> str:
+        """Explain a cell: why it is undecided, its side of our median, and the remarks on it."""
+        printed, item = judgement.printed, judgement.distribution
+        sentences = [judgement.reason]
+        if judgement.verdict in ("unlikely", "refuted") and item is not None:
+            sentences.append(f"printed {'above' if float(printed.text) > item.median else 'below'} ours")
+        sentences += [
+            remark.text
+            for remark in self.remarks
+            if fnmatch.fnmatchcase(printed.id, remark.cells)
+            and judgement.verdict in (remark.verdicts.split("|") if remark.verdicts else (judgement.verdict,))
+        ]
+        if item is not None and item.table:
+            sentences.append(f"judged by {item.table}: a further run takes minutes of processor time")
+        return "; ".join(filter(None, sentences))
 
 
 def numbers_of(
@@ -174,20 +161,20 @@ def numbers_of(
     return result
 
 
-def cell_id(dataset: str, method: str, setting: str, metric: str) -> str:
-    """Join the names that identify a printed number."""
-    return "/".join((dataset, method, setting, metric))
+def _read_lines(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file; without a file there are no lines."""
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
 
 
 def read_passages(path: str | Path) -> list[Passage]:
-    """Read which sentence of a paper is judged by which rows: ``place, statement, rows`` with rows parted by bars."""
-    if not Path(path).exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return [
-            Passage(record["place"], record["statement"], tuple(record["rows"].split(" | ")))
-            for record in csv.DictReader(handle)
-        ]
+    """Read the sentences of a paper: ``place, statement, rows``, with rows parted by bars."""
+    return [
+        Passage(record["place"], record["statement"], tuple(record["rows"].split(" | ")))
+        for record in _read_lines(Path(path))
+    ]
 
 
 def read_all(folder: str | Path, experiments: Sequence[str]) -> dict[str, Distribution]:
@@ -200,42 +187,40 @@ def read_all(folder: str | Path, experiments: Sequence[str]) -> dict[str, Distri
 
 
 def judge_paper(
-    paper: Paper, root: str | Path, reports: str | Path, changed: Mapping[str, Distribution] | None = None
-) -> PrintedPaper:
+    paper: Paper, root: str | Path, reports: str | Path, changed: Distributions | None = None,
+    measured: Mapping[str, list[Measurement]] | None = None,
+) -> PrintedPaper:  # fmt: skip
     """Judge all that a paper prints.
 
-    Parameters
-    ----------
-    paper : Paper
-        What its folder says.
-    root : path-like
-        The folder, with ``published.csv`` and ``claims.csv``.
-    reports : path-like
-        Folder of the experiments' tables, with ``distributions``.
-    changed : mapping or None
-        Distributions that take the place of committed ones.
+    `root` is its folder, with ``published.csv``, ``claims.csv``, ``passages.csv`` and ``remarks.csv``. `reports` has
+    the tables of measurements, and distributions in ``distributions``. `changed` distributions and `measured`
+    experiments take the place of committed ones.
     """
-    with open(Path(root) / "published.csv", encoding="utf-8", newline="") as handle:
-        numbers = paper.numbers(list(csv.DictReader(handle)))
-    distributions = {**read_all(Path(reports) / "distributions", paper.experiments), **(changed or {})}
+    root, reports = Path(root), Path(reports)
+    numbers = paper.numbers(_read_lines(root / "published.csv"))
+    measurements = {path.stem: read_measurements(path) for path in sorted(reports.glob(f"{paper.name}_*.csv"))}
+    measurements |= measured or {}
+    distributions = {
+        cell: item
+        for experiment, members in measurements.items()
+        for cell, item in as_distributions(experiment, members).items()
+    }
+    distributions |= {**read_all(reports / "distributions", paper.experiments), **(changed or {})}
     distributions |= paper.derive(distributions)
     judgements, columns = judge(numbers, distributions)
     by_id = {judgement.printed.id: judgement for judgement in judgements}
     texts = {printed.id: printed.text for printed in numbers}
-    claims = [
-        *read_claims(Path(root) / "claims.csv", reports),
-        *read_trends(Path(root) / "trends.csv", distributions),
-        *paper.claims(texts, by_id, distributions),
-    ]
     return PrintedPaper(
         paper=paper,
         judgements=judgements,
-        claims=claims,
+        claims=[*read_claims(root / "claims.csv", distributions), *paper.claims(texts, by_id, distributions)],
         columns=columns,
         distributions=distributions,
+        measurements=measurements,
         comparisons=paper.comparisons(texts, distributions),
         panels=paper.panels(texts, distributions),
-        passages=read_passages(Path(root) / "passages.csv"),
+        passages=read_passages(root / "passages.csv"),
+        remarks=[Remark(*line.values()) for line in _read_lines(root / "remarks.csv")],
     )
 
 
@@ -260,11 +245,6 @@ def _six(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value + 0.0:.{digits}g}"
 
 
-def reading_of(paper: Paper, judgement: Judgement) -> str:
-    """Say why a cell is undecided, and what else is known of it."""
-    return "; ".join(sentence for sentence in (judgement.reason, paper.reading(judgement)) if sentence)
-
-
 def printed_csv(judged: PrintedPaper) -> str:
     """Write the rows of a paper as CSV text, statements last."""
     buffer = io.StringIO()
@@ -277,7 +257,7 @@ def printed_csv(judged: PrintedPaper) -> str:
             ours = [item.statistic, str(item.runs), *(_six(value) for value in interval(item))]
         writer.writerow(
             [printed.id, printed.source, printed.text, *ours, _six(judgement.percentile, 3), _six(judgement.p, 2),
-             judgement.verdict, judgement.power, reading_of(judged.paper, judgement)]
+             judgement.verdict, judgement.power, judged.reading(judgement)]
         )  # fmt: skip
     for claim in judged.claims:
         writer.writerow(

@@ -1,29 +1,35 @@
-"""Statements of a paper's text: declared in tables, judged by rows of an experiment or by words for a trend."""
+"""Statements of a paper's text, declared as rows of ``claims.csv``: cells, a way to number them, and a region.
+
+Drawn cells have their own names, measured ones ``<experiment>/<table>/<cell>``. A statement agrees if enough of its
+numbers lie in the region of its words, and is refuted if too few can.
+"""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-import fnmatch
+import functools
 import math
+import operator
 import re
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from reproduce.engine.comparison import Row, read_rows
+import scipy.stats
+
 from reproduce.engine.distributions import SINGLE, Distribution
-from reproduce.engine.trends import (
-    UNDECIDED,
-    WORDS,
-    Estimate,
-    gap_of,
-    judge_word,
-    ratio,
-    slope,
-    smallest_step,
-)
+from reproduce.engine.trends import WORDS, Estimate, gap_of, judge_word, ratio, slope, smallest_step
 
-__all__ = ["Claim", "read_claims", "read_trends", "statement"]
+__all__ = ["KINDS", "NEEDS", "UNDECIDED", "Claim", "read_claims", "statement"]
+
+# Why a statement is undecided where its interval crosses the border of its region.
+UNDECIDED = "the interval of our runs lies on both sides of the border"
+_NO_CORRELATION = "the correlation is indistinguishable from zero"
+# Groups from which a correlation is judged.
+_LEAST_PAIRS = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,10 +40,10 @@ class Claim:
     source: str  # Its place in the paper.
     text: str  # The statement in our words.
     verdict: str  # One of `reproduce.engine.judging.VERDICTS`.
-    ours: str  # Our finding.
-    experiment: str = ""  # Whose page shows it; empty without one.
+    ours: str = ""  # Our finding.
     reason: str = ""  # Why it is undecided, if it is.
     brief: str = ""  # Our finding in a few words, for a line on the paper; mostly empty.
+    cells: tuple[str, ...] = ()  # Patterns of the cells that it rests on.
 
     def __post_init__(self) -> None:
         if self.verdict == "cannot discriminate" and not self.reason:
@@ -53,150 +59,309 @@ def statement(
     anything, if so.
     """
     if holds is None:
-        return Claim(id=name, source=source, text=text, verdict="not judged yet", ours="")
+        return Claim(id=name, source=source, text=text, verdict="not judged yet")
     verdict = "cannot discriminate" if reason else "agrees" if holds else "refuted"
     return Claim(id=name, source=source, text=text, verdict=verdict, ours=ours, reason=reason, brief=brief)
 
 
-def read_claims(path: str | Path, reports: str | Path) -> list[Claim]:
-    """Read the statements whose check is a table of an experiment in `reports`.
+# --- cells ----------------------------------------------------------------------------------------------------------
 
-    ``claims.csv`` has ``id, source, claim, experiment, table, method, metric, said, need, undecided, brief``. The rows
-    of the table with this method, metric and text (``said``; empty means any) must satisfy ``need``: "all" or "most" of
-    them; "one", for a figure of one dataset that our copy does not name; "zero": numbers within two standard errors of
-    0; "between" two numbers; "at most" a number; or within a "range" of a width. ``undecided`` says why neither outcome
-    would mean anything, and ``brief`` is our finding, with {fails} and {total} rows; both are mostly empty.
+Pool = Mapping[str, Distribution]
+# Text of each asterisk, to places on the axis and distributions.
+Groups = dict[tuple[str, ...], list[tuple[float, Distribution]]]
+
+_WILDCARDS = {"*": "([^/]*)", "~": "[^/]*", "#": r"(?P<place>[-+.0-9e]+)"}
+
+
+@functools.cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    def translate(part: str) -> str:
+        if part.startswith("<"):
+            return f"({'|'.join(map(re.escape, part[1:-1].split(',')))})"
+        return _WILDCARDS.get(part) or re.escape(part)
+
+    return re.compile("".join(map(translate, re.split("([*~#]|<[^>]*>)", pattern))))
+
+
+def group_cells(patterns: str, pool: Pool) -> Groups:
+    """Group the cells of some patterns, parted by bars.
+
+    In a pattern ``*`` is any name, ``<a,b>`` one of some names, ``~`` a name that is pooled, and ``#`` the place on the
+    first axis. The texts of ``*`` and ``<...>`` name a group, in which the cells of a pattern stand by place.
+    """
+    groups: Groups = {}
+    for pattern in filter(None, patterns.split("|")):
+        found: Groups = {}
+        for cell, item in pool.items():
+            match = _compile(pattern).fullmatch(cell)
+            if match is not None:
+                place = match.groupdict().get("place")
+                key = tuple(text for index, text in enumerate(match.groups(), start=1)
+                            if index != match.re.groupindex.get("place"))  # fmt: skip
+                found.setdefault(key, []).append((float(place or 0.0), item))
+        for key, points in found.items():
+            groups.setdefault(key, []).extend(sorted(points, key=lambda point: point[0]))
+    return groups
+
+
+class _Group(NamedTuple):
+    """Cells of one group, and those that they are compared with."""
+
+    places: list[float]
+    items: list[Distribution]
+    others: list[Distribution]
+
+    @property
+    def medians(self) -> list[float]:
+        return [item.median for item in self.items]
+
+    @property
+    def other_medians(self) -> list[float]:
+        return [item.median for item in self.others]
+
+
+def _trend_slope(group: _Group, scale: Callable[[float], float] | None = None) -> Estimate:
+    """Estimate the slope over the share of the last place, or on another scale."""
+    return slope([scale(place) if scale else place / group.places[-1] for place in group.places], group.items)
+
+
+def _exponent(group: _Group) -> Estimate:
+    return slope(group.places, group.items, exponent=True)
+
+
+def _factor(group: _Group) -> Estimate:
+    return Estimate(*((group.places[-1] / group.places[0]) ** power for power in _exponent(group)))
+
+
+def _ratio(group: _Group) -> Estimate:
+    # A base of one cell serves for all; a training that several figures share counts once where it was measured once.
+    others = group.others * len(group.items) if len(group.others) == 1 else group.others
+    pairs = {(a.median, b.median) if a.statistic == SINGLE else number: (a, b)
+             for number, (a, b) in enumerate(zip(group.items, others, strict=True))}  # fmt: skip
+    return ratio([a for a, _ in pairs.values()], [b for _, b in pairs.values()])
+
+
+def _share(group: _Group) -> float:
+    """Share of pairs whose first is larger."""
+    return statistics.fmean(a > b for a, b in zip(group.medians, group.other_medians, strict=True))
+
+
+# Numbers of a group without an interval.
+KINDS: Mapping[str, Callable[[_Group], float]] = {
+    "value": lambda group: max(group.medians),
+    "mean": lambda group: statistics.fmean(group.medians),
+    "range": lambda group: max(group.medians) - min(group.medians),
+    "difference": lambda group: max(group.medians) - max(group.other_medians),
+    "mean difference": lambda group: statistics.fmean(group.medians) - statistics.fmean(group.other_medians),
+    "quotient": lambda group: group.medians[0] / group.other_medians[0],
+    "share": _share,
+    "rank": lambda group: float(scipy.stats.spearmanr(group.places, group.medians).statistic),
+}
+# Estimates with an interval, and the least number of points.
+TRENDS: Mapping[str, tuple[Callable[[_Group], Estimate], int]] = {
+    "slope": (_trend_slope, 3),
+    "slope log10": (functools.partial(_trend_slope, scale=math.log10), 3),
+    "step": (lambda group: smallest_step(group.items), 3),
+    "exponent": (_exponent, 3),
+    "factor": (_factor, 3),
+    "gap": (lambda group: gap_of(group.items[0], group.others[0]), 1),
+    "ratio": (_ratio, 1),
+}
+
+
+# --- regions --------------------------------------------------------------------------------------------------------
+
+_COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+
+
+def _lies_in(region: str, number: float) -> bool:
+    """Tell whether a number lies in a region: ``> 1``, ``<= 0.15`` or ``-0.03..0.03``."""
+    if ".." in region:
+        low, high = map(float, region.split(".."))
+        return low <= number <= high
+    sign, bound = region.split()
+    return _COMPARE[sign](number, float(bound))
+
+
+class Need(NamedTuple):
+    """Shares of numbers from which a statement agrees, and up to which it is refuted; between them it is undecided."""
+
+    agrees: Callable[[float], bool]
+    refuted: Callable[[float], bool] | None = None
+    reason: str = ""
+
+
+# Declared before the numbers, and the same for every paper.
+NEEDS: Mapping[str, Need] = {
+    "all": Need(lambda share: share == 1.0),
+    "nearly all": Need(lambda share: share >= 0.95),
+    "typically": Need(lambda share: share > 0.75),
+    "most": Need(lambda share: share > 0.5),
+    "half": Need(lambda share: share >= 0.5),
+    # A figure of one dataset.
+    "one": Need(
+        lambda share: share == 1.0, lambda share: share == 0.0,
+        "it holds on some datasets only, and our copy does not name that of the figure",
+    ),
+    "few": Need(
+        lambda share: share == 1.0, lambda share: share <= 0.5,
+        "so few sets decide only if it holds on all of them, or on at most half",
+    ),
+}  # fmt: skip
+
+
+def _need(name: str) -> Need:
+    if "/" in name:
+        least = float(Fraction(name))
+        return Need(lambda share: share >= least)
+    return NEEDS[name or "all"]
+
+
+def _judge_shares(need: Need, holds: int, total: int, open_cases: int = 0) -> tuple[str, str]:
+    """Return verdict and reason; numbers whose interval crosses the border may count on either side."""
+    if need.agrees(holds / total):
+        return "agrees", ""
+    most = (holds + open_cases) / total
+    if need.refuted(most) if need.refuted else not need.agrees(most):
+        return "refuted", ""
+    return "cannot discriminate", need.reason or UNDECIDED
+
+
+# --- rows of claims.csv ---------------------------------------------------------------------------------------------
+
+
+class _Medians(dict):
+    """Medians of cells by name, for the texts of findings; `factor` 100 gives per cent."""
+
+    def __init__(self, pool: Pool, factor: float = 1.0):
+        super().__init__()
+        self.pool, self.factor = pool, factor
+
+    def __missing__(self, cell: str) -> float:
+        return self.factor * self.pool[cell].median
+
+
+def read_claims(path: str | Path, pool: Pool) -> list[Claim]:
+    """Judge the statements of ``claims.csv`` by the cells in `pool`.
+
+    Its columns are ``id, source, claim, kind, cells, over, region, need, ours, undecided, brief``. ``kind`` is one of
+    `KINDS` or `TRENDS`, "each" (a region for each pattern) or "correlation" (of the cells with those of ``over``).
+    ``region`` is one of `WORDS` or a bound; ``need`` one of `NEEDS`, a fraction, or "range" (of all numbers). ``ours``
+    and ``brief`` are our finding, with names in braces; ``undecided`` says why neither outcome would mean anything,
+    and is mostly empty.
     """
     if not Path(path).exists():
         return []
     with open(path, encoding="utf-8", newline="") as handle:
-        return [_read_claim(record, Path(reports)) for record in csv.DictReader(handle)]
+        return [_read_claim(record, pool) for record in csv.DictReader(handle)]
 
 
-_CHECKED = ("within tolerance", "beyond tolerance")
-_ONE_FIGURE = "it holds on some datasets only, and our copy does not name that of the figure"
+def _read_claim(record: Mapping[str, str], pool: Pool) -> Claim:
+    """Judge the statement of one row."""
+    patterns = tuple(filter(None, f"{record['cells']}|{record['over']}".split("|")))
+    claim = functools.partial(Claim, id=record["id"], source=record["source"], text=record["claim"], cells=patterns)
+    if not patterns:
+        return claim(verdict="cannot discriminate", reason=record["undecided"])
+    judged = _judge_record(record, pool)
+    if judged is None:
+        return claim(verdict="not judged yet")
+    verdict, reason, names = judged
+    names |= {"cells": _Medians(pool), "percent": _Medians(pool, 100.0)}
+    undecided = record["undecided"].format(**names)
+    return claim(
+        verdict="cannot discriminate" if undecided else verdict, reason=undecided or reason,
+        ours=record["ours"].format(**names), brief=record["brief"].format(**names),
+    )  # fmt: skip
 
 
-def _read_claim(record: Mapping[str, str], reports: Path) -> Claim:
-    """Judge one statement by the rows of its table."""
-    table, need = reports / f"{record['experiment']}.csv", record["need"]
-    rows = [
-        row
-        for row in (read_rows(table) if table.exists() else [])
-        if row.table == record["table"]
-        and record["method"] in ("", row.method)
-        and record["metric"] in ("", row.metric)
-        and (row.published or (need.startswith("between") and row.ours is not None))
-        and record["said"] in ("", row.published)
-    ]
-    shared = {"id": record["id"], "source": record["source"], "text": record["claim"],
-              "experiment": record["experiment"]}  # fmt: skip
-    checked = [(row, held) for row in rows if (held := _holds_in(row, need)) is not None]
-    if not checked:
-        return Claim(**shared, verdict="no data" if rows else "not judged yet", ours="")
-    values = [row.ours for row, _ in checked if row.ours is not None]
-    spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
-    ours = f"{record['metric'] or 'value'}: {spread}"
-    holds, total = sum(held for _, held in checked), len(checked)
-    if total > 1 and not need.startswith(("zero", "range")):
-        ours = f"holds in {holds} of {total}; {ours}"
-    enough = _holds(need, holds, total, rows)
-    reason = record["undecided"] or ("" if enough or need != "one" or holds == 0 else _ONE_FIGURE)
-    verdict = "cannot discriminate" if reason else "agrees" if enough else "refuted"
-    brief = (record.get("brief") or "").format(fails=total - holds, total=total)
-    return Claim(**shared, verdict=verdict, ours=ours, reason=reason, brief=brief)
-
-
-def _holds_in(row: Row, need: str) -> bool | None:
-    """Return whether a statement holds in a row; None without a number of ours.
-
-    Numbers that are to lie between two others are rounded as these are printed.
-    """
-    if need.startswith("between") and row.ours is not None:
-        _, low, high = need.split()
-        return float(low) <= round(row.ours, len(high.partition(".")[2])) <= float(high)
-    if row.verdict not in _CHECKED or row.ours is None:
+def _judge_record(record: Mapping[str, str], pool: Pool) -> tuple[str, str, dict[str, Any]] | None:
+    """Return verdict, reason and the names of the finding; None without cells."""
+    kind, region, across = record["kind"], record["region"], record["need"] == "range"
+    need = _need("all" if across else record["need"])
+    if kind == "each":
+        return _judge_each(record["cells"].split("|"), region.split("|"), pool)
+    cells, others = group_cells(record["cells"], pool), group_cells(record["over"], pool)
+    least = TRENDS[kind][1] if kind in TRENDS else 1
+    groups = {
+        key: _Group([place for place, _ in points], [item for _, item in points],
+                    [item for _, item in others.get(key, ())])
+        for key, points in cells.items()
+        if len(points) >= least and (not record["over"] or key in others)
+    }  # fmt: skip
+    if not groups:
         return None
-    if need.startswith("at most"):
-        return row.ours <= float(need.removeprefix("at most"))
-    return row.verdict == _CHECKED[0]
+    if kind == "correlation":
+        return _judge_correlation(list(groups.values()), region)
+    if kind in TRENDS:
+        return _judge_trends(kind, groups, region, need)
+    numbers = {key: KINDS[kind](group) for key, group in groups.items()}
+    values = [max(numbers.values()) - min(numbers.values())] if across else list(numbers.values())
+    holds = sum(_lies_in(region, number) for number in values)
+    verdict, reason = _judge_shares(need, holds, len(values))
+    where = max(numbers, key=lambda key: abs(numbers[key]))
+    outside = {key[0] for key, number in numbers.items() if key and not _lies_in(region, number)}
+    names = {
+        "holds": holds, "fails": len(values) - holds, "total": len(values), "where": ", ".join(where),
+        "outside": ", ".join(sorted(outside)),
+        "largest": abs(numbers[where]), "listed": ", ".join(f"{number:+.3f}" for number in numbers.values()),
+        **_summary("", list(numbers.values())),
+        **_summary("cell_", [value for group in groups.values() for value in group.medians]),
+        **_summary("other_", [value for group in groups.values() for value in group.other_medians]),
+    }  # fmt: skip
+    return verdict, reason, names
 
 
-def _holds(need: str, holds: int, total: int, rows: Sequence[Row]) -> bool:
-    """Return whether enough rows hold; "zero" checks numbers and standard errors, "range" the spread of numbers."""
-    if need.startswith("range"):
-        values = [row.ours for row in rows if row.ours is not None]
-        return max(values) - min(values) <= float(need.partition(" ")[2])
-    if need == "zero":
-        errors = [re.search(r"se ([0-9.]*[0-9])", row.explanation) for row in rows]
-        return all(
-            row.ours is not None and error is not None and abs(row.ours) <= 2.0 * float(error[1])
-            for row, error in zip(rows, errors, strict=True)
-        )
-    return 2 * holds > total if need == "most" else holds == total
+def _summary(prefix: str, values: Sequence[float]) -> dict[str, Any]:
+    """Name the ends, the median and the spread of numbers for a finding."""
+    if not values:
+        return {}
+    spread = f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"
+    return {f"{prefix}low": min(values), f"{prefix}high": max(values), f"{prefix}middle": statistics.median(values),
+            f"{prefix}spread": spread}  # fmt: skip
 
 
-# Points from which a line is judged.
-_LEAST_POINTS = 3
+def _judge_each(patterns: Sequence[str], regions: Sequence[str], pool: Pool) -> tuple[str, str, dict[str, Any]] | None:
+    """Judge each cell by its own region; all must hold."""
+    if not all(cell in pool for cell in patterns):
+        return None
+    holds = [_lies_in(region, pool[cell].median) for cell, region in zip(patterns, regions, strict=True)]
+    return "agrees" if all(holds) else "refuted", "", {}
 
 
-def read_trends(path: str | Path, distributions: Mapping[str, Distribution]) -> list[Claim]:
-    """Judge the statements on trends and ratios that a word decides; `distributions` are by cell.
-
-    ``trends.csv`` has ``id, source, claim, word, estimate, cells, over, ours, undecided``. ``word`` is one of
-    `reproduce.engine.trends.WORDS`. ``cells``: names of drawn numbers, an asterisk for the place on the first
-    axis, bars between several; ``over``: the cells that a gap or a ratio compares them with. ``estimate``: "slope"
-    (over the share of the last place), "slope log10", "exponent", "factor" (of that exponent over the whole range),
-    "step" (the smallest, once the line rises at all), "gap" or "ratio". ``ours`` is our finding, with names in braces.
-    """
-    if not Path(path).exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return [_read_trend(record, distributions) for record in csv.DictReader(handle)]
+def _judge_correlation(groups: Sequence[_Group], region: str) -> tuple[str, str, dict[str, Any]] | None:
+    """Judge the rank correlation of cells over groups."""
+    if len(groups) < _LEAST_PAIRS:
+        return None
+    pairs = [(group.other_medians[0], group.medians[0]) for group in groups]
+    test = scipy.stats.spearmanr(*zip(*pairs, strict=True))
+    names = {"correlation": float(test.statistic), "p": float(test.pvalue), "total": len(pairs)}
+    if test.pvalue >= 0.05:
+        return "cannot discriminate", _NO_CORRELATION, names
+    return "agrees" if _lies_in(region, test.statistic) else "refuted", "", names
 
 
-def _points(pattern: str, distributions: Mapping[str, Distribution]) -> list[tuple[float, Distribution]]:
-    """Return place and distribution of the cells of one pattern, by place."""
-    head, _, tail = pattern.partition("*")
-    cells = fnmatch.filter(distributions, pattern)
-    return sorted(
-        ((float(cell[len(head) : len(cell) - len(tail)] or 0.0), distributions[cell]) for cell in cells),
-        key=lambda point: point[0],
-    )
-
-
-def _read_trend(record: Mapping[str, str], distributions: Mapping[str, Distribution]) -> Claim:
-    name, source, text, word, kind = (record[key] for key in ("id", "source", "claim", "word", "estimate"))
-    points = [point for pattern in record["cells"].split("|") for point in _points(pattern, distributions)]
-    others = [item for pattern in record["over"].split("|") for _, item in _points(pattern, distributions)]
-    places, items = [place for place, _ in points], [item for _, item in points]
-    if not items or (record["over"] and not others) or (not record["over"] and len(items) < _LEAST_POINTS):
-        return statement(name, source, text, None, "")
-    said: dict[str, object] = {"word": WORDS[word].meaning}
-    if kind == "gap":
-        estimate = gap_of(items[0], others[0])
-        said |= {"first": items[0].median, "second": others[0].median}
-    elif kind == "ratio":
-        # A training that several figures share counts once where it was measured once.
-        pairs = {(a.median, b.median) if a.statistic == SINGLE else number: (a, b)
-                 for number, (a, b) in enumerate(zip(items, others, strict=True))}  # fmt: skip
-        estimate = ratio([a for a, _ in pairs.values()], [b for _, b in pairs.values()])
-    elif kind in ("exponent", "factor"):
-        estimate, span = slope(places, items, exponent=True), places[-1] / places[0]
-        if kind == "factor":
-            estimate = Estimate(*(span**power for power in estimate))
-        said["span"] = span
-    else:
-        log = kind == "slope log10"
-        estimate = slope([math.log10(place) if log else place / places[-1] for place in places], items)
-        said |= {"listed": ", ".join(f"{item.median:.3f}" for item in items), "slope": estimate}
+def _judge_trends(
+    kind: str, groups: Mapping[tuple[str, ...], _Group], word: str, need: Need
+) -> tuple[str, str, dict[str, Any]]:
+    """Judge the estimates of groups by a word; the names of the finding are those of the last group."""
+    verdicts, middles = [], []
+    names: dict[str, Any] = {}
+    for group in groups.values():
+        estimate, meant = TRENDS[kind][0](group), word
+        names = {
+            "estimate": estimate, "slope": estimate, "word": WORDS[word].meaning, "first": group.medians[0],
+            "listed": ", ".join(f"{value:.3f}" for value in group.medians),
+            "span": group.places[-1] / (group.places[0] or 1.0),
+        }  # fmt: skip
+        if group.others:
+            names["second"] = group.other_medians[0]
         if kind == "step":
             # Steps say something of a line only if it rises at all.
-            said["step"] = smallest_step(items)
-            word, estimate = (
-                (word, smallest_step(items)) if judge_word("rises", estimate) == "agrees" else ("rises", estimate)
-            )
-    verdict = judge_word(word, estimate)
-    reason = record["undecided"] or (UNDECIDED if verdict == "cannot discriminate" else "")
-    ours = record["ours"].format(estimate=estimate, **said)
-    return statement(name, source, text, verdict == "agrees", ours, reason)
+            names |= {"step": estimate, "slope": _trend_slope(group)}
+            if judge_word("rises", names["slope"]) != "agrees":
+                estimate, meant = names["slope"], "rises"
+        verdicts.append(judge_word(meant, estimate))
+        middles.append(estimate.middle)
+    holds, fails = verdicts.count("agrees"), verdicts.count("refuted")
+    verdict, reason = _judge_shares(need, holds, len(verdicts), len(verdicts) - holds - fails)
+    return verdict, reason, names | {"holds": holds, "fails": fails, "total": len(verdicts), **_summary("", middles)}

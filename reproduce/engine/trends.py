@@ -15,10 +15,6 @@ import scipy.stats
 from reproduce.engine.distributions import LEVELS, SINGLE, Distribution
 
 __all__ = [
-    "MOST",
-    "NEARLY_ALL",
-    "TYPICALLY",
-    "UNDECIDED",
     "WORDS",
     "Estimate",
     "Region",
@@ -30,8 +26,6 @@ __all__ = [
 ]
 
 _SAMPLES = 2000
-# Why a statement is undecided where its interval crosses the border of its region.
-UNDECIDED = "the interval of our runs lies on both sides of the border"
 
 
 class Estimate(NamedTuple):
@@ -70,8 +64,6 @@ WORDS: Mapping[str, Region] = {
     "close": Region(-0.02, 0.02, "a difference of at most 0.02"),
     "roughly": Region(-0.05, 0.05, "a difference of at most 0.05"),
 }
-# Shares of cells from which a word of number holds.
-MOST, TYPICALLY, NEARLY_ALL = 0.5, 0.75, 0.95
 
 
 def judge_word(word: str, estimate: Estimate) -> str:

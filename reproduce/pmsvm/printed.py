@@ -6,15 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduce.engine.distributions import Distribution
-from reproduce.engine.judging import TIMES, Judgement, Printed
-from reproduce.engine.printed import Paper, all_medians, cell_id, difference, numbers_of
-from reproduce.engine.statements import Claim, statement
-from reproduce.engine.trends import TYPICALLY
+from reproduce.engine.judging import Printed
+from reproduce.engine.measurements import cell_id
+from reproduce.engine.printed import Paper, numbers_of
+from reproduce.pmsvm.claims import METHODS, claims, derive
 from reproduce.pmsvm.experiments import DATASETS
-from reproduce.pmsvm.trends import trend_claims
 
-COLUMNS = ("PrivateSVM", "OPERA", "PMSVM-WP", "GRPUA", "Linear", "PMSVM-GP", "PMSVM-AGP")
 _GUESS = "no released file trains GRPUA: its loss, start and learning rate are our guess"
 CLIPS, BATCHES = ("0.01", "0.1", "1", "10"), ("32", "64", "128", "256", "512", "full")
 SETTINGS = ("Table 7", "Table 8")
@@ -35,7 +32,7 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
     if method == "GRPUA":
         results["undecided"] = _GUESS
     if row["source"] == "Table 2":
-        neighbour = (dataset, _next(COLUMNS, method), setting, metric)
+        neighbour = (dataset, _next(METHODS, method), setting, metric)
         results["rule"] = f"Table 2, {method}: {metric}"
     elif metric == "accuracy difference":
         neighbour = (dataset, "PMSVM-AGP" if method == "PMSVM-GP" else "PMSVM-GP", setting, metric)
@@ -76,79 +73,6 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     return [dataclasses.replace(number, repeats=first(number)) for number in outcome]
 
 
-def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:
-    """Differences of Table 9's two columns."""
-    result = {}
-    for name, item in distributions.items():
-        if name.endswith(";lr_decay=no/accuracy"):
-            other = distributions.get(name.replace("=no/", "=linear/"))
-            if other is not None:
-                cell = name.replace("=no/accuracy", "/accuracy difference")
-                result[cell] = difference(cell, item, other, 1e-3)
-    return result
-
-
-def reading(judgement: Judgement) -> str:
-    """Return the remark on a cell."""
-    printed, item = judgement.printed, judgement.distribution
-    if printed.metric in TIMES:
-        return "ratios of methods on one machine are among the statements"
-    if judgement.verdict not in ("unlikely", "refuted") or item is None:
-        return ""
-    side = "above" if float(printed.text) > item.median else "below"
-    text = f"printed {side} ours"
-    if "batch=" in printed.setting:
-        return (
-            f"{text}; the released script of this table clips at 1 and lets the learning rate fall; we do as the text"
-        )
-    if "clip=" in printed.setting:
-        return f"{text}; the script of this table is not among the released files"
-    if printed.dataset == "ISOLET" and "lr_decay" in printed.setting:
-        return f"{text}; Table 9's numbers of ISOLET come without scaling, Table 2's with it"
-    return text
-
-
-def claims(
-    texts: Mapping[str, str], judgements: Mapping[str, Judgement], distributions: Mapping[str, Distribution]
-) -> list[Claim]:
-    """Check orderings of the text on our medians."""
-
-    def wins(one: Sequence[str], others: Sequence[str]) -> tuple[int, int]:
-        """Cells of Table 2 in which the best of some methods is above the best of others."""
-        won = cells = 0
-        for dataset in DATASETS:
-            for epsilon in (1, 2, 4, 8):
-                first, second = (
-                    all_medians(
-                        distributions,
-                        [cell_id(dataset, name, f"epsilon={epsilon}", "accuracy") for name in group],
-                    )
-                    for group in (one, others)
-                )
-                if first and second:
-                    cells += 1
-                    won += max(first) > max(second)
-        return won, cells
-
-    result = []
-    for name, text, one, others in (
-        ("wp-best", "PMSVM-WP surpasses the earlier weight perturbations (the paper excepts Vehicle)", ["PMSVM-WP"],
-         ["PrivateSVM", "OPERA"]),
-        ("gp-over-grpua", "PMSVM-GP exceeds GRPUA", ["PMSVM-GP"], ["GRPUA"]),
-        ("agp-over-grpua", "PMSVM-AGP exceeds GRPUA", ["PMSVM-AGP"], ["GRPUA"]),
-        ("margin-over-linear", "the margin's gradients surpass the linear layer", ["PMSVM-GP"], ["Linear"]),
-        ("gradient-over-weight", "gradient perturbation typically outperforms weight perturbation",
-         list(COLUMNS[3:]), list(COLUMNS[:3])),
-    ):  # fmt: skip
-        won, cells = wins(one, others)
-        reason = _GUESS if others == ["GRPUA"] else ""
-        result.append(
-            statement(name, "Section 5.2", text, won > TYPICALLY * cells if cells else None,
-                      f"medians higher in {won} of {cells} cells", reason)
-        )  # fmt: skip
-    return [*result, *trend_claims(texts, judgements, distributions)]
-
-
 def sources(cell: str) -> list[str]:
     """Return the cells that a printed number is computed from."""
     if cell.endswith(";lr_decay/accuracy difference"):
@@ -160,7 +84,6 @@ PAPER = Paper(
     name="pmsvm",
     title="PMSVM (Park, Choi and Lee, NeurIPS 2025)",
     numbers=numbers,
-    reading=reading,
     derive=derive,
     sources=sources,
     claims=claims,

@@ -54,7 +54,7 @@ def read(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, n
     elif parameters["missing"] == "mean":
         X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     elif np.isnan(X).any():
-        raise MissingError("no data", f"dataset {parameters['source'][0]}: values are missing, and no rule is set")
+        raise MissingError(f"dataset {parameters['source'][0]}: values are missing, and no rule is set")
     reading = parameters["reading"]
     if reading is not None:
         others = np.delete(X, reading["column"], axis=1)

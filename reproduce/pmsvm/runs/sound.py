@@ -47,7 +47,7 @@ def _estimator(name: str) -> Callable[..., Any]:
     try:
         return estimator_class(name)
     except PrivSVMError:
-        raise MissingError("not available", f"{name} is not in this version") from None
+        raise MissingError(f"{name} is not in this version") from None
 
 
 def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) -> dict[str, Any]:

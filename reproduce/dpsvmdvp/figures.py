@@ -1,16 +1,15 @@
-"""The 18 panels of dpsvmdvp-2019; trends.csv has the statements on their lines."""
+"""The 18 panels of dpsvmdvp-2019; claims.csv has the statements on their lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from reproduce.dpsvmdvp.experiments import EPSILONS, FEATURES_SETTINGS, SIZE_SETTINGS
-from reproduce.dpsvmdvp.panels import METHODS, WHOLE
+from reproduce.dpsvmdvp.panels import METHODS
 from reproduce.engine.distributions import LEVELS, Distribution
 from reproduce.engine.panels import Line, Panel
-from reproduce.engine.statements import Claim, statement
 
-STEPS = {"accuracy": "accuracy", "training seconds": "training", "prediction seconds": "prediction"}
+METRICS = ("accuracy", "training seconds", "prediction seconds")
 # Number of the figure, what varies.
 _FIGURES = {
     "cod-rna": ((1, "epsilon"), (3, "n_train"), (5, "n_features")),
@@ -44,33 +43,12 @@ def _line(
     return [value for value, _ in points], [item for _, item in points]
 
 
-def times_not_measured(distributions: Mapping[str, Distribution]) -> list[Claim]:
-    """Say why there are no times by budget where a training takes too long for one at each epsilon."""
-    result, dataset = [], "cod-rna"
-    for panel, step in zip("bc", list(STEPS)[1:], strict=True):
-        reason = ""
-        for point in WHOLE[dataset]:
-            cells = [f"panel/{dataset}/{point}/DPSVMDVP/{name}" for name in list(STEPS)[1:]]
-            if all(cell in distributions for cell in cells):
-                reason = (
-                    f"not measured: three runs at each of {len(EPSILONS)} epsilons would take {3 * len(EPSILONS)} "
-                    f"times {sum(distributions[cell].median for cell in cells):.0f} s of processor time"
-                )
-        text = f"the budget has little effect on the time of {STEPS[step]} on {dataset}"
-        result.append(
-            statement(
-                f"budget-{STEPS[step]}-{dataset}", f"Figure 1({panel})", text, True if reason else None, "", reason
-            )
-        )
-    return result
-
-
 def panels(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> list[Panel]:
     """Draw the 18 panels, with the published knees and accuracies."""
     results = []
     for dataset, figures in _FIGURES.items():
         for figure, what in figures:
-            for letter, metric in zip("abc", STEPS, strict=True):
+            for letter, metric in zip("abc", METRICS, strict=True):
                 lines = []
                 for method in METHODS:
                     values, items = _line(distributions, dataset, what, method, metric)
