@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.events import EpsilonDelta
-from privsvm.privacy.gate import _with_own, restore
-from privsvm.privacy.guarantee import Guarantee, Statement
+from privsvm.privacy.gate import Guarantee, _add_gate_assumptions, _judge, restore
+from privsvm.privacy.statement import Statement
 
 SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none", solution="certified")
+
+
+def with_gate_assumptions(theorem: Sequence[str], facts: Facts, neighbours: Any, randomness: Any) -> tuple[str, ...]:
+    """Add the assumptions of the gate to those of a theorem."""
+    return _add_gate_assumptions(theorem, _judge(facts, neighbours, randomness, 0.0, 0.0)[0])
 
 
 def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system") -> dict[str, Any]:
@@ -23,7 +29,7 @@ def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system
         "event": {"kind": "epsilon_delta", "epsilon": epsilon, "delta": delta},
         "randomness": randomness,
         "facts": dataclasses.asdict(SOUND),
-        "assumptions": list(_with_own(["an assumption"], SOUND, "replace_one", randomness)),
+        "assumptions": list(with_gate_assumptions(["an assumption"], SOUND, "replace_one", randomness)),
     }
 
 
@@ -45,5 +51,7 @@ def proved(**changes: Any) -> Guarantee:
     if "event" not in fields and isinstance(fields["delta"], float) and 0 <= fields["delta"] < 1:
         fields["event"] = EpsilonDelta(min(fields["epsilon_proved"], 1e9), fields["delta"])
     if "assumptions" not in fields:
-        fields["assumptions"] = _with_own(("b",), fields["facts"], fields["neighbours"], fields["randomness"])
+        fields["assumptions"] = with_gate_assumptions(
+            ("b",), fields["facts"], fields["neighbours"], fields["randomness"]
+        )
     return restore(Statement(**fields))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from privsvm.privacy.guarantee import NEIGHBOURS
+from privsvm.privacy.statement import NEIGHBOURS
 from privsvm.registry import estimator_class, implementations
 
 __all__ = ["CASES", "METHODS", "PARAMS", "Case", "cases", "without_votes"]

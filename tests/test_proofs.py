@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from privsvm.privacy.events import leaves
-from privsvm.privacy.guarantee import NEIGHBOURS
+from privsvm.privacy.statement import NEIGHBOURS
 from privsvm.registry import estimator_class, implementations
 
 LINKS = proof_pages.proofs()

@@ -13,7 +13,7 @@ from typing import Any
 _MODULES = {
     "Budget": "privsvm.base.budget",
     "BudgetExceededError": "privsvm.base.budget",
-    "Guarantee": "privsvm.privacy.guarantee",
+    "Guarantee": "privsvm.privacy.gate",
     "PrivSVMError": "privsvm.errors",
     "PrivateLinearClassifier": "privsvm.methods.recommended",
     "PrivateSearch": "privsvm.model_selection.private_search",

@@ -21,8 +21,8 @@ from annotated_types import Ge, Le, MinLen, Predicate
 from privsvm.digests import sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
-from privsvm.privacy.gate import Stored
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Status, theorem_holds, weakest_status
+from privsvm.privacy.gate import Guarantee, Stored
+from privsvm.privacy.statement import Neighbours, Status, theorem_holds, weakest_status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -295,7 +295,7 @@ class AuditCell(_Record):
 
     @property
     def theorem_holds(self) -> bool:
-        """Whether a theorem covers the releases; see `privsvm.privacy.guarantee.theorem_holds`."""
+        """Whether a theorem covers the releases; see `privsvm.privacy.statement.theorem_holds`."""
         return theorem_holds(self.status)
 
     @property
@@ -485,7 +485,7 @@ class Result(_Models, _Job):
 
     @property
     def theorem_holds(self) -> bool:
-        """Whether a theorem covers the whole curve; see `privsvm.privacy.guarantee.theorem_holds`."""
+        """Whether a theorem covers the whole curve; see `privsvm.privacy.statement.theorem_holds`."""
         return theorem_holds(self.status)
 
     def _check_lengths(self) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from privsvm import PrivateSVMClassifier
 from privsvm.auditing.witnesses import discrete_witness, laplace_witness
-from privsvm.privacy.guarantee import Witness
+from privsvm.privacy.statement import Witness
 
 
 def exact_epsilon(p, q, delta):

@@ -19,7 +19,7 @@ import pytest
 from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
 from privsvm.files import remove_leftovers, write_json, write_npz, write_text
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import Recipe, Terms
 from privsvm.release.releasing import CardOptions, Permission, release

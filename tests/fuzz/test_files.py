@@ -26,7 +26,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.row_blocks import open_rows
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import check_sparse
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.release.ledger import Ledger
 from privsvm.release.model import load, save
 from privsvm.tables.schema import parse_schema, read_schema

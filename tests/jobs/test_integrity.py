@@ -10,7 +10,7 @@ import pytest
 from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_npz
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm_bench.jobs.model_files import check_arrays, load_paths, released, save_paths
 from privsvm_bench.records import SavedModels, read, sealed, write
 

@@ -17,7 +17,7 @@ from privsvm.base.released import (
     UnitLinearPath,
 )
 from privsvm.digests import canonical_json
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm_bench.datasets.prepare import write_prepared
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths

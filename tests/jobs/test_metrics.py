@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from privsvm.base.released import LinearPath
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm_bench.jobs.evaluation import evaluate_paths, summarise
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import load_paths, model_record, save_paths

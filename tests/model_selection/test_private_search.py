@@ -34,8 +34,8 @@ from privsvm import (
 from privsvm.base.released import LinearPath
 from privsvm.model_selection.private_search import _Outcome, count_right_rows
 from privsvm.privacy.events import BestOfNegativeBinomial, BestOfPoisson, Gaussian, OneOf, event_from_json, leaves
-from privsvm.privacy.gate import restore
-from privsvm.privacy.guarantee import Guarantee, Statement
+from privsvm.privacy.gate import Guarantee, restore
+from privsvm.privacy.statement import Statement
 
 GRID = {"C": [0.01, 0.1, 1.0]}
 

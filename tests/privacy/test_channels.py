@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.proved import CASES, PARAMS, without_votes
 
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 
 ROWS = np.random.default_rng(4).normal(size=(9, 2))
 WORST = [

@@ -5,8 +5,8 @@ import pytest
 from tests.guarantees import proved
 
 from privsvm.digests import canonical_json
-from privsvm.privacy.gate import Stored
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.gate import Guarantee, Stored
+from privsvm.privacy.statement import Witness
 from privsvm_bench.records import parse
 
 PROVED = {

@@ -17,7 +17,7 @@ import privsvm
 from privsvm.base.model_file import content_digest, protection_of
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.ledger import Ledger
 from privsvm.release.recipes import FIXED, PARAMETERS, Recipe, Terms

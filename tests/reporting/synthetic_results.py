@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tests.guarantees import proved_fields
 
-from privsvm.privacy.guarantee import theorem_holds
+from privsvm.privacy.statement import theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Attack, CondensedRowsAttack, KnownSampleAttack, Prepared, Result, parse
 

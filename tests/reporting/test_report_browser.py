@@ -15,7 +15,7 @@ from synthetic_results import METHODS, attack_of, make_attack, make_condensed_at
 from tests.browser import headless_browser, needs_browser
 from tests.waits import wait_until
 
-from privsvm.privacy.guarantee import STATUS_TEXT, theorem_holds
+from privsvm.privacy.statement import STATUS_TEXT, theorem_holds
 from privsvm_bench.records import read_prepared, read_timings
 from privsvm_bench.reporting import ReportRecords, read_results, report_files
 

@@ -33,7 +33,7 @@ from tests.guarantees import proved, proved_fields
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
-from privsvm.privacy.guarantee import Witness
+from privsvm.privacy.statement import Witness
 from privsvm_bench.palette import Look
 from privsvm_bench.records import (
     CondenseTimings,

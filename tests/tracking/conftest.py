@@ -13,7 +13,7 @@ from tests.guarantees import proved_fields
 from tests.once import make_once
 
 from privsvm.files import write_json
-from privsvm.privacy.guarantee import theorem_holds
+from privsvm.privacy.statement import theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import sealed
 from privsvm_bench.tracking.mlflow_log import log_results

@@ -25,7 +25,7 @@ from servers import free_port, running_server
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
-from privsvm.privacy.guarantee import STATUSES
+from privsvm.privacy.statement import STATUSES
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import sealed

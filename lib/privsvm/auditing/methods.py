@@ -27,7 +27,7 @@ from privsvm.privacy.events import (
     PoissonSampled,
     leaves,
 )
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.lower_bounds import CONFIDENCE, one_run_bound
 
 __all__ = ["Claims", "MethodCell", "audit_method", "is_audited", "relations_of", "released_numbers", "worst_parameters"]

@@ -16,8 +16,8 @@ from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.bisection import bisect
-from privsvm.privacy.guarantee import Neighbours, Witness
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
+from privsvm.privacy.statement import Neighbours, Witness
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
 __all__ = [

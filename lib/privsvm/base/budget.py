@@ -23,8 +23,7 @@ from typing import Annotated, Any, NoReturn, Self
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import append_line, fork_safe_lock
-from privsvm.privacy.gate import Stored, compose
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee, Stored, compose
 
 __all__ = [
     "Budget",

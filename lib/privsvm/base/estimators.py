@@ -45,8 +45,8 @@ from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
-from privsvm.privacy.gate import ONE_OF_SEVERAL, restore, with_assumption
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness
+from privsvm.privacy.gate import ONE_OF_SEVERAL, Guarantee, restore, with_assumption
+from privsvm.privacy.statement import Neighbours, Randomness
 
 __all__ = [
     "MarksClones",

@@ -26,8 +26,7 @@ from privsvm.files import write_json, write_npz
 from privsvm.models import Model, Obeys, check_model
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Laplace, OneOf, leaves
-from privsvm.privacy.gate import agrees, foreign_numbers, refusals, restore
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee, agrees, foreign_numbers, reasons_against, restore
 from privsvm.privacy.risk import Risk
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
 
@@ -168,7 +167,7 @@ def protection_of(
     if not holds or guarantee.event is None or guarantee.neighbours is None or delta is None:
         return nothing
     accounted = _group_account(guarantee.event, rows, delta, guarantee.neighbours)
-    if refusals(guarantee.facts, guarantee.neighbours, delta, accounted.epsilon):
+    if reasons_against(guarantee.facts, guarantee.neighbours, delta, accounted.epsilon):
         return nothing
     return Protection(
         unit=unit, rows=rows, epsilon=accounted.epsilon, delta=accounted.delta, accountant=accounted.accountant

@@ -14,7 +14,7 @@ from privsvm.families.condensed.condensation import SCALES, Condensed, TripleOpt
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.families.condensed.resampled import labels_like, plain_labels, rows_like, sampler_tags
 from privsvm.numerics.compiled.threads import count_threads
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 
 __all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]
 

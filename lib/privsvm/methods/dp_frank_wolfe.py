@@ -31,9 +31,9 @@ from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import ExponentialMechanism, SelfComposed
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
+from privsvm.privacy.statement import Neighbours, Randomness, Witness
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
 __all__ = ["ESTIMATOR", "DPFrankWolfeClassifier", "score_sensitivity", "slope_bits"]

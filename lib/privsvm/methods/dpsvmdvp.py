@@ -22,7 +22,8 @@ from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_consent
 from privsvm.constraints import FLAG, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Witness
+from privsvm.privacy.gate import Guarantee
+from privsvm.privacy.statement import Neighbours, Witness
 from privsvm.solvers.kernel.c_svc import CSVCSolution
 from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix, resolve_gamma
 

@@ -9,7 +9,7 @@ from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.constraints import COUNT, POSITIVE, optional, real
 from privsvm.families.condensed.condensation import ClusterOptions, Condensed, condense_rows
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 
 __all__ = ["ESTIMATOR", "FCMSVMClassifier"]
 

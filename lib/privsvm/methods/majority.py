@@ -9,7 +9,7 @@ import numpy as np
 from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.released import ConstantPath
 from privsvm.base.validation import check_training_data
-from privsvm.privacy.guarantee import exact_training
+from privsvm.privacy.gate import exact_training
 
 __all__ = ["ESTIMATOR", "MajorityClassifier"]
 

@@ -31,9 +31,9 @@ from privsvm.families.output_perturbation.perturbation import (
     one_vs_rest_signs,
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.gate import Claim, grant
-from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
+from privsvm.privacy.gate import Claim, Guarantee, grant
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
+from privsvm.privacy.statement import Randomness, Witness
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]

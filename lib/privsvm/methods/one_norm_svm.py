@@ -16,7 +16,7 @@ from privsvm.families.one_norm.one_norm_training import (
     train_one_norm,
 )
 from privsvm.numerics.rows.rows import squared_distances
-from privsvm.privacy.guarantee import Guarantee, exact_training
+from privsvm.privacy.gate import Guarantee, exact_training
 
 __all__ = ["ESTIMATOR", "OneNormSVMClassifier"]
 

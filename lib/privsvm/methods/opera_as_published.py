@@ -29,7 +29,7 @@ from privsvm.families.output_perturbation.perturbation import (
 )
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 
 __all__ = ["CALIBRATIONS", "ESTIMATOR", "OPERAAsPublishedClassifier", "classic_noise_multiplier"]
 

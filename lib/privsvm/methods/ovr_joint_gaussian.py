@@ -33,7 +33,7 @@ from privsvm.families.output_perturbation.perturbation import (
     solution_sensitivity,
     solve_one_vs_rest,
 )
-from privsvm.privacy.guarantee import Neighbours
+from privsvm.privacy.statement import Neighbours
 
 __all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "solve_centred"]
 

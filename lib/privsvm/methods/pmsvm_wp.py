@@ -28,9 +28,9 @@ from privsvm.families.output_perturbation.perturbation import (
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
-from privsvm.privacy.gate import Claim, grant
-from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
+from privsvm.privacy.gate import Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.privacy.statement import Randomness, Witness
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "PMSVMWPClassifier"]

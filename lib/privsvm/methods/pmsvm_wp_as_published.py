@@ -16,8 +16,9 @@ from privsvm.base.validation import check_consent
 from privsvm.constraints import BOUND
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
-from privsvm.privacy.guarantee import Guarantee, Randomness, Witness
+from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.privacy.statement import Randomness, Witness
 
 __all__ = ["ESTIMATOR", "PMSVMWPAsPublishedClassifier"]
 

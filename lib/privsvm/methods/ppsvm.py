@@ -29,7 +29,7 @@ from privsvm.families.one_norm.ppsvm_training import (
     ppsvm_guarantee,
     train_on_blocks,
 )
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 
 __all__ = ["ESTIMATOR", "PPSVMClassifier"]
 

@@ -43,9 +43,9 @@ from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
-from privsvm.privacy.guarantee import Guarantee, Randomness
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
+from privsvm.privacy.statement import Randomness
 from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
 
 __all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "candidates", "choose_recipe"]

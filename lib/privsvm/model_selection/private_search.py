@@ -39,7 +39,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource, Stated
 from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
-from privsvm.privacy.assumptions import merged
+from privsvm.privacy.assumptions import merge_facts
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -50,8 +50,7 @@ from privsvm.privacy.events import (
     leaves,
     relation_factor,
 )
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.random_stopping import negative_binomial_gamma, poisson_parameter
 
@@ -380,7 +379,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def _guarantee(self, plan: _Plan, run: Guarantee) -> Guarantee:
         """Privacy record of the whole; assumptions of a run's training go with it, and facts of every candidate's."""
         numbers = "Poisson" if self.shape == math.inf else f"truncated negative binomial, shape {float(self.shape):g},"
-        _, _, neighbours = run._known
+        _, _, neighbours = run.accounted_parts
         texts = [text for text in run.assumptions if text not in (ONE_MODEL, NOISE_ASSUMPTION)]
         claim = Claim(
             event=plan.event,
@@ -404,7 +403,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         # The best run tells of all of them: nothing is proved unless it is of every candidate.
         return grant(
             claim,
-            merged([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),
+            merge_facts([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),
             randomness_of(self.random_state),
         )
 

@@ -7,13 +7,13 @@ alone: a fact that is not stated, or stated in a word that the tables do not kno
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from privsvm.privacy.events import Neighbours
 
-__all__ = ["AS_GIVEN", "BROKEN", "DROPPED", "FACTS", "HOLDS", "Facts", "fact_assumptions", "failings"]
+__all__ = ["AS_GIVEN", "BROKEN", "DROPPED", "FACTS", "HOLDS", "Facts", "merge_facts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,33 @@ class Facts:
         rows = self.declared_rows
         if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
             raise ValueError(f"declared_rows is {rows!r}: must be a whole number of at least 1")
+
+    def judge(
+        self, neighbours: Neighbours | None, names: Iterable[str] | None = None
+    ) -> tuple[tuple[str, ...], list[str]]:
+        """Judge the facts of some names, by default of all, by the tables below.
+
+        Returns the assumptions that facts add to a record, and the reasons why nothing can be proved; no reasons where
+        every fact is stated and holds.
+        """
+        assumptions, reasons = [], []
+        for name in FACTS if names is None else names:
+            word = str(getattr(self, name))
+            if word in HOLDS[name]:
+                assumptions.append(HOLDS[name][word])
+            elif word not in BROKEN[name]:
+                reasons.append(f"nobody states the {name.replace('_', ' ')}")
+            elif name == "n_rows" and neighbours == "replace_one":
+                assumptions.append(_SAME_NUMBER)
+            else:
+                reasons.append(BROKEN[name][word])
+        return tuple(text for text in assumptions if text is not None), reasons
+
+    def for_rows(self, n_rows: int, neighbours: Neighbours) -> Facts:
+        """Add the number of rows, where neighbours have as many: a delta must be small for it, and for a larger one."""
+        if neighbours != "replace_one" or n_rows == 0:
+            return self
+        return dataclasses.replace(self, declared_rows=max(n_rows, self.declared_rows or 1))
 
 
 # Words under which a proof stands, each with the assumption that goes into the record; None: nothing to say.
@@ -125,38 +152,14 @@ AS_GIVEN: Mapping[str, Any] = dict.fromkeys(
 )
 
 
-def _judge(name: str, facts: Facts | None, neighbours: Neighbours | None) -> tuple[bool, str | None]:
-    """Whether a fact holds, and the assumption or the reason that goes into the record."""
-    word = "" if facts is None else str(getattr(facts, name))
-    if word in HOLDS[name]:
-        return True, HOLDS[name][word]
-    if word not in BROKEN[name]:
-        return False, f"nobody states the {name.replace('_', ' ')}"
-    if name == "n_rows" and neighbours == "replace_one":
-        return True, _SAME_NUMBER
-    return False, BROKEN[name][word]
-
-
-def failings(facts: Facts | None, neighbours: Neighbours | None, names: tuple[str, ...] = FACTS) -> list[str]:
-    """List why nothing can be proved; empty where every fact is stated and holds."""
-    judged = (_judge(name, facts, neighbours) for name in names)
-    return [text or "" for holds, text in judged if not holds]
-
-
-def fact_assumptions(facts: Facts, neighbours: Neighbours | None) -> tuple[str, ...]:
-    """List the assumptions that the facts which hold add to a record."""
-    judged = (_judge(name, facts, neighbours) for name in FACTS)
-    return tuple(text for holds, text in judged if holds and text is not None)
-
-
-def merged(several: list[Facts]) -> Facts:
+def merge_facts(several: list[Facts]) -> Facts:
     """Put together the facts of several releases of the same rows: of two words the one that assumes more."""
-    merged_words: dict[str, Any] = {}
+    words: dict[str, Any] = {}
     for name in FACTS:
         order = [None, *HOLDS[name], *BROKEN[name]]
-        words = [getattr(facts, name) for facts in several]
-        broken = [word for word in words if word is None or word in BROKEN[name]]
-        merged_words[name] = broken[0] if broken else max(words, key=order.index)
+        stated = [getattr(facts, name) for facts in several]
+        broken = [word for word in stated if word is None or word in BROKEN[name]]
+        words[name] = broken[0] if broken else max(stated, key=order.index)
     rows = [facts.declared_rows for facts in several if facts.declared_rows is not None]
     # The most: a delta that is small for them is small for fewer.
-    return dataclasses.replace(Facts(**merged_words), declared_rows=max(rows, default=None))
+    return dataclasses.replace(Facts(**words), declared_rows=max(rows, default=None))

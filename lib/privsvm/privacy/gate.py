@@ -1,7 +1,7 @@
 """The gate: the only code that makes a record which says ``proved``, or ``seeded`` where the noise was.
 
 It grants the word from declared facts (`privsvm.privacy.assumptions`) and an event (`privsvm.privacy.events`), from
-which it computes epsilon itself. It refuses by default: a fact that nobody states is broken. Estimators, pipeline and
+which it computes epsilon itself. Default deny: an unstated fact counts as broken. Estimators, pipeline and
 reproductions pass through it, and so does every record that is read back.
 """
 
@@ -12,14 +12,14 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import account
-from privsvm.privacy.assumptions import FACTS, Facts, fact_assumptions, failings, merged
+from privsvm.privacy.assumptions import FACTS, Facts, merge_facts
 from privsvm.privacy.events import (
     Composed,
     EpsilonDelta,
@@ -28,7 +28,7 @@ from privsvm.privacy.events import (
     noise_multipliers,
     relation_factor,
 )
-from privsvm.privacy.guarantee import THE_GRANT, Guarantee, Neighbours, Randomness, Statement, Witness
+from privsvm.privacy.statement import Neighbours, Randomness, Statement, Witness
 
 __all__ = [
     "LARGEST_DELTA",
@@ -38,12 +38,14 @@ __all__ = [
     "SECRET_SEED",
     "THIS_STEP_ALONE",
     "Claim",
+    "Guarantee",
     "Stored",
     "agrees",
     "compose",
+    "exact_training",
     "foreign_numbers",
     "grant",
-    "refusals",
+    "reasons_against",
     "restore",
     "with_assumption",
 ]
@@ -70,13 +72,72 @@ OUTSIDE = "covered is the released model, and nothing else that is computed from
 # found for an event.
 _STORED_ACCURACY, _OLDER = 1e-6, 0.01
 
+_NO_EPSILON = {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf}
+
+
+# Only functions of this module know it: tests/privacy/test_gate.py searches the sources.
+_GRANT = object()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Guarantee(Statement):
+    """The privacy record that every trained model carries, with the fields of `Statement`.
+
+    Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` or ``seeded`` comes from
+    `privsvm.privacy.gate` alone: `grant`, `restore` and `compose`. It cannot be changed by `dataclasses.replace`,
+    either.
+
+    Raises
+    ------
+    ValueError
+        Where ``proved`` or ``seeded`` is asked for elsewhere, and for ``proved`` with noise that is not the system's.
+    """
+
+    grant: dataclasses.InitVar[Any] = None
+
+    def __post_init__(self, grant: Any) -> None:
+        super().__post_init__()
+        if self.theorem_holds and grant is not _GRANT:
+            raise ValueError(f"status is {self.status!r}: only privsvm.privacy.gate may say so")
+        if self.status == "proved" and self.randomness != "system":
+            raise ValueError(f"randomness is {self.randomness!r} but status is 'proved': must be 'system'")
+
+    def with_broken_assumption(self, broken: str) -> Guarantee:
+        """Return the record for the case that an assumption does not hold, such as bounds taken from private rows.
+
+        A ``proved`` or ``seeded`` record becomes ``claimed``, with no epsilon. Reasons are added to each other.
+        """
+        if self.status == "none":
+            return self
+        reason = broken if self.reason is None else f"{self.reason}; {broken}"
+        return dataclasses.replace(self, **_NO_EPSILON, status="claimed", reason=reason)
+
+    def without_proof(self, *reasons: str | None) -> Guarantee:
+        """Take the proof from the record for reasons that it does not name yet, if there are any."""
+        guarantee = self
+        for reason in filter(None, reasons):
+            if reason not in (guarantee.reason or ""):
+                guarantee = guarantee.with_broken_assumption(reason)
+        return guarantee
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Judge a record that comes from a pickle, a skops file or a copy as one that is read from JSON."""
+        vars(self).update(vars(restore(state)))
+
+
+def exact_training(
+    reference: str, mechanism: str = "none: exact training", reason: str = "a non-private reference"
+) -> Guarantee:
+    """Make the record of a method that protects nobody."""
+    return Guarantee(status="none", mechanism=mechanism, reason=reason, reference=reference)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
     """A method's statement about a release that a theorem covers.
 
     Epsilon is computed from `event`, the release's effect on the rows. To the theorem's assumptions, the gate adds
-    assumptions of the facts and of the noise. See `privsvm.privacy.guarantee.Statement` for the other fields.
+    assumptions of the facts and of the noise. See `privsvm.privacy.statement.Statement` for the other fields.
     """
 
     event: Event
@@ -104,49 +165,59 @@ def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness |
         "accountant": accounted.accountant,
         "randomness": randomness,
         "facts": facts,
-        "assumptions": _with_own(claim.assumptions, facts, claim.neighbours, randomness),
         "witness": witness,
     }
-    return _judge(fields, accounted.epsilon)
+    return _grant_or_claim(fields, accounted.epsilon)
 
 
-def _with_own(
-    assumptions: Sequence[str], facts: Facts, neighbours: Neighbours | None, randomness: Randomness | None
-) -> tuple[str, ...]:
-    """Add the gate's own assumptions to a theorem's: first that nothing is known of earlier treatment."""
-    first = (THIS_STEP_ALONE,) if getattr(facts, "preparation", None) == "as given" else ()
-    seed = (SECRET_SEED,) if randomness == "seeded" else ()
-    gate_assumptions = (*fact_assumptions(facts, neighbours), *seed, OUTSIDE)
-    return tuple(dict.fromkeys((*first, *assumptions, *gate_assumptions)))
-
-
-def refusals(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
-    """List everything that stands between a release and the word, at this delta and epsilon."""
-    reasons = failings(facts, neighbours)
+def _judge(
+    facts: Facts | None, neighbours: Neighbours | None, randomness: Randomness | None, delta: float, epsilon: float
+) -> tuple[tuple[str, ...], list[str]]:
+    """Judge facts and numbers: return the assumptions that the gate adds, and the reasons why nothing is proved."""
+    facts = facts or Facts()
+    assumptions, reasons = facts.judge(neighbours)
     if epsilon > LARGEST_EPSILON:
         reasons.append(f"epsilon is {epsilon:.6g}: above {LARGEST_EPSILON:g}, the word proved would mean nothing")
     if delta > LARGEST_DELTA:
         reasons.append(f"delta is {delta:.3g}: above {LARGEST_DELTA:g}, the word proved would mean nothing")
-    rows = None if facts is None else facts.declared_rows
+    rows = facts.declared_rows
     if rows is not None and delta * rows >= 1.0:
         reasons.append(f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published")
-    if facts is not None and facts.n_rows == "declared" and rows is None:
+    if facts.n_rows == "declared" and rows is None:
         reasons.append("n_rows is said to be declared, and nobody says what it is")
-    return reasons
+    # First that earlier treatment of the rows is unknown.
+    first = (THIS_STEP_ALONE,) if facts.preparation == "as given" else ()
+    seed = (SECRET_SEED,) if randomness == "seeded" else ()
+    return (*first, *assumptions, *seed, OUTSIDE), reasons
 
 
-def _judge(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
-    """Make a record that says ``proved`` or ``seeded``, or why not."""
-    reasons = refusals(fields["facts"], fields["neighbours"], fields["delta"], epsilon)
+def _add_gate_assumptions(theorem: Iterable[str], own: Sequence[str]) -> tuple[str, ...]:
+    """Put the assumptions of the gate around those of a theorem."""
+    return tuple(dict.fromkeys((*(text for text in own if text == THIS_STEP_ALONE), *theorem, *own)))
+
+
+def reasons_against(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
+    """List everything that stands between a release and the word, at this delta and epsilon."""
+    return _judge(facts, neighbours, None, delta, epsilon)[1]
+
+
+def _grant_or_claim(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
+    """Make a record that says ``proved`` or ``seeded``, or ``claimed`` and why; its assumptions are the theorem's."""
+    own, reasons = _judge(fields["facts"], fields["neighbours"], fields["randomness"], fields["delta"], epsilon)
+    fields = {**fields, "assumptions": _add_gate_assumptions(fields["assumptions"], own)}
     if not math.isfinite(epsilon):
         reasons.append("no accountant bounds the event")
-    lower = {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf}
     if reasons:
-        return Guarantee(**{**fields, **lower, "status": "claimed", "reason": "; ".join(reasons)})
-    lower["epsilon_with_system_noise"] = epsilon
+        return Guarantee(**fields | _NO_EPSILON | {"status": "claimed", "reason": "; ".join(reasons)})
+    return _say_proved(fields, epsilon)
+
+
+def _say_proved(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
+    """Make the record of a release against which nothing speaks: ``proved``, or ``seeded`` by its noise."""
+    numbers = {**_NO_EPSILON, "epsilon_with_system_noise": epsilon}
     if fields["randomness"] != "system":
-        return Guarantee(**{**fields, **lower, "status": "seeded"}, grant=THE_GRANT)
-    return Guarantee(**{**fields, **lower, "status": "proved", "epsilon_proved": epsilon}, grant=THE_GRANT)
+        return Guarantee(**{**fields, **numbers, "status": "seeded"}, grant=_GRANT)
+    return Guarantee(**{**fields, **numbers, "status": "proved", "epsilon_proved": epsilon}, grant=_GRANT)
 
 
 def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **stated: Any) -> Guarantee:
@@ -167,7 +238,7 @@ def restore(record: Statement | Mapping[str, Any], rows: int | None = None, **st
     """
     if isinstance(record, Statement):
         guarantee = _check(record)
-        return _with_facts(guarantee, stated) if stated else guarantee
+        return _judge_again(guarantee, stated) if stated else guarantee
     with foreign_numbers():
         # A pass through JSON drops all other types, such as events of a caller's class.
         statement: Statement = _statements().validate_json(canonical_json(record))
@@ -185,43 +256,41 @@ def agrees(accounted: float, stated: float) -> bool:
 def with_assumption(guarantee: Guarantee, assumption: str) -> Guarantee:
     """Return a record that assumes one thing more."""
     fields = _fields(guarantee) | {"assumptions": (*guarantee.assumptions, assumption)}
-    return Guarantee(**fields, grant=THE_GRANT if guarantee.theorem_holds else None)
+    return Guarantee(**fields, grant=_GRANT if guarantee.theorem_holds else None)
 
 
 def _fields(statement: Statement) -> dict[str, Any]:
     return {field.name: getattr(statement, field.name) for field in dataclasses.fields(statement)}
 
 
-def _with_facts(guarantee: Guarantee, stated: Mapping[str, Any]) -> Guarantee:
+def _judge_again(guarantee: Guarantee, stated: Mapping[str, Any]) -> Guarantee:
     """Judge a record once more, with facts in place of its own."""
     if guarantee.status == "none":
         return guarantee
     if guarantee.facts is None:
         # Published as it is: nobody judged its facts, but earlier treatment of its rows counts too.
-        for reason in failings(Facts(**stated), guarantee.neighbours, tuple(name for name in FACTS if name in stated)):
-            if reason not in (guarantee.reason or ""):
-                guarantee = guarantee.with_broken_assumption(reason)
-        return guarantee
+        reasons = Facts(**stated).judge(guarantee.neighbours, [name for name in FACTS if name in stated])[1]
+        return guarantee.without_proof(*reasons)
     facts = dataclasses.replace(guarantee.facts, **stated)
-    gate_assumptions = {*fact_assumptions(guarantee.facts, guarantee.neighbours), THIS_STEP_ALONE, SECRET_SEED, OUTSIDE}
-    theorem = [text for text in guarantee.assumptions if text not in gate_assumptions]
-    assumptions = _with_own(theorem, facts, guarantee.neighbours, guarantee.randomness)
+    # The assumptions that the gate added for other facts.
+    before = {*guarantee.facts.judge(guarantee.neighbours)[0], THIS_STEP_ALONE, SECRET_SEED, OUTSIDE}
+    theorem = tuple(text for text in guarantee.assumptions if text not in before)
+    fields = _fields(guarantee) | {"facts": facts, "assumptions": theorem}
     if guarantee.theorem_holds:
-        fields = _fields(guarantee) | {"facts": facts, "assumptions": assumptions}
-        return _judge(fields, guarantee.epsilon_with_system_noise)
-    known = guarantee.reason or ""
-    reasons = refusals(facts, guarantee.neighbours, guarantee.delta or 0.0, 0.0)
+        return _grant_or_claim(fields, guarantee.epsilon_with_system_noise)
+    known, delta = guarantee.reason or "", guarantee.delta or 0.0
+    own, reasons = _judge(facts, guarantee.neighbours, guarantee.randomness, delta, 0.0)
     text = "; ".join([known, *(reason for reason in reasons if reason not in known)])
-    return dataclasses.replace(guarantee, facts=facts, assumptions=assumptions, reason=text)
+    return Guarantee(**fields | {"assumptions": _add_gate_assumptions(theorem, own), "reason": text})
 
 
 def _check(statement: Statement) -> Guarantee:
     """Restore a statement, or raise ValueError if its parts do not fit together."""
     if not statement.theorem_holds:
         return Guarantee(**_fields(statement))
-    event, delta, neighbours = statement._known
+    event, delta, neighbours = statement.accounted_parts
     epsilon = getattr(statement, statement._epsilon_key)
-    reasons = refusals(statement.facts, neighbours, delta, epsilon)
+    own, reasons = _judge(statement.facts, neighbours, statement.randomness, delta, epsilon)
     if reasons:
         raise ValueError(f"status is {statement.status!r}: {reasons[0]}")
     accounted_epsilon = account(event, delta, neighbours).epsilon
@@ -231,13 +300,12 @@ def _check(statement: Statement) -> Guarantee:
     assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)
     if (SECRET_SEED in assumptions) != (statement.randomness == "seeded"):
         raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
-    assert statement.facts is not None
-    for text in _with_own((), statement.facts, neighbours, statement.randomness):
+    for text in own:
         # Records of earlier versions lack the first.
         if text not in (THIS_STEP_ALONE, *assumptions):
             raise ValueError(f"assumptions: lack {text!r}, without which nothing is proved")
     # The noise decides, not the word of the file: the first version had one word for both.
-    return _judge(_fields(statement) | {"assumptions": assumptions}, epsilon)
+    return _say_proved(_fields(statement) | {"assumptions": assumptions}, epsilon)
 
 
 def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> None:
@@ -301,7 +369,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     if len(relations) > 1:
         raise ValueError(f"neighbours are {', '.join(sorted(map(str, relations)))}: all must be the same")
     guarantees = [restore(guarantee) for guarantee in guarantees]
-    claims = [guarantee._known for guarantee in guarantees]
+    claims = [guarantee.accounted_parts for guarantee in guarantees]
     neighbours = claims[0][2]
     total = math.fsum(part_delta for _, part_delta, _ in claims) if delta is None else float(delta)
     event = Composed(tuple(claimed for claimed, _, _ in claims))
@@ -313,7 +381,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
             tuple(EpsilonDelta(g.epsilon_with_system_noise, d) for g, (_, d, _) in zip(guarantees, claims, strict=True))
         )
         accounted = account(event, total, neighbours)
-    facts = merged([guarantee.facts or Facts() for guarantee in guarantees])
+    facts = merge_facts([guarantee.facts or Facts() for guarantee in guarantees])
     randomness: Randomness = "seeded" if any(guarantee.randomness != "system" for guarantee in guarantees) else "system"
     texts = dict.fromkeys(text for guarantee in guarantees for text in guarantee.assumptions)
     requested = math.fsum(guarantee.epsilon_requested for guarantee in guarantees)
@@ -330,5 +398,5 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     unproved = [guarantee.reason or "" for guarantee in guarantees if not guarantee.theorem_holds]
     if not unproved:
         return composed
-    fields = _fields(composed) | {"status": "claimed", "reason": "; ".join(dict.fromkeys(unproved))}
-    return Guarantee(**fields | {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf})
+    fields = _fields(composed) | _NO_EPSILON
+    return Guarantee(**fields | {"status": "claimed", "reason": "; ".join(dict.fromkeys(unproved))})

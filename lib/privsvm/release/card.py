@@ -11,7 +11,7 @@ from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_versio
 from privsvm.constraints import DAY, DIGEST, NAME, VERSION
 from privsvm.errors import printable
 from privsvm.models import Model, Obeys, check_model
-from privsvm.privacy.guarantee import Neighbours, Status
+from privsvm.privacy.statement import Neighbours, Status
 from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.card_page import text
 from privsvm.release.class_rates import accuracy_text, class_rates

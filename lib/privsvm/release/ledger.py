@@ -29,8 +29,7 @@ from privsvm.files import append_line
 from privsvm.models import Model, Obeys
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed, Event
-from privsvm.privacy.gate import compose, foreign_numbers, restore
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee, compose, foreign_numbers, restore
 from privsvm.privacy.risk import trade_off
 from privsvm.untrusted import parse_json, read_regular_file
 

@@ -17,8 +17,7 @@ from privsvm.base.released import ReleasedPath, scores_one_by_one
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
-from privsvm.privacy.gate import Claim, grant
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Claim, Guarantee, grant
 from privsvm.release.calibration import HeldBackCounts, ranked_labels, sizes_of_ranks
 
 __all__ = [

@@ -15,7 +15,7 @@ from privsvm.base.model_file import RECORD, Description, ModelFile, Protection, 
 from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError, listed
 from privsvm.numerics.compiled.threads import one_blas_thread
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts
 from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema

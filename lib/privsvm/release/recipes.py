@@ -18,9 +18,9 @@ from privsvm.numerics.noise.noise_source import seeded_source, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Event, Gaussian, Laplace, OneOf, relation_factor
-from privsvm.privacy.gate import LARGEST_EPSILON, restore
-from privsvm.privacy.guarantee import Guarantee, Neighbours
+from privsvm.privacy.gate import LARGEST_EPSILON, Guarantee, restore
 from privsvm.privacy.risk import trade_off
+from privsvm.privacy.statement import Neighbours
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.measuring import LARGEST_SHARE, LEAST_SHARE, HeldBack, held_back_rows, measure, with_measurement

@@ -25,7 +25,7 @@ from privsvm.constraints import DAY, DIGEST, written
 from privsvm.digests import sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.card import CARD, CARD_FILES, CARD_FORMAT, CARD_VERSION, PAGE, card_content, total_on_card
 from privsvm.release.card_page import page

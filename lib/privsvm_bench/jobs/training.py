@@ -13,9 +13,8 @@ from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm.privacy.assumptions import DROPPED, FACTS, Facts, failings
-from privsvm.privacy.gate import restore
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.assumptions import DROPPED, FACTS, Facts
+from privsvm.privacy.gate import Guarantee, restore
 from privsvm.registry import estimator_class, is_foreign
 from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.jobs.condensing import attack_split, rows_not_condensed, training_rows
@@ -101,7 +100,7 @@ def _as_used(guarantee: Guarantee, facts: Mapping[str, Any]) -> Guarantee:
         return restore(guarantee, **facts)
     # The method judged condensed rows: neither its proof nor its reasons hold for the training rows.
     declared_facts = Facts(**facts)
-    reasons = failings(declared_facts, guarantee.neighbours, tuple(name for name in FACTS if name in facts))
+    reasons = declared_facts.judge(guarantee.neighbours, [name for name in FACTS if name in facts])[1]
     reason = "; ".join(reasons)
     return dataclasses.replace(guarantee.with_broken_assumption(reason), reason=reason)
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm.privacy.assumptions import failings
-from privsvm.privacy.guarantee import STATUSES
+from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import percent_score, short_number, shown_name
@@ -95,7 +94,7 @@ def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
         only_facts = all(
             guarantee.facts is not None
             and guarantee.reason
-            and guarantee.reason == "; ".join(failings(guarantee.facts, guarantee.neighbours))
+            and guarantee.reason == "; ".join(guarantee.facts.judge(guarantee.neighbours)[1])
             for guarantee in broken
         )
         group = by["own" if ":" in result.implementation else "settings" if only_facts else "papers"]

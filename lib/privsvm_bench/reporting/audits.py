@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from privsvm.privacy.guarantee import Guarantee, Witness, theorem_holds
+from privsvm.privacy.gate import Guarantee
+from privsvm.privacy.statement import Witness, theorem_holds
 from privsvm_bench.palette import Look
 from privsvm_bench.records import AuditCell, AuditRecord, Result
 from privsvm_bench.reporting.claims import finite_guarantees, verdict_on

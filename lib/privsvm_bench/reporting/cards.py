@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.digests import canonical_json
-from privsvm.privacy.guarantee import Guarantee, Status
+from privsvm.privacy.gate import Guarantee
+from privsvm.privacy.statement import Status
 from privsvm_bench.records import CondenseTimings, Result, Timing
 from privsvm_bench.reporting.claims import finite_guarantees, right_guess
 from privsvm_bench.reporting.provenance import without_absolute_paths

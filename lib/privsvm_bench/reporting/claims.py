@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from privsvm.privacy.guarantee import Guarantee, Status, theorem_holds
+from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.risk import trade_off
+from privsvm.privacy.statement import Status, theorem_holds
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, short_number, unique

@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from privsvm.privacy.guarantee import STATUS_TEXT, Status, theorem_holds
+from privsvm.privacy.statement import STATUS_TEXT, Status, theorem_holds
 from privsvm_bench.charts import VARIABLES
 from privsvm_bench.palette import COLOURS, SYMBOLS
 from privsvm_bench.reporting.pictures import thinned

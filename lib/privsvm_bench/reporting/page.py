@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from privsvm.privacy.guarantee import STATUS_TEXT, STATUSES, theorem_holds
+from privsvm.privacy.statement import STATUS_TEXT, STATUSES, theorem_holds
 from privsvm_bench.palette import COLOURS, Look, looks_of
 from privsvm_bench.records import (
     Attack,

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from privsvm.privacy.guarantee import STATUSES, Status, theorem_holds
+from privsvm.privacy.statement import STATUSES, Status, theorem_holds
 from privsvm_bench.charts import (
     CLAIMED,
     CROSSED,

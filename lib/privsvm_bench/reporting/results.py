@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from privsvm.errors import PrivSVMError
-from privsvm.privacy.guarantee import STATUSES, Status
+from privsvm.privacy.statement import STATUSES, Status
 from privsvm_bench import records
 from privsvm_bench.records import Result
 

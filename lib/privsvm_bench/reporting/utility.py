@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm.privacy.guarantee import Guarantee, Status, theorem_holds
+from privsvm.privacy.gate import Guarantee
+from privsvm.privacy.statement import Status, theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.claims import right_guess, verdict_on

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.escaping import markdown_text
-from privsvm.privacy.guarantee import Status, theorem_holds
+from privsvm.privacy.statement import Status, theorem_holds
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, colour_of, curve_name
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.escaping import markdown_text
-from privsvm.privacy.guarantee import Status
+from privsvm.privacy.statement import Status
 from privsvm_bench.palette import looks_of
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 

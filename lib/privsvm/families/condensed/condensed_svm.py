@@ -18,7 +18,7 @@ from privsvm.families.condensed.condensation import Condensed
 from privsvm.families.exact.one_vs_one import KernelSVMParameters
 from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.numerics.compiled.threads import count_threads
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
 
 __all__ = ["CondensedClassifier"]

@@ -21,7 +21,7 @@ from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of, whole, with_
 from privsvm.families.exact.one_vs_one import GAMMA_OR_ZERO, KernelSVMParameters, solve_pairs
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.row_blocks import RowBlocks
-from privsvm.privacy.guarantee import exact_training
+from privsvm.privacy.gate import exact_training
 from privsvm.solvers.kernel.kernel_rows import Expansion
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel, resolve_gamma
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs

@@ -8,7 +8,7 @@ import numpy as np
 
 from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.released import LinearPath
-from privsvm.privacy.guarantee import exact_training
+from privsvm.privacy.gate import exact_training
 
 __all__ = ["LinearReference"]
 

@@ -24,8 +24,7 @@ from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps, prepare_rows
 

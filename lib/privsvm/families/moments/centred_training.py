@@ -35,8 +35,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import Claim, grant
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Claim, Guarantee, grant
 
 __all__ = ["CentredRowsClassifier", "CentredTraining"]
 

@@ -19,7 +19,7 @@ from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.base.released import ReleasedPath
 from privsvm.base.validation import check_training_data, is_number
 from privsvm.constraints import POSITIVE, either, one_of, real, whole
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 from privsvm.solvers.kernel.kernels import KERNELS
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from privsvm.solvers.linear.uniform_design import nested_search

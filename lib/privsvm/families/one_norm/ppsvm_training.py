@@ -10,7 +10,7 @@ import numpy as np
 from privsvm.base.parameters import parameter
 from privsvm.constraints import FLAG
 from privsvm.families.one_norm.one_norm_training import MBAR, OneNormClassifier, OneNormModel, train_one_norm
-from privsvm.privacy.guarantee import Guarantee
+from privsvm.privacy.gate import Guarantee
 
 __all__ = ["PPSVMParameters", "PublicKernel", "ppsvm_guarantee", "train_on_blocks"]
 

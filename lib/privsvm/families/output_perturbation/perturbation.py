@@ -22,9 +22,9 @@ from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, mapped
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Neighbours, noise_event
-from privsvm.privacy.gate import ONE_MODEL, Claim, grant
-from privsvm.privacy.guarantee import Guarantee, Witness
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.certificate import growth
 from privsvm.solvers.linear.hinge import solve_hinge
 

@@ -16,8 +16,9 @@ from privsvm.base.released import LinearPath
 from privsvm.families.output_perturbation.perturbation import (
     solution_sensitivity,
 )
-from privsvm.privacy.guarantee import Guarantee, Neighbours, Randomness, Witness
+from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
+from privsvm.privacy.statement import Neighbours, Randomness, Witness
 
 __all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
 

@@ -1,12 +1,11 @@
-"""The privacy guarantee of a released model, and the witness that may refute it."""
+"""Statements of privacy records, true or not, and the witness that may refute them."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from privsvm.files import ExtendedFloat
 from privsvm.privacy.accountants import Account, group_account, verified_account
@@ -19,13 +18,11 @@ __all__ = [
     "RANDOMNESS",
     "STATUSES",
     "STATUS_TEXT",
-    "Guarantee",
     "Neighbours",
     "Randomness",
     "Statement",
     "Status",
     "Witness",
-    "exact_training",
     "theorem_holds",
     "weakest_status",
 ]
@@ -204,17 +201,11 @@ class Statement:
         return "epsilon_proved" if self.status == "proved" else "epsilon_with_system_noise"
 
     @property
-    def _known(self) -> tuple[Event, float, Neighbours]:
+    def accounted_parts(self) -> tuple[Event, float, Neighbours]:
         """Event, delta and relation of a record that has them."""
         if self.event is None or self.delta is None or self.neighbours is None:
             raise ValueError(f"event is {self.event!r}: the record says too little of the release to account for it")
         return self.event, self.delta, self.neighbours
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Judge a record that comes from a pickle, a skops file or a copy as one that is read from JSON."""
-        # By its name, as pickle finds classes: the gate imports this module.
-        gate = importlib.import_module("privsvm.privacy.gate")
-        vars(self).update(vars(gate.restore(state)))
 
     def verify(self) -> Account:
         """Compute epsilon once more from the event, by other means than those that made the record.
@@ -230,11 +221,11 @@ class Statement:
         ValueError
             If the record has no event.
         """
-        return verified_account(*self._known)
+        return verified_account(*self.accounted_parts)
 
     def for_group(self, k: int) -> Account:
         """Compute what holds for neighbours that differ in k rows, at the record's delta; see `group_account`."""
-        event, delta, neighbours = self._known
+        event, delta, neighbours = self.accounted_parts
         return group_account(event, k, delta, neighbours)
 
     def risk(self, *, false_positive_rate: float = 0.01, prior: float = 0.5, rows: int = 1) -> Risk:
@@ -262,7 +253,7 @@ class Statement:
         """
         if not math.isfinite(self.epsilon_proved):
             raise ValueError(f"status is {self.status!r}: no risk is bounded where nothing is proved")
-        event, delta, neighbours = self._known
+        event, delta, neighbours = self.accounted_parts
         curve = trade_off(event, neighbours, rows, delta)
         return Risk(
             rows=rows,
@@ -273,57 +264,6 @@ class Statement:
             advantage=curve.advantage,
             mu=curve.mu,
         )
-
-
-class Grant:
-    """What `Guarantee` asks for before it takes the word ``proved``; `privsvm.privacy.gate` has the only one."""
-
-
-# Nobody but the gate may import this: tests/privacy/test_gate.py searches the sources.
-THE_GRANT = Grant()
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Guarantee(Statement):
-    """The privacy record that every trained model carries, with the fields of `Statement`.
-
-    Anybody can make one that says ``claimed`` or ``none``. One that says ``proved`` or ``seeded`` comes from
-    `privsvm.privacy.gate` alone: `grant`, `restore` and `compose`. It cannot be changed by `dataclasses.replace`,
-    either.
-
-    Raises
-    ------
-    ValueError
-        Where ``proved`` or ``seeded`` is asked for elsewhere, and for ``proved`` with noise that is not the system's.
-    """
-
-    grant: dataclasses.InitVar[Any] = None
-
-    def __post_init__(self, grant: Any) -> None:
-        super().__post_init__()
-        if self.theorem_holds and grant is not THE_GRANT:
-            raise ValueError(f"status is {self.status!r}: only privsvm.privacy.gate may say so")
-        if self.status == "proved" and self.randomness != "system":
-            raise ValueError(f"randomness is {self.randomness!r} but status is 'proved': must be 'system'")
-
-    def with_broken_assumption(self, broken: str) -> Guarantee:
-        """Return the record for the case that an assumption does not hold, such as bounds taken from private rows.
-
-        A ``proved`` or ``seeded`` record becomes ``claimed``, with no epsilon. Reasons are added to each other.
-        """
-        if self.status == "none":
-            return self
-        reason = broken if self.reason is None else f"{self.reason}; {broken}"
-        return dataclasses.replace(
-            self, status="claimed", epsilon_proved=math.inf, epsilon_with_system_noise=math.inf, reason=reason
-        )
-
-
-def exact_training(
-    reference: str, mechanism: str = "none: exact training", reason: str = "a non-private reference"
-) -> Guarantee:
-    """Make the record of a method that protects nobody."""
-    return Guarantee(status="none", mechanism=mechanism, reason=reason, reference=reference)
 
 
 def theorem_holds(status: str) -> bool:
