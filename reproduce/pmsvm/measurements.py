@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from privsvm.privacy.guarantee import theorem_holds
+from privsvm.privacy.statement import theorem_holds
 from reproduce.engine.experiment import Experiment, Result, Results
 from reproduce.engine.measurements import Measurement, measure
 

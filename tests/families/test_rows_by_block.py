@@ -24,7 +24,7 @@ from privsvm import (
     SoftmaxDPSGDClassifier,
     open_rows,
 )
-from privsvm.base.validation import check_class_memory
+from privsvm.base.rows import check_class_memory
 from privsvm.errors import PrivSVMError
 from privsvm.families.gradients import noisy_training
 from privsvm.families.moments import centred_training, scaled_descent

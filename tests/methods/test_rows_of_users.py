@@ -19,8 +19,7 @@ from privsvm import (
     PublicSchema,
     SVMClassifier,
 )
-from privsvm.base.tables import rows_of_users, rows_to_predict
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows, read_rows, rows_to_predict
 from privsvm_bench.datasets.prepared import rows_of_arrays
 
 ROWS = np.array([[0.0, 0.1, 0.3], [0.2, 0.0, 0.0], [1.0, 0.9, 0.0], [0.8, 1.0, 0.5]] * 3)
@@ -72,7 +71,7 @@ def test_malformed_rows_reach_no_prediction(model):
 @pytest.mark.parametrize("name", DAMAGE)
 def test_other_formats(kind, name):
     with pytest.raises(ValueError, match=r"\AX: "):
-        rows_of_users(damaged(name, kind))
+        read_rows(damaged(name, kind))
 
 
 def test_coordinates_and_python_objects():
@@ -81,17 +80,17 @@ def test_coordinates_and_python_objects():
         for name, value in change.items():
             getattr(X, name)[2] = value
         with pytest.raises(ValueError, match=r"\AX: (row|column) index"):
-            rows_of_users(X)
+            read_rows(X)
     X = scipy.sparse.lil_array(ROWS)
     X.rows[0][0] = 77
     with pytest.raises(ValueError, match=r"\AX: column index 77"):
-        rows_of_users(X)
+        read_rows(X)
     X = scipy.sparse.csr_array(ROWS)
     X.indices = X.indices.astype(float)
     with pytest.raises(ValueError, match="not whole numbers"):
-        rows_of_users(X)
+        read_rows(X)
     for kind in ("csr", "csc", "bsr", "coo", "lil", "dok", "dia"):
-        np.testing.assert_array_equal(rows_of_users(scipy.sparse.csr_array(ROWS).asformat(kind)).toarray(), ROWS)
+        np.testing.assert_array_equal(read_rows(scipy.sparse.csr_array(ROWS).asformat(kind)).toarray(), ROWS)
 
 
 def test_rows_of_a_file():
@@ -156,12 +155,12 @@ def test_tables_are_read_as_they_are():
         }
     )
     wanted = [[1, 1, 0.5, 1], [2, 0, 2.5, 2]]
-    np.testing.assert_array_equal(np.asarray(rows_of_users(frame), dtype=float), wanted)
+    np.testing.assert_array_equal(np.asarray(read_rows(frame), dtype=float), wanted)
     table = pyarrow.table({"a": [1, 2], "b": [True, False], "c": [0.5, 2.5], "d": [1, 2]})
     for given in (table, Streaming(table)):
         model = MajorityClassifier().fit(given, [0, 1])
         assert model.feature_names_in_.tolist() == list("abcd")
-        np.testing.assert_array_equal(np.asarray(rows_of_users(given), dtype=float), wanted)
+        np.testing.assert_array_equal(np.asarray(read_rows(given), dtype=float), wanted)
     with pytest.raises(ValueError, match=r"X is a test_rows_of_users.Foreign"):
         MajorityClassifier().fit(Foreign(), [0, 1])
     for texts in (np.array([["1"], ["2"]]), np.array([["2020-01-01"], ["2021-01-01"]], dtype="M8[D]")):
@@ -193,7 +192,7 @@ def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another_row(kind)
         if kind == "coo":
             rows = scipy.sparse.coo_array((data, (np.repeat([0, 1], [60, 2]), columns)), shape=(2, 2))
         estimator = PrivateLinearClassifier(classes=[0, 1])
-        sums.append(check_training_data(estimator, rows, [0, 1], [0, 1])[0].toarray()[0].tolist())
+        sums.append(as_training_rows(estimator, rows, [0, 1], [0, 1])[0].toarray()[0].tolist())
     assert sums[0] == sums[1]
 
 
@@ -205,10 +204,10 @@ def test_what_a_row_adds_up_to_does_not_depend_on_the_order_of_another_row(kind)
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix], ids=["dense", "csr"])
 def test_plain_rows_and_labels_pass_as_they_are(kind, labels):
     estimator = PrivateLinearClassifier()
-    rows, codes, classes = check_training_data(estimator, kind(ROWS), labels, None)
+    rows, codes = as_training_rows(estimator, kind(ROWS), labels, None)
     unique_labels, expected = np.unique(labels, return_inverse=True)
-    np.testing.assert_array_equal(classes, unique_labels)
-    assert classes.dtype == unique_labels.dtype
+    np.testing.assert_array_equal(estimator.classes_, unique_labels)
+    assert estimator.classes_.dtype == unique_labels.dtype
     np.testing.assert_array_equal(codes, expected)
     np.testing.assert_array_equal(rows if kind is np.array else rows.toarray(), ROWS)
     assert estimator.n_features_in_ == 3
@@ -253,13 +252,13 @@ def arrow_tables(values):
 def test_tables_by_arrow_streams():
     expected = np.array(list(FRAME.values()), dtype=float).T
     for name, make in arrow_tables(FRAME):
-        np.testing.assert_array_equal(np.asarray(rows_of_users(make()), dtype=float), expected, err_msg=name)
+        np.testing.assert_array_equal(np.asarray(read_rows(make()), dtype=float), expected, err_msg=name)
         for damaged, words in ({**FRAME, "text": list("1234")}, "'text'"), ({**FRAME, "gap": [1, None, 2, 3]}, "NaN"):
             (table,) = [one for other, one in arrow_tables(damaged) if other == name]
             with pytest.raises(ValueError, match=words):
                 MajorityClassifier().fit(table(), [0, 1, 0, 1])
     with pytest.raises(ValueError, match="cannot be read"):
-        rows_of_users(pyarrow.chunked_array([[1.0, 2.0]]))
+        read_rows(pyarrow.chunked_array([[1.0, 2.0]]))
 
 
 def test_declared_columns_by_arrow_streams():

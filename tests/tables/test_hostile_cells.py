@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.tables.test_public_schema import COLUMNS, DECLARED
 
 from privsvm import PrivateLinearClassifier, PublicSchema, make_private_pipeline
-from privsvm.base.tables import rows_to_predict
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows, rows_to_predict
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import Encoder
@@ -186,7 +185,7 @@ def test_tiny_numbers_of_rows_are_no_errors(tiny):
     estimator, stored = PrivateLinearClassifier(classes=[0, 1]), rows.astype(np.float64).tolist()
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_rows = check_training_data(estimator, rows, [0, 1, 0, 1], [0, 1])[0]
+        read_rows = as_training_rows(estimator, rows, [0, 1, 0, 1], [0, 1])[0]
         assert rows_to_predict(estimator, rows).tolist() == read_rows.tolist() == stored
 
 

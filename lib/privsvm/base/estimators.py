@@ -31,24 +31,20 @@ from privsvm.base.parameters import (
     DeclaredEstimator,
 )
 from privsvm.base.released import ReleasedPath
-from privsvm.base.tables import rows_to_predict
-from privsvm.base.validation import (
-    check_budgets,
-    check_consent,
-    check_public_classes,
-    check_training_data,
-    common_tags,
-)
+from privsvm.base.rows import as_training_rows, rows_to_predict
+from privsvm.base.validation import check_budgets, check_consent, check_public_classes, common_tags
 from privsvm.constraints import trusted
 from privsvm.digests import canonical_json
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
-from privsvm.privacy.gate import ONE_OF_SEVERAL, Guarantee, restore, with_assumption
-from privsvm.privacy.statement import Neighbours, Randomness
+from privsvm.privacy.assumptions import AS_GIVEN, Facts
+from privsvm.privacy.gate import ONE_OF_SEVERAL, Claim, Guarantee, grant, with_assumption
+from privsvm.privacy.statement import Neighbours, Randomness, Witness
 
 __all__ = [
+    "NO_SECONDS",
     "MarksClones",
     "NoiseSources",
     "NoiseStreams",
@@ -59,12 +55,12 @@ __all__ = [
     "SingleModelClassifier",
     "all_or_nothing",
     "check_record",
-    "judged_for_clone",
-    "judged_for_rows",
+    "judge_clone",
     "noise_generators",
     "noise_streams",
     "plain_parameters",
     "randomness_of",
+    "reasons_of_classes",
     "unknown_class",
 ]
 
@@ -128,6 +124,8 @@ def randomness_of(rng: NoiseStreams | np.random.Generator | int | None) -> Rando
 
 
 PathT = TypeVar("PathT", bound=ReleasedPath)
+# Times depend on the private rows, so a path is published without them.
+NO_SECONDS: Mapping[str, float] = {"fit_seconds": 0.0, "release_seconds": 0.0}
 # Purpose of the noise of one release: an epsilon, or its mechanism.
 _Item = TypeVar("_Item")
 
@@ -139,7 +137,8 @@ class Release:
     Rows (n, d) and class codes (n,) train E x R models: `repeats` for each epsilon of the grid. `delta` goes with every
     epsilon; 0 for a method without one. `sources` maps an epsilon and the number of a repeat to a source of noise, see
     `noise_streams` and `source`; `randomness` is its origin, for the privacy record. With `audit`, guarantees get a
-    witness. `book` judges a guarantee and lets it be paid for, see `pay`; `guarantees` are the ones that were paid for.
+    witness. `book` lets a guarantee be paid for, see `pay`; `guarantees` are the ones that were paid for.
+    `declared_classes` is whether the class set is public.
     """
 
     rows: Any
@@ -152,11 +151,37 @@ class Release:
     sources: Callable[[float, int], Any]
     randomness: Randomness
     audit: bool
+    declared_classes: bool
     book: Callable[[Guarantee], Guarantee]
     guarantees: list[Guarantee] = dataclasses.field(default_factory=list)
 
+    def grant(
+        self,
+        claim: Claim,
+        witness: Witness | None = None,
+        *,
+        n_rows: Any = "not used",
+        features: Any = "none",
+        solution: Any = "none needed",
+    ) -> Guarantee:
+        """Judge a claim by the facts of this call, for rows as they are given, and make its record.
+
+        `n_rows` is the parameter of methods that use the number of rows, which None counts; see `Facts` for the others.
+        """
+        declared = n_rows is not None and n_rows != "not used"
+        facts = Facts(
+            **AS_GIVEN,
+            classes="declared" if self.declared_classes else "private labels",
+            n_rows="counted" if n_rows is None else "declared" if declared else "not used",
+            features=features,
+            solution=solution,
+            # Whole numbers of any kind, 8.0 too.
+            declared_rows=int(n_rows) if declared else None,
+        )
+        return grant(claim, facts.for_rows(self.rows.shape[0], self.neighbours), self.randomness, witness)
+
     def pay(self, guarantees: Iterable[Guarantee]) -> None:
-        """Judge the guarantees of the E epsilons and pay for them, once: they follow from public facts alone.
+        """Pay for the guarantees of the E epsilons, once: they follow from public facts alone.
 
         Whatever is refused is refused here. After it nothing may depend on noise or rows but the released models: an
         error, a warning or a number of steps would be an answer that nobody accounts for.
@@ -235,22 +260,9 @@ def unknown_class(estimator: Any) -> str | None:
     )
 
 
-def judged_for_rows(guarantee: Guarantee, rows: Any, neighbours: Neighbours) -> Guarantee:
-    """Judge a record once more, for the rows as they come."""
-    if neighbours == "replace_one" and rows.shape[0] > 0:
-        # All neighbours have as many rows. A total of several fits is judged by the number, too.
-        declared = None if guarantee.facts is None else guarantee.facts.declared_rows
-        guarantee = restore(guarantee, declared_rows=max(rows.shape[0], declared or 1))
-    source = unknown_class(rows) if isinstance(rows, RowBlocks) else None
-    return guarantee if source is None else guarantee.with_broken_assumption(source)
-
-
-def _without_proof(guarantee: Guarantee, *reasons: str | None) -> Guarantee:
-    """Take the proof from a record for reasons, if there are any."""
-    for reason in filter(None, reasons):
-        if reason not in (guarantee.reason or ""):
-            guarantee = guarantee.with_broken_assumption(reason)
-    return guarantee
+def reasons_of_classes(rows: Any, *estimators: Any) -> list[str | None]:
+    """Say why nothing is proved of a source of rows, and of estimators; None for the library's own classes."""
+    return [unknown_class(one) for one in ([rows] if isinstance(rows, RowBlocks) else []) + [*estimators]]
 
 
 class MarksClones:
@@ -284,11 +296,9 @@ class MarksClones:
             )
 
 
-def judged_for_clone(
-    guarantee: Guarantee, estimator: MarksClones, composition: bool, *reasons: str | None
-) -> Guarantee:
-    """Judge the record of a fit for other reasons, and for a clone whose user does or does not add up the fits."""
-    guarantee = _without_proof(guarantee, estimator._many_fits(composition), *reasons)
+def judge_clone(guarantee: Guarantee, estimator: MarksClones, composition: bool) -> Guarantee:
+    """Judge the record of a fit for a clone whose user does or does not add up the fits."""
+    guarantee = guarantee.without_proof(estimator._many_fits(composition))
     return with_assumption(guarantee, ONE_OF_SEVERAL) if estimator._cloned and composition else guarantee
 
 
@@ -555,10 +565,10 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
                 # It may have a `release_path` of its own, which pays for nothing.
                 check_consent(self.allow_unsound, f"nothing is proved: {unknown}")
                 refuse_in_budget(unknown)
-            path = self.release_path(X, y, [self.epsilon], 1, self.random_state).without_seconds()
-            path = dataclasses.replace(path, guarantees=(_without_proof(path.guarantees[0], unknown),))
+            path = self.release_path(X, y, [self.epsilon], 1, self.random_state)
+            guarantees = (path.guarantees[0].without_proof(unknown),)
             # Inside, so that no interruption leaves a model under the record of the one before.
-            self._keep(path)
+            self._keep(dataclasses.replace(path, **NO_SECONDS, guarantees=guarantees))
             self._keep_recipe()
         return self
 
@@ -608,7 +618,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         delta = self._delta()
         # Pure differential privacy has no delta, and the check wants one.
         checked, _ = check_budgets(epsilons, delta or 0.5)
-        rows, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        rows, codes = as_training_rows(self, X, y, self.classes)
         release = Release(
             rows=rows,
             codes=codes,
@@ -620,6 +630,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             sources=sources,
             randomness=randomness_of(rng),
             audit=audit,
+            declared_classes=self.classes is not None,
             book=functools.partial(self._book, rows),
         )
         # A caller who lets NumPy raise for tiny or huge numbers would learn that a row has one.
@@ -627,10 +638,10 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             return self._release(release)
 
     def _book(self, rows: Any, guarantee: Guarantee) -> Guarantee:
-        """Judge a guarantee for the rows as they come; inside a fit, see to it that it is consented to and paid for."""
-        guarantee = _without_proof(judged_for_rows(guarantee, rows, self.neighbours), unknown_class(self))
+        """Take the proof of foreign classes; inside a fit, see to it that a guarantee is consented to and paid for."""
+        guarantee = guarantee.without_proof(*reasons_of_classes(rows, self))
         if is_counted():
-            guarantee = judged_for_clone(guarantee, self, self.allow_composition)
+            guarantee = judge_clone(guarantee, self, self.allow_composition)
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
             pay(guarantee)

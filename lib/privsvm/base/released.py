@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -131,10 +131,6 @@ class ReleasedPath(abc.ABC):
         # Rounding gives the votes back; among equal votes LIBSVM takes the first class.
         codes: np.ndarray = np.argmax(np.rint(scores) if self.by_votes else scores, axis=-1)
         return codes
-
-    def without_seconds(self) -> Self:
-        """Return the path without its times, which depend on the private rows, so that it can be published."""
-        return dataclasses.replace(self, fit_seconds=0.0, release_seconds=0.0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the path by name, enough to rebuild it with `path_from_arrays`."""

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
 from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
-from privsvm.base.validation import check_training_data, common_tags
+from privsvm.base.rows import as_training_rows
+from privsvm.base.validation import common_tags
 from privsvm.constraints import one_of
 from privsvm.families.condensed.condensation import SCALES, Condensed, TripleOptions, condense_rows
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
@@ -93,7 +94,7 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
         self.check_declared()
         n_threads = count_threads(self.n_jobs)
         labels, columns = plain_labels(y)
-        rows, codes, self.classes_ = check_training_data(self, X, labels, None)
+        rows, codes = as_training_rows(self, X, labels, None)
         options = TripleOptions(self.scale, n_threads)
         condensed = condense_rows("ci", rows, codes, len(self.classes_), triples=options)
         self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights

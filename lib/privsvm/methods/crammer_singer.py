@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from privsvm.base.parameters import parameter
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows
 from privsvm.constraints import COUNT, POSITIVE, optional
 from privsvm.families.exact.linear_reference import LinearReference
 from privsvm.numerics.rows.rows import row_norms
@@ -66,7 +66,7 @@ class CrammerSingerClassifier(LinearReference):
 
     def _train(self, X, y, rng: Any) -> None:
         self.check_declared()
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        X, codes = as_training_rows(self, X, y, self.classes)
         solution, n_epochs = self._solve(X, codes)
         if not solution.converged:
             warnings.warn(

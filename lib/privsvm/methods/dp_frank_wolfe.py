@@ -26,14 +26,13 @@ from privsvm.auditing.witnesses import SelectionChain, selection_witness
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import facts_of_call
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import ExponentialMechanism, SelfComposed
-from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
-from privsvm.privacy.statement import Neighbours, Randomness, Witness
+from privsvm.privacy.statement import Neighbours, Witness
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
 __all__ = ["ESTIMATOR", "DPFrankWolfeClassifier", "score_sensitivity", "slope_bits"]
@@ -138,7 +137,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         seconds = time.perf_counter() - started
         witnesses = [self._witness(mechanism, *rows.shape) if release.audit else None for mechanism in mechanisms]
         release.pay(
-            self._guarantee(mechanism, X.shape[0], release.randomness, witness)
+            self._guarantee(release, mechanism, witness)
             for mechanism, witness in zip(mechanisms, witnesses, strict=True)
         )
         started = time.perf_counter()
@@ -258,9 +257,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             unit=most / noise_scale,
         )
 
-    def _guarantee(
-        self, mechanism: ExponentialSelections, n_rows: int, randomness: Randomness, witness: Witness | None
-    ) -> Guarantee:
+    def _guarantee(self, release: Release, mechanism: ExponentialSelections, witness: Witness | None) -> Guarantee:
+        n_rows = release.rows.shape[0]
         # The mean loss in units of a score.
         unit = float(self.radius) * float(self.data_bound) / n_rows / 2.0 ** (_FEATURE_BITS + slope_bits(n_rows))
         claim = Claim(
@@ -281,7 +279,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             ),
             reference="sound counterpart of dpwss-2021; Talwar, Thakurta, Zhang (2015), Algorithm 2",
         )
-        return grant(claim, facts_of_call(self.classes, n_rows=None), randomness, witness)
+        return release.grant(claim, witness, n_rows=None)
 
 
 ESTIMATOR = DPFrankWolfeClassifier

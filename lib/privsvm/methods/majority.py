@@ -8,7 +8,7 @@ import numpy as np
 
 from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.released import ConstantPath
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows
 from privsvm.privacy.gate import exact_training
 
 __all__ = ["ESTIMATOR", "MajorityClassifier"]
@@ -31,7 +31,7 @@ class MajorityClassifier(SingleModelClassifier):
 
     def _train(self, X, y, rng) -> None:
         self.check_declared()
-        _, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        _, codes = as_training_rows(self, X, y, self.classes)
         self.class_frequencies_ = np.bincount(codes, minlength=len(self.classes_)) / codes.size
         self.guarantee_ = exact_training("reference method, no paper", "none: the most frequent class, counted exactly")
         self._path = ConstantPath(

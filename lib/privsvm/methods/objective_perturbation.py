@@ -17,7 +17,6 @@ from privsvm.auditing.witnesses import perturbed_minimum_witness
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import facts_of_call
 from privsvm.constraints import POSITIVE, optional
 from privsvm.families.output_perturbation.perturbation import (
     EVERY_RELEASE,
@@ -31,9 +30,9 @@ from privsvm.families.output_perturbation.perturbation import (
     one_vs_rest_signs,
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.gate import Claim, Guarantee, grant
+from privsvm.privacy.gate import Claim, Guarantee
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
-from privsvm.privacy.statement import Randomness, Witness
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
 __all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
@@ -111,7 +110,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             witness = None
             if release.audit:
                 witness = perturbed_minimum_witness(mechanism, float(self.C), float(self.data_norm), smoothing)
-            guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release.randomness, witness))
+            guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release, witness))
             solves.append(functools.partial(self._train, rows, codes, mechanism, smoothing, tol))
         release.pay(guarantees)
         started = time.perf_counter()
@@ -191,7 +190,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         mechanism: ObjectivePerturbation,
         smoothing: float,
         most_rows: int,
-        randomness: Randomness,
+        release: Release,
         witness: Witness | None,
     ) -> Guarantee:
         claim = Claim(
@@ -214,7 +213,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             ),
             reference="Kifer, Smith, Thakurta (2012); Redberg, Koskela, Wang (2023), for losses that never rise",
         )
-        return grant(claim, facts_of_call(self.classes, solution="certified"), randomness, witness)
+        return release.grant(claim, witness, solution="certified")
 
 
 ESTIMATOR = ObjectivePerturbationClassifier

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.estimators import Release
 from privsvm.base.parameters import GAP, parameter
-from privsvm.base.validation import facts_of_call
 from privsvm.constraints import COUNT, optional
 from privsvm.families.output_perturbation.perturbation import (
     EVERY_RELEASE,
@@ -28,9 +28,9 @@ from privsvm.families.output_perturbation.perturbation import (
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
-from privsvm.privacy.gate import Claim, Guarantee, grant
+from privsvm.privacy.gate import Claim, Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.privacy.statement import Randomness, Witness
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 __all__ = ["ESTIMATOR", "PMSVMWPClassifier"]
@@ -84,7 +84,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
 
     def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, release: Release
     ) -> Guarantee:
         claim = Claim(
             event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
@@ -99,12 +99,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
             **self._recorded(mechanism),
         )
-        return grant(
-            claim,
-            facts_of_call(self.classes, solution="certified" if self.max_epochs is None else "limited"),
-            randomness,
-            witness,
-        )
+        return release.grant(claim, witness, solution="certified" if self.max_epochs is None else "limited")
 
 
 ESTIMATOR = PMSVMWPClassifier

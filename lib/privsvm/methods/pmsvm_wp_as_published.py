@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.estimators import Release
 from privsvm.base.parameters import parameter
 from privsvm.base.validation import check_consent
 from privsvm.constraints import BOUND
@@ -18,7 +19,7 @@ from privsvm.families.output_perturbation.weight_perturbation import WeightPertu
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.privacy.statement import Randomness, Witness
+from privsvm.privacy.statement import Witness
 
 __all__ = ["ESTIMATOR", "PMSVMWPAsPublishedClassifier"]
 
@@ -72,7 +73,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         return weights
 
     def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, release: Release
     ) -> Guarantee:
         return Guarantee(
             status="claimed",
@@ -82,7 +83,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
                 "the row; the solver stops short of the optimum by an unknown distance"
             ),
             reference="pmsvm-2025, Theorem 1 and released code",
-            randomness=randomness,
+            randomness=release.randomness,
             witness=witness,
             **self._recorded(mechanism),
         )

@@ -24,7 +24,7 @@ import numpy as np
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, parameter
 from privsvm.base.scaled_paths import ColumnLinearPath
-from privsvm.base.validation import check_bounds, facts_of_call
+from privsvm.base.validation import check_bounds
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (
     Budget,
@@ -43,9 +43,8 @@ from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
-from privsvm.privacy.statement import Randomness
 from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
 
 __all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "candidates", "choose_recipe"]
@@ -426,7 +425,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
         ]
         n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
-        release.pay(self._guarantee(budget, n_rows, X.shape[1], release.randomness) for budget in budgets)
+        release.pay(self._guarantee(budget, n_rows, X.shape[1], release) for budget in budgets)
         run = functools.partial(self._train, rows, X.shape, release.codes, weights)
         repeats = range(release.repeats)
         jobs = [(budget, release.source(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
@@ -519,7 +518,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Take the shares of noisy numbers of rows off a budget."""
         return dataclasses.replace(budget, share=1.0 - math.fsum(self._counted.values()))
 
-    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, randomness: Randomness) -> Guarantee:
+    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, release: Release) -> Guarantee:
         """Privacy record of one epsilon; of public numbers alone."""
         counted, left = self._counted, self._left(budget)
         used: Any = "not used" if self._counts_rows else self.n_rows
@@ -561,7 +560,7 @@ class PrivateLinearClassifier(PrivateClassifier):
                 NOISE_ASSUMPTION,
             ),
         )
-        return grant(claim, facts_of_call(self.classes, n_rows=used, features="public"), randomness)
+        return release.grant(claim, n_rows=used, features="public")
 
     def _keep(self, path: ColumnLinearPath) -> None:
         super()._keep(path)

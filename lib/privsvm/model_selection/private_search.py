@@ -21,18 +21,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from privsvm.base.budget import nobody, paid_by, pay
 from privsvm.base.estimators import (
+    NO_SECONDS,
     MarksClones,
     PrivateClassifier,
     all_or_nothing,
     check_record,
-    judged_for_clone,
-    judged_for_rows,
+    judge_clone,
     noise_streams,
     randomness_of,
-    unknown_class,
+    reasons_of_classes,
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
-from privsvm.base.validation import check_consent, check_training_data, common_tags, is_number
+from privsvm.base.rows import as_training_rows
+from privsvm.base.validation import check_consent, common_tags, is_number
 from privsvm.constraints import plain
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, Stated
@@ -211,11 +212,11 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._check_parameters()
         consent = bool(self.estimator.allow_unsound)
         self._check_clone(bool(self.estimator.allow_composition), consent)
-        rows, codes, self.classes_ = check_training_data(self, X, y, self.estimator.classes)
+        rows, codes = as_training_rows(self, X, y, self.estimator.classes)
         # Plans are of made-up rows.
         with paid_by(nobody):
             plan = self._plan(rows.shape[1], rows.shape[0])
-        guarantee = self._judged(plan, plan.guarantees[0], rows)
+        guarantee = self._judge(plan, plan.guarantees[0], rows)
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")
         pay(guarantee)
@@ -232,13 +233,13 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         assert best is not None
         if best.path is None:
             raise ValueError(best.problem)
-        self._keep(best, best.path, self._judged(plan, best.path.guarantees[0], rows), plan)
+        self._keep(best, best.path, self._judge(plan, best.path.guarantees[0], rows), plan)
 
-    def _judged(self, plan: _Plan, run: Guarantee, rows: Any) -> Guarantee:
-        """Make the record of the whole, in the words of one run, and judge it for the rows as they come."""
-        composition = bool(self.estimator.allow_composition)
-        guarantee = judged_for_rows(self._guarantee(plan, run), rows, self.estimator.neighbours)
-        return judged_for_clone(guarantee, self, composition, unknown_class(self), unknown_class(self.estimator))
+    def _judge(self, plan: _Plan, run: Guarantee, rows: Any) -> Guarantee:
+        """Make the record of the whole, in the words of one run, and judge it for the rows as they are given."""
+        guarantee = self._guarantee(plan, run, rows.shape[0])
+        guarantee = guarantee.without_proof(*reasons_of_classes(rows, self, self.estimator))
+        return judge_clone(guarantee, self, bool(self.estimator.allow_composition))
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, PrivateClassifier) or "delta" not in self.estimator.declared:
@@ -369,14 +370,14 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             # Raised at once, it would tell of a run that is not the best.
             return _Outcome(-math.inf, estimator, None, candidate, f"{candidate}: {error}")
-        path = path.without_seconds()
+        path = dataclasses.replace(path, **NO_SECONDS)
         if path.guarantees[0].event != plan.guarantees[index].event:
             raise ValueError(f"estimator={self.estimator!r}: its event does not follow from public numbers")
         right = np.array([count_right_rows(path, rows, codes)], dtype=np.int64)
         count = source.part("score").add_rounded_normals(right, plan.noise_scale, Stated(1.0))
         return _Outcome(int(count[0]), estimator, path, candidate)
 
-    def _guarantee(self, plan: _Plan, run: Guarantee) -> Guarantee:
+    def _guarantee(self, plan: _Plan, run: Guarantee, n_rows: int) -> Guarantee:
         """Privacy record of the whole; assumptions of a run's training go with it, and facts of every candidate's."""
         numbers = "Poisson" if self.shape == math.inf else f"truncated negative binomial, shape {float(self.shape):g},"
         _, _, neighbours = run.accounted_parts
@@ -401,11 +402,8 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             f"and 6; one run: {run.reference}",
         )
         # The best run tells of all of them: nothing is proved unless it is of every candidate.
-        return grant(
-            claim,
-            merge_facts([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None]),
-            randomness_of(self.random_state),
-        )
+        facts = merge_facts([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None])
+        return grant(claim, facts.for_rows(n_rows, neighbours), randomness_of(self.random_state))
 
     def _keep(self, best: _Outcome, path: ReleasedPath, guarantee: Guarantee, plan: _Plan) -> None:
         """Set the fitted attributes: the release of the best run, under the record of the whole."""

@@ -72,7 +72,7 @@ OUTSIDE = "covered is the released model, and nothing else that is computed from
 # found for an event.
 _STORED_ACCURACY, _OLDER = 1e-6, 0.01
 
-_NO_EPSILON = {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf}
+_NO_EPSILON: dict[str, Any] = {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf}
 
 
 # Only functions of this module know it: tests/privacy/test_gate.py searches the sources.

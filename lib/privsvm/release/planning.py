@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from privsvm.base.validation import memory_of_machine
 from privsvm.errors import PrivSVMError
+from privsvm.numerics.rows.rows import memory_of_machine
 from privsvm.release.recipes import Terms, default_delta, train
 from privsvm.release.risk_targets import gaussian_curve, per_cent
 from privsvm.tables.schema import Schema, parse_schema

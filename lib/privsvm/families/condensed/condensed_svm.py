@@ -13,7 +13,7 @@ import numpy as np
 from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
 from privsvm.base.parameters import CLASS_WEIGHT, N_JOBS, parameter
 from privsvm.base.released import KernelPath
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows
 from privsvm.families.condensed.condensation import Condensed
 from privsvm.families.exact.one_vs_one import KernelSVMParameters
 from privsvm.families.exact.svm_classifier import SVMClassifier
@@ -70,7 +70,7 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
     def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
         self.check_declared()
         svm = self._svm()
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        X, codes = as_training_rows(self, X, y, self.classes)
         resolve_gamma(self.gamma, X)
         condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.parameters import CLASS_WEIGHT, parameter
 from privsvm.base.released import KernelPath, one_vs_one_scores
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows
 from privsvm.constraints import FLAG, POSITIVE, Constraint, one_of, whole, with_numpy
 from privsvm.families.exact.one_vs_one import GAMMA_OR_ZERO, KernelSVMParameters, solve_pairs
 from privsvm.numerics.compiled.threads import one_blas_thread
@@ -144,7 +144,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
     def _train(self, X: Any, y: Any, rng: Any, sample_weight: Any = None) -> None:
         self.check_declared()
         self._trained_with_sparse = scipy.sparse.issparse(X) and not self._precomputed_kernel()
-        X, codes, self.classes_ = self._rows_and_codes(X, y)
+        X, codes = self._rows_and_codes(X, y)
         n_rows = len(codes)
         # A precomputed kernel has no features to derive gamma from, and needs none.
         self._gamma = 1.0 if self._precomputed_kernel() else resolve_gamma(self.gamma, X)
@@ -180,11 +180,11 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         """Tell whether kernel values come from the caller."""
         return False
 
-    def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return the rows as the solver takes them, class codes and labels."""
-        rows, codes, labels = check_training_data(self, X, y, self.classes)
+    def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Return the rows as the solver takes them, and class codes."""
+        rows, codes = as_training_rows(self, X, y, self.classes)
         self.shape_fit_ = tuple(rows.shape)
-        return rows, codes, labels
+        return rows, codes
 
     def _solutions(self, X: Any, codes: np.ndarray, upper: np.ndarray) -> ClassSolutions:
         """Solve all pairs for this C.

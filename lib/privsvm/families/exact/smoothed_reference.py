@@ -10,7 +10,7 @@ import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from privsvm.base.parameters import parameter
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows
 from privsvm.constraints import COUNT, FLAG, POSITIVE, optional
 from privsvm.families.exact.linear_reference import LinearReference
 
@@ -32,7 +32,7 @@ class SmoothedReference(LinearReference):
         R is ``||W||^2``, or ``sum_{k<l} ||w_k - w_l||^2`` if `margins`: c times as much, since weights add up to zero.
         """
         self.check_declared()
-        X, y, self.classes_ = check_training_data(self, X, y, self.classes)
+        X, y = as_training_rows(self, X, y, self.classes)
         own, d = (np.arange(y.size), y), X.shape[1]
         regulariser = np.full((len(self.classes_), d + 1), 2.0 * ridge)
         regulariser[:, :d] += len(self.classes_) if margins else 1.0

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from privsvm.base.parameters import N_JOBS, RANDOM_STATE, parameter
-from privsvm.base.validation import check_training_data
+from privsvm.base.rows import as_training_rows
 from privsvm.constraints import Constraint, one_of
 from privsvm.families.exact.kernel_svm import KernelSVM
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread
@@ -162,7 +162,7 @@ class SVMClassifier(KernelSVM):
         kernel = super()._kernel(gamma)
         return dataclasses.replace(kernel, name="precomputed") if self._precomputed_kernel() else kernel
 
-    def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         if not self._precomputed_kernel():
             return super()._rows_and_codes(X, y)
         matrix = X
@@ -175,7 +175,7 @@ class SVMClassifier(KernelSVM):
                 raise ValueError(f"kernel: returned shape {matrix.shape}; X.shape[0] should be equal to X.shape[1]")
         elif scipy.sparse.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported.")
-        rows, codes, labels = check_training_data(self, matrix, y, self.classes)
+        rows, codes = as_training_rows(self, matrix, y, self.classes)
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {rows.shape[0]}x{rows.shape[1]} matrix."
@@ -184,7 +184,7 @@ class SVMClassifier(KernelSVM):
             # The matrix has n columns, the rows that the function gets may have any number of features.
             del self.n_features_in_
         self.shape_fit_ = tuple(getattr(X, "shape", rows.shape[:1]))
-        return rows, codes, labels
+        return rows, codes
 
     def _matrix(self, X: Any) -> np.ndarray:
         """Compute the kernel values of rows with the training rows by a callable kernel."""

@@ -9,7 +9,6 @@ from typing import Any
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath
-from privsvm.base.validation import facts_of_call
 from privsvm.constraints import (
     BOUND,
     COUNT,
@@ -151,7 +150,7 @@ class NoisyGradientClassifier(PrivateClassifier):
             release = dataclasses.replace(release, rows=clipped_rows(release.rows, float(self.data_norm)))
         return release_noisy_gradient(
             release,
-            Record(plan, *self._words(), facts_of_call(self.classes, n_rows=self.n_rows)),
+            Record(plan, *self._words()),
             self._gradient_steps(),
             n_jobs=self.n_jobs,
             composition=self._composition,

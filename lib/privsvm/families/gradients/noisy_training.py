@@ -22,9 +22,8 @@ from privsvm.families.moments.private_scaling import feature_bound, release_mult
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
-from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed, relation_factor
-from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps, prepare_rows
 
@@ -77,12 +76,11 @@ def training_plan(n_rows: int | None, counted: int, batch_size: int | None, epoc
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """Content of privacy records: public numbers, the objective and its paper, and facts about the call."""
+    """Content of privacy records: public numbers, the objective and its paper."""
 
     plan: TrainingPlan
     what: str
     reference: str
-    facts: Facts
 
     def guarantee(
         self,
@@ -138,7 +136,7 @@ class Record:
             ),
             reference=self.reference,
         )
-        return grant(claim, self.facts, release.randomness)
+        return release.grant(claim, n_rows=plan.n_rows if plan.declared else None)
 
 
 def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], seconds: float) -> LinearPath:

@@ -12,7 +12,7 @@ import numpy as np
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import BOUNDS, DELTA, parameter
 from privsvm.base.released import TreesPath
-from privsvm.base.validation import check_bounds, facts_of_call
+from privsvm.base.validation import check_bounds
 from privsvm.constraints import Constraint
 from privsvm.families.histograms.quantiles import noisy_ranges, quantile_edges
 from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REFUSED_DATA
@@ -20,7 +20,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import dense_rows
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import Claim, Guarantee, grant
+from privsvm.privacy.gate import Claim, Guarantee
 from privsvm.solvers.features.trees import CELLS, column_cells
 
 __all__ = ["FEW_BINS", "Bins", "HistogramClassifier", "Trees"]
@@ -183,7 +183,7 @@ class HistogramClassifier(PrivateClassifier):
                 *EVERY_RELEASE,
             ),
         )
-        return grant(claim, facts_of_call(self.classes, n_rows="not used", features="public"), release.randomness)
+        return release.grant(claim, features="public")
 
     def _keep(self, path: TreesPath) -> None:
         self._path, self.guarantee_ = path, path.guarantees[0]

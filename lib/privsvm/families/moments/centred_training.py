@@ -19,7 +19,6 @@ from privsvm.auditing.witnesses import gaussian_witness
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import CentredLinearPath
-from privsvm.base.validation import facts_of_call
 from privsvm.constraints import ROWS, optional
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
@@ -35,7 +34,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
-from privsvm.privacy.gate import Claim, Guarantee, grant
+from privsvm.privacy.gate import Claim, Guarantee
 
 __all__ = ["CentredRowsClassifier", "CentredTraining"]
 
@@ -189,7 +188,7 @@ class CentredRowsClassifier(PrivateClassifier):
             ),
             reference=reference,
         )
-        return grant(claim, facts_of_call(self.classes, n_rows=self.n_rows), release.randomness, witness)
+        return release.grant(claim, witness, n_rows=self.n_rows)
 
     def _keep(self, path: CentredLinearPath) -> None:
         super()._keep(path)

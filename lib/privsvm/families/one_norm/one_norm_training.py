@@ -17,7 +17,8 @@ import scipy.sparse
 from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.base.released import ReleasedPath
-from privsvm.base.validation import check_training_data, is_number
+from privsvm.base.rows import as_training_rows
+from privsvm.base.validation import is_number
 from privsvm.constraints import POSITIVE, either, one_of, real, whole
 from privsvm.privacy.gate import Guarantee
 from privsvm.solvers.kernel.kernels import KERNELS
@@ -272,7 +273,7 @@ class OneNormClassifier(SingleModelClassifier):
     def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
         self.check_declared()
         check_tuning(self.kernel, self.C, self.gamma)
-        X, codes, self.classes_ = check_training_data(self, X, y, self.classes)
+        X, codes = as_training_rows(self, X, y, self.classes)
         model, path, arrays = self._model(X, codes, noise_generators(rng, self)(0.0, 0))
         self.C_, self.gamma_ = model.C, model.gamma
         self.objective_, self.gap_, self.n_iter_ = model.objective, model.gap, model.n_iter

@@ -14,7 +14,6 @@ from privsvm.auditing.witnesses import extreme_rows
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import facts_of_call, memory_of_machine
 from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.perturbation import (
     COMPOSITIONS,
@@ -27,6 +26,7 @@ from privsvm.families.output_perturbation.perturbation import (
     release_one_vs_rest,
 )
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
+from privsvm.numerics.rows.rows import memory_of_machine
 
 __all__ = [
     "Features",
@@ -131,12 +131,11 @@ class HingeReleaseClassifier(PrivateClassifier):
         X = release.rows
         features = self._features(X)
         extremes = extreme_rows(X) if release.audit else []
-        facts = facts_of_call(self.classes, features=features.origin, solution="certified")
         released = release_one_vs_rest(
             dataclasses.replace(release, rows=features.compute(X)),
             self._problem(features.norm),
             self._noise(),
-            Record(*self._words(), features.bounded, features.public, facts),
+            Record(*self._words(), features.bounded, features.public, features.origin),
             [(features.compute(row), features.compute(-row)) for row in extremes],
         )
         return self._released(released, features)

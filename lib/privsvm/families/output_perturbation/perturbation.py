@@ -20,9 +20,8 @@ from privsvm.base.estimators import PathT, Release
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, mapped
 from privsvm.numerics.rows.row_grid import grid_rows
-from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import Neighbours, noise_event
-from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.certificate import growth
@@ -206,14 +205,14 @@ class Record:
     """What privacy records say beside the numbers of the mechanism.
 
     Noise is added to `what`, `bounded` says why rows, as the solver sees them, have bounded norm, and `public` starts a
-    sentence that goes on with "are public".
+    sentence that goes on with "are public". `features` is their origin, see `privsvm.privacy.assumptions.Facts`.
     """
 
     what: str
     reference: str
     bounded: Sequence[str]
     public: str
-    facts: Facts
+    features: str
 
     def guarantee(
         self, release: Release, mechanism: VectorsMechanism, gap: float, most_rows: int, witness: Witness | None
@@ -239,7 +238,7 @@ class Record:
             ),
             reference=self.reference,
         )
-        return grant(claim, self.facts, release.randomness, witness)
+        return release.grant(claim, witness, features=self.features, solution="certified")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from privsvm.families.output_perturbation.perturbation import (
 )
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.privacy.statement import Neighbours, Randomness, Witness
+from privsvm.privacy.statement import Neighbours, Witness
 
 __all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
 
@@ -66,7 +66,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, randomness: Randomness
+        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, release: Release
     ) -> Guarantee:
         """Privacy record of one release, with the gap that counts in its sensitivity."""
 
@@ -86,7 +86,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
             witness = None
             if release.audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, gap, witness, release.randomness))
+            guarantees.append(self._guarantee(mechanism, gap, witness, release))
         release.pay(guarantees)
         started = time.perf_counter()
         coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(weights, source))

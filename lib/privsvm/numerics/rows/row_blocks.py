@@ -13,7 +13,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import math
 import mmap
 import os
 import threading
@@ -27,6 +26,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import aligned_bytes
+from privsvm.numerics.rows.rows import memory_of_machine
 from privsvm.numerics.rows.well_formed import (
     canonical_rows,
     check_sparse,
@@ -49,7 +49,6 @@ __all__ = [
     "is_by_block",
     "kept",
     "mapped",
-    "memory_of_machine",
     "open_rows",
 ]
 
@@ -188,14 +187,6 @@ class _Buffer(threading.local):
 
 
 _BUFFER = _Buffer()
-
-
-def memory_of_machine() -> float:
-    """Return the bytes of this machine's memory; infinity where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def _past_cache(path: str, flags: int) -> int:

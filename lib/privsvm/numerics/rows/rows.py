@@ -1,12 +1,14 @@
-"""Norms of rows and distances between them, dense or sparse, by NumPy alone."""
+"""Norms of rows and distances between them, dense or sparse, by NumPy alone; and the memory for them."""
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
 import numpy as np
 
-__all__ = ["is_sparse", "row_norms", "squared_distances", "squared_norms", "unit_rows"]
+__all__ = ["is_sparse", "memory_of_machine", "row_norms", "squared_distances", "squared_norms", "unit_rows"]
 
 
 def is_sparse(X: Any) -> bool:
@@ -59,3 +61,11 @@ def _divided(X, numbers: np.ndarray):
         X = csr_array(X)
         return csr_array((X.data / np.repeat(numbers, np.diff(X.indptr)), X.indices, X.indptr), X.shape)
     return X / numbers[:, None]
+
+
+def memory_of_machine() -> float:
+    """Return the bytes of this machine's memory; infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf

@@ -46,6 +46,16 @@ def plain_sparse(X: Any) -> Any:
     return stored
 
 
+def as_csr(X: Any) -> Any:
+    """Return a sparse matrix of any format as CSR of SciPy's own class, whose index arrays fit its shape."""
+    X = plain_sparse(X)
+    check_sparse(X)
+    if X.format in ("lil", "dok"):
+        X = X.tocsr()
+        check_sparse(X)
+    return X if X.format == "csr" else sorted_rows(X)
+
+
 def check_sparse(X: Any) -> None:
     """Refuse a sparse matrix whose index arrays point beside its data or its shape.
 
