@@ -12,7 +12,7 @@ import itertools
 import operator
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -362,83 +362,74 @@ def _list_of_numbers(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="privsvm", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+def _add_ledger_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--ledger", help="file; by default PRIVSVM_LEDGER, or ~/.privsvm/ledger.jsonl")
+    command.add_argument("--wait", type=_positive, default=30.0, help="seconds to wait for a locked ledger")
+
+
+def _add_risk_options(command: argparse.ArgumentParser) -> Any:
+    limits = command.add_argument_group("the budget, as epsilon or as a risk that nobody exceeds")
+    limits.add_argument(
+        "--guess", type=_share, help="share of right guesses whether someone's data were used, such as .60"
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    limits.add_argument(
+        "--true-positives", type=_share, help="share of those whose data were used that a test finds, such as .03"
+    )
+    limits.add_argument(
+        "--at-false-positives",
+        type=_share,
+        default=0.01,
+        help="while it is wrong about this share of the others (default .01)",
+    )
+    return limits
 
-    def command(name: str, run: Any, words: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=words, description=words)
-        added.set_defaults(run=run)
-        return added
 
-    def with_ledger(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--ledger", help="file; by default PRIVSVM_LEDGER, or ~/.privsvm/ledger.jsonl")
-        added.add_argument("--wait", type=_positive, default=30.0, help="seconds to wait for a locked ledger")
+def _add_shape_options(command: argparse.ArgumentParser, required: bool) -> None:
+    command.add_argument("--rows", type=int, required=required)
+    command.add_argument("--features", type=int, required=required)
+    command.add_argument("--classes", type=int, default=2)
+    command.add_argument("--prevalence", type=float, help="share of the rarest class (default: as common as others)")
+    command.add_argument("--rows-per-person", type=int)
 
-    def with_risk(added: argparse.ArgumentParser) -> Any:
-        limits = added.add_argument_group("the budget, as epsilon or as a risk that nobody exceeds")
-        limits.add_argument(
-            "--guess", type=_share, help="share of right guesses whether someone's data were used, such as .60"
-        )
-        limits.add_argument(
-            "--true-positives", type=_share, help="share of those whose data were used that a test finds, such as .03"
-        )
-        limits.add_argument(
-            "--at-false-positives",
-            type=_share,
-            default=0.01,
-            help="while it is wrong about this share of the others (default .01)",
-        )
-        return limits
 
-    def with_shape(added: argparse.ArgumentParser, required: bool) -> None:
-        added.add_argument("--rows", type=int, required=required)
-        added.add_argument("--features", type=int, required=required)
-        added.add_argument("--classes", type=int, default=2)
-        added.add_argument("--prevalence", type=float, help="share of the rarest class (default: as common as others)")
-        added.add_argument("--rows-per-person", type=int, default=None)
-
-    schema = command("schema", _schema, "draft a schema from a table's header")
+def _add_table_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    schema = add("schema", _schema, "draft a schema from a table's header")
     schema.add_argument("table")
     schema.add_argument("--label", help="the column to predict")
     schema.add_argument("--person", help="the column that identifies persons")
     schema.add_argument("--delimiter", help="one character; by default the one that the header uses")
     schema.add_argument("--look", action="store_true", help="read the values too, which makes the draft private")
 
-    inspect = command("inspect", _inspect, "check the rows for mistakes; the output is private")
+    inspect = add("inspect", _inspect, "check the rows for mistakes; the output is private")
     inspect.add_argument("table")
     inspect.add_argument("--schema", help="schema in YAML, for which `release` then counts the table as inspected")
     inspect.add_argument("--dataset", help="dataset whose `schema` to read, if --schema is a params.yaml")
     inspect.add_argument("--delimiter", help="one character, without --schema; by default the one that the header uses")
-    with_ledger(inspect)
+    _add_ledger_options(inspect)
 
-    plan = command("plan", _plan, "estimate the accuracy without reading data")
-    with_shape(plan, required=True)
-    with_risk(plan).add_argument("--epsilon", type=_list_of_epsilons, help="such as .5,1,2, the default")
+    plan = add("plan", _plan, "estimate the accuracy without reading data")
+    _add_shape_options(plan, required=True)
+    _add_risk_options(plan).add_argument("--epsilon", type=_list_of_epsilons, help="such as .5,1,2, the default")
 
-    release = command(
-        "release", _release, "train one private model, and write it with its card and an entry in the ledger"
-    )
+
+def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
+    release = add("release", _release, "train one private model, and write it with its card and an entry in the ledger")
     release.add_argument("--data", required=True, help="CSV with a header")
     release.add_argument("--schema", required=True, help="YAML, see `privsvm schema`")
     release.add_argument("--dataset", help="dataset whose `schema` to read, if --schema is a params.yaml")
-    with_risk(release).add_argument(
+    _add_risk_options(release).add_argument(
         "--epsilon", type=_positive, help="per person if the schema names a column for persons, else per row"
     )
     release.add_argument("--out", required=True, help="folder to make")
     release.add_argument(
         "--delta",
         type=_positive,
-        default=None,
         help="by default 1e-5, or 0.1 / rows if rows are declared and that is smaller",
     )
     release.add_argument("--neighbours", choices=["replace_one", "add_remove"], default="replace_one")
     release.add_argument(
         "--budget",
         type=_positive,
-        default=None,
         help="most epsilon that all releases may cost together; the ledger remembers it",
     )
     release.add_argument("--yes", action="store_true", help="allow a further release of the same data set")
@@ -447,15 +438,16 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument(
         "--hold-back",
         type=_positive,
-        default=None,
         help="share of the rows or persons, such as 0.1, to test the model on, with noise, instead of training on them",
     )
     release.add_argument(
         "--without-inspection", action="store_true", help="accept a table that `privsvm inspect` has not seen"
     )
-    with_ledger(release)
+    _add_ledger_options(release)
 
-    predict = command("predict", _predict, "predict the rows of a table of any size")
+
+def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    predict = add("predict", _predict, "predict the rows of a table of any size")
     predict.add_argument("model")
     predict.add_argument("table")
     predict.add_argument("--out", help="file; by default standard output")
@@ -464,10 +456,10 @@ def _parser() -> argparse.ArgumentParser:
         "--raw", action="store_true", help="no ' before texts that begin like a formula, which a spreadsheet would run"
     )
     predict.add_argument(
-        "--coverage", type=_positive, default=None, help="add a column `set` of labels, right for such a share of rows"
+        "--coverage", type=_positive, help="add a column `set` of labels, right for such a share of rows"
     )
 
-    export = command("export", _export, "write a model for ONNX, for databases or for MLflow")
+    export = add("export", _export, "write a model for ONNX, for databases or for MLflow")
     export.add_argument("model")
     export.add_argument("--to", choices=["mlflow", "onnx", "sql"], required=True)
     export.add_argument("--out", required=True, help="file to write; for mlflow a new folder")
@@ -476,15 +468,15 @@ def _parser() -> argparse.ArgumentParser:
         "--keep", action="append", default=[], help="column that the query returns, too; can be repeated"
     )
 
-    card = command("card", _card, "print a model's card")
+    card = add("card", _card, "print a model's card")
     card.add_argument("model")
 
-    dossier = command("dossier", _dossier, "write what a reviewer of a model asks for, in Markdown")
+    dossier = add("dossier", _dossier, "write what a reviewer of a model asks for, in Markdown")
     dossier.add_argument("model")
     dossier.add_argument("--out", help="file; by default standard output")
     dossier.add_argument("--ledger", help="a ledger that holds the release, to state what all releases cost together")
 
-    risk = command("risk", _risk, "bound what a model reveals about the people whose data trained it")
+    risk = add("risk", _risk, "bound what a model reveals about the people whose data trained it")
     risk.add_argument("model")
     risk.add_argument(
         "--prior", type=_list_of_shares, default=[0.5, 0.1], help="shares of the guessed that were used, such as .5,.01"
@@ -497,16 +489,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     risk.add_argument("--group", type=_list_of_numbers, default=[2, 5, 10], help="sizes of groups, such as 2,5")
 
-    verify = command("verify", _verify, "check a model's files and its epsilon")
+    verify = add("verify", _verify, "check a model's files and its epsilon")
     verify.add_argument("model")
     verify.add_argument("--key", help="Ed25519 public key (PEM) of the signer")
     verify.add_argument("--ledger", help="a ledger that must hold the release")
 
-    ledger = command("ledger", _ledger, "list releases and their total cost")
+
+def _add_ledger(add: Callable[..., argparse.ArgumentParser]) -> None:
+    ledger = add("ledger", _ledger, "list releases and their total cost")
     ledger.add_argument(
         "--export", action="store_true", help="print drafts of records for the public registry of deployments, in JSON"
     )
-    with_ledger(ledger)
+    _add_ledger_options(ledger)
     words = "divide a budget by several releases to come, and show the accuracy of each"
     releases = ledger.add_subparsers(metavar="plan").add_parser("plan", help=words, description=words)
     releases.set_defaults(run=_ledger_plan)
@@ -516,11 +510,25 @@ def _parser() -> argparse.ArgumentParser:
     releases.add_argument("--releases", type=int, required=True, help="number of releases to come")
     releases.add_argument("--account", help="`name` of the schema, whose earlier releases count")
     releases.add_argument("--delta", type=_positive, help="of each release; by default that of `release`")
-    with_shape(releases, required=False)
-    with_ledger(releases)
+    _add_shape_options(releases, required=False)
+    _add_ledger_options(releases)
 
-    command("methods", _methods, "list the methods, and whether their epsilon is proved")
-    command("warm-up", _warm_up, "compile in advance")
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="privsvm", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def add(name: str, run: Any, words: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=words, description=words)
+        added.set_defaults(run=run)
+        return added
+
+    for add_commands in (_add_table_commands, _add_release, _add_model_commands, _add_ledger):
+        add_commands(add)
+    add("methods", _methods, "list the methods, and whether their epsilon is proved")
+    add("warm-up", _warm_up, "compile in advance")
     return parser
 
 
