@@ -59,6 +59,11 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
     'proved'
     """
 
+    _reference = (
+        "Mehta, Krichene, Thakurta, Kurakin, Cutkosky (2022), DP-FC; sensitivities proved in "
+        "privsvm.families.moments.second_moments and privsvm.solvers.gradients.huber_descent"
+    )
+
     n_steps: int = parameter(40, COUNT, "Number of noisy steps over all rows.")
     power: float = parameter(
         0.5,
@@ -100,12 +105,11 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
         weights = descend(cells, codes, n_classes, np.ones(n_classes), descent, source.part("steps"), matrix)
         return weights[1:] - weights[:1] if n_classes == 2 else weights
 
-    def _words(self) -> tuple[str, str]:
+    @property
+    def _description(self) -> str:
         return (
             f"the Gram matrix of centred unit rows, and on {int(self.n_steps)} sums of clipped gradients, which it "
-            "preconditions: all-in-one Huber hinge",
-            "Mehta, Krichene, Thakurta, Kurakin, Cutkosky (2022), DP-FC; sensitivities proved in "
-            "privsvm.families.moments.second_moments and privsvm.solvers.gradients.huber_descent",
+            "preconditions: all-in-one Huber hinge"
         )
 
 

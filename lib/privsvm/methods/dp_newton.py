@@ -68,6 +68,11 @@ class DPNewtonClassifier(CentredRowsClassifier):
     'proved'
     """
 
+    _reference = (
+        "after Avella-Medina, Bradshaw, Loh (2023), noisy Newton; sensitivities proved in "
+        "privsvm.families.moments.second_moments and privsvm.solvers.linear.newton_rows"
+    )
+
     n_steps: int = parameter(4, COUNT, "Number of noisy steps over all rows.")
 
     def _training(self, multiplier: Callable[[float], float], n_features: int) -> CentredTraining:
@@ -96,12 +101,9 @@ class DPNewtonClassifier(CentredRowsClassifier):
             weights = weights + length * (move - move.mean(axis=0))
         return weights[1:] - weights[:1] if n_classes == 2 else weights
 
-    def _words(self) -> tuple[str, str]:
-        return (
-            f"{int(self.n_steps)} Hessians of centred unit rows, each with the gradient, all at once: smoothed hinge",
-            "after Avella-Medina, Bradshaw, Loh (2023), noisy Newton; sensitivities proved in "
-            "privsvm.families.moments.second_moments and privsvm.solvers.linear.newton_rows",
-        )
+    @property
+    def _description(self) -> str:
+        return f"{int(self.n_steps)} Hessians of centred unit rows, each with the gradient, all at once: smoothed hinge"
 
 
 ESTIMATOR = DPNewtonClassifier

@@ -36,6 +36,9 @@ class GRPUAClassifier(DescentClassifier):
     'proved'
     """
 
+    _description = "one-vs-rest SVMs with smoothed hinge (GRPUA)"
+    _reference = "pmsvm-2025, section 5.1 (GRPUA, after Ding et al. 2022), with an exact accountant"
+
     class_memory = "rows"
 
     composition: str = parameter(
@@ -52,12 +55,6 @@ class GRPUAClassifier(DescentClassifier):
 
     def _loss(self) -> dict[str, Any]:
         return {"loss": "one_vs_rest_hinge", "smoothing": float(self.smoothing)}
-
-    def _words(self) -> tuple[str, str]:
-        return (
-            "one-vs-rest SVMs with smoothed hinge (GRPUA)",
-            "pmsvm-2025, section 5.1 (GRPUA, after Ding et al. 2022), with an exact accountant",
-        )
 
 
 ESTIMATOR = GRPUAClassifier

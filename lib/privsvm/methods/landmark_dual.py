@@ -64,6 +64,11 @@ class LandmarkDualClassifier(GaussianNoise):
     'proved'
     """
 
+    _description = "the dual variables of public landmarks (bias-free hinge SVM on Nystrom features)"
+    _reference = (
+        "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features"
+    )
+
     n_landmarks: int = parameter(100, COUNT, "Number of landmarks to draw.")
     bounds: tuple = parameter(
         (-1.0, 1.0), _RANGES, "Public ranges of the features to draw from, uniformly; numbers or arrays (d,)."
@@ -146,12 +151,6 @@ class LandmarkDualClassifier(GaussianNoise):
             public="C, gamma",
             origin=self._origin(),
             model=(landmarks, inverse_root, gamma),
-        )
-
-    def _words(self) -> tuple[str, str]:
-        return (
-            "the dual variables of public landmarks (bias-free hinge SVM on Nystrom features)",
-            "sound counterpart of dpsvmdvp-2019; output perturbation of Rubinstein et al. (2012) on Nystrom features",
         )
 
     def _released(self, release: OneVsRestRelease, features: Features) -> OneVsRestKernelPath:

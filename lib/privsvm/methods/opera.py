@@ -27,18 +27,15 @@ class OPERAClassifier(LinearRows, GaussianNoise):
     'proved'
     """
 
+    _description = "the weights of bias-free one-vs-rest hinge SVMs (OPERA)"
+    _reference = "pmsvm-2025, baseline OPERA (after Ding et al. 2022), with the hinge loss and clipped rows"
+
     composition: str = parameter(
         "naive",
         one_of(*COMPOSITIONS),
         "How more than two classes share the budget: ``epsilon / c`` and ``delta / c`` for each, as the PMSVM paper "
         "has it for epsilon, or one release of all weight vectors.",
     )
-
-    def _words(self) -> tuple[str, str]:
-        return (
-            "the weights of bias-free one-vs-rest hinge SVMs (OPERA)",
-            "pmsvm-2025, baseline OPERA (after Ding et al. 2022), with the hinge loss and clipped rows",
-        )
 
 
 ESTIMATOR = OPERAClassifier

@@ -80,6 +80,11 @@ class OvRJointGaussianClassifier(LinearRows):
     'proved'
     """
 
+    _reference = (
+        "output perturbation (Chaudhuri, Monteleoni, Sarwate 2011) with the joint sensitivity proved in "
+        "privsvm.methods.ovr_joint_gaussian"
+    )
+
     delta: float = DELTA
 
     def _noise(self) -> Noise:
@@ -93,12 +98,10 @@ class OvRJointGaussianClassifier(LinearRows):
             joint_sensitivity=lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
         )
 
-    def _words(self) -> tuple[str, str]:
-        return (
-            "the weights of bias-free one-vs-rest hinge SVMs, all at once"
-            + ("" if len(self.classes_) == 2 else ", their mean over the classes taken off"),
-            "output perturbation (Chaudhuri, Monteleoni, Sarwate 2011) with the joint sensitivity proved in "
-            "privsvm.methods.ovr_joint_gaussian",
+    @property
+    def _description(self) -> str:
+        return "the weights of bias-free one-vs-rest hinge SVMs, all at once" + (
+            "" if len(self.classes_) == 2 else ", their mean over the classes taken off"
         )
 
 

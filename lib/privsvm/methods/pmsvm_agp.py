@@ -21,11 +21,8 @@ class PMSVMAGPClassifier(MarginLossClassifier, AdamClassifier):
     'proved'
     """
 
-    def _words(self) -> tuple[str, str]:
-        return (
-            "all-in-one SVM with smoothed hinge, by Adam (PMSVM-AGP)",
-            "pmsvm-2025, Theorem 2, equation 16, with an exact accountant",
-        )
+    _description = "all-in-one SVM with smoothed hinge, by Adam (PMSVM-AGP)"
+    _reference = "pmsvm-2025, Theorem 2, equation 16, with an exact accountant"
 
 
 ESTIMATOR = PMSVMAGPClassifier

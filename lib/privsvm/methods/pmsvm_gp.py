@@ -24,11 +24,8 @@ class PMSVMGPClassifier(MarginLossClassifier, DescentClassifier):
     'proved'
     """
 
-    def _words(self) -> tuple[str, str]:
-        return (
-            "all-in-one SVM with smoothed hinge, by descent (PMSVM-GP)",
-            "pmsvm-2025, Theorem 2, equation 14, with an exact accountant",
-        )
+    _description = "all-in-one SVM with smoothed hinge, by descent (PMSVM-GP)"
+    _reference = "pmsvm-2025, Theorem 2, equation 14, with an exact accountant"
 
 
 ESTIMATOR = PMSVMGPClassifier

@@ -22,12 +22,12 @@ class PrivateSVMLaplaceClassifier(LinearRows, LaplaceNoise):
     ('proved', 0.0)
     """
 
-    def _words(self) -> tuple[str, str]:
+    _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
+
+    @property
+    def _reference(self) -> str:
         noise = ", with half the noise" if self.constant == "proved" else ""
-        return (
-            "the weights of a bias-free hinge SVM (PrivateSVM)",
-            f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 1{noise}",
-        )
+        return f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 1{noise}"
 
 
 ESTIMATOR = PrivateSVMLaplaceClassifier

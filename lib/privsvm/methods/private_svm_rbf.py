@@ -23,11 +23,8 @@ class PrivateSVMRBFClassifier(FourierRows, GaussianNoise):
     ('proved', 1e-05)
     """
 
-    def _words(self) -> tuple[str, str]:
-        return (
-            "the weights of a bias-free hinge SVM (PrivateSVM)",
-            "Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 2, with Gaussian noise",
-        )
+    _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
+    _reference = "Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 2, with Gaussian noise"
 
 
 ESTIMATOR = PrivateSVMRBFClassifier

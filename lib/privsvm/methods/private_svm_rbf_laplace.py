@@ -23,12 +23,12 @@ class PrivateSVMRBFLaplaceClassifier(FourierRows, LaplaceNoise):
     ('proved', 0.0)
     """
 
-    def _words(self) -> tuple[str, str]:
+    _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
+
+    @property
+    def _reference(self) -> str:
         noise = ", with half the noise" if self.constant == "proved" else ""
-        return (
-            "the weights of a bias-free hinge SVM (PrivateSVM)",
-            f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 2{noise}",
-        )
+        return f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 2{noise}"
 
 
 ESTIMATOR = PrivateSVMRBFLaplaceClassifier

@@ -104,9 +104,15 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _optimizer(self) -> dict[str, Any]:
         """Keywords of `GradientSteps` that define the use of the noisy gradients."""
 
+    @property
     @abc.abstractmethod
-    def _words(self) -> tuple[str, str]:
-        """Name the objective and its paper for the privacy record."""
+    def _description(self) -> str:
+        """Describe the released numbers, for the privacy record."""
+
+    @property
+    @abc.abstractmethod
+    def _reference(self) -> str:
+        """Name the paper, for the privacy record."""
 
     @property
     def _scaling(self) -> str:
@@ -150,7 +156,7 @@ class NoisyGradientClassifier(PrivateClassifier):
             release = dataclasses.replace(release, rows=clipped_rows(release.rows, float(self.data_norm)))
         return release_noisy_gradient(
             release,
-            Record(plan, *self._words()),
+            Record(plan, self._description, self._reference),
             self._gradient_steps(),
             n_jobs=self.n_jobs,
             composition=self._composition,
@@ -266,10 +272,10 @@ class MarginLossClassifier(ScaledRowsClassifier):
 class SoftmaxClassifier(ScaledRowsClassifier):
     """Softmax regression; a base."""
 
+    _description = "softmax regression (Linear)"
+    _reference = "pmsvm-2025, section 5.1 (Linear); Abadi et al. (2016), Algorithm 1"
+
     loss_weight: float = parameter(1.0, BOUND, "Multiplies every row's loss before its gradient is clipped.")
 
     def _loss(self) -> dict[str, Any]:
         return {"loss": "softmax", "loss_weight": float(self.loss_weight)}
-
-    def _words(self) -> tuple[str, str]:
-        return "softmax regression (Linear)", "pmsvm-2025, section 5.1 (Linear); Abadi et al. (2016), Algorithm 1"

@@ -104,9 +104,15 @@ class CentredRowsClassifier(PrivateClassifier):
     ) -> np.ndarray:
         """Train weights (k, d + 1) on rows of whole numbers of 2^-20."""
 
+    @property
     @abc.abstractmethod
-    def _words(self) -> tuple[str, str]:
-        """Name the releases after the centre, and their paper, for the privacy record."""
+    def _description(self) -> str:
+        """Describe the released numbers, for the privacy record."""
+
+    @property
+    @abc.abstractmethod
+    def _reference(self) -> str:
+        """Name the paper, for the privacy record."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -170,10 +176,9 @@ class CentredRowsClassifier(PrivateClassifier):
                 f"{pair}, made up, after centring: their moments; given the other releases, which cost more",
             )
         counted = "counted" if self.n_rows is None else "declared"
-        what, reference = self._words()
         claim = Claim(
             event=Composed((Gaussian(multiplier), *plan.events)),
-            mechanism=f"Gaussian noise on the sum of unit rows, then on {what}",
+            mechanism=f"Gaussian noise on the sum of unit rows, then on {self._description}",
             neighbours=self.neighbours,
             epsilon_requested=epsilon,
             delta=release.delta,
@@ -186,7 +191,7 @@ class CentredRowsClassifier(PrivateClassifier):
                 f"n_rows={n_rows} ({counted}), the class set, the number of features and the scaling bounds are public",
                 *EVERY_RELEASE,
             ),
-            reference=reference,
+            reference=self._reference,
         )
         return release.grant(claim, witness, n_rows=self.n_rows)
 

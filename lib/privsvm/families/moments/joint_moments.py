@@ -82,9 +82,13 @@ class JointMomentsClassifier(CentredRowsClassifier):
         moments = plan.moments.release(cells, row_codes, source.part("moments"))
         return self._solve(moments, plan.moments.spread, n_rows)
 
-    def _words(self) -> tuple[str, str]:
+    @property
+    def _description(self) -> str:
         return (
             "the Gram matrix of centred unit rows and their products with the codes of their classes, all at once: "
-            f"{self.solution}",
-            f"{self.reference}; sensitivity proved in privsvm.families.moments.second_moments",
+            f"{self.solution}"
         )
+
+    @property
+    def _reference(self) -> str:
+        return f"{self.reference}; sensitivity proved in privsvm.families.moments.second_moments"

@@ -115,9 +115,15 @@ class HingeReleaseClassifier(PrivateClassifier):
     def _noise(self) -> Noise:
         """Noise of the release."""
 
+    @property
     @abc.abstractmethod
-    def _words(self) -> tuple[str, str]:
-        """Name the release and its paper for the privacy record."""
+    def _description(self) -> str:
+        """Describe the released numbers, for the privacy record."""
+
+    @property
+    @abc.abstractmethod
+    def _reference(self) -> str:
+        """Name the paper, for the privacy record."""
 
     def _problem(self, norm: float) -> HingeProblem:
         """Return the problem to solve on features of a bounded norm."""
@@ -135,7 +141,7 @@ class HingeReleaseClassifier(PrivateClassifier):
             dataclasses.replace(release, rows=features.compute(X)),
             self._problem(features.norm),
             self._noise(),
-            Record(*self._words(), features.bounded, features.public, features.origin),
+            Record(self._description, self._reference, features.bounded, features.public, features.origin),
             [(features.compute(row), features.compute(-row)) for row in extremes],
         )
         return self._released(released, features)
