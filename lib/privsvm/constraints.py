@@ -11,6 +11,7 @@ import numbers
 import operator
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -129,11 +130,22 @@ class Constraint:
         if callable(value) and self.also is not None and self.also(value):
             return True
         # By its class: a value may claim anything of itself.
-        if not (trusted(value) or type(value) in self.types) or plain(value) is not value:
+        if type(value) not in _SIMPLE and (
+            not (trusted(value) or type(value) in self.types) or plain(value) is not value
+        ):
             return False
         if isinstance(value, self.types) or (self.also is not None and self.also(value)):
             return True
         return _matches(self.schema, value)
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return a value that is accepted; raise ValueError with the parameter's name and value for another."""
+        if not self.accepts(value):
+            # Arrays are shown on one line, and not all of them.
+            shown = textwrap.shorten(repr(stored := plain(value)), 100, placeholder="...")
+            derived = "is of a derived class, or holds one: give plain values"
+            raise ValueError(f"{name}={shown}: {self.problem(value) if stored is value else derived}")
+        return value
 
     def problem(self, value: Any) -> str:
         """Say what would be right in place of a value that is not accepted."""
@@ -155,7 +167,14 @@ def _matches(schema: Mapping[str, Any], value: Any) -> bool:
         return (value is None or isinstance(value, str)) and value in schema["enum"]
     kind = schema["type"]
     if kind in ("number", "integer"):
-        return _is_number(value) and (kind == "number" or value == int(value)) and _within(schema, value)
+        return (
+            _is_number(value)
+            and (kind == "number" or value == int(value))
+            and bool(value > schema.get("exclusiveMinimum", -math.inf))
+            and bool(value >= schema.get("minimum", -math.inf))
+            and bool(value < schema.get("exclusiveMaximum", math.inf))
+            and bool(value <= schema.get("maximum", math.inf))
+        )
     if kind == "array":
         # NumPy's arrays count as lists.
         items = value.tolist() if hasattr(value, "tolist") else value
@@ -180,15 +199,6 @@ def _is_number(value: Any) -> bool:
     except OverflowError:
         # A whole number that double precision does not hold.
         return False
-
-
-def _within(schema: Mapping[str, Any], value: Any) -> bool:
-    return bool(
-        value > schema.get("exclusiveMinimum", -math.inf)
-        and value >= schema.get("minimum", -math.inf)
-        and value < schema.get("exclusiveMaximum", math.inf)
-        and value <= schema.get("maximum", math.inf)
-    )
 
 
 def real(

@@ -28,7 +28,6 @@ from privsvm import (
     WestonWatkinsClassifier,
 )
 from privsvm.base.estimators import noise_streams
-from privsvm.base.rows import as_training_rows
 from privsvm.base.stored_paths import path_from_arrays
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Guarantee
@@ -398,14 +397,3 @@ def test_two_methods_with_one_seed_share_no_noise():
     streams = [noise_streams(0, estimator_class()) for estimator_class in SOUND]
     assert len({stream(1.0, 0).next_key() for stream in streams}) == len(SOUND)
     assert streams[0](1.0, 0).next_key() == noise_streams(0, SOUND[0]())(1.0, 0).next_key()
-
-
-@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
-def test_a_stale_flag_does_not_hide_entries_stored_twice(kind):
-    rows = kind((np.ones(4), np.zeros(4, dtype=int), np.array([0, 2, 4])), shape=(2, 1))
-    rows.has_canonical_format = True
-    rows.has_sorted_indices = True
-    checked, _ = as_training_rows(PMSVMWPClassifier(), rows, [0, 1], [0, 1])
-    assert checked.toarray().tolist() == [[2.0], [2.0]]
-    assert checked.data.tolist() == [2.0, 2.0]
-    assert rows.nnz == 4

@@ -615,7 +615,7 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             raise ValueError(f"repeats={repeats}: inside a fit, which pays for one model of each epsilon")
         sources = self.noise_source(rng, self)
         self._check_parameters()
-        delta = self._delta()
+        delta = float(getattr(self, "delta", 0.0))
         # Pure differential privacy has no delta, and the check wants one.
         checked, _ = check_budgets(epsilons, delta or 0.5)
         rows, codes = as_training_rows(self, X, y, self.classes)
@@ -651,9 +651,6 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
         """Check parameters, and the consent that some of them need."""
         self.check_declared()
         check_public_classes(self.classes, self.allow_unsound)
-
-    def _delta(self) -> float:
-        return float(getattr(self, "delta", 0.0))
 
     @abc.abstractmethod
     def _release(self, release: Release) -> Any:

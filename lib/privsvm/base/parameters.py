@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from privsvm.base.budget import refuse_uncounted
-from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, plain, whole
+from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, whole
 
 __all__ = [
     "ALLOW_COMPOSITION",
@@ -42,7 +42,6 @@ __all__ = [
     "RANDOM_STATE",
     "DeclaredEstimator",
     "Parameter",
-    "check_values",
     "parameter",
 ]
 
@@ -103,18 +102,8 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
         BudgetExceededError in a budget, outside of a fit that it counts.
         """
         refuse_uncounted(self)
-        check_values(self.declared, {name: getattr(self, name) for name in self.declared})
-
-
-def check_values(declared: Mapping[str, Parameter], values: Mapping[str, Any]) -> None:
-    """Raise ValueError, naming the parameter and its value, for the first value that is not as declared."""
-    for name, value in values.items():
-        if not declared[name].constraint.accepts(value):
-            # Arrays are shown on one line, and not all of them.
-            shown = textwrap.shorten(repr(stored := plain(value)), 100, placeholder="...")
-            derived = "is of a derived class, or holds one: give plain values"
-            problem = declared[name].constraint.problem(value) if stored is value else derived
-            raise ValueError(f"{name}={shown}: {problem}")
+        for name, item in self.declared.items():
+            item.constraint.check(name, getattr(self, name))
 
 
 def _constructor(cls: type, declared: Mapping[str, Parameter]) -> Callable[..., None]:

@@ -95,9 +95,11 @@ def _validate(estimator: Any, X: Any, y: Any, declared: bool) -> tuple[Any, Any]
 
 
 def _read_labels(y: Any) -> Any:
-    refuse_masked("y", y)
     # NumPy's own arrays hold plain values, but for objects.
-    return y if type(y) is np.ndarray and y.dtype != object else plain(y)
+    if type(y) is np.ndarray and y.dtype != object:
+        return y
+    refuse_masked("y", y)
+    return plain(y)
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Any:

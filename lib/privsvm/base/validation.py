@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.constraints import trusted
-from privsvm.errors import nearest_name
-from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
+from privsvm.constraints import POSITIVE
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 
 __all__ = [
     "INFERRED_CLASSES",
     "check_bounds",
     "check_budgets",
-    "check_choice",
     "check_consent",
-    "check_count",
-    "check_positive",
     "check_public_classes",
     "common_tags",
-    "is_number",
 ]
 
 
@@ -33,38 +27,12 @@ INFERRED_CLASSES = "the class set was taken from the private labels"
 _MOST_NOISE = 1e6
 
 
-def is_number(value: Any) -> bool:
-    """Tell whether a parameter is a real number of double precision, and not a boolean."""
-    return trusted(value) and isinstance(value, (int, float, np.integer)) and not isinstance(value, (bool, np.bool_))
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a parameter that must be a positive finite number; raise ValueError with its name and value if not."""
-    if not is_number(value) or not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name}={value!r}: must be a positive finite number")
-    return float(value)
-
-
-def check_count(name: str, value: Any) -> int:
-    """Return a parameter that must be a whole number of at least 1; raise ValueError with its name and value if not."""
-    if not is_number(value) or not math.isfinite(value) or value != int(value) or value < 1:
-        raise ValueError(f"{name}={value!r}: must be a whole number of at least 1")
-    return int(value)
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise ValueError with a hint if a parameter is none of the known words."""
-    if value not in choices:
-        raise ValueError(f"{name}={value!r}: {nearest_name(value, choices)}")
-
-
 def check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[list[float], float]:
     """Return a grid of epsilons and the delta as plain floats; raise ValueError if one is out of range."""
-    delta = check_positive("delta", delta)
+    delta = float(POSITIVE.check("delta", delta))
     for epsilon in epsilons:
-        check_budget(check_positive("epsilon", epsilon), delta)
         # Parts of a budget have more noise, which the sampler must be able to draw once it is paid for.
-        if gaussian_noise_multiplier(epsilon, delta) > _MOST_NOISE:
+        if gaussian_noise_multiplier(float(POSITIVE.check("epsilon", epsilon)), delta) > _MOST_NOISE:
             raise ValueError(
                 f"epsilon={epsilon!r}, delta={delta!r}: noise as large as {_MOST_NOISE:.0e} rows drowns all tables; "
                 "use larger ones"

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from privsvm.base.validation import check_positive
+from privsvm.constraints import POSITIVE
 from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
 from privsvm.solvers.kernel.block_smo import solve_prepared
@@ -74,10 +74,10 @@ class SearchGrid:
                 f"grid of {len(self.Cs)} values of C and {len(self.gammas)} of gamma: give at least one of each"
             )
         return SearchGrid(
-            np.sort([check_positive("Cs", C) for C in self.Cs]),
-            np.array([check_positive("gammas", gamma) for gamma in self.gammas]),
-            check_positive("tol", self.tol),
-            check_positive("cache_size", self.cache_size),
+            np.sort([float(POSITIVE.check("Cs", C)) for C in self.Cs]),
+            np.array([float(POSITIVE.check("gammas", gamma)) for gamma in self.gammas]),
+            float(POSITIVE.check("tol", self.tol)),
+            float(POSITIVE.check("cache_size", self.cache_size)),
         )
 
 

@@ -33,8 +33,8 @@ from privsvm.base.estimators import (
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.rows import as_training_rows
-from privsvm.base.validation import check_consent, common_tags, is_number
-from privsvm.constraints import plain
+from privsvm.base.validation import check_consent, common_tags
+from privsvm.constraints import SHARE, plain, real
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, Stated
 from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
@@ -60,6 +60,17 @@ __all__ = ["PrivateSearch", "count_right_rows"]
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
 _ROUND_UP = 1.0 + 1e-12
+
+_CONSTRAINTS = {
+    "epsilon": real("must lie strictly between 0 and 1e+06", above=0, below=1e6),
+    "delta": SHARE,
+    "score_share": SHARE,
+    "mean_runs": real("must lie above 1 and be at most 10000", above=1, most=1e4),
+    "shape": dataclasses.replace(
+        real("must lie above -1 and be at most 1, or be infinity", above=-1, most=1),
+        also=lambda value: isinstance(value, float) and value == math.inf,
+    ),
+}
 
 
 def count_right_rows(path: ReleasedPath, X: Any, codes: np.ndarray) -> int:
@@ -247,14 +258,9 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 f"estimator={self.estimator!r}: must be a private classifier with a delta, for example "
                 "ObjectivePerturbationClassifier(classes=[0, 1])"
             )
-        for name, low, high in (("epsilon", 0.0, 1e6), ("delta", 0.0, 1.0), ("score_share", 0.0, 1.0)):
-            if not is_number(getattr(self, name)) or not low < getattr(self, name) < high:
-                raise ValueError(f"{name}={getattr(self, name)!r}: must lie strictly between {low:g} and {high:g}")
+        for name, constraint in _CONSTRAINTS.items():
+            constraint.check(name, getattr(self, name))
         check_budget(float(self.epsilon), float(self.delta))
-        if not is_number(self.mean_runs) or not 1.0 < self.mean_runs <= 1e4:
-            raise ValueError(f"mean_runs={self.mean_runs!r}: must lie above 1 and be at most 10000")
-        if not is_number(self.shape) or not (-1.0 < self.shape <= 1.0 or self.shape == math.inf):
-            raise ValueError(f"shape={self.shape!r}: must lie above -1 and be at most 1, or be infinity")
 
     def _candidates(self) -> list[dict[str, Any]]:
         """Parameters of the candidates; none that would change the guarantee."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.validation import check_choice, check_count, check_positive, is_number
+from privsvm.constraints import COUNT, POSITIVE, one_of, real, whole
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import (
     condensed_rows,
@@ -99,7 +99,7 @@ def condense_rows(
     classes, the nearest of these rows decides; and where no row belongs to it most, the nearest row of all. Among
     equals the smallest row number decides. Raises ValueError for a parameter out of range, or no rows.
     """
-    check_choice("kind", kind, KINDS)
+    one_of(*KINDS).check("kind", kind)
     if X.shape[0] == 0:
         raise ValueError("X has 0 rows: nothing to condense; give at least one")
     if kind == "ci":
@@ -110,7 +110,7 @@ def condense_rows(
 
 
 def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condensed:
-    check_choice("scale", options.scale, SCALES)
+    one_of(*SCALES).check("scale", options.scale)
     scaled = _scaled(X) if options.scale == "min_max" else X
     weights = feature_weights(scaled)
     groups = greedy_triples(weighted_unit_rows(scaled, weights), options.n_threads)
@@ -148,10 +148,9 @@ def _by_fuzzy_means(
     X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator, options: ClusterOptions
 ) -> Condensed:
     q, tol, max_iter = options.q, options.tol, options.max_iter
-    if check_positive("q", q) <= 1.0:
-        raise ValueError(f"q={q!r}: must be above 1")
-    check_positive("tol", tol)
-    check_count("max_iter", max_iter)
+    real("must be a finite number above 1", above=1).check("q", q)
+    POSITIVE.check("tol", tol)
+    COUNT.check("max_iter", max_iter)
     count = _count_centres(options.n_centres, codes.size)
     means = fuzzy_means(X, count, rng, q=q, tol=tol, max_iter=max_iter)
     labels = _labels_of_centres(X, codes, n_classes, means.centres, means.nearest)
@@ -164,7 +163,7 @@ def _count_centres(n_centres: float | int | None, n: int) -> int:
         return -(-n // _GROUP)
     if isinstance(n_centres, float) and 0.0 < n_centres <= 1.0:
         return math.ceil(n_centres * n)
-    if isinstance(n_centres, float) or not is_number(n_centres) or not 1 <= n_centres <= n:
+    if isinstance(n_centres, float) or not whole(1, n).accepts(n_centres):
         raise ValueError(
             f"n_centres={n_centres!r}: must be a share in (0, 1], a whole number from 1 to the {n} rows, or None"
         )

@@ -17,7 +17,7 @@ import numpy as np
 
 from privsvm.base.estimators import Release
 from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
-from privsvm.base.validation import check_choice
+from privsvm.constraints import one_of
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.compiled.threads import count_threads, thread_pool
@@ -175,7 +175,7 @@ def release_noisy_gradient(
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     plan, epsilons, delta, repeats = record.plan, release.epsilons, release.delta, release.repeats
-    check_choice("composition", composition, COMPOSITIONS)
+    one_of(*COMPOSITIONS).check("composition", composition)
     binary = steps.loss == "one_vs_rest_hinge"
     n_vectors = 1 if binary and n_classes == 2 else n_classes
     problems = [(codes, n_vectors)]

@@ -18,8 +18,7 @@ from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_g
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.base.released import ReleasedPath
 from privsvm.base.rows import as_training_rows
-from privsvm.base.validation import is_number
-from privsvm.constraints import POSITIVE, either, one_of, real, whole
+from privsvm.constraints import COUNT, POSITIVE, SHARE, either, one_of, real, whole
 from privsvm.privacy.gate import Guarantee
 from privsvm.solvers.kernel.kernels import KERNELS
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
@@ -91,8 +90,8 @@ def count_kernel_rows(mbar: Any, n_rows: int) -> int:
     `mbar` is a share of the training rows, below 1, or their number; ValueError if it is neither, or there are fewer
     training rows.
     """
-    is_whole = is_number(mbar) and mbar >= 1 and mbar == int(mbar)
-    if not is_whole and not (is_number(mbar) and 0 < mbar < 1):
+    is_whole = COUNT.accepts(mbar)
+    if not is_whole and not SHARE.accepts(mbar):
         raise ValueError(f"mbar={mbar!r}: must be a share of the training rows between 0 and 1, or a whole number")
     if mbar > n_rows:
         raise ValueError(f"mbar={mbar!r}: there are n_samples = {n_rows} training rows; the kernel cannot have more")

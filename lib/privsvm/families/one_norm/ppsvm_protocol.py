@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.validation import check_choice, is_number
+from privsvm.constraints import ANY_NUMBER, one_of
 from privsvm.numerics.rows.rows import squared_distances
 
 __all__ = ["Entity", "combine_blocks", "deal_columns"]
@@ -26,7 +26,7 @@ def deal_columns(n_features: int, entities: Any, rng: np.random.Generator) -> li
     column belongs to one entity. Returns ascending column numbers. Raises ValueError if an entity would have no column,
     or a column not exactly one entity.
     """
-    if is_number(entities):
+    if ANY_NUMBER.accepts(entities):
         if entities < 1 or entities != int(entities):
             raise ValueError(f"entities={entities!r}: must be a whole number of at least 1, or lists of columns")
         if entities > n_features:
@@ -121,7 +121,7 @@ def combine_blocks(blocks: Mapping[str, np.ndarray], kernel: str) -> np.ndarray:
     It is their sum ("linear") or their product ("gaussian"), (n, mbar). Raises ValueError if there is none, their
     shapes differ, or one is not finite; it names the entity.
     """
-    check_choice("kernel", kernel, _KERNELS)
+    one_of(*_KERNELS).check("kernel", kernel)
     if not blocks:
         raise ValueError("no entity has published a block")
     first, expected = next((name, np.shape(block)) for name, block in blocks.items())
