@@ -11,9 +11,16 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name, printable
 
-__all__ = ["KeyedError", "Model", "Obeys", "check_model", "shown_value"]
+__all__ = ["KeyedError", "Model", "Obeys", "check_model", "first_problem", "shown_value"]
 
 _LONGEST_VALUE = 200
+_RULES: Mapping[str, str] = {
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+}
 
 Checked = TypeVar("Checked", bound="Model")
 
@@ -57,44 +64,52 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
     """
     try:
         return model.model_validate(values)
-    except pydantic.ValidationError as errors:
-        first_error = min(errors.errors(), key=lambda error: [str(item) for item in error["loc"]])
-    path = [str(item) for item in first_error["loc"]]
+    except pydantic.ValidationError as invalid:
+        raise PrivSVMError(first_problem(invalid, where, model=model)) from None
+
+
+def first_problem(
+    invalid: pydantic.ValidationError,
+    where: str = "",
+    *,
+    joint: str = ".",
+    model: Any = None,
+    rules: Mapping[str, str] = _RULES,
+    missing: str = "add it (see docs/parameters.md)",
+    unknown: str = "",
+) -> str:
+    """Write the first problem of a mapping in one line: key, value and rule.
+
+    `where` names the mapping and `joint` stands before a key in it. `rules` are texts by type of error, for those of
+    pydantic. `missing` and `unknown` are remedies for keys; without the latter, the keys of `model` give a hint.
+    """
+    error = min(invalid.errors(include_url=False), key=lambda error: [str(item) for item in error["loc"]])
+    kind, path = error["type"], [str(item) for item in error["loc"]]
     if path and path[-1] == "[key]":
         # A name that cannot be one: it is the value.
         path = path[:-2]
-    key = printable(".".join([*([where] if where else []), *path]))
-    if first_error["type"] == "extra_forbidden":
-        raise PrivSVMError(f"{key} is not a known key; {nearest_name(path[-1], _fields(model, path[:-1]))}")
-    if first_error["type"] == "missing":
-        parent, _, last = key.rpartition(".")
-        prefix = f"{parent}: " if parent else ""
-        raise PrivSVMError(f"{prefix}the key {last!r} is missing; add it (see docs/parameters.md)")
-    if first_error["type"] == "value_error":
+    start = f"{where}{joint}" if where else ""
+    key = printable(start + ".".join(path) if path else where)
+    if kind == "json_invalid":
+        return f"{key}: not valid JSON ({error['ctx']['error']})"
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{key} is not a known key; {unknown or nearest_name(path[-1], _fields(model, path[:-1]))}"
+    if kind == "missing":
+        parent = printable(start + ".".join(path[:-1]) if path[:-1] else where)
+        return f"{parent}{': ' if parent else ''}the key {path[-1]!r} is missing; {missing}"
+    if kind == "value_error":
         # A validator's text is the whole message.
-        problem = first_error["ctx"]["error"]
-        named = ".".join([*([where] if where else []), problem.key]) if isinstance(problem, KeyedError) else key
-        prefix = f"{where}." if where else ""
-        raise PrivSVMError(f"{prefix}{problem}" if isinstance(problem, PrivSVMError) else f"{named}: {problem}")
-    raise PrivSVMError(f"{key}: {shown_value(first_error['input'])} is not valid; {_wish(first_error)}")
+        problem = error["ctx"]["error"]
+        if isinstance(problem, PrivSVMError):
+            return f"{start}{problem}"
+        return f"{start}{problem.key}: {problem}" if isinstance(problem, KeyedError) else f"{key}: {problem}"
+    return f"{key}: {shown_value(error['input'])} is not valid; {rules.get(kind, error['msg'])}"
 
 
 def shown_value(value: Any) -> str:
     """Write a value so that it fits a line."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."
-
-
-def _wish(error: Mapping[str, Any]) -> str:
-    """Say what would be right."""
-    wishes = {
-        "dict_type": "must be a mapping",
-        "model_type": "must be a mapping",
-        "list_type": "must be a list",
-        "tuple_type": "must be a list",
-        "too_short": "must not be empty",
-    }
-    return wishes.get(str(error["type"]), str(error["msg"]))
 
 
 def _fields(model: Any, path: list[str]) -> list[str]:
