@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.noise.noise_source import NoiseSource, Stated, StepTape
+from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity, StepTape
 from privsvm.privacy.events import (
     Composed,
     Event,
@@ -38,7 +38,7 @@ class Call(NamedTuple):
     kind: str
     # Noise in cells of the grid: standard deviation, b, or the scale of scores.
     scale: float
-    stated: Stated
+    stated: Sensitivity
     shape: tuple[int, ...]
     # Sampled steps draw a row if its random word is below; 2^64 draws all.
     threshold: int

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 import privsvm
 from privsvm import PrivateLinearClassifier, PrivateSearch, PrivateSVMClassifier, PublicSchema, make_private_pipeline
 from privsvm.base.parameters import DeclaredEstimator
-from privsvm.constraints import plain, trusted
+from privsvm.constraints import is_trusted, plain
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import ArrayBlocks
 from privsvm.tables.schema import Column, Schema, parse_schema
@@ -126,7 +126,7 @@ class First(Column):
 
 class Declared(Schema):
     @property
-    def ordered_classes(self):
+    def class_order(self):
         return ("lie", "no", "yes")
 
     @property
@@ -178,7 +178,7 @@ DERIVED = {
 @pytest.mark.parametrize("kind", DERIVED, ids=lambda kind: kind.__name__)
 def test_a_value_is_rebuilt_from_what_it_stores(kind):
     value = DERIVED[kind]
-    assert not trusted(value)
+    assert not is_trusted(value)
     assert type(plain(value)) is kind
     own = {np.ndarray: X, pd.DataFrame: pd.DataFrame(X), pd.Series: pd.Series(X[:, 0])}
     stored = own.get(kind, scipy.sparse.csr_array(X) if kind is scipy.sparse.csr_array else None)
@@ -195,7 +195,7 @@ def test_plain_values_stay_as_they_are():
         assert plain(value) is value
     for value in (np.memmap, datetime.datetime(2020, 1, 1), scipy.sparse.coo_matrix(X), Client()):
         assert plain(value) is value
-    assert not trusted(Client(), "distributed")
+    assert not is_trusted(Client(), "distributed")
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)

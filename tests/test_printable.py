@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsvm.errors import PrivSVMError, listed, nearest_name, printable
+from privsvm.errors import PrivSVMError, list_names, nearest_name, printable
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import training_table
 from privsvm_bench.workflow.stage import run
@@ -53,8 +53,8 @@ def test_messages_are_of_bounded_length():
         assert len(str(error)) < 2100
         assert str(error).startswith("t.csv: ")
         assert str(error).endswith("; correct it")
-    assert listed(many).endswith("'column 19' and 299980 more")
-    assert len(listed(["x" * 10**6] * 30)) < 3000
+    assert list_names(many).endswith("'column 19' and 299980 more")
+    assert len(list_names(["x" * 10**6] * 30)) < 3000
 
 
 def test_undeclared_columns_are_counted(tmp_path):

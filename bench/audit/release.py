@@ -23,7 +23,7 @@ from privsvm.release.calibration import Calibration
 from privsvm.release.recipes import Recipe, Terms, train
 from privsvm.tables.schema import parse_schema
 
-__all__ = ["audit_release", "released_numbers"]
+__all__ = ["audit_release", "lay_out_numbers"]
 
 CSV = Path(__file__).resolve().parents[2] / "reports" / "audit_release.csv"
 EPSILON, DELTA = 1.0, 1e-5
@@ -36,7 +36,7 @@ _SCHEMA = parse_schema(
 )  # fmt: skip
 
 
-def released_numbers(rows: np.ndarray, labels: np.ndarray, epsilon: float, neighbours: Neighbours) -> np.ndarray:
+def lay_out_numbers(rows: np.ndarray, labels: np.ndarray, epsilon: float, neighbours: Neighbours) -> np.ndarray:
     """Release once, and lay out the counts, the arrays of the model, and its probabilities for some rows."""
     terms = Terms(epsilon, DELTA, neighbours, Recipe("dp_least_squares"), hold_back=0.5)
     released = train(rows, labels, _SCHEMA, terms)
@@ -60,7 +60,7 @@ def audit_release(epsilon: float, neighbours: Neighbours, draws: int, measures: 
 
     def draw(dataset: int, n: int, stream: str) -> np.ndarray:
         del stream  # Every release takes its noise from the operating system.
-        return np.array([released_numbers(*tables[dataset], epsilon, neighbours) for _ in range(n)])
+        return np.array([lay_out_numbers(*tables[dataset], epsilon, neighbours) for _ in range(n)])
 
     with mock.patch("privsvm.release.recipes.held_back_rows", lambda units, *_: units % 2 == int(measures)):
         return audit_cell(draw, draws, epsilon, DELTA, gaussian=False)

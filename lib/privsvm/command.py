@@ -126,7 +126,7 @@ def _release(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(out: str | None, table: str, model: str, stack: contextlib.ExitStack) -> Any:
+def _open_output(out: str | None, table: str, model: str, stack: contextlib.ExitStack) -> Any:
     """Open the output: standard output, or a file that gets its name when it is whole."""
     from privsvm.files import atomic_path
 
@@ -173,7 +173,7 @@ def _predict(options: argparse.Namespace) -> int:
         blocks = model.predict_table(options.table, tuple(options.keep), tally, options.coverage)
         # The first block before anything is written: a table that cannot be read leaves no file.
         first = list(itertools.islice(blocks, 1))
-        writer = csv.writer(_opened(options.out, options.table, options.model, stack), lineterminator="\n")
+        writer = csv.writer(_open_output(options.out, options.table, options.model, stack), lineterminator="\n")
         writer.writerow(texts(names))
         for labels, shares, kept, sets in itertools.chain(first, blocks):
             columns = [*map(texts, kept), texts(labels.tolist()), *np.round(shares, 6).T.tolist()]

@@ -38,12 +38,12 @@ __all__ = [
     "VERSION",
     "Constraint",
     "either",
+    "is_trusted",
     "one_of",
     "optional",
     "plain",
     "real",
     "text",
-    "trusted",
     "whole",
     "with_numpy",
     "written",
@@ -61,7 +61,7 @@ _STORED = {
 _SIMPLE = (str, int, float, bool, type(None))
 
 
-def trusted(value: Any, *packages: str) -> bool:
+def is_trusted(value: Any, *packages: str) -> bool:
     """Tell whether the class of a value is one of some packages' own; by default of those that hold plain values.
 
     A derived class may answer anything: one row in place of all, or another number at each look.
@@ -80,7 +80,7 @@ def trusted(value: Any, *packages: str) -> bool:
 
 def plain(value: Any, items: bool = True) -> Any:
     """Rebuild a value of a derived class, and `items` that are, as its plain base class; return others unchanged."""
-    if not trusted(value):
+    if not is_trusted(value):
         for place, method in _STORED.items():
             module, _, name = place.rpartition(".")
             # A package that nobody has imported made no value.
@@ -95,7 +95,7 @@ def plain(value: Any, items: bool = True) -> Any:
     pandas = sys.modules.get("pandas")
     if pandas is not None and kind in (pandas.DataFrame, pandas.Series):
         for dtype in value.dtypes if kind is pandas.DataFrame else [value.dtype]:
-            if not trusted(dtype):
+            if not is_trusted(dtype):
                 raise ValueError(
                     f"{kind.__name__}: a column is of your type {dtype}; give it as one of pandas or NumPy"
                 )
@@ -131,7 +131,7 @@ class Constraint:
             return True
         # By its class: a value may claim anything of itself.
         if type(value) not in _SIMPLE and (
-            not (trusted(value) or type(value) in self.types) or plain(value) is not value
+            not (is_trusted(value) or type(value) in self.types) or plain(value) is not value
         ):
             return False
         if isinstance(value, self.types) or (self.also is not None and self.also(value)):

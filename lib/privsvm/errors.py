@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["PrivSVMError", "listed", "nearest_name", "printable", "without_absolute_paths", "without_passwords"]
+__all__ = ["PrivSVMError", "list_names", "nearest_name", "printable", "without_absolute_paths", "without_passwords"]
 
 # A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
 _ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
@@ -26,18 +26,18 @@ class PrivSVMError(ValueError):
     """A problem that the user can solve: one line that names the file or key, the value and the remedy."""
 
     def __str__(self) -> str:
-        return _shortened(super().__str__(), _MESSAGE)
+        return _shorten(super().__str__(), _MESSAGE)
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     """Leave out the middle of a long text: a message begins with the file and ends with the remedy."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Quote names for a message, and count those that it leaves out."""
-    quoted = ", ".join(_shortened(repr(name), _NAME) for name in names[:_LISTED])
+    quoted = ", ".join(_shorten(repr(name), _NAME) for name in names[:_LISTED])
     return quoted if len(names) <= _LISTED else f"{quoted} and {len(names) - _LISTED} more"
 
 
@@ -50,7 +50,7 @@ def nearest_name(name: str, candidates: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name), names[:_COMPARED], n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known: {_shortened(', '.join(names), _MESSAGE // 2)}" if names else "none is known"
+    return f"known: {_shorten(', '.join(names), _MESSAGE // 2)}" if names else "none is known"
 
 
 def printable(text: str) -> str:

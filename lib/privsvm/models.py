@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name, printable
 
-__all__ = ["KeyedError", "Model", "Obeys", "check_model", "first_problem", "shown_value"]
+__all__ = ["KeyedError", "Model", "Obeys", "check_model", "first_problem", "show_value"]
 
 _LONGEST_VALUE = 200
 _RULES: Mapping[str, str] = {
@@ -103,10 +103,10 @@ def first_problem(
         if isinstance(problem, PrivSVMError):
             return f"{start}{problem}"
         return f"{start}{problem.key}: {problem}" if isinstance(problem, KeyedError) else f"{key}: {problem}"
-    return f"{key}: {shown_value(error['input'])} is not valid; {rules.get(kind, error['msg'])}"
+    return f"{key}: {show_value(error['input'])} is not valid; {rules.get(kind, error['msg'])}"
 
 
-def shown_value(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Write a value so that it fits a line."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."

@@ -10,7 +10,7 @@ from privsvm.auditing import methods as auditing
 from privsvm.auditing.cells import Plan, audit_cell, best_pair
 from privsvm.auditing.distinguish import Statistic, choose_statistic, choose_threshold
 from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of, worst_parameters
-from privsvm.auditing.neighbours import canaries, crowded_pairs, made_up_pairs, pairs_around
+from privsvm.auditing.neighbours import canaries, make_crowded_pairs, make_pairs, pairs_around
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.families.moments import centred_training
@@ -260,7 +260,7 @@ def test_counts_of_many_normal_draws_approach_their_ceiling(epsilon, share):
 def test_pairs_are_neighbours(relation):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(12, 3)), np.repeat([0, 1], 6)
-    pairs = [*made_up_pairs(3, relation, 2.0), *crowded_pairs(relation, 2.0), *pairs_around(X, y, relation, 0)]
+    pairs = [*make_pairs(3, relation, 2.0), *make_crowded_pairs(relation, 2.0), *pairs_around(X, y, relation, 0)]
     assert len({pair.words for pair in pairs}) == len(pairs)
     for pair in pairs:
         (rows, labels), (others, names) = pair.first, pair.second
@@ -272,7 +272,7 @@ def test_pairs_are_neighbours(relation):
                 second.remove(item)
         assert (len(first), len(second)) == ((1, 1) if relation == "replace_one" else (1, 0))
     with pytest.raises(ValueError, match="relation="):
-        made_up_pairs(2, "replace_two", 1.0)
+        make_pairs(2, "replace_two", 1.0)
 
 
 def test_canaries_are_at_right_angles():

@@ -11,10 +11,10 @@ from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
 from privsvm.auditing.distinguish import Threshold
 from privsvm.auditing.draw_plans import _listening, plan_cell, plan_replays
 from privsvm.auditing.methods import _draw_of, _release_of, worst_parameters
-from privsvm.auditing.neighbours import crowded_pairs, made_up_pairs
+from privsvm.auditing.neighbours import make_crowded_pairs, make_pairs
 from privsvm.auditing.replays import ReplayError, ReplayingSource, nearest_difference
-from privsvm.auditing.sampled_steps import sampled_steps
-from privsvm.auditing.transcripts import ListeningSource, fixed_release, given_numbers, listened, noisy_numbers
+from privsvm.auditing.sampled_steps import find_sampled_steps
+from privsvm.auditing.transcripts import ListeningSource, fixed_release, listened, noisy_numbers, numbers_before_noise
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.gaussian_delta import gaussian_signal
 from privsvm.privacy.lower_bounds import counts_bound
@@ -27,7 +27,7 @@ def made(name, relation="replace_one", **changes):
     parameters = {"classes": [0, 1], "delta": 1e-5, "neighbours": relation, "C": 0.005}
     declared = estimator_class(name).declared
     estimator = estimator_class(name)(**{key: value for key, value in parameters.items() if key in declared}, **changes)
-    return estimator, made_up_pairs(2, relation, 1.0)[0]
+    return estimator, make_pairs(2, relation, 1.0)[0]
 
 
 def planned(name, **changes):
@@ -153,7 +153,7 @@ def sampled():
     worst = {**worst_parameters(method, {"batch_size": 8, "epochs": 1}), "n_rows": 32}
     estimator = method(classes=[0, 1], delta=1e-5, neighbours="replace_one", **worst)
     # A long row has the largest clipped gradient, wherever the weights are.
-    pair = made_up_pairs(2, "replace_one", 1.0, (1e3,))[0]
+    pair = make_pairs(2, "replace_one", 1.0, (1e3,))[0]
     event = estimator.release_path(*pair.first, [8.0], 1, 0).guarantees[0].event
     return _release_of(estimator, pair, 8.0), event
 
@@ -179,7 +179,7 @@ def test_steps_with_other_sampling_are_drawn_one_by_one():
     """Steps whose inputs do not follow from the recorded sampling have no faster plan."""
     release, _ = sampled()
     _, runs = listened(lambda sources: release(0, sources), 60, seeded_source(0, "rows"))
-    assert sampled_steps(runs) is not None
+    assert find_sampled_steps(runs) is not None
 
     def changed(change):
         copies = [[call._replace(given=call.given.copy(), drawn=call.drawn.copy()) for call in run] for run in runs]
@@ -197,18 +197,18 @@ def test_steps_with_other_sampling_are_drawn_one_by_one():
     def another_row(call):
         call.drawn[:, 2] = call.drawn[:, 0]
 
-    assert sampled_steps(changed(moved)) is None
-    assert sampled_steps(changed(repeated)) is None
-    assert sampled_steps(changed(another_row)) is None
+    assert find_sampled_steps(changed(moved)) is None
+    assert find_sampled_steps(changed(repeated)) is None
+    assert find_sampled_steps(changed(another_row)) is None
     often = [[call._replace(threshold=call.threshold // 2) for call in run] for run in runs]
-    assert sampled_steps(often) is None
+    assert find_sampled_steps(often) is None
 
 
 def replayed(name, relation):
     """Make releases of pairs with many rows at epsilon 4."""
     method = estimator_class(name)
     estimator = method(classes=[0, 1], delta=1e-5, neighbours=relation, **worst_parameters(method, {}))
-    return [_release_of(estimator, pair, 4.0) for pair in crowded_pairs(relation, 1.0, (100, 300))]
+    return [_release_of(estimator, pair, 4.0) for pair in make_crowded_pairs(relation, 1.0, (100, 300))]
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -229,7 +229,11 @@ def test_replays_show_the_privacy_loss_of_real_releases(name, relation):
         release(1 - dataset, replays)
         losses = []
         for calls, replay in zip(runs, replays, strict=True):
-            numbers, replayed_numbers, noisy = given_numbers(calls), given_numbers(replay.calls), noisy_numbers(calls)
+            numbers, replayed_numbers, noisy = (
+                numbers_before_noise(calls),
+                numbers_before_noise(replay.calls),
+                noisy_numbers(calls),
+            )
             losses.append(sign * (np.square(noisy - replayed_numbers).sum() - np.square(noisy - numbers).sum()) / 2.0)
         losses = np.array(losses) / size
         # Releases with a larger distance of sums than the nearest one show slightly more.
@@ -247,7 +251,7 @@ def test_what_a_replay_does_not_explain_is_not_taken_for_noise():
     def half_of_the_noise_is_taken_away(dataset, sources):
         sources = list(sources)
         released = release(dataset, sources)
-        given = np.array([given_numbers(one.calls)[: released.shape[1]] for one in sources])
+        given = np.array([numbers_before_noise(one.calls)[: released.shape[1]] for one in sources])
         return (released + given) / 2.0
 
     def draws_once_more(dataset, sources):

@@ -20,7 +20,14 @@ from privsvm.tables import delimited
 from privsvm.tables.delimited import DELIMITER, DelimitedText, Malformed, Tally, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import header_of, labelled_table, read_chunks, table_columns, training_table, units_table
+from privsvm.tables.tables import (
+    header_of,
+    read_chunks,
+    read_labelled_table,
+    table_columns,
+    training_table,
+    units_table,
+)
 from privsvm_bench.datasets.readers import read_part
 
 SCHEMA = {
@@ -191,7 +198,7 @@ def test_all_readers_have_the_same_rules(make_entry, tmp_path, variant):
     assert labels.tolist() == ["a", "b", "a"]
     columns = {name: {"bounds": [-8, 8], "fill": 0} for name in "xz"}
     schema = parse_schema({"name": "t", "label": "kind", "classes": ["a", "b"], "columns": columns})
-    for read in (training_table, labelled_table):
+    for read in (training_table, read_labelled_table):
         rows, codes = read(tmp_path / "file", schema)
         assert (rows * 8).tolist() == X.tolist()
         assert codes.tolist() in ([0, 1, 0], ["a", "b", "a"])
@@ -218,7 +225,7 @@ def test_rows_that_the_benchmark_refuses_are_rows_without_values_elsewhere(make_
     columns = {name: {"bounds": [-8, 8], "fill": 8} for name in "xz"}
     schema = parse_schema({"name": "t", "label": "kind", "classes": ["a", "b"], "columns": columns})
     with pytest.raises(PrivSVMError, match=re.escape(reason)):
-        labelled_table(tmp_path / "file", schema)
+        read_labelled_table(tmp_path / "file", schema)
     tally = Tally()
     (block,) = read_chunks(tmp_path / "file", schema, ["kind"], tally=tally)
     assert tally.records == text.count(b"\n") - 1
@@ -276,12 +283,12 @@ def test_labels_and_categories_keep_their_text(make_entry, tmp_path):
     schema = parse_schema(
         {"name": "t", "label": "kind", "classes": ["1.0", "2E01"], "columns": {"x": {"categories": ["01", "1"]}}}
     )
-    assert schema.ordered_classes == ("1.0", "2E01")
+    assert schema.class_order == ("1.0", "2E01")
     (tmp_path / "t.csv").write_text("x,kind\n01,1\n1,2E01\n1.0,20\n")
     X, codes = training_table(tmp_path / "t.csv", schema)
     assert X.tolist() == [[1, 0], [0, 1], [0, 0]]
     assert codes.tolist() == [0, 1, 0]
-    assert labelled_table(tmp_path / "t.csv", schema)[1].tolist() == ["1.0", "2E01", "20"]
+    assert read_labelled_table(tmp_path / "t.csv", schema)[1].tolist() == ["1.0", "2E01", "20"]
 
 
 def test_a_table_without_a_header_keeps_its_first_row(tmp_path):
@@ -289,7 +296,10 @@ def test_a_table_without_a_header_keeps_its_first_row(tmp_path):
     (tmp_path / "bare.csv").write_bytes(rows)
     (tmp_path / "named.csv").write_bytes(HEADER + b"\n" + rows)
     schema = parse_schema(SCHEMA)
-    bare, named = labelled_table(tmp_path / "bare.csv", schema, names), labelled_table(tmp_path / "named.csv", schema)
+    bare, named = (
+        read_labelled_table(tmp_path / "bare.csv", schema, names),
+        read_labelled_table(tmp_path / "named.csv", schema),
+    )
     assert np.array_equal(bare[0], named[0])
     assert bare[1].tolist() == named[1].tolist()
 

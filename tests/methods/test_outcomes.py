@@ -8,7 +8,7 @@ from tests.proved import CASES, PARAMS
 
 from privsvm import Budget, PrivateLinearClassifier, PrivateSearch, SoftmaxDPSGDClassifier
 from privsvm.base import estimators
-from privsvm.base.budget import BudgetExceededError, paid_by
+from privsvm.base.budget import BudgetExceededError, charge_to
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.errors import PrivSVMError
 from privsvm.methods import DPSVMDVPClassifier, OPERAAsPublishedClassifier, PMSVMWPAsPublishedClassifier
@@ -153,7 +153,7 @@ def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
     monkeypatch.setattr(estimators, "system_source", lambda: Chosen(bytes(32)))
     model = case.model()
     before = dict(vars(model))
-    with paid_by(refuse), pytest.raises(BudgetExceededError, match="too much"):
+    with charge_to(refuse), pytest.raises(BudgetExceededError, match="too much"):
         model.fit(X, Y % case.n_classes)
     assert [guarantee.status for guarantee in asked] == ["proved"]
     assert vars(model) == before
@@ -162,7 +162,7 @@ def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
 @pytest.mark.parametrize("case", methods(), ids=str)
 def test_a_model_is_paid_for_once_and_by_its_own_record(case):
     paid = []
-    with paid_by(paid.append):
+    with charge_to(paid.append):
         model = case.model().fit(X, Y % case.n_classes)
     assert paid == [model.guarantee_]
 
@@ -170,7 +170,8 @@ def test_a_model_is_paid_for_once_and_by_its_own_record(case):
 def test_noise_needs_payment():
     release = Release(
         rows=X, codes=Y, n_classes=3, epsilons=(1.0,), delta=1e-5, neighbours="replace_one", repeats=1,
-        sources=lambda epsilon, repeat: NoiseSource(bytes(32)), randomness="seeded", audit=False, book=lambda one: one,
+        sources=lambda epsilon, repeat: NoiseSource(bytes(32)), randomness="seeded", audit=False,
+        declared_classes=True, book=lambda one: one,
     )  # fmt: skip
     with pytest.raises(RuntimeError, match="drawn before it is paid for"):
         release.source(1.0, 0)

@@ -7,10 +7,10 @@ from privsvm.numerics.compiled.vector_code import WIDTH
 from privsvm.numerics.rows.sparse_rows import (
     compact,
     count_numbers,
-    padded_weights,
     score_rows,
     square_rows,
     sum_rows,
+    zero_weights,
 )
 
 
@@ -40,7 +40,7 @@ def test_products_equal_those_of_dense_rows(seed, n, d, n_classes):
     X = some_rows(seed, n, d, 0.3)
     rows = compact(X)
     alpha = np.random.default_rng(seed).normal(size=(n, n_classes))
-    weights = padded_weights(d, n_classes)
+    weights = zero_weights(d, n_classes)
     assert weights.ctypes.data % (WIDTH * weights.itemsize) == 0
     # Earlier contents are overwritten.
     weights[:] = 1.0

@@ -11,7 +11,7 @@ from tests.privacy.oracles import epsilon_of
 
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy import accountants
-from privsvm.privacy.accountants import account, group_account, verified_account
+from privsvm.privacy.accountants import account, group_account, recompute_account
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Gaussian, PerturbedObjectives, PoissonSampled, relation_factor
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation, objective_perturbation_signal
@@ -224,7 +224,7 @@ def test_an_absurdly_long_linear_term_is_taken_off_delta(monkeypatch):
     asked = []
     monkeypatch.setattr(accountants, "delta_of_minima", lambda delta: asked.append(delta) or 0.5 * delta)
     # Other deltas than elsewhere, of which nothing is kept.
-    epsilons = [account(event, 1.25e-5, "add_remove").epsilon, verified_account(event, 1.25e-5, "add_remove").epsilon,
+    epsilons = [account(event, 1.25e-5, "add_remove").epsilon, recompute_account(event, 1.25e-5, "add_remove").epsilon,
              group_account(event, 2, 1.25e-5, "add_remove").epsilon,
              account(Composed((event, PoissonSampled(0.1, Gaussian(3.0)))), 1.25e-5, "add_remove").epsilon,
              objective_perturbation_epsilon(0.1, 1.25e-5, 3, 0.05, 0.1, "add_remove")]  # fmt: skip

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from tests.privacy.oracles import epsilon_of, sampled_gaussian_epsilon
 
 from privsvm.privacy.accountants import LossDistributions
-from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier, sampled_gaussian_calibration
+from privsvm.privacy.accounting import calibrate_sampled_gaussian, gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.mechanisms import SampledGaussianSteps
 
@@ -193,7 +193,7 @@ def test_more_noise_fewer_rows_and_fewer_steps_cost_less(log_sigma, log_q, n_ste
     ],
 )
 def test_calibrated_noise_is_enough_and_not_much_more(relation, epsilon, q, n_steps, releases):
-    multiplier = sampled_gaussian_calibration(epsilon, DELTA, q, n_steps, relation, releases)
+    multiplier = calibrate_sampled_gaussian(epsilon, DELTA, q, n_steps, relation, releases)
     assert sampled_gaussian_epsilon(multiplier, DELTA, q, n_steps, relation, releases) <= epsilon
     assert sampled_gaussian_epsilon(multiplier * 0.999, DELTA, q, n_steps, relation, releases) > epsilon
     if q < 1:
@@ -202,31 +202,31 @@ def test_calibrated_noise_is_enough_and_not_much_more(relation, epsilon, q, n_st
 
 def test_calibration_is_monotone():
     base = (1.0, 0.05, 100)
-    noise = sampled_gaussian_calibration(base[0], DELTA, *base[1:], "add_remove")
-    assert sampled_gaussian_calibration(1.1, DELTA, 0.05, 100, "add_remove") < noise
-    assert sampled_gaussian_calibration(1.0, DELTA, 0.06, 100, "add_remove") > noise
-    assert sampled_gaussian_calibration(1.0, DELTA, 0.05, 120, "add_remove") > noise
-    assert sampled_gaussian_calibration(1.0, DELTA, 0.05, 100, "add_remove", (15.0,)) > noise
-    assert 1.5 * noise < sampled_gaussian_calibration(1.0, DELTA, 0.05, 100, "replace_one") < 2.0 * noise
+    noise = calibrate_sampled_gaussian(base[0], DELTA, *base[1:], "add_remove")
+    assert calibrate_sampled_gaussian(1.1, DELTA, 0.05, 100, "add_remove") < noise
+    assert calibrate_sampled_gaussian(1.0, DELTA, 0.06, 100, "add_remove") > noise
+    assert calibrate_sampled_gaussian(1.0, DELTA, 0.05, 120, "add_remove") > noise
+    assert calibrate_sampled_gaussian(1.0, DELTA, 0.05, 100, "add_remove", (15.0,)) > noise
+    assert 1.5 * noise < calibrate_sampled_gaussian(1.0, DELTA, 0.05, 100, "replace_one") < 2.0 * noise
 
 
 def test_without_sampling_the_calibration_is_the_gaussian_one():
     multiplier = gaussian_noise_multiplier(0.7, 1e-6)
     for relation, factor in (("add_remove", 1), ("replace_one", 2)):
-        one = sampled_gaussian_calibration(0.7, 1e-6, 1.0, 25, relation)
+        one = calibrate_sampled_gaussian(0.7, 1e-6, 1.0, 25, relation)
         assert one == pytest.approx(factor * 5 * multiplier, rel=1e-7)
 
 
 def test_where_nothing_is_needed_the_least_noise_is_used():
     """A row that is drawn with a probability below delta may show."""
-    assert sampled_gaussian_calibration(1.0, 1e-3, 1e-4, 5, "add_remove") == 0.05
+    assert calibrate_sampled_gaussian(1.0, 1e-3, 1e-4, 5, "add_remove") == 0.05
     assert sampled_gaussian_epsilon(0.05, 1e-3, 1e-4, 5, "add_remove") == 0.0
     assert sampled_gaussian_epsilon(0.01, 1e-5, 0.5, 1, "add_remove") > 1000
 
 
 def test_an_infinite_release_costs_nothing():
     plan = (1.0, DELTA, 0.1, 10, "add_remove")
-    assert sampled_gaussian_calibration(*plan, (math.inf,)) == sampled_gaussian_calibration(*plan)
+    assert calibrate_sampled_gaussian(*plan, (math.inf,)) == calibrate_sampled_gaussian(*plan)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_an_infinite_release_costs_nothing():
 def test_bad_arguments_are_named(changes, named):
     plan = {"epsilon": 1.0, "delta": DELTA, "sample_rate": 0.1, "n_steps": 10, "neighbours": "add_remove"} | changes
     with pytest.raises(ValueError, match=named):
-        sampled_gaussian_calibration(**plan)
+        calibrate_sampled_gaussian(**plan)
     with pytest.raises(ValueError, match=named):
         _ = SampledGaussianSteps(**plan, max_grad_norm=1.0).noise_multiplier
 
@@ -262,7 +262,7 @@ def test_bad_noise_and_norms_are_named(value):
 def test_the_mechanism_says_what_the_accountant_found():
     plan = {"delta": DELTA, "sample_rate": 0.1, "n_steps": 10, "neighbours": "replace_one", "releases": (20.0,)}
     steps = SampledGaussianSteps(epsilon=1.0, max_grad_norm=0.5, **plan)
-    assert steps.noise_multiplier == sampled_gaussian_calibration(1.0, **plan)
+    assert steps.noise_multiplier == calibrate_sampled_gaussian(1.0, **plan)
     assert steps.noise_scale == 0.5 * steps.noise_multiplier
     assert 0.999 < epsilon_of(steps) <= 1.0
 

@@ -87,7 +87,7 @@ def make_model(folder, recipe, n_rows=1500):
     terms = Terms(epsilon, 1e-5, recipe=Recipe("recommended", {"features": features, "class_weight": "balanced"}))
     trained = train(X, codes, schema, terms, random_state=1)
     described = Description(
-        classes=schema.ordered_classes, n_features=X.shape[1], recipe=trained.recipe, table=schema.to_json()
+        classes=schema.class_order, n_features=X.shape[1], recipe=trained.recipe, table=schema.to_json()
     )
     folder.mkdir()
     write_model(folder, trained.estimator._path, described, trained.estimator.guarantee_)

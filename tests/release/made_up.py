@@ -48,9 +48,7 @@ def release_by(schema, folder, ledger, accuracy="right for 90 of 100"):
         coef=np.cos(np.arange(n_scores * n_features)).reshape(1, 1, n_scores, n_features),
         intercept=np.zeros((1, 1, n_scores)), epsilons=(1.0,), guarantees=(), n_classes=len(schema.classes),
     )  # fmt: skip
-    described = Description(
-        classes=schema.ordered_classes, n_features=n_features, recipe=RECIPE, table=schema.to_json()
-    )
+    described = Description(classes=schema.class_order, n_features=n_features, recipe=RECIPE, table=schema.to_json())
     folder.mkdir()
     model = write_model(folder, path, described, restore(first["guarantee"]))
     record = read_model(folder)[1]

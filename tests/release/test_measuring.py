@@ -22,7 +22,7 @@ from privsvm.base.model_file import content_digest
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
-from privsvm.privacy.accountants import account, group_account, verified_account
+from privsvm.privacy.accountants import account, group_account, recompute_account
 from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
 from privsvm.release.calibration import HeldBackCounts
 from privsvm.release.class_rates import accuracy_text, class_rates
@@ -181,7 +181,7 @@ def test_one_of_several_events_costs_what_the_dearest_does():
         for delta in (0.0, 1e-6):
             each = [account(event, delta, relation).epsilon for event in (gaussian, laplace)]
             assert account(either, delta, relation).epsilon == max(each)
-        assert verified_account(either, 1e-6, relation).epsilon == pytest.approx(
+        assert recompute_account(either, 1e-6, relation).epsilon == pytest.approx(
             account(either, 1e-6, relation).epsilon, rel=0.01
         )
     assert group_account(either, 3, 1e-6, "add_remove").epsilon == max(

@@ -9,7 +9,7 @@ from tests.release.conftest import run
 from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import bounded_contribution, delimiter_of, training_table
+from privsvm.tables.tables import bound_contribution, delimiter_of, training_table
 
 HEADER = ["Fall-Nr", "Patient", "Aufnahme", "Größe (cm)", "CRP mg/l", "Station", "Raucher", "Befund", "Verlauf"]
 STATIONS = ["Innere Medizin", "Chirurgie – Süd", "Önkologie; Tag"]
@@ -102,7 +102,7 @@ def test_rows_are_read_as_they_are_meant(koeln):
         crp = rows[row_index][4]
         assert row[2] == pytest.approx(((5 if crp in ("NA", "", "?") else float(crp.replace(",", "."))) - 150) / 150)
         assert row[3:7].tolist() == [float(rows[row_index][5] == name) for name in (*STATIONS, "andere")]
-    assert [schema.ordered_classes[code] for code in y] == [rows[row_index][8] for row_index in row_indices]
+    assert [schema.class_order[code] for code in y] == [rows[row_index][8] for row_index in row_indices]
 
 
 def parse_schema_of(folder):
@@ -197,14 +197,14 @@ def test_which_rows_count_depends_on_their_own_person_alone(seed):
     most = int(rng.integers(1, 6))
     persons = [str(who) for who in range(12) for _ in range(int(rng.integers(1, 51)))]
     rng.shuffle(persons)
-    kept = bounded_contribution(persons, most, Counter())
+    kept = bound_contribution(persons, most, Counter())
     for who in set(persons):
         mine = np.flatnonzero(np.array(persons) == who)
         # The first of their own, wherever they stand among others.
         assert kept[mine].tolist() == [order < most for order in range(len(mine))]
     blocks = Counter()
     cuts = sorted(rng.integers(0, len(persons), size=3))
-    block_choices = [bounded_contribution(block.tolist(), most, blocks) for block in np.split(np.array(persons), cuts)]
+    block_choices = [bound_contribution(block.tolist(), most, blocks) for block in np.split(np.array(persons), cuts)]
     assert np.concatenate(block_choices).tolist() == kept.tolist()
 
 

@@ -16,7 +16,7 @@ from privsvm import PublicSchema
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema, read_schema
-from privsvm.tables.tables import Encoder, bounded_contribution, read_chunks, training_table
+from privsvm.tables.tables import Encoder, bound_contribution, read_chunks, training_table
 
 DECLARED = {
     "name": "wards",
@@ -89,7 +89,7 @@ def test_a_declaration_survives_json_and_yaml(tmp_path):
     (tmp_path / "s.yaml").write_text(SCHEMA)
     declared = read_schema(tmp_path / "s.yaml")
     assert parse_schema(declared.to_json()) == declared
-    assert declared.ordered_classes == ("no", "yes")
+    assert declared.class_order == ("no", "yes")
 
 
 def without(key):
@@ -135,9 +135,9 @@ def test_which_rows_of_a_person_count_is_decided_by_the_identifiers_alone(tmp_pa
     from collections import Counter
 
     seen = Counter()
-    first = bounded_contribution(["p", "q", "p", "", "p", "1.0"], 2, seen)
+    first = bound_contribution(["p", "q", "p", "", "p", "1.0"], 2, seen)
     assert first.tolist() == [True, True, True, False, False, True]
-    assert bounded_contribution(["q", "q", "1"], 2, seen).tolist() == [True, False, True]
+    assert bound_contribution(["q", "q", "1"], 2, seen).tolist() == [True, False, True]
 
     schema = parse_schema(DECLARED | {"person": "who", "rows_per_person": 1})
     header = "who,id,age,dose,ward,sex,day,smoker,died\n"

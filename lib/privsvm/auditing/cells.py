@@ -119,11 +119,11 @@ def in_blocks(draw: Draw, n_numbers: int) -> Draw:
     """Draw a few releases at a time, lest the numbers behind them fill the memory."""
     block = max(1, _BLOCK // max(1, n_numbers))
 
-    def drawn(dataset: int, n: int, stream: str) -> np.ndarray:
+    def draw_releases(dataset: int, n: int, stream: str) -> np.ndarray:
         starts = range(0, n, block)
         return np.concatenate([draw(dataset, min(block, n - start), f"{stream} {start}") for start in starts])
 
-    return drawn
+    return draw_releases
 
 
 def audit_cell(

@@ -77,7 +77,7 @@ def _weights(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.where(strong & (spread > 0), signal / np.where(spread > 0, spread, 1.0), 0.0)
 
 
-def _limited(
+def _choose_numbers(
     first: np.ndarray, second: np.ndarray, runs: int, delta: float, confidence: float
 ) -> tuple[Statistic, float]:
     """Choose a few numbers that show most together, each as far as it tells; return their evidence too.
@@ -141,7 +141,7 @@ def choose_statistic(
     if runs == 0:
         return smooth
     # Both were chosen on all of these releases, so both look a little better than they are.
-    limited, shown = _limited(first, second, runs, delta, confidence)
+    limited, shown = _choose_numbers(first, second, runs, delta, confidence)
     plainly = most_shown(smooth(first), smooth(second), runs, delta, confidence)
     return limited if shown > plainly + _LEAST_GAIN else smooth
 

@@ -23,7 +23,7 @@ from privsvm.auditing.cells import Draw, Plan, in_blocks
 from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
 from privsvm.auditing.distinguish import Statistic
 from privsvm.auditing.replays import Release, ReplayError, nearest_difference
-from privsvm.auditing.sampled_steps import sampled_loss, sampled_steps
+from privsvm.auditing.sampled_steps import find_sampled_loss, find_sampled_steps
 from privsvm.auditing.transcripts import FixedRelease, fixed_release, listened, noisy_numbers
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accounting import gaussian_epsilon
@@ -159,7 +159,7 @@ def _listening(release: Release, key: Key) -> Draw:
     return draw
 
 
-def _sampled_plan(
+def _plan_sampled_steps(
     release: Release, event: PoissonSampled, count: int, relation: Neighbours, delta: float, key: Key
 ) -> CellPlan:
     """Look at all noisy sums by their privacy loss; many at a time where rows always add the same to them."""
@@ -168,7 +168,7 @@ def _sampled_plan(
         for dataset in (0, 1)
     ]
     curve = SampledCurve(event.sampling_probability, event.event.noise_multiplier, count, relation, delta)
-    loss, first, second = sampled_loss(*probes), *(sampled_steps(runs) for runs in probes)
+    loss, first, second = find_sampled_loss(*probes), *(find_sampled_steps(runs) for runs in probes)
     fixed = loss is not None and first is not None and second is not None
 
     def many(dataset: int, n: int, stream: str) -> np.ndarray:
@@ -241,5 +241,5 @@ def plan_cell(
         return plain
     step, count = steps[0]
     if len(steps) == 1 and isinstance(step, PoissonSampled):
-        return _sampled_plan(release, step, count, relation, delta, key)
+        return _plan_sampled_steps(release, step, count, relation, delta, key)
     return plain

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.auditing.cells import CellBound, Draw, audit_cell, best_pair
-from privsvm.auditing.neighbours import Pair, made_up_pairs, pairs_around
+from privsvm.auditing.neighbours import Pair, make_pairs, pairs_around
 from privsvm.privacy.events import Neighbours
 
 __all__ = ["Audit", "audit"]
@@ -104,7 +104,7 @@ def _numbers(value: Any) -> np.ndarray | None:
     return array.ravel()
 
 
-def _released(estimator: Any, probes: np.ndarray) -> np.ndarray:
+def _lay_out_release(estimator: Any, probes: np.ndarray) -> np.ndarray:
     """Lay out the release of a fitted estimator: public attributes that are numbers, and answers for given rows."""
     arrays = []
     for name in sorted(vars(estimator)):
@@ -130,11 +130,11 @@ def _released(estimator: Any, probes: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.concatenate(arrays), nan=0.0, posinf=1e300, neginf=-1e300)
 
 
-def _fitted(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
+def _fit_pair(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
     def draw(dataset: int, n: int, stream: str) -> np.ndarray:
         del stream  # The estimator's own noise is fresh for every training.
         X, y = (pair.first, pair.second)[dataset]
-        rows = [_released(make().fit(X.copy(), y.copy()), probes) for _ in range(n)]
+        rows = [_lay_out_release(make().fit(X.copy(), y.copy()), probes) for _ in range(n)]
         longest = max((row.size for row in rows), default=0)
         return np.array([np.concatenate([row, np.zeros(longest - row.size)]) for row in rows])
 
@@ -144,7 +144,7 @@ def _fitted(make: Callable[[], Any], pair: Pair, probes: np.ndarray) -> Draw:
 def _copies(estimator: Any) -> Callable[[], Any]:
     """Return what makes a fresh estimator: a factory or a class as it is, or copies of an estimator."""
     if hasattr(estimator, "fit") and not isinstance(estimator, type):
-        # Clones of private estimators prove nothing, see `privsvm.base.estimators.MarksClones`.
+        # Clones of private estimators prove nothing, see `privsvm.base.estimators.CloneAware`.
         return lambda: copy.deepcopy(estimator)
     if not callable(estimator):
         raise ValueError(f"estimator={estimator!r}: must have fit, or be a callable that returns an estimator")
@@ -224,7 +224,7 @@ def audit(
         raise ValueError(f"delta={delta!r}: must be at least 0 and below 1, and with gaussian=True above 0")
     tried = list(pairs)
     if X is None:
-        tried += made_up_pairs(2, relation, bound, (1.0, 10.0, 1e3))
+        tried += make_pairs(2, relation, bound, (1.0, 10.0, 1e3))
         probes = np.array([[0.0], [bound], [-bound]])
     else:
         rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
@@ -234,7 +234,7 @@ def audit(
     if not usable:
         raise ValueError("X: the estimator refuses every pair of neighbours; pass pairs that it takes")
     n_search = max(_SEARCH_LEAST, int(draws * _SEARCH_SHARE))
-    candidates = [_fitted(make, pair, _rows_to_answer(probes, pair)) for pair in usable]
+    candidates = [_fit_pair(make, pair, _rows_to_answer(probes, pair)) for pair in usable]
     best = best_pair(candidates, n_search, gaussian)
     draw = candidates[best]
     limit = float(stated)

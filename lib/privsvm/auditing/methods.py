@@ -15,7 +15,7 @@ import numpy as np
 
 from privsvm.auditing.cells import SURE, CellBound, Draw, audit_cell, best_pair
 from privsvm.auditing.draw_plans import CellPlan, plan_cell, plan_replays
-from privsvm.auditing.neighbours import Pair, canaries, crowded_pairs, made_up_pairs, pairs_around
+from privsvm.auditing.neighbours import Pair, canaries, make_crowded_pairs, make_pairs, pairs_around
 from privsvm.auditing.replays import Release
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.events import (
@@ -30,7 +30,7 @@ from privsvm.privacy.events import (
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.lower_bounds import CONFIDENCE, one_run_bound
 
-__all__ = ["Claims", "MethodCell", "audit_method", "is_audited", "relations_of", "released_numbers", "worst_parameters"]
+__all__ = ["Claims", "MethodCell", "audit_method", "is_audited", "lay_out_numbers", "relations_of", "worst_parameters"]
 
 # Public parameters at which one row pulls hardest, for those that an estimator has: weights stay near zero, where
 # losses are linear and gradients as long as their clip. Feature maps and selections are small, so that draws are cheap.
@@ -92,7 +92,7 @@ class MethodCell:
     confirmed: bool = False
 
 
-def _refuted(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
+def _refutes(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
     """Whether a bound that a whole run can build on is above the proved or, if none is, the stated epsilon."""
     limit = guarantee.epsilon_with_system_noise if guarantee.theorem_holds else guarantee.epsilon_requested
     return any(bound.sure > limit for bound in bounds)
@@ -132,7 +132,7 @@ def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dic
     return changed
 
 
-def released_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
+def lay_out_numbers(path: Any, index: int, aligned: bool = True) -> np.ndarray:
     """Lay out the content of the releases of one epsilon as rows of numbers.
 
     All arrays that differ from release to release; of those that all share their size, sums and first numbers, so that
@@ -194,7 +194,7 @@ def _release_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool = True
     def release(dataset: int, sources: Sequence[NoiseSource]) -> np.ndarray:
         X, y = (pair.first, pair.second)[dataset]
         path = estimator.release_path(X, y, [epsilon], len(sources), lambda _, repeat: sources[repeat])
-        return released_numbers(path, 0, aligned)
+        return lay_out_numbers(path, 0, aligned)
 
     return release
 
@@ -213,7 +213,7 @@ def _draw_of(estimator: Any, pair: Pair, epsilon: float, aligned: bool, key: Seq
     return draw
 
 
-def _planned(
+def _plan_cell(
     estimator: Any,
     pair: Pair,
     crowded: Sequence[Pair],
@@ -296,7 +296,7 @@ def audit_method(
 
         estimator = make()
         bound = float(getattr(estimator, "data_norm", None) or getattr(estimator, "data_bound", None) or 1.0)
-        pairs, crowded = made_up_pairs(2, relation, bound, _SIZES), crowded_pairs(relation, bound)
+        pairs, crowded = make_pairs(2, relation, bound, _SIZES), make_crowded_pairs(relation, bound)
         probe = estimator.release_path(*pairs[0].first, [epsilons[0]], 1, seed).guarantees[0]
         known_event = probe.event is not None
         gaussian, cost = _is_gaussian(probe.event), _cost(probe.event)
@@ -323,14 +323,14 @@ def audit_method(
             # A bound above the stated epsilon counts only if fresh draws confirm it.
             for look in ("first look", "second look"):
                 purpose = (*noise_key, look, epsilon)
-                audited, planned = _planned(estimator, pair, crowded, relation, guarantee, purpose)
+                audited, planned = _plan_cell(estimator, pair, crowded, relation, guarantee, purpose)
                 n_draws = _one_by_one(draws, cost, guarantee.event)
                 if planned.n_numbers:
                     n_draws = max(_LEAST, min(draws, draws * _FEW_NUMBERS // planned.n_numbers))
                 again = audit_cell(planned.draw, n_draws, stated, own_delta, gaussian or planned.gaussian, planned.plan)
                 if look == "first look":
                     bounds, seen, words = again, planned, audited.words
-                confirmed = _refuted(again, guarantee)
+                confirmed = _refutes(again, guarantee)
                 if not confirmed:
                     break
             if relation == "add_remove" and gaussian and cost == 1.0:

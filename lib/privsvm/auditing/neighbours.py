@@ -11,7 +11,7 @@ import numpy as np
 
 from privsvm.privacy.events import NEIGHBOURS, Neighbours
 
-__all__ = ["Pair", "canaries", "crowded_pairs", "made_up_pairs", "pairs_around"]
+__all__ = ["Pair", "canaries", "make_crowded_pairs", "make_pairs", "pairs_around"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +50,7 @@ def _around(
     yield Pair(f"{what}, and a row of zeros", first, _with(rows, labels, np.zeros_like(row), one))
 
 
-def made_up_pairs(
-    n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3)
-) -> list[Pair]:
+def make_pairs(n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3)) -> list[Pair]:
     """Make pairs of a few rows with one feature: one row as long as it may be, or longer, beside rows of zeros.
 
     Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
@@ -68,7 +66,7 @@ def made_up_pairs(
     return pairs
 
 
-def crowded_pairs(
+def make_crowded_pairs(
     relation: Neighbours, bound: float, sizes: Sequence[int] = (100, 300, 1000, 3000), width: int = 24
 ) -> list[Pair]:
     """Make pairs of many rows, most with one feature, which keep noise from hiding the effect of one more row.

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, given_numbers, listened
-from privsvm.numerics.noise.noise_source import NoiseSource, Stated, StepTape
+from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, listened, numbers_before_noise
+from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity, StepTape
 
 __all__ = ["ReplayError", "ReplayingSource", "nearest_difference"]
 
@@ -47,20 +47,20 @@ class ReplayingSource(ListeningSource):
     def next_key(self) -> bytes:
         raise ReplayError("a draw of its own")
 
-    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Sensitivity) -> np.ndarray:
         other = self.record[len(self.calls)] if len(self.calls) < len(self.record) else None
         if other is None or (other.kind, other.scale, other.noisy.shape) != ("gaussian", sigma, numbers.shape):
             raise ReplayError("another draw than on the other dataset")
         return self._keep("gaussian", sigma, numbers, other.noisy.copy())
 
-    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         raise ReplayError("noise that is not Gaussian")
 
-    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+    def choose(self, scores: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         raise ReplayError("a selection")
 
     def step_tape(
-        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Sensitivity
     ) -> StepTape:
         raise ReplayError("compiled steps")
 
@@ -81,7 +81,7 @@ def nearest_difference(release: Release, n: int, source: NoiseSource) -> tuple[t
         for calls, replay in zip(runs, replays, strict=True):
             if len(replay.calls) != len(calls) or any(call.threshold != ALL_ROWS for call in calls):
                 raise ReplayError("fewer draws than on the other dataset")
-            difference = sign * (given_numbers(calls) - given_numbers(replay.calls))
+            difference = sign * (numbers_before_noise(calls) - numbers_before_noise(replay.calls))
             size = float(np.linalg.norm(difference))
             if nearest is None or size < nearest[0]:
                 nearest = size, tuple(calls), difference

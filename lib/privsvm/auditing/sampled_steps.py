@@ -16,7 +16,7 @@ from privsvm.auditing.transcripts import ALL_ROWS, Call
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 
-__all__ = ["SampledLoss", "SampledSteps", "sampled_loss", "sampled_steps"]
+__all__ = ["SampledLoss", "SampledSteps", "find_sampled_loss", "find_sampled_steps"]
 
 # Rows are drawn as recorded if their shares are within so many standard deviations, and no two draws of a release have
 # a larger correlation. A false alarm costs draws, and no bound.
@@ -85,13 +85,13 @@ def _draws_and_sums(runs: Sequence[Sequence[Call]]) -> tuple[np.ndarray, np.ndar
     return drawn, np.vstack([calls[0].given for calls in runs]).astype(np.float64)
 
 
-def _added(drawn: np.ndarray, sums: np.ndarray) -> np.ndarray:
+def _row_sums(drawn: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Find about what every row adds (n, size)."""
     coefficients: np.ndarray = np.linalg.lstsq(drawn, sums, rcond=None)[0]
     return coefficients
 
 
-def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
+def find_sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
     """Find the privacy loss of sampled steps from releases of either dataset, whose last row differs or is missing.
 
     Of a few releases each; None for other releases.
@@ -108,7 +108,7 @@ def sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]
     return SampledLoss(len(first.drawn), rate, rest, added[-1], other)
 
 
-def sampled_steps(runs: Sequence[Sequence[Call]]) -> SampledSteps | None:
+def find_sampled_steps(runs: Sequence[Sequence[Call]]) -> SampledSteps | None:
     """Look whether rows add the same to every step that draws them, and are drawn as recorded, each by itself.
 
     From some releases of one dataset; None where it is not so.
@@ -117,7 +117,7 @@ def sampled_steps(runs: Sequence[Sequence[Call]]) -> SampledSteps | None:
         return None
     first = runs[0][0]
     drawn, sums = _draws_and_sums(runs)
-    added = np.rint(_added(drawn, sums))
+    added = np.rint(_row_sums(drawn, sums))
     rate = first.threshold / 2.0**64
     signals = ((drawn - rate) / math.sqrt(rate * (1.0 - rate))).reshape(len(runs), -1)
     if not np.array_equal(drawn @ added, sums) or any(calls[0][:2] != first[:2] for calls in runs):

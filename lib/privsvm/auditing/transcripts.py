@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsvm.numerics.noise.exact_draws import discrete_laplace, exponential_choices
-from privsvm.numerics.noise.noise_source import NoiseSource, Stated, StepTape, seeded_source
+from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity, StepTape, seeded_source
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "FixedRelease",
     "ListeningSource",
     "fixed_release",
-    "given_numbers",
     "listened",
     "noisy_numbers",
+    "numbers_before_noise",
 ]
 
 # Real releases beyond as many as the noise has numbers, which must equal the affine function's values.
@@ -74,17 +74,17 @@ class ListeningSource(NoiseSource):
         self.calls.append(Call(kind, scale, given.copy(), noisy.copy(), _NOBODY, ALL_ROWS))
         return noisy
 
-    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Sensitivity) -> np.ndarray:
         return self._keep("gaussian", sigma, numbers, super().add_rounded_normals(numbers, sigma, stated))
 
-    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         return self._keep("laplace", scale, numbers, super().add_discrete_laplace(numbers, scale, stated))
 
-    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+    def choose(self, scores: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         return self._keep("selection", scale, scores, super().choose(scores, scale, stated))
 
     def step_tape(
-        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Sensitivity
     ) -> StepTape:
         sums, noisy = (np.zeros((n_steps, size), dtype=np.int64) for _ in range(2))
         tape = StepTape(1, sums, noisy, np.zeros((n_steps, n_rows), dtype=np.uint8))
@@ -108,7 +108,7 @@ def noisy_numbers(calls: Sequence[Call]) -> np.ndarray:
     )
 
 
-def given_numbers(calls: Sequence[Call]) -> np.ndarray:
+def numbers_before_noise(calls: Sequence[Call]) -> np.ndarray:
     """Lay out the same numbers before noise; not of selections."""
     return np.concatenate([call.given.ravel() / call.scale for call in calls if call.kind != "selection"])
 
@@ -130,7 +130,7 @@ class FixedRelease:
 
     @property
     def given(self) -> np.ndarray:
-        return given_numbers(self.calls)
+        return numbers_before_noise(self.calls)
 
     @property
     def kinds(self) -> set[str]:
@@ -202,5 +202,5 @@ def fixed_release(
         return None
     if kinds == {"selection"}:
         return FixedRelease(calls, hidden, None, None)
-    noise = np.array([noisy_numbers(run) - given_numbers(run) for run in runs])
+    noise = np.array([noisy_numbers(run) - numbers_before_noise(run) for run in runs])
     return FixedRelease(calls, hidden, *(_affine(noise, released) or (None, None)))

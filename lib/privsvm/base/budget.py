@@ -28,10 +28,10 @@ from privsvm.privacy.gate import Guarantee, Stored, compose
 __all__ = [
     "Budget",
     "BudgetExceededError",
-    "counted",
+    "charge_to",
+    "count_fit",
     "is_counted",
     "nobody",
-    "paid_by",
     "pay",
     "refuse_clone",
     "refuse_in_budget",
@@ -127,7 +127,7 @@ class Budget:
             # A copy of the process that opened it, by fork; there it is still open.
             return
         file = Path(os.environ.pop(_VARIABLE))
-        with _locked(file):
+        with _lock(file):
             _, fits = _read(file)
             file.unlink()
         self._fits, self._process = tuple(fits), 0
@@ -156,7 +156,7 @@ def _restart_workers() -> None:
         get_reusable_executor(reuse=True).shutdown(wait=True)
 
 
-def _locked(file: Path) -> contextlib.AbstractContextManager[Any]:
+def _lock(file: Path) -> contextlib.AbstractContextManager[Any]:
     import filelock
 
     return filelock.FileLock(f"{file}.lock", timeout=_LONGEST_WAIT)
@@ -171,7 +171,7 @@ def _read(file: Path) -> tuple[dict[str, float], list[Guarantee]]:
 
 
 @contextlib.contextmanager
-def paid_by(payer: Callable[[Guarantee], None]) -> Iterator[None]:
+def charge_to(payer: Callable[[Guarantee], None]) -> Iterator[None]:
     """Let a function pay for the fits inside: it gets each guarantee before any noise is drawn, and may refuse it."""
     before = getattr(_fit, "payer", None), getattr(_fit, "file", None)
     _fit.payer, _fit.file = payer, before[1] or _open_file()
@@ -181,11 +181,11 @@ def paid_by(payer: Callable[[Guarantee], None]) -> Iterator[None]:
         _fit.payer, _fit.file = before
 
 
-def counted() -> contextlib.AbstractContextManager[None]:
+def count_fit() -> contextlib.AbstractContextManager[None]:
     """Make the block one fit, paid for by the fit around it or by the open budget."""
     payer = getattr(_fit, "payer", None)
     # A fit amid a run of a search (by a handler of signals, say) is no part of it.
-    return paid_by(spend if payer in (None, nobody) else payer)
+    return charge_to(spend if payer in (None, nobody) else payer)
 
 
 def nobody(run: Guarantee) -> None:
@@ -203,7 +203,7 @@ def is_counted() -> bool:
 
 
 def refuse_uncounted(estimator: Any) -> None:
-    """Raise BudgetExceededError for training outside `counted` if a budget is open: nothing would pay for it."""
+    """Raise BudgetExceededError for training outside `count_fit` if a budget is open: nothing would pay for it."""
     if not is_counted() and _open_file() is not None:
         raise BudgetExceededError(
             f"{type(estimator).__name__}: a budget counts `fit` of private estimators and of PrivateSearch, and "
@@ -234,7 +234,7 @@ def spend(guarantee: Guarantee) -> None:
     )
     if not file.exists():
         raise exceeded
-    with _locked(file):
+    with _lock(file):
         try:
             limit, fits = _read(file)
         except FileNotFoundError:

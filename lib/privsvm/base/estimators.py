@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import counted, is_counted, pay, refuse_clone, refuse_in_budget
+from privsvm.base.budget import count_fit, is_counted, pay, refuse_clone, refuse_in_budget
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -33,7 +33,7 @@ from privsvm.base.parameters import (
 from privsvm.base.released import ReleasedPath
 from privsvm.base.rows import as_training_rows, rows_to_predict
 from privsvm.base.validation import check_budgets, check_consent, check_public_classes, common_tags
-from privsvm.constraints import trusted
+from privsvm.constraints import is_trusted
 from privsvm.digests import canonical_json
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
@@ -45,7 +45,7 @@ from privsvm.privacy.statement import Neighbours, Randomness, Witness
 
 __all__ = [
     "NO_SECONDS",
-    "MarksClones",
+    "CloneAware",
     "NoiseSources",
     "NoiseStreams",
     "PathT",
@@ -53,15 +53,15 @@ __all__ = [
     "Release",
     "ReleasedClassifier",
     "SingleModelClassifier",
-    "all_or_nothing",
     "check_record",
     "judge_clone",
     "noise_generators",
     "noise_streams",
     "plain_parameters",
     "randomness_of",
+    "reason_if_subclass",
     "reasons_of_classes",
-    "unknown_class",
+    "rollback_on_error",
 ]
 
 # Types that callers may pass, and what `noise_streams` makes of them.
@@ -207,7 +207,7 @@ class Release:
             ]
         )
 
-    def stacked(self, models: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+    def stack_models(self, models: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
         """Stack the arrays of all models, one epsilon after the other, to (E, R, ...) each."""
         shape = len(self.epsilons), self.repeats
         return [np.stack(arrays).reshape(*shape, *arrays[0].shape) for arrays in zip(*models, strict=True)]
@@ -238,11 +238,11 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
+def rollback_on_error(estimator: Any) -> Iterator[None]:
     """Count a fit; put the estimator's attributes back if it fails: nothing stays of a model that is not paid for."""
     before = dict(estimator.__dict__)
     try:
-        with counted():
+        with count_fit():
             yield
     except BaseException:
         estimator.__dict__.clear()
@@ -250,9 +250,9 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         raise
 
 
-def unknown_class(estimator: Any) -> str | None:
+def reason_if_subclass(estimator: Any) -> str | None:
     """Say why nothing is proved of a class that is not the library's own, or return None."""
-    if trusted(estimator, "privsvm"):
+    if is_trusted(estimator, "privsvm"):
         return None
     return (
         f"{type(estimator).__name__} is a class of yours, or has a method that you replaced: proofs are of the "
@@ -262,10 +262,10 @@ def unknown_class(estimator: Any) -> str | None:
 
 def reasons_of_classes(rows: Any, *estimators: Any) -> list[str | None]:
     """Say why nothing is proved of a source of rows, and of estimators; None for the library's own classes."""
-    return [unknown_class(one) for one in ([rows] if isinstance(rows, RowBlocks) else []) + [*estimators]]
+    return [reason_if_subclass(one) for one in ([rows] if isinstance(rows, RowBlocks) else []) + [*estimators]]
 
 
-class MarksClones:
+class CloneAware:
     """Knows whether `sklearn.base.clone` made an estimator, as meta-estimators do before they fit; a mixin."""
 
     _cloned = False
@@ -296,7 +296,7 @@ class MarksClones:
             )
 
 
-def judge_clone(guarantee: Guarantee, estimator: MarksClones, composition: bool) -> Guarantee:
+def judge_clone(guarantee: Guarantee, estimator: CloneAware, composition: bool) -> Guarantee:
     """Judge the record of a fit for a clone whose user does or does not add up the fits."""
     guarantee = guarantee.without_proof(estimator._many_fits(composition))
     return with_assumption(guarantee, ONE_OF_SEVERAL) if estimator._cloned and composition else guarantee
@@ -346,7 +346,7 @@ class ReleasedClassifier:
             Two classes: positive for ``classes_[1]``. More: class scores; where pairs are trained, votes plus
             a bounded share of their summed values.
         """
-        scores = self._released_scores(X)
+        scores = self._score_rows_of_model(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
@@ -358,7 +358,7 @@ class ReleasedClassifier:
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} features; the model was trained on {self.n_features_in_}")
             return blocks_in_order(X, functools.partial(_labels_of_block, self._path, self.classes_), self.classes_[:0])
-        scores = self._released_scores(X)
+        scores = self._score_rows_of_model(X)
         labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
         return labels
 
@@ -423,8 +423,8 @@ class ReleasedClassifier:
         super().__setstate__(state)  # type: ignore[misc]
 
     @one_blas_thread()
-    def _released_scores(self, X: Any) -> np.ndarray:
-        X = self._checked_rows(X)
+    def _score_rows_of_model(self, X: Any) -> np.ndarray:
+        X = self._rows_to_predict(X)
         scores: np.ndarray = self._path.scores(X, 0)[0]
         return scores
 
@@ -433,7 +433,7 @@ class ReleasedClassifier:
         if "_path" not in vars(self):
             check_is_fitted(self)
 
-    def _checked_rows(self, X: Any) -> Any:
+    def _rows_to_predict(self, X: Any) -> Any:
         self._check_fitted()
         return rows_to_predict(self, X)
 
@@ -501,7 +501,7 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         return common_tags(super().__sklearn_tags__())
 
 
-class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
+class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier that trains and releases one private model; a base.
 
     A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one. One that
@@ -557,10 +557,10 @@ class PrivateClassifier(MarksClones, ReleasedClassifier, ClassifierMixin, Declar
             If a parameter is out of range, an assumption of the proof fails, or the model would be
             unsound without ``allow_unsound=True``.
         """
-        with all_or_nothing(self):
+        with rollback_on_error(self):
             self.check_declared()
             self._check_clone(self.allow_composition, self.allow_unsound)
-            unknown = unknown_class(self)
+            unknown = reason_if_subclass(self)
             if unknown is not None:
                 # It may have a `release_path` of its own, which pays for nothing.
                 check_consent(self.allow_unsound, f"nothing is proved: {unknown}")

@@ -152,12 +152,12 @@ def _documentation(cls: type, declared: Mapping[str, Parameter]) -> str | None:
             if "Notes" in inherited:
                 sections.setdefault("Notes", inherited["Notes"])
     if any(attributes):
-        sections["Attributes"] = _joined_entries(attributes)
+        sections["Attributes"] = _join_entries(attributes)
     written = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _SECTIONS if name in sections]
     return "\n\n".join([summary, *written]) + "\n"
 
 
-def _joined_entries(texts: Iterable[str]) -> str:
+def _join_entries(texts: Iterable[str]) -> str:
     """Join the entries of sections; of two entries for one name, keep the first."""
     entries: list[str] = []
     described: set[str] = set()

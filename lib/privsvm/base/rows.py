@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.constraints import plain, trusted
+from privsvm.constraints import is_trusted, plain
 from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.numerics.rows.rows import memory_of_machine
-from privsvm.numerics.rows.well_formed import as_csr, refuse_masked, sorted_rows
+from privsvm.numerics.rows.well_formed import as_csr, refuse_masked, sort_entries
 
 __all__ = ["as_training_rows", "check_class_memory", "read_rows", "rows_to_predict"]
 
@@ -36,7 +36,7 @@ def as_training_rows(estimator: Any, X: Any, y: Any, classes: Sequence[Any] | No
     """
     if isinstance(X, RowBlocks):
         return X, _codes_by_block(estimator, X, y, classes)
-    known = None if classes is None else _known_classes(classes)
+    known = None if classes is None else _read_classes(classes)
     X, y = _finite_rows(estimator, X, y, known is not None)
     # The labels may all be of a declared set, of which scikit-learn would refuse some, such as 0.5, by other rows.
     labels = y if known is None else known
@@ -70,7 +70,7 @@ def _finite_rows(estimator: Any, X: Any, y: Any, declared: bool) -> tuple[Any, A
         # Sums must not depend on the memory layout of the caller's rows.
         return np.ascontiguousarray(X), y
     # Entries stored twice add up, which bounds on the stored numbers would miss.
-    X = sorted_rows(X)
+    X = sort_entries(X)
     X.sum_duplicates()
     if not np.isfinite(X.data).all():
         raise ValueError("X holds entries stored twice whose sum is infinity")
@@ -135,7 +135,7 @@ def read_rows(X: Any) -> Any:
         raise ValueError(f"X holds values of type {X.dtype}: must hold numbers; encode them as numbers")
     if isinstance(X, np.ndarray) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):
         return X
-    return _checked_frame(_as_pandas(X))
+    return _check_frame(_as_pandas(X))
 
 
 def _as_pandas(table: Any) -> Any:
@@ -154,7 +154,7 @@ def _as_pandas(table: Any) -> Any:
         ) from None
 
 
-def _checked_frame(frame: Any) -> Any:
+def _check_frame(frame: Any) -> Any:
     """Refuse columns of which NumPy would make other numbers, and missing values, by the column's name."""
     import pandas as pd
 
@@ -176,7 +176,7 @@ def _checked_frame(frame: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return trusted(value) and isinstance(value, (int, float, np.number))
+    return is_trusted(value) and isinstance(value, (int, float, np.number))
 
 
 def _is_plain(X: Any) -> bool:
@@ -229,7 +229,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array(labels, dtype=y.dtype), np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
 
 
-def _known_classes(classes: Sequence[Any]) -> np.ndarray:
+def _read_classes(classes: Sequence[Any]) -> np.ndarray:
     """Labels of a public class set, in code order; raise ValueError if they are no list of two or more labels."""
     # A copy: it may be a part of something larger, such as of all labels.
     labels = np.array(classes)
@@ -273,7 +273,7 @@ def _codes_by_block(estimator: Any, X: RowBlocks, y: Any, classes: Sequence[Any]
             f"X is a {type(X).__name__}: {type(estimator).__name__} needs all rows in memory; read them into an array, "
             "or use a method of sums, such as PrivateLinearClassifier"
         )
-    if X.client is not None and not trusted(X.client, "distributed"):
+    if X.client is not None and not is_trusted(X.client, "distributed"):
         raise ValueError(f"client={X.client!r}: must be a distributed.Client; another may sum other rows")
     y = _read_labels(X.labels if y is None else y)
     if y is None:
@@ -283,7 +283,7 @@ def _codes_by_block(estimator: Any, X: RowBlocks, y: Any, classes: Sequence[Any]
     y = np.asarray(y)
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape} for {X.shape[0]} rows")
-    labels = _known_classes(classes)
+    labels = _read_classes(classes)
     check_class_memory(type(estimator), 0, X.shape[1], labels.size)
     codes = np.empty(y.shape[0], dtype=np.min_scalar_type(labels.size - 1))
     for start, stop in X.blocks():

@@ -22,7 +22,7 @@ from privsvm.constraints import COUNT, real
 from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
 from privsvm.families.moments.second_moments import MomentsMechanism, share_beside
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.rows.row_blocks import kept
+from privsvm.numerics.rows.row_blocks import cache_rows
 from privsvm.privacy.events import Gaussian, SelfComposed, relation_factor
 from privsvm.solvers.gradients.huber_descent import HuberDescent, descend
 
@@ -93,7 +93,7 @@ class DPFeatureCovarianceClassifier(CentredRowsClassifier):
         self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
     ) -> np.ndarray:
         n_classes = len(self.classes_)
-        cells = kept(cells)
+        cells = cache_rows(cells)
         gram = plan.moments.release(cells, np.zeros((cells.shape[0], 0)), source.part("moments")).gram
         descent = HuberDescent(
             n_steps=int(self.n_steps),

@@ -25,7 +25,7 @@ from privsvm.constraints import COUNT
 from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
 from privsvm.families.moments.second_moments import MomentsMechanism, exact_moments, filtered_weights
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.rows.row_blocks import is_by_block, kept
+from privsvm.numerics.rows.row_blocks import cache_rows, is_by_block
 from privsvm.privacy.events import Gaussian, SelfComposed
 from privsvm.solvers.linear.newton_rows import weighted_rows
 
@@ -90,7 +90,7 @@ class DPNewtonClassifier(CentredRowsClassifier):
         self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
     ) -> np.ndarray:
         n_classes = len(self.classes_)
-        cells = kept(cells)
+        cells = cache_rows(cells)
         weights = np.zeros((n_classes, cells.shape[1]))
         length = _LENGTH * math.sqrt(n_classes - 1)
         for step in range(int(self.n_steps)):

@@ -21,7 +21,7 @@ import numpy as np
 from privsvm.base.parameters import parameter
 from privsvm.constraints import COUNT, POSITIVE, Constraint
 from privsvm.families.histograms.training import FEW_BINS, Bins, HistogramClassifier, Trees
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
 from privsvm.privacy.events import Event, Gaussian, SelfComposed
@@ -99,7 +99,7 @@ class DPTRNewtonClassifier(HistogramClassifier):
             leaves = leaf_numbers(bins.cells, *nodes)[:, 0]
             cells = grid_rows(_contributions(scores, codes, hessian, norm), 1.0, _BITS) / spacing
             exact = np.stack([np.bincount(leaves, column, minlength=n_leaves) for column in cells.T]).astype(np.int64)
-            stated = Stated(1.0 / spacing, per_row=True, grid=spacing)
+            stated = Sensitivity(1.0 / spacing, per_row=True, grid=spacing)
             sums = part.add_rounded_normals(exact, noise / spacing, stated) * (spacing * norm)
             gradients, curvatures = sums[:n_scores], np.maximum(sums[n_scores:] / hessian, 0.0)
             steps = -gradients / (curvatures + _RIDGE * noise * norm / hessian)

@@ -41,7 +41,7 @@ from privsvm.families.moments.second_moments import share_of_centre
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
 from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, mapped
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, map_rows
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
@@ -419,7 +419,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             sparse = keeps_zeros(lower, upper, indicators, columns)
             given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else X if sparse else dense_rows(X)
             width = n_column_features(indicators, columns)
-            return rows_to_train(mapped(given, column_features, lower, upper, indicators, columns, n_features=width))
+            return rows_to_train(map_rows(given, column_features, lower, upper, indicators, columns, n_features=width))
 
         budgets = [
             Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons

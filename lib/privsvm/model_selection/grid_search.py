@@ -67,7 +67,7 @@ class SearchGrid:
     tol: float = 1e-3
     cache_size: float = 200
 
-    def checked(self) -> SearchGrid:
+    def check(self) -> SearchGrid:
         """Return the grid as arrays, C in ascending order; raise ValueError where a number is out of range."""
         if len(self.Cs) == 0 or len(self.gammas) == 0:
             raise ValueError(
@@ -120,10 +120,10 @@ def search_c_and_gamma(
     Threads (`n_jobs`) share the folds and pairs of classes; the result does not depend on them. Raises ValueError for a
     parameter out of range, arrays that do not fit each other, or a fold without which only one class is left.
     """
-    settings = grid.checked()
+    settings = grid.check()
     n_threads = count_threads(n_jobs)
     shape = (len(settings.gammas), len(settings.Cs))
-    X, codes, folds = _checked(X, codes, n_classes, folds)
+    X, codes, folds = _check_arrays(X, codes, n_classes, folds)
     searches = []
     for number in np.unique(folds):
         test = folds == number
@@ -171,7 +171,7 @@ def count_right(
     For searches whose training rows are not the other folds' rows themselves, but for example their means. Returns
     counts for each of `Cs` and `gammas`. Raises ValueError for a parameter out of range, or training rows of one class.
     """
-    settings = grid.checked()
+    settings = grid.check()
     shape = (len(settings.gammas), len(settings.Cs))
     fold = _Fold(X_train, train_codes, X_test, test_codes, n_classes, shape[0] * shape[1])
     for index in range(len(fold.pairs)):
@@ -179,7 +179,7 @@ def count_right(
     return fold.n_right().reshape(shape).T[np.argsort(np.argsort(grid.Cs, kind="stable"))]
 
 
-def _checked(X, codes, n_classes: int, folds) -> tuple:
+def _check_arrays(X, codes, n_classes: int, folds) -> tuple:
     """Return rows, codes and folds as arrays that fit each other; raise ValueError where they do not."""
     X = scipy.sparse.csr_array(X, dtype=np.float64) if scipy.sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     codes, folds = np.asarray(codes), np.asarray(folds)

@@ -19,24 +19,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import nobody, paid_by, pay
+from privsvm.base.budget import charge_to, nobody, pay
 from privsvm.base.estimators import (
     NO_SECONDS,
-    MarksClones,
+    CloneAware,
     PrivateClassifier,
-    all_or_nothing,
     check_record,
     judge_clone,
     noise_streams,
     randomness_of,
     reasons_of_classes,
+    rollback_on_error,
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.rows import as_training_rows
 from privsvm.base.validation import check_consent, common_tags
 from privsvm.constraints import SHARE, plain, real
 from privsvm.numerics.compiled.threads import one_blas_thread
-from privsvm.numerics.noise.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
@@ -117,7 +117,7 @@ class _Outcome(NamedTuple):
     problem: str = ""
 
 
-class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Search for the parameters of a private classifier; search and released model are private together.
 
     Parameters
@@ -214,7 +214,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         ValueError
             If a parameter is out of range, the budget too small, or nothing could be proved of a candidate.
         """
-        with all_or_nothing(self):
+        with rollback_on_error(self):
             self._search(X, y)
         return self
 
@@ -225,7 +225,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._check_clone(bool(self.estimator.allow_composition), consent)
         rows, codes = as_training_rows(self, X, y, self.estimator.classes)
         # Plans are of made-up rows.
-        with paid_by(nobody):
+        with charge_to(nobody):
             plan = self._plan(rows.shape[1], rows.shape[0])
         guarantee = self._judge(plan, plan.guarantees[0], rows)
         if guarantee.status == "claimed":
@@ -235,7 +235,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         chosen = draw_choices(source.part("choices").next_key(), len(plan.candidates), self._draw_runs(source))
         best = None
         # The search has paid for its runs.
-        with one_blas_thread(), np.errstate(all="ignore"), paid_by(nobody):
+        with one_blas_thread(), np.errstate(all="ignore"), charge_to(nobody):
             for number, index in enumerate(chosen):
                 run = self._run(rows, codes, plan, index, source.part(f"run {number}"))
                 # Runs are alike: taking the first among equals is as good as taking any.
@@ -286,7 +286,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         estimator: PrivateClassifier = type(self.estimator)(**self.estimator.get_params())
         return estimator.set_params(**candidate, delta=float(self.delta))
 
-    def _planned(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Guarantee:
+    def _plan_candidate(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Guarantee:
         """Record of one candidate's training; of made-up rows, since it follows from public numbers."""
         estimator = self._candidate(candidate)
         counts = "n_rows" in estimator.declared and estimator.n_rows is None
@@ -311,7 +311,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
             facts=dataclasses.replace(guarantee.facts, n_rows="counted", declared_rows=None),
         )
 
-    def _stopped(self, event: Event) -> Event:
+    def _event_of_best(self, event: Event) -> Event:
         """Return the event of the best of the runs, from the event of one run."""
         mean, shape = float(self.mean_runs), float(self.shape)
         if shape == math.inf:
@@ -332,13 +332,13 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         candidates = self._candidates()
 
         def plan(budget: float) -> _Plan:
-            runs = [self._planned(candidate, budget, n_features, n_rows) for candidate in candidates]
+            runs = [self._plan_candidate(candidate, budget, n_features, n_rows) for candidate in candidates]
             share = float(self.score_share)
             # Over the most that a row changes of the count, which is 1 for both relations.
             scale = gaussian_noise_multiplier(budget, delta) * math.sqrt((1.0 - share) / share) * _ROUND_UP
             event = _one_of([run.event for run in runs if run.event is not None])
             run = Composed((event, Gaussian(relation_factor(neighbours) * scale)))
-            return _Plan(budget, scale, candidates, runs, self._stopped(run))
+            return _Plan(budget, scale, candidates, runs, self._event_of_best(run))
 
         def costs(candidate: _Plan) -> float:
             return account(candidate.event, delta, neighbours).epsilon
@@ -380,7 +380,7 @@ class PrivateSearch(MarksClones, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if path.guarantees[0].event != plan.guarantees[index].event:
             raise ValueError(f"estimator={self.estimator!r}: its event does not follow from public numbers")
         right = np.array([count_right_rows(path, rows, codes)], dtype=np.int64)
-        count = source.part("score").add_rounded_normals(right, plan.noise_scale, Stated(1.0))
+        count = source.part("score").add_rounded_normals(right, plan.noise_scale, Sensitivity(1.0))
         return _Outcome(int(count[0]), estimator, path, candidate)
 
     def _guarantee(self, plan: _Plan, run: Guarantee, n_rows: int) -> Guarantee:

@@ -2,7 +2,7 @@
 
 `account` is what records are made and read with. Closed forms, corners and Renyi divergences need no large package;
 loss distributions, for rows drawn at random and for compositions of several kinds, need dp_accounting.
-`verified_account` computes the same with other means.
+`recompute_account` computes the same with other means.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ __all__ = [
     "Accountant",
     "AddedBudgets",
     "Alternatives",
-    "Corners",
     "ExactGaussian",
     "LossDistributions",
+    "ObjectivePerturbationAccountant",
     "PureBudgets",
     "RenyiDivergences",
     "account",
     "group_account",
-    "scaled_event",
-    "verified_account",
+    "recompute_account",
+    "scale_event",
 ]
 
 GAUSSIAN_ACCOUNTANT = "analytic Gaussian, closed form"
@@ -126,13 +126,13 @@ class Accountant:
         """Bound epsilon at delta of an event that it knows; infinity where nothing is known at this delta."""
         raise NotImplementedError
 
-    def says(self, event: Event) -> str:
+    def label(self, event: Event) -> str:
         """Name how it accounts for an event, in records."""
         return self.name
 
     def account(self, event: Event, delta: float) -> Account:
         """Account for an event that it knows."""
-        return Account(self.epsilon(event, delta), delta, self.says(event))
+        return Account(self.epsilon(event, delta), delta, self.label(event))
 
 
 class ExactGaussian(Accountant):
@@ -153,7 +153,7 @@ class ExactGaussian(Accountant):
     def epsilon(self, event: Event, delta: float) -> float:
         return exact_gaussian_epsilon(self.signal(event), delta)
 
-    def says(self, event: Event) -> str:
+    def label(self, event: Event) -> str:
         return self.name if _count(event) == 1 else f"{self.name}, composed exactly"
 
 
@@ -166,7 +166,7 @@ class PureBudgets(Accountant):
     def epsilon(self, event: Event, delta: float) -> float:
         return sum(count * (pure_epsilon(leaf, self.neighbours) or 0.0) for leaf, count in leaves(event))
 
-    def says(self, event: Event) -> str:
+    def label(self, event: Event) -> str:
         if _kinds(event) == {Laplace}:
             return "discrete Laplace mechanism, closed form: L1 sensitivity over the scale"
         if _kinds(event) == {ExponentialMechanism}:
@@ -174,7 +174,7 @@ class PureBudgets(Accountant):
         return AddedBudgets.name
 
 
-class Corners(Accountant):
+class ObjectivePerturbationAccountant(Accountant):
     """Perturbed objectives by themselves, by the corners of what their gradients differ by."""
 
     name = "Gaussian losses at the corners of perturbed objectives"
@@ -218,7 +218,7 @@ class RenyiDivergences(Accountant):
 
     def epsilon(self, event: Event, delta: float) -> float:
         delta = _noise_delta(event, delta)
-        epsilon = self._converted(event, delta) if delta > 0.0 else math.inf
+        epsilon = self._convert(event, delta) if delta > 0.0 else math.inf
         return epsilon if epsilon <= _LARGEST_EPSILON else math.inf
 
     def _divergence(self, event: Event, orders: np.ndarray) -> np.ndarray:
@@ -226,10 +226,10 @@ class RenyiDivergences(Accountant):
         assert divergence is not None
         return divergence
 
-    def _converted(self, event: Event, delta: float) -> float:
+    def _convert(self, event: Event, delta: float) -> float:
         return renyi_epsilon(functools.partial(self._divergence, event), delta)
 
-    def says(self, event: Event) -> str:
+    def label(self, event: Event) -> str:
         kinds = _kinds(event)
         if kinds <= {ZeroConcentrated, ExponentialMechanism}:
             return "zCDP of bounded-range selections, converted by Renyi divergences"
@@ -275,7 +275,7 @@ class LossDistributions(Accountant):
         losses = loss_distribution(parts, self.neighbours, width, self.rows)
         return float(losses.get_epsilon_for_delta(delta - transform_slack(parts)))
 
-    def says(self, event: Event) -> str:
+    def label(self, event: Event) -> str:
         if self.rows > 1:
             return f"{self.name}, of {self.rows} rows"
         return f"Poisson-sampled Gaussian steps, {self.name}" if PoissonSampled in _kinds(event) else self.name
@@ -309,7 +309,7 @@ class AddedBudgets(Accountant):
         return bool(self._splits(event))
 
     def epsilon(self, event: Event, delta: float) -> float:
-        return min(self._added(fixed, groups, delta) for fixed, groups in self._splits(event))
+        return min(self._add_budgets(fixed, groups, delta) for fixed, groups in self._splits(event))
 
     def _splits(self, event: Event) -> list[tuple[_Parts, list[_Parts]]]:
         """List ways to divide the parts, each into fixed budgets and groups."""
@@ -326,7 +326,7 @@ class AddedBudgets(Accountant):
             splits.append((pure, [rest]))
         return splits
 
-    def _added(self, fixed: _Parts, groups: list[_Parts], delta: float) -> float:
+    def _add_budgets(self, fixed: _Parts, groups: list[_Parts], delta: float) -> float:
         spare_delta = delta - sum(count * event.delta for event, count in fixed if isinstance(event, EpsilonDelta))
         if spare_delta < -1e-12 * delta or (groups and spare_delta <= 0.0):
             return math.inf
@@ -346,7 +346,8 @@ def _divide(parts: _Parts, condition: Callable[[Event], bool]) -> tuple[_Parts, 
 
 
 ACCOUNTANTS: tuple[type[Accountant], ...] = (
-    ExactGaussian, PureBudgets, Alternatives, Corners, RenyiDivergences, LossDistributions, AddedBudgets,
+    ExactGaussian, PureBudgets, Alternatives, ObjectivePerturbationAccountant, RenyiDivergences, LossDistributions,
+    AddedBudgets,
 )  # fmt: skip
 """All of them; `account` asks the first before the others, since it is exact."""
 
@@ -377,10 +378,10 @@ def _account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     return _least([exact] if exact.knows(event) else others, event, delta)
 
 
-class _LibraryCorners(Corners):
+class _LibraryObjectivePerturbation(ObjectivePerturbationAccountant):
     """Corners with the Gaussian losses of dp_accounting."""
 
-    name = f"{Corners.name} (dp_accounting)"
+    name = f"{ObjectivePerturbationAccountant.name} (dp_accounting)"
 
     def _of_corners(self, event: Event, delta: float) -> float:
         from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
@@ -396,18 +397,18 @@ class _LibraryCorners(Corners):
 class _LibraryRenyi(RenyiDivergences):
     """Renyi divergences of fixed orders, converted by dp_accounting."""
 
-    def _converted(self, event: Event, delta: float) -> float:
+    def _convert(self, event: Event, delta: float) -> float:
         from dp_accounting import rdp
 
         sampled = PoissonSampled in _kinds(event)
         orders = np.arange(2.0, 257.0) if sampled else 1.0 + np.geomspace(1e-2, 1e5, 2001)
         return float(rdp.compute_epsilon(orders, self._divergence(event, orders), delta)[0])
 
-    def says(self, event: Event) -> str:
+    def label(self, event: Event) -> str:
         return "Renyi divergences (dp_accounting)"
 
 
-def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Account:
+def recompute_account(event: Event, delta: float, neighbours: Neighbours) -> Account:
     """Account for an event by other means than `account`, to check it.
 
     Gaussian noise by privacy loss distributions, on a finer grid than calibrations use; zCDP, selections and perturbed
@@ -415,13 +416,13 @@ def verified_account(event: Event, delta: float, neighbours: Neighbours) -> Acco
     at or a little above the best ones.
     """
     if Alternatives(neighbours).knows(event):
-        return _worst(event, lambda alternative: verified_account(alternative, delta, neighbours))
+        return _worst(event, lambda alternative: recompute_account(alternative, delta, neighbours))
     losses = LossDistributions(neighbours, points=2.0 * FINE_POINTS)
-    others = (kind(neighbours) for kind in (PureBudgets, _LibraryCorners, _LibraryRenyi, AddedBudgets))
+    others = (kind(neighbours) for kind in (PureBudgets, _LibraryObjectivePerturbation, _LibraryRenyi, AddedBudgets))
     return _least((losses, *others), event, delta)
 
 
-def scaled_event(event: Event, k: int) -> Event:
+def scale_event(event: Event, k: int) -> Event:
     """Turn an event for one row into one for k rows."""
     match event:
         case Gaussian() | Laplace():
@@ -443,12 +444,12 @@ def scaled_event(event: Event, k: int) -> Event:
                 k * event.signal, math.expm1(share), event.n_objectives, event.output_multiplier, rows=k
             )
         case Composed() | OneOf():
-            return type(event)(tuple(scaled_event(one_event, k) for one_event in event.events))
+            return type(event)(tuple(scale_event(one_event, k) for one_event in event.events))
         case SelfComposed() | BestOfNegativeBinomial() | BestOfPoisson():
-            return dataclasses.replace(event, event=scaled_event(event.event, k))
+            return dataclasses.replace(event, event=scale_event(event.event, k))
         case PoissonSampled():
             # Whether a row is drawn depends on no row: one that is drawn for certain is seen no less (joint convexity).
-            return scaled_event(event.event, k)
+            return scale_event(event.event, k)
     return NonPrivate()
 
 
@@ -464,15 +465,15 @@ def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) ->
         raise ValueError(f"k={k!r}: must be a whole number of at least 1")
     if k == 1:
         return account(event, delta, neighbours)
-    accounts = [account(scaled_event(event, k), delta, neighbours)]
+    accounts = [account(scale_event(event, k), delta, neighbours)]
     if PoissonSampled in _kinds(event):
         drawn = LossDistributions(neighbours, rows=k)
         by_rows = drawn.knows(event) and delta > 0.0
-        accounts.append(drawn.account(event, delta) if by_rows else _repeated(event, k, delta, neighbours))
+        accounts.append(drawn.account(event, delta) if by_rows else _repeat_event(event, k, delta, neighbours))
     return min(accounts, key=lambda candidate: candidate.epsilon)
 
 
-def _repeated(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
+def _repeat_event(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
     """Account for k rows from that for one, with its delta from 1e-9 on."""
     if delta == 0:
         one = account(event, 0.0, neighbours)

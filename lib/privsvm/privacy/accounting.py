@@ -24,11 +24,11 @@ from privsvm.privacy.losses import COARSE_POINTS, FINE_POINTS
 from privsvm.privacy.renyi import renyi_epsilon
 
 __all__ = [
+    "calibrate_sampled_gaussian",
     "check_budget",
     "check_sampled_gaussian",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
-    "sampled_gaussian_calibration",
     "sampled_gaussian_event",
     "zcdp_rho",
 ]
@@ -137,7 +137,7 @@ def sampled_gaussian_event(
 
 
 @functools.lru_cache(maxsize=4096)
-def sampled_gaussian_calibration(
+def calibrate_sampled_gaussian(
     epsilon: float,
     delta: float,
     sample_rate: float,

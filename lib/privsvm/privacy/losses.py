@@ -54,7 +54,7 @@ def _spread(event: Event) -> tuple[float, float, float]:
 def _spreads(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tuple[float, float, float, int]]:
     """Spread and count of all events; a step on rows of a group counts as one whose losses are about as large."""
     spreads = []
-    for event, count in _merged(event_counts, group):
+    for event, count in _merge_gaussians(event_counts, group):
         if isinstance(event, PoissonSampled) and group > 1:
             rate = min(1.0, group * event.sampling_probability)
             event = PoissonSampled(rate, Gaussian(event.event.noise_multiplier / group))
@@ -68,7 +68,7 @@ def transform_slack(event_counts: Sequence[tuple[Event, int]]) -> float:
     return _TRANSFORM_SLACK * max(1.0, most / _SLACK_STEPS)
 
 
-def _merged(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tuple[Event, int]]:
+def _merge_gaussians(event_counts: Sequence[tuple[Event, int]], group: int) -> list[tuple[Event, int]]:
     """Make all Gaussian releases one: they compose exactly."""
     plain = group * math.sqrt(
         sum(count * event.noise_multiplier**-2.0 for event, count in event_counts if isinstance(event, Gaussian))
@@ -117,22 +117,24 @@ def loss_distribution(
     rows, which are all alike in the worst case: a mixture of Gaussians (Ganesh 2024, Tight group-level DP guarantees
     for DP-SGD with sampling via mixture of Gaussians mechanisms).
     """
-    return _composed(tuple(_merged(event_counts, group)), width, neighbours, group)
+    return _compose_losses(tuple(_merge_gaussians(event_counts, group)), width, neighbours, group)
 
 
 # Cached: the proof and the risk are computed from the same distribution.
 @functools.lru_cache(maxsize=2)
-def _composed(event_counts: tuple[tuple[Event, int], ...], width: float, neighbours: Neighbours, group: int) -> Any:
+def _compose_losses(
+    event_counts: tuple[tuple[Event, int], ...], width: float, neighbours: Neighbours, group: int
+) -> Any:
     from dp_accounting.pld import privacy_loss_distribution
 
     total = privacy_loss_distribution.identity(width)
     for event, count in event_counts:
-        event_losses = _discretised(event, width, neighbours, group)
+        event_losses = _discretise(event, width, neighbours, group)
         total = total.compose(event_losses if count == 1 else event_losses.self_compose(count))
     return total
 
 
-def _discretised(event: Event, width: float, neighbours: Neighbours, group: int) -> Any:
+def _discretise(event: Event, width: float, neighbours: Neighbours, group: int) -> Any:
     """Round the losses of one event up to a grid."""
     import dp_accounting
     from dp_accounting.pld import common, privacy_loss_distribution

@@ -210,9 +210,9 @@ def one_run_bound(n_canaries: int, guesses: int, right: int, delta: float, confi
     if right == 0:
         return Bound(0.0, 0.0)
 
-    def refuted(epsilon: float) -> bool:
+    def refutes(epsilon: float) -> bool:
         return _one_run_p_value(n_canaries, guesses, right, epsilon, delta) <= 1.0 - confidence
 
-    low = bisect(refuted, 0.0, 50.0, 2e-8)[0] if refuted(0.0) else 0.0
+    low = bisect(refutes, 0.0, 50.0, 2e-8)[0] if refutes(0.0) else 0.0
     share = right / guesses
     return Bound(low, math.inf if share == 1.0 else max(0.0, math.log(share / (1.0 - share))))

@@ -10,13 +10,13 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated, as_source
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity, as_source
 from privsvm.numerics.noise.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
+    calibrate_sampled_gaussian,
     check_budget,
     check_sampled_gaussian,
     gaussian_noise_multiplier,
-    sampled_gaussian_calibration,
     zcdp_rho,
 )
 from privsvm.privacy.events import Neighbours
@@ -118,7 +118,7 @@ def gaussian_on_grid(
     """
     cells = _grid_cells(values, size, grid)
     # A sum that does not fit wraps around: a function of the exact one.
-    noisy = as_source(source).add_rounded_normals(cells, noise_scale / grid, Stated(sensitivity / grid, grid=grid))
+    noisy = as_source(source).add_rounded_normals(cells, noise_scale / grid, Sensitivity(sensitivity / grid, grid=grid))
     released: np.ndarray = noisy * grid
     return released
 
@@ -214,7 +214,7 @@ class LaplaceMechanism:
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
         cells = _grid_cells(values, self.size, self.grid)
-        stated = Stated(self.total_sensitivity / self.grid, grid=self.grid)
+        stated = Sensitivity(self.total_sensitivity / self.grid, grid=self.grid)
         released: np.ndarray = as_source(source).add_discrete_laplace(cells, self._cell_scale, stated) * self.grid
         return released
 
@@ -328,7 +328,7 @@ class ExponentialSelections:
         """
         if scores.dtype != np.int64:
             raise TypeError(f"scores: are {scores.dtype}; must be int64")
-        chosen: np.ndarray = as_source(source).choose(scores, self.noise_scale, Stated(self.sensitivity))
+        chosen: np.ndarray = as_source(source).choose(scores, self.noise_scale, Sensitivity(self.sensitivity))
         return chosen
 
 
@@ -362,7 +362,7 @@ class SampledGaussianSteps:
 
     @property
     def noise_multiplier(self) -> float:
-        return sampled_gaussian_calibration(
+        return calibrate_sampled_gaussian(
             self.epsilon, self.delta, self.sample_rate, self.n_steps, self.neighbours, self.releases
         )
 

@@ -70,13 +70,13 @@ def best_of_negative_binomial(single: Curve, orders: np.ndarray, shape: float, g
     (lambda - 1)`` at each order lambda above 1, for the best order l. `single` bounds the divergence e of a single run.
     """
 
-    def shared(others: np.ndarray) -> np.ndarray:
+    def share(others: np.ndarray) -> np.ndarray:
         bounds: np.ndarray = (1.0 - 1.0 / others) * single(others) - math.log(gamma) / others
         return bounds
 
-    rough = shared(_ORDERS)
+    rough = share(_ORDERS)
     best = float(_ORDERS[np.nanargmin(rough)]) if np.isfinite(rough).any() else 2.0
-    cost = min(_least(rough), _least(shared(1.0 + (best - 1.0) * _CLOSER)))
+    cost = min(_least(rough), _least(share(1.0 + (best - 1.0) * _CLOSER)))
     mean = negative_binomial_mean(shape, gamma)
     total: np.ndarray = single(orders) + (1.0 + shape) * cost + math.log(mean * _ROUND_UP) / (orders - 1.0)
     return total

@@ -22,12 +22,12 @@ from statistics import NormalDist
 import numpy as np
 
 from privsvm.privacy.accountants import (
-    Corners,
     ExactGaussian,
     LossDistributions,
+    ObjectivePerturbationAccountant,
     PureBudgets,
     group_account,
-    scaled_event,
+    scale_event,
 )
 from privsvm.privacy.events import (
     EpsilonDelta,
@@ -316,7 +316,7 @@ def _loss_curves(event: Event, neighbours: Neighbours, laplace_grid: float, grou
 
 def _corner_curves(event: Event, neighbours: Neighbours) -> list[_Curve]:
     """Curve of perturbed objectives by themselves; none where there are too many corners."""
-    corners = Corners(neighbours)
+    corners = ObjectivePerturbationAccountant(neighbours)
     start, arguments = corners.curvature(event), corners.arguments(event)
     if math.isinf(corner_delta(0.0, *arguments)):
         return []
@@ -343,7 +343,11 @@ def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_
     """Curves of an event by all means that know every part of it; the first alone where it is exact."""
     (first, count), *others = leaves(event)
     alone = count == 1 and not others
-    exact, pure, corners = ExactGaussian(neighbours), PureBudgets(neighbours), Corners(neighbours)
+    exact, pure, corners = (
+        ExactGaussian(neighbours),
+        PureBudgets(neighbours),
+        ObjectivePerturbationAccountant(neighbours),
+    )
     if exact.knows(event):
         return [_gaussian_curve(exact.signal(event) * ROUND_UP)]
     curves = []
@@ -365,7 +369,7 @@ def _alternative(
     event: Event, neighbours: Neighbours, rows: int, deltas: tuple[float, ...], laplace_grid: float
 ) -> tuple[_Curve, ...]:
     """All curves that hold for one event that surely happens."""
-    scaled = event if rows == 1 else scaled_event(event, rows)
+    scaled = event if rows == 1 else scale_event(event, rows)
     curves = _curves(scaled, neighbours, laplace_grid)
     if rows > 1 and any(isinstance(leaf, PoissonSampled) for leaf, _ in leaves(event)):
         curves += [_group_curve(curve, rows) for curve in _curves(event, neighbours, laplace_grid)]

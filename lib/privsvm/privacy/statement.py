@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
 from privsvm.files import ExtendedFloat
-from privsvm.privacy.accountants import Account, group_account, verified_account
+from privsvm.privacy.accountants import Account, group_account, recompute_account
 from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import NEIGHBOURS, Event, Neighbours
 from privsvm.privacy.risk import Risk, trade_off
@@ -221,7 +221,7 @@ class Statement:
         ValueError
             If the record has no event.
         """
-        return verified_account(*self.accounted_parts)
+        return recompute_account(*self.accounted_parts)
 
     def for_group(self, k: int) -> Account:
         """Compute what holds for neighbours that differ in k rows, at the record's delta; see `group_account`."""

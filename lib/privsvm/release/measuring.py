@@ -15,7 +15,7 @@ import numpy as np
 from privsvm.base.model_file import scale_of
 from privsvm.base.released import ReleasedPath, scores_one_by_one
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, Guarantee, grant
 from privsvm.release.calibration import HeldBackCounts, ranked_labels, sizes_of_ranks
@@ -155,7 +155,9 @@ def measure(
     n_ranks, n_bins = ranks_and_bins(expected, number is not None, scale / cells, path.n_classes)
     edges = public_edges(path, X.shape[1], n_bins)
     counts = count_rows(path, X, codes, edges, n_ranks) * cells
-    noisy = source.add_discrete_laplace(counts, scale, Stated(float(cells), per_row=True, grid=1.0 / cells)) / cells
+    noisy = (
+        source.add_discrete_laplace(counts, scale, Sensitivity(float(cells), per_row=True, grid=1.0 / cells)) / cells
+    )
     return HeldBackCounts(
         hold_back=held_back.share,
         rows_per_unit=held_back.rows_per_unit,

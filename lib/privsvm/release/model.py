@@ -13,13 +13,13 @@ import numpy as np
 
 from privsvm.base.model_file import RECORD, Description, ModelFile, Protection, read_model, write_model
 from privsvm.base.released import ReleasedPath
-from privsvm.errors import PrivSVMError, listed
+from privsvm.errors import PrivSVMError, list_names
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.privacy.gate import Guarantee
 from privsvm.release.calibration import COVERAGE, Calibration, HeldBackCounts
 from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema
-from privsvm.tables.tables import Encoder, named_columns, read_chunks
+from privsvm.tables.tables import Encoder, read_chunks, take_columns
 
 __all__ = ["NOT_CALIBRATED", "ReleasedModel", "check_names", "load", "probabilities", "save"]
 
@@ -76,7 +76,7 @@ class ReleasedModel:
                     "X: is a table, and the model has no schema to read it by; give an array with the columns in the "
                     "order of training"
                 )
-            X = self._encoder.features(named_columns(X, self._encoder.schema))
+            X = self._encoder.features(take_columns(X, self._encoder.schema))
         if not hasattr(X, "indptr"):
             try:
                 X = np.asarray(X, dtype=np.float64)
@@ -178,7 +178,7 @@ def check_names(names: list[str]) -> None:
     """Raise PrivSVMError where two columns of predictions would have one name."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise PrivSVMError(f"--keep: two columns would have the name {listed(twice)}; keep each once, or rename it")
+        raise PrivSVMError(f"--keep: two columns would have the name {list_names(twice)}; keep each once, or rename it")
 
 
 def load(path: str | os.PathLike[str]) -> ReleasedModel:

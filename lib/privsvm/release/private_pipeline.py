@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from privsvm.base.budget import refuse_in_budget
-from privsvm.base.estimators import unknown_class
+from privsvm.base.estimators import reason_if_subclass
 from privsvm.base.validation import check_consent
 from privsvm.tables.public_schema import PublicSchema
 
@@ -24,7 +24,7 @@ def private_steps(steps: Iterable[tuple[str, Any]]) -> list[str]:
     return [
         f"{name} ({type(step).__name__})"
         for name, step in steps
-        if step is not None and type(step) is not str and (type(step) is not PublicSchema or unknown_class(step))
+        if step is not None and type(step) is not str and (type(step) is not PublicSchema or reason_if_subclass(step))
     ]
 
 
@@ -60,13 +60,13 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
     @property
     def _broken(self) -> str | None:
         """Why nothing is proved, if steps or a derived class take the proof away."""
-        if unknown := unknown_class(self):
+        if unknown := reason_if_subclass(self):
             return unknown
         steps = self.steps[:-1]
         unknown_steps = ", ".join(private_steps(steps))
         reasons = [
             f"steps that may mix private rows before the model: {unknown_steps}" if unknown_steps else None,
-            unknown_class(self.steps[-1][1]),
+            reason_if_subclass(self.steps[-1][1]),
             *(step.broken_assumption for _, step in steps if type(step) is PublicSchema),
         ]
         return "; ".join(filter(None, reasons)) or None

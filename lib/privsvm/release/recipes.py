@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privsvm.base.budget import paid_by, refuse_in_budget, spend
+from privsvm.base.budget import charge_to, refuse_in_budget, spend
 from privsvm.base.estimators import plain_parameters
 from privsvm.base.model_file import Protection, protection_of
 from privsvm.errors import PrivSVMError, nearest_name
@@ -301,7 +301,7 @@ def train(
                 # As `Encoder.features` makes them.
                 common |= {"bounds": (-1.0, 1.0), "indicators": schema.indicators}
             settings = parameters | {name: value for name, value in common.items() if name in declared}
-            with contextlib.suppress(_TooExpensiveError), paid_by(pay):
+            with contextlib.suppress(_TooExpensiveError), charge_to(pay):
                 estimator = method(**settings).fit(X, codes)
                 break
         else:

@@ -292,7 +292,7 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
         draft_folder,
         estimator._path,
         Description(
-            classes=schema.ordered_classes,
+            classes=schema.class_order,
             n_features=estimator.n_features_in_,
             recipe=trained.recipe,
             table=schema.to_json(),

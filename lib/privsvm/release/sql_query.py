@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError, listed
+from privsvm.errors import PrivSVMError, list_names
 from privsvm.release.exported_scores import write_scores
 from privsvm.release.model import ReleasedModel, check_names
 from privsvm.solvers.features.columns import Columns
@@ -317,7 +317,7 @@ def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
     folded = [name.lower() for name in schema.features]
     twice = [name for name in schema.features if folded.count(name.lower()) > 1]
     if twice:
-        raise PrivSVMError(f"columns {listed(twice)}: databases do not tell their names apart; export to onnx")
+        raise PrivSVMError(f"columns {list_names(twice)}: databases do not tell their names apart; export to onnx")
     query = _Query(table, keep)
     readers = [_reader(name, column, schema.decimal) for name, column in schema.features.items()]
     scores = write_scores(query, model._path, query.read(readers))

@@ -22,7 +22,7 @@ _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "iso", "
 _MOST_CATEGORIES = 20
 
 
-def _quoted(text: object) -> str:
+def _quote(text: object) -> str:
     return json.dumps(str(text), ensure_ascii=False)
 
 
@@ -49,7 +49,7 @@ def draft_schema(
         "# `fill` stands for missing values: a usual value from elsewhere, or the middle of the range.",
         "version: 1",
         f"name: {_account(path)} # of the data set: its account in the ledger",
-        f"label: {'decide' if label is None else _quoted(label)} # the column to predict",
+        f"label: {'decide' if label is None else _quote(label)} # the column to predict",
         'classes: decide # every label that may occur, in quotes: ["no", "yes"]',
     ]
     lines.append("prescaled: decide # false: the file was not scaled or filled in by statistics of its own rows")
@@ -57,11 +57,11 @@ def draft_schema(
         lines += ["# person: patient_id # if a person may have several rows; then also", "# rows_per_person: decide"]
     else:
         lines += [
-            f"person: {_quoted(person)}",
+            f"person: {_quote(person)}",
             "rows_per_person: decide # so many count, by a rule that you know without the table; 1 if there is none",
         ]
     if delimiter != ",":
-        lines.append(f"delimiter: {_quoted(delimiter)}")
+        lines.append(f"delimiter: {_quote(delimiter)}")
         commas = any(_has_commas(column) for column in values.values())
         lines.append(f'{"" if commas else "# "}decimal: "," # where numbers are written 1,5')
     if look:
@@ -73,7 +73,7 @@ def draft_schema(
     lines.append("columns:")
     for name in names:
         if name not in (label, person):
-            lines.append(f"  {_quoted(name)}: {_looked(values[name], delimiter != ',') if look else 'decide'}")
+            lines.append(f"  {_quote(name)}: {_guess_kind(values[name], delimiter != ',') if look else 'decide'}")
     return "\n".join(lines) + "\n"
 
 
@@ -94,7 +94,7 @@ def _has_commas(values: Sequence[str]) -> bool:
     return all(value == value for value in by_comma) and any("," in value for value in present)
 
 
-def _looked(values: Sequence[str], commas: bool) -> str:
+def _guess_kind(values: Sequence[str], commas: bool) -> str:
     """Guess a column's kind from its values."""
     present = _present(values)
     number, yes_or_no = Column(bounds=(0, 1)), Column(boolean=True)
@@ -110,8 +110,8 @@ def _looked(values: Sequence[str], commas: bool) -> str:
         days = [day_number(value.strip(), form) for value in present]
         if present and all(day == day for day in days):
             first, last = (present[days.index(end)].strip() for end in (min(days), max(days)))
-            return f"{{date: {_quoted(form)}, bounds: [{_quoted(first)}, {_quoted(last)}], fill: middle, looked: true}}"
+            return f"{{date: {_quote(form)}, bounds: [{_quote(first)}, {_quote(last)}], fill: middle, looked: true}}"
     if 0 < len(distinct) <= _MOST_CATEGORIES:
-        listed = ", ".join(_quoted(word) for word in sorted(distinct))
+        listed = ", ".join(_quote(word) for word in sorted(distinct))
         return f"{{categories: [{listed}], unknown: other, looked: true}}"
     return "decide # neither numbers, nor dates, nor few words"

@@ -34,7 +34,7 @@ def inspect_table(
         columns = table_columns(path, delimiter_of(path) if delimiter is None else delimiter, tally)
         numbers = {name: _numbers(values) for name, values in columns.items()}
         lines = [_share_read(name, np.isfinite(column), "are numbers") for name, column in numbers.items()]
-        findings = [text for name, column in numbers.items() for text in _scaled_by_itself(name, column)]
+        findings = [text for name, column in numbers.items() for text in _looks_scaled(name, column)]
         return lines + _about_records(tally) + findings
     extra = [schema.label] + ([schema.person] if schema.person else [])
     table: dict[str, list[str]] = {}
@@ -43,11 +43,11 @@ def inspect_table(
             table.setdefault(name, []).extend(values)
     if not table:
         return ["no rows: the model will hold noise alone"]
-    lines = [_share_read(schema.label, _listed(table[schema.label], schema.classes))]
+    lines = [_share_read(schema.label, _are_among(table[schema.label], schema.classes))]
     findings = _about_records(tally) + _about_labels(schema, table[schema.label])
     for name, column in schema.features.items():
         if column.kind == "categories":
-            read = _listed(table[name], column.words)
+            read = _are_among(table[name], column.words)
             findings += _about_categories(name, column, table[name], read)
         else:
             numbers_read = column_numbers(column, table[name], schema.decimal)
@@ -60,7 +60,7 @@ def inspect_table(
     return lines + findings
 
 
-def _listed(values: Sequence[str], words: Sequence[str]) -> np.ndarray:
+def _are_among(values: Sequence[str], words: Sequence[str]) -> np.ndarray:
     """Return which values (n,) are among some words."""
     keys = set(map(normalise_label, words))
     return np.array([normalise_label(value) in keys for value in values])
@@ -75,7 +75,7 @@ def _about_records(tally: Tally) -> list[str]:
 
 
 def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
-    counts, strange = Counter(map(normalise_label, labels)), np.array(labels)[~_listed(labels, schema.classes)]
+    counts, strange = Counter(map(normalise_label, labels)), np.array(labels)[~_are_among(labels, schema.classes)]
     findings = [f"{len(labels)} rows: too few for any noise to leave something"] if len(labels) < _FEW else []
     if len(strange):
         findings.append(
@@ -129,7 +129,7 @@ def _about_numbers(
         findings.append(
             f"{name}: the bounds are the least and the greatest value exactly; were they read off the rows?"
         )
-    return findings + (_scaled_by_itself(name, numbers) if column.kind == "number" else [])
+    return findings + (_looks_scaled(name, numbers) if column.kind == "number" else [])
 
 
 def _such_as(values: Iterable[str]) -> str:
@@ -144,7 +144,7 @@ def _numbers(values: Sequence[str]) -> np.ndarray:
     return np.where(np.isfinite(by_point), by_point, by_comma)
 
 
-def _scaled_by_itself(name: str, numbers: np.ndarray) -> list[str]:
+def _looks_scaled(name: str, numbers: np.ndarray) -> list[str]:
     """Tell whether a column looks as if it had been scaled by its own rows."""
     numbers = numbers[np.isfinite(numbers)]
     if len(np.unique(numbers)) < 3:

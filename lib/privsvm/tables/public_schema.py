@@ -13,7 +13,7 @@ from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import BROKEN
 from privsvm.tables.schema import Schema, parse_schema, read_schema
-from privsvm.tables.tables import Encoder, named_columns
+from privsvm.tables.tables import Encoder, take_columns
 
 __all__ = ["PublicSchema"]
 
@@ -104,7 +104,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
                 raise PrivSVMError(f"X: {min(widths)} columns, and the schema declares {len(names)}; name them")
             columns = X.T if is_array else list(zip(*rows, strict=True))
             X = dict(zip(names, columns if len(rows) else [()] * len(names), strict=True))
-        return self._encoder.features(named_columns(X, self._encoder.schema))
+        return self._encoder.features(take_columns(X, self._encoder.schema))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names (d,) of the features."""

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from privsvm.constraints import COUNT, DAY, FLAG, LINE, NAME, Constraint, optional, plain, text, written
-from privsvm.errors import PrivSVMError, listed
+from privsvm.errors import PrivSVMError, list_names
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
 from privsvm.tables.delimited import DELIMITER, parse_number
@@ -312,14 +312,14 @@ class Schema(Model):
 
     @pydantic.field_validator("version", mode="before")
     @classmethod
-    def _known(cls, value: Any) -> Any:
+    def _check_kind(cls, value: Any) -> Any:
         if type(value) is not int or value != SCHEMA_VERSION:
             raise ValueError(f"{value!r} is not {SCHEMA_VERSION}, the only one known here; a newer PrivSVM may read it")
         return value
 
     @pydantic.field_validator("columns", mode="before")
     @classmethod
-    def _decided(cls, value: Any) -> Any:
+    def _check_choice(cls, value: Any) -> Any:
         if not isinstance(value, Mapping) or not value:
             raise ValueError("must be a mapping from the name of a column to what it is; add it")
         value = {str(name): {"ignore": True} if item == "ignore" else item for name, item in value.items()}
@@ -375,7 +375,7 @@ class Schema(Model):
         return [place for place, kind in enumerate(kinds) if kind in ("boolean", "categories")]
 
     @property
-    def ordered_classes(self) -> tuple[str, ...]:
+    def class_order(self) -> tuple[str, ...]:
         """The classes in the order of their codes: the positive one last."""
         if self.positive is None:
             return self.classes
@@ -403,7 +403,7 @@ def _json(value: Any) -> Any:
 
 
 def _names(columns: list[str]) -> str:
-    return f"columns {listed(columns)} need" if len(columns) > 1 else f"column {listed(columns)} needs"
+    return f"columns {list_names(columns)} need" if len(columns) > 1 else f"column {list_names(columns)} needs"
 
 
 def parse_schema(values: Any, where: str = "schema") -> Schema:
@@ -411,7 +411,7 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
 
     `where` names it in messages. Raises PrivSVMError, one line; where columns need a decision it names all of them.
     """
-    schema = check_model(Schema, _declared(values), where)
+    schema = check_model(Schema, _plain_declaration(values), where)
     for name, column in schema.features.items():
         if column.kind not in ("number", "date"):
             continue
@@ -422,12 +422,12 @@ def parse_schema(values: Any, where: str = "schema") -> Schema:
     return schema
 
 
-def _declared(value: Any) -> Any:
+def _plain_declaration(value: Any) -> Any:
     """Rebuild a declaration from plain data: a derived class could read cells in its own way."""
     value = plain(value)
     if isinstance(value, Model):
-        return _declared({name: item for name, item in vars(value).items() if item is not None})
-    return {name: _declared(item) for name, item in value.items()} if isinstance(value, Mapping) else value
+        return _plain_declaration({name: item for name, item in vars(value).items() if item is not None})
+    return {name: _plain_declaration(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def read_schema(path: str | os.PathLike[str], dataset: str | None = None) -> Schema:

@@ -21,23 +21,23 @@ from typing import Any
 import numpy as np
 
 from privsvm.constraints import plain
-from privsvm.errors import PrivSVMError, listed, nearest_name
+from privsvm.errors import PrivSVMError, list_names, nearest_name
 from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, parse_schema, with_point
 
 __all__ = [
     "Encoder",
-    "bounded_contribution",
+    "bound_contribution",
     "category_codes",
     "column_numbers",
     "delimiter_of",
     "header_of",
-    "labelled_table",
-    "named_columns",
     "parse_numbers",
     "read_chunks",
+    "read_labelled_table",
     "table_columns",
+    "take_columns",
     "training_table",
     "units_table",
 ]
@@ -63,7 +63,7 @@ class Encoder:
             for name, column in schema.features.items()
             for label in ([f"{name}={word}" for word in column.words] if column.kind == "categories" else [name])
         )
-        self._classes = {normalise_label(name): code for code, name in enumerate(schema.ordered_classes)}
+        self._classes = {normalise_label(name): code for code, name in enumerate(schema.class_order)}
 
     # Of tiny and huge numbers, NumPy would raise or warn as its user has set it.
     @np.errstate(all="ignore")
@@ -84,7 +84,7 @@ class Encoder:
                 X[encoded_rows, feature_index + codes[encoded_rows]] = 1.0
                 feature_index += len(column.words)
             else:
-                X[:, feature_index] = _scaled(column, values, self.schema.decimal)
+                X[:, feature_index] = _scale_numbers(column, values, self.schema.decimal)
                 feature_index += 1
         return X
 
@@ -168,7 +168,7 @@ def column_numbers(column: Column, values: Sequence[Any], decimal: str | None) -
     return _read_cells(values, read, np.nan, once=column.kind != "number")
 
 
-def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
+def _scale_numbers(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
     """Numbers (n,) in [-1, 1]; missing ones as declared."""
     numbers = column_numbers(column, values, decimal)
     low, high = column.limits
@@ -179,7 +179,7 @@ def _scaled(column: Column, values: Sequence[Any], decimal: str | None) -> np.nd
     return scaled
 
 
-def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
+def take_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     """Take the columns of a data frame or a mapping that a schema declares.
 
     It may have others. Raises PrivSVMError if columns are missing, are there twice, differ in their number of rows, or
@@ -194,10 +194,10 @@ def named_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     names = Counter(list(X if isinstance(X, Mapping) else X.column_names if hasattr(X, "column_names") else X.columns))
     missing = [name for name in schema.features if name not in names]
     if missing:
-        raise PrivSVMError(f"X: no column {listed(missing)}; the schema declares it")
+        raise PrivSVMError(f"X: no column {list_names(missing)}; the schema declares it")
     twice = [name for name in schema.features if names[name] > 1]
     if twice:
-        raise PrivSVMError(f"X: several columns are called {listed(twice)}; give each its own name")
+        raise PrivSVMError(f"X: several columns are called {list_names(twice)}; give each its own name")
     given = {name: plain(X[name], items=False) for name in schema.features}
     for name, column in schema.features.items():
         kind = getattr(given[name], "dtype", None)
@@ -260,10 +260,10 @@ def header_of(path: str | os.PathLike[str], delimiter: str | None = None) -> lis
     not at all. A delimiter of None is the one of a ``sep=`` line, or a comma.
     """
     with open_table(path, delimiter) as table:
-        return _checked_names(path, table)
+        return _check_names(path, table)
 
 
-def _checked_names(path: Any, table: DelimitedText) -> list[str]:
+def _check_names(path: Any, table: DelimitedText) -> list[str]:
     names = table.first
     if not names:
         raise PrivSVMError(f"{path}: the file is empty; its first line must name the columns")
@@ -293,9 +293,9 @@ def _check_columns(path: Any, names: Sequence[str], schema: Schema, extra: Seque
         composed = functools.partial(unicodedata.normalize, "NFC")
         if {*map(composed, missing)} <= {*map(composed, names)}:
             hint = "written in another Unicode form there: save the file in NFC"
-        problems.append(f"no column {listed(missing)}" + (f" ({hint})" if hint else ""))
+        problems.append(f"no column {list_names(missing)}" + (f" ({hint})" if hint else ""))
     if undeclared:
-        problems.append(f"{listed(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
+        problems.append(f"{list_names(undeclared)} not in the schema: declare each, or write `{undeclared[0]}: ignore`")
     if problems:
         # Without `all_columns`, further columns come from `privsvm predict --keep`.
         kept = not all_columns and not {*missing} & {*schema.features}
@@ -321,7 +321,7 @@ def read_chunks(
     """
     tally = Tally() if tally is None else tally
     with open_table(path, schema.delimiter) as table:
-        names = _checked_names(path, table) if header is None else list(header)
+        names = _check_names(path, table) if header is None else list(header)
         _check_columns(path, names, schema, extra, all_columns)
         wanted = [(name, names.index(name)) for name in dict.fromkeys([*schema.features, *extra])]
         block: list[list[str]] = []
@@ -345,12 +345,12 @@ def table_columns(
     """Read all columns of a table as texts, for a look at them; their values are private."""
     tally = Tally() if tally is None else tally
     with open_table(path, delimiter) as table:
-        names = _checked_names(path, table)
+        names = _check_names(path, table)
         rows = [tally.fields(record, len(names)) for record in table]
     return {name: [row[position] for row in rows] for position, name in enumerate(names)}
 
 
-def labelled_table(
+def read_labelled_table(
     path: str | os.PathLike[str], schema: Schema, header: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read a table for a benchmark: all rows, with their labels as they are written.
@@ -397,7 +397,7 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
         codes[codes < 0] = 0
         if schema.person:
             persons = columns[schema.person]
-            kept = bounded_contribution(persons, schema.rows_per_person or 1, seen)
+            kept = bound_contribution(persons, schema.rows_per_person or 1, seen)
             X, codes = X[kept], codes[kept]
             names = (normalise_label(persons[row]) for row in np.flatnonzero(kept).tolist())
             units.append(np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64))
@@ -407,7 +407,7 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
     return np.concatenate(blocks), all_codes, np.concatenate(units) if schema.person else np.arange(len(all_codes))
 
 
-def bounded_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:
+def bound_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:
     """Choose the first rows of every person.
 
     Identifiers are in the order of the file; nothing else is read. `most` rows count for each, and `seen`, the rows of

@@ -290,8 +290,8 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         return entry
     return dataclasses.replace(
         entry,
-        labels=schema.ordered_classes,
-        classes=schema.ordered_classes,
+        labels=schema.class_order,
+        classes=schema.class_order,
         positive=schema.positive,
         prescaled=schema.prescaled,
         scaling="bounds",

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from typing import Any
 
-from privsvm.errors import PrivSVMError, listed, nearest_name
+from privsvm.errors import PrivSVMError, list_names, nearest_name
 from privsvm_bench.datasets.settings import MOST_BYTES
 
 __all__ = ["BAD_ZIP", "is_html", "is_packed", "is_zip", "read_member", "unpack"]
@@ -90,9 +90,8 @@ def read_member(data: bytes, name: str, member: str | None, most: int = MOST_BYT
             names = [info.filename for info in archive.infolist() if not info.is_dir()]
             if member is None:
                 if len(names) != 1:
-                    raise PrivSVMError(
-                        f"{name}: the zip holds {len(names)} files; set `member:` to one of: {listed(sorted(names))}"
-                    )
+                    choices = list_names(sorted(names))
+                    raise PrivSVMError(f"{name}: the zip holds {len(names)} files; set `member:` to one of: {choices}")
                 member = names[0]
             if member in names:
                 return unpack(_read_archived(archive, member, name, most), f"{name}/{member}", most)

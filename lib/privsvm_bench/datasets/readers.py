@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError, listed, nearest_name
+from privsvm.errors import PrivSVMError, list_names, nearest_name
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse
 from privsvm.tables.delimited import MISSING, DelimitedText, Malformed, parse_number, physical_lines
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import labelled_table, parse_numbers
+from privsvm.tables.tables import parse_numbers, read_labelled_table
 from privsvm_bench.datasets.catalogue import DataPart, DatasetEntry
 from privsvm_bench.datasets.packing import is_html, is_zip, read_member, unpack
 from privsvm_bench.datasets.prepared import Features
@@ -84,9 +84,9 @@ def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) ->
     if entry.schema is not None:
         path, schema = Path(folder) / recipe.files[0], parse_schema(entry.schema)
         if entry.user_supplied:
-            return labelled_table(path, schema)
+            return read_labelled_table(path, schema)
         # Columns are declared in the order of a file that does not name them, the label last.
-        X, labels = labelled_table(path, schema, None if recipe.header_rows else (*schema.columns, schema.label))
+        X, labels = read_labelled_table(path, schema, None if recipe.header_rows else (*schema.columns, schema.label))
         _check_expected(entry, recipe, str(path), X, labels, 0)
         return X, labels
     pieces = [_read_file(Path(folder) / name, recipe) for name in recipe.files]
@@ -299,7 +299,7 @@ def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
     if key not in columns:
         close = nearest_name(key, columns)
         hint = f"{close} " if close.startswith("did") else ""
-        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {listed(columns)}")
+        raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {list_names(columns)}")
     return columns.index(key)
 
 

@@ -15,7 +15,7 @@ import pydantic
 
 from privsvm.constraints import LINE, POSITIVE, PRINTED, Constraint, one_of, optional, text, whole
 from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
-from privsvm.models import Obeys, check_model, shown_value
+from privsvm.models import Obeys, check_model, show_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
 from privsvm.registry import check_installed, estimator_class, is_foreign
 from privsvm_bench.datasets.settings import ParsedProtocol
@@ -255,7 +255,7 @@ def _check_own_file(params: Params, dataset: str) -> None:
     """Refuse an own file outside `OWN_FOLDER`."""
     written = params.datasets[dataset].get("path") or ""
     if written and not LINE.accepts(written):
-        raise PrivSVMError(f"datasets.{dataset}.path: {shown_value(written)} is not valid; {LINE.wish}")
+        raise PrivSVMError(f"datasets.{dataset}.path: {show_value(written)} is not valid; {LINE.wish}")
     path = PurePosixPath(written)
     if path.is_absolute() or ".." in path.parts:
         file = shlex.quote(os.path.abspath(path))
@@ -303,7 +303,7 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
             )
         if not constraints[name].accepts(value):
             wish = constraints[name].problem(value).replace("None", "null")
-            raise PrivSVMError(f"{where}.{name}: {shown_value(value)} is not valid; {wish}")
+            raise PrivSVMError(f"{where}.{name}: {show_value(value)} is not valid; {wish}")
 
 
 def _check_dataset(dataset: str, params: Params, where: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.privacy.accounting import sampled_gaussian_calibration
+from privsvm.privacy.accounting import calibrate_sampled_gaussian
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps
 from reproduce.engine.context import Context
 from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows
@@ -28,7 +28,7 @@ def noise_multiplier(epsilon: float, delta: float, n_rows: int, batch: int | Non
     if math.isinf(epsilon):
         return 0.0
     per_epoch = batches_per_epoch(n_rows, batch)
-    return sampled_gaussian_calibration(epsilon, delta, 1.0 / per_epoch, epochs * per_epoch, "add_remove")
+    return calibrate_sampled_gaussian(epsilon, delta, 1.0 / per_epoch, epochs * per_epoch, "add_remove")
 
 
 def released_softmax(

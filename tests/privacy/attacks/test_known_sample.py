@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.privacy.attacks.known_sample import _basis, _extended, _residuals, _span, audit_entity, recovery_curve
+from privsvm.privacy.attacks.known_sample import _basis, _extend_basis, _residuals, _span, audit_entity, recovery_curve
 
 KERNELS = [("linear", None), ("gaussian", 0.1)]
 kernels = pytest.mark.parametrize(("kernel", "gamma"), KERNELS)
@@ -26,7 +26,7 @@ def z_scores(X):
 
 
 def recovered_columns(block, known_indices, known_rows, gamma):
-    return _extended(*_basis(block, gamma, known_rows.shape[1]), np.asarray(known_indices), known_rows)
+    return _extend_basis(*_basis(block, gamma, known_rows.shape[1]), np.asarray(known_indices), known_rows)
 
 
 def largest_error(block, columns, known_indices, gamma):

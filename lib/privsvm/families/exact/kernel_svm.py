@@ -316,7 +316,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
     @one_blas_thread()
     def _pair_values(self, X: Any) -> np.ndarray:
         """Decision values (n, p) of the pairs of classes."""
-        rows = self._checked_rows(X)
+        rows = self._rows_to_predict(X)
         values: np.ndarray = self._path.pair_values(rows, 0, self._n_threads())[0]
         return values
 

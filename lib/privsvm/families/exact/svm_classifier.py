@@ -204,7 +204,7 @@ class SVMClassifier(KernelSVM):
                 f"X.shape[1] = {matrix.shape[-1]} should be equal to {n_rows}, the number of samples at training time"
             )
         if not callable(self.kernel):
-            matrix = self._checked_rows(X)
+            matrix = self._rows_to_predict(X)
         values: np.ndarray = matrix[:, self.support_] @ self._coef_of_rows + self.intercept_
         return values
 

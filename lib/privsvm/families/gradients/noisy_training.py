@@ -141,7 +141,7 @@ class Record:
 
 def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], seconds: float) -> LinearPath:
     """Make the path of trained models: weights (k, d) and offsets (k,), and the centre and spread of scaled rows."""
-    coef, intercept, *features = release.stacked(models)
+    coef, intercept, *features = release.stack_models(models)
     # Too large a learning rate makes weights that are no numbers: zeros, since an error would tell something about the
     # noise.
     coef, intercept = (np.nan_to_num(np.clip(array, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)) for array in (coef, intercept))

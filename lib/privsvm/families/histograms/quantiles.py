@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.privacy.events import Neighbours, relation_factor
 from privsvm.solvers.features.trees import CELLS
 
@@ -46,7 +46,7 @@ def noisy_counts(
     sensitivity = counts_sensitivity(n_counts, neighbours)
     noise = counts_noise(n_counts, multiplier, neighbours)
     cells = (exact / _GRID).astype(np.int64)
-    released = source.add_rounded_normals(cells, noise / _GRID, Stated(sensitivity / _GRID, grid=_GRID))
+    released = source.add_rounded_normals(cells, noise / _GRID, Sensitivity(sensitivity / _GRID, grid=_GRID))
     noisy: np.ndarray = released * _GRID
     return noisy
 

@@ -131,7 +131,7 @@ class HistogramClassifier(PrivateClassifier):
             for epsilon in release.epsilons
             for repeat in range(release.repeats)
         ]
-        arrays = dict(zip(Trees._fields, release.stacked(models), strict=True))
+        arrays = dict(zip(Trees._fields, release.stack_models(models), strict=True))
         return release.path(
             TreesPath,
             release_seconds=time.perf_counter() - started,

@@ -135,7 +135,7 @@ class CentredRowsClassifier(PrivateClassifier):
             for epsilon, multiplier, plan in plans
             for repeat in range(release.repeats)
         ]
-        arrays = dict(zip(("coef", "intercept", "centre"), release.stacked(models), strict=True))
+        arrays = dict(zip(("coef", "intercept", "centre"), release.stack_models(models), strict=True))
         return release.path(CentredLinearPath, release_seconds=time.perf_counter() - started, **arrays)
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:

@@ -35,9 +35,9 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import is_by_block, mapped
+from privsvm.numerics.rows.row_blocks import is_by_block, map_rows
 from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
 from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -121,7 +121,7 @@ def feature_bound(n_features: int) -> float:
 def _noisy_sum(cells: Any, bound: float, multiplier: float, source: NoiseSource) -> np.ndarray:
     """Noisy sum of rows of whole numbers and of norm at most `bound`. Sums that do not fit into int64 wrap around."""
     total = cells.sum(axis=0, dtype=np.int64)
-    noisy = source.add_rounded_normals(total, multiplier * bound * ROUND_UP, Stated(bound, per_row=True))
+    noisy = source.add_rounded_normals(total, multiplier * bound * ROUND_UP, Sensitivity(bound, per_row=True))
     return noisy.astype(np.float64)
 
 
@@ -200,7 +200,7 @@ def _centre(cells: Any, n_rows: int, multipliers: Sequence[float], source: Noise
     if not offsets:
         return ScaledRows(rows=rows, mean=mean)
     n_features = cells.shape[1] + 1
-    return ScaledRows(rows=mapped(rows, _with_constant, _OFFSET, n_features=n_features), mean=mean, constant=_OFFSET)
+    return ScaledRows(rows=map_rows(rows, _with_constant, _OFFSET, n_features=n_features), mean=mean, constant=_OFFSET)
 
 
 def _logarithms(rows: np.ndarray) -> np.ndarray:
@@ -240,22 +240,22 @@ def _whiten(
 ) -> ScaledRows:
     n_features = X.shape[1]
     location = np.full(n_features, math.log(_TYPICAL_SIZE))
-    logarithms = mapped(X, _logarithms)
+    logarithms = map_rows(X, _logarithms)
     for multiplier in multipliers[:2]:
-        cells = mapped(logarithms, _near_cells, location, n_features=n_features + 1)
+        cells = map_rows(logarithms, _near_cells, location, n_features=n_features + 1)
         total = _noisy_sum(cells, CELLS, multiplier, source) / CELLS
         # Rows that are mapped later must see this one.
         location = location + total[:-1] / max(total[-1], 0.05 * n_rows)
     bound = _ROW_OF_SPREADS * math.sqrt(n_features)
     spacing = grid_spacing(bound, _SIZE_BITS)
-    sizes = mapped(logarithms, _size_cells, location, bound)
+    sizes = map_rows(logarithms, _size_cells, location, bound)
     mean_size = _noisy_sum(sizes, bound / spacing, multipliers[2], source)
     mean_size *= spacing / n_rows
     centre = np.expm1(np.clip(location, -30.0, 30.0))
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
-    features = mapped(X, _standardised, centre, spread)
-    cells = mapped(features, cells_with_constant, _CONSTANT, n_features=n_features + 1)
+    features = map_rows(X, _standardised, centre, spread)
+    cells = map_rows(features, cells_with_constant, _CONSTANT, n_features=n_features + 1)
     mechanism = MomentsMechanism(n_features=n_features + 1, n_codes=0, neighbours=neighbours, multiplier=multipliers[3])
     moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source).gram / n_rows
     weight = max(moment[-1, -1], 0.02)
@@ -268,5 +268,5 @@ def _whiten(
     matrix = (directions * spectrum**-0.5) @ directions.T
     # About the length of a row.
     constant = _OFFSET * math.sqrt(size * n_features) if offsets else 0.0
-    rows = mapped(features, _whitened, mean, matrix, constant, n_features=n_features + offsets)
+    rows = map_rows(features, _whitened, mean, matrix, constant, n_features=n_features + offsets)
     return ScaledRows(rows=rows, mean=mean, matrix=matrix, features=(centre, spread), constant=constant)

@@ -29,10 +29,10 @@ from privsvm.families.moments.second_moments import (
     noisy_centre,
     share_beside,
 )
-from privsvm.numerics.noise.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, kept, mapped
+from privsvm.numerics.rows.row_blocks import cache_rows, dense_rows, is_by_block, map_rows
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
@@ -202,7 +202,7 @@ def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float,
         exact = sum(block_counts, np.zeros(n_classes, dtype=np.int64))
     exact *= int(_COUNT_CELLS)
     multiplier = budget.multiplier(share)
-    stated = Stated(_COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
+    stated = Sensitivity(_COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
     counts = source.add_rounded_normals(exact, multiplier * _COUNT_CELLS * _ROUND_UP, stated) / _COUNT_CELLS
     return np.maximum(counts, max(2.0 * multiplier, 1.0))
 
@@ -216,7 +216,7 @@ def class_weights_from(sizes: np.ndarray) -> np.ndarray:
 def _centred(cells: Any, share: float, n_rows: float, budget: Budget, source: NoiseSource) -> tuple[Any, np.ndarray]:
     """Subtract a noisy mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean."""
     if share == 0.0:
-        return mapped(cells, _over_cells), np.zeros(cells.shape[1])
+        return map_rows(cells, _over_cells), np.zeros(cells.shape[1])
     mean = noisy_centre(cells, n_rows, budget.multiplier(share), source)
     return centred_rows(cells, mean), mean
 
@@ -304,7 +304,7 @@ def _trained(
     feature_mean = np.zeros(2 * recipe.n_frequencies)
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
-        features = kept(mapped(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies))
+        features = cache_rows(map_rows(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies))
         scaled, feature_mean = _centred(features, recipe.feature_mean_share, n_rows, budget, source.part("features"))
     cells, scale, constant = constant_feature(scaled)
     matrix, step_share = None, recipe.step_share
@@ -325,8 +325,8 @@ def _trained(
             rounding = mechanism.rounding_share
             steps = share_beside(recipe.moment_share, joint, condition, cells.shape[1], rounding)
             step_share = steps / recipe.n_steps
-        cells = mapped(cells, _evened, matrix)
-    cells = kept(cells)
+        cells = map_rows(cells, _evened, matrix)
+    cells = cache_rows(cells)
     descent = HuberDescent(
         n_steps=recipe.n_steps,
         length=recipe.length * budget.signal,
@@ -391,11 +391,11 @@ def noisy_leads(counts: list[int], budget: Budget, share: float, source: NoiseSo
     reach = math.sqrt(k * (k // 2) * (k - k // 2)) * _ROUND_UP
     sigma = budget.multiplier(share) * reach
     exact = k * np.array(counts, dtype=np.int64) - sum(counts)
-    stated = Stated(reach * _COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
+    stated = Sensitivity(reach * _COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
     noisy = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated) / (k * _COUNT_CELLS)
     return noisy - noisy[0], math.sqrt(2.0) * sigma / k
 
 
 def rows_to_train(X: Any) -> Any:
     """Divide rows (n, d) by their norms; return them as whole numbers: dense, unless they come block by block."""
-    return mapped(X if is_by_block(X) else dense_rows(X), _unit)
+    return map_rows(X if is_by_block(X) else dense_rows(X), _unit)

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.noise.noise_source import NoiseSource, Stated
+from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import is_by_block, mapped
+from privsvm.numerics.rows.row_blocks import is_by_block, map_rows
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -137,7 +137,7 @@ def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSour
     """
     sigma = multiplier * CELLS * _ROUND_UP
     exact = cells.sum(axis=0, dtype=np.int64)
-    total = source.add_rounded_normals(exact, sigma, Stated(CELLS, per_row=True)).astype(np.float64)
+    total = source.add_rounded_normals(exact, sigma, Sensitivity(CELLS, per_row=True)).astype(np.float64)
     square = float(total @ total)
     kept = max(0.0, 1.0 - cells.shape[1] * sigma**2 / square) if square > 0.0 else 0.0
     centre: np.ndarray = total * (kept / (CELLS * n_rows))
@@ -147,7 +147,7 @@ def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSour
 def centred_rows(cells: Any, centre: np.ndarray) -> Any:
     """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
     if is_by_block(cells):
-        return mapped(cells, centred_rows, centre)
+        return map_rows(cells, centred_rows, centre)
     return CentredCells.of(cells, centre) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - centre)
 
 
@@ -158,7 +158,7 @@ def constant_feature(rows: Any) -> tuple[Any, float, float]:
     a unit row becomes ``(scale row, constant)``.
     """
     scale = 1.0 / math.hypot(1.0, _CONSTANT)
-    return mapped(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
+    return map_rows(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
 
 
 def _with_constant(rows: Any) -> Any:
@@ -302,9 +302,9 @@ class MomentsMechanism:
         diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
         follows = self.whole_multiplier is not None
         sensitivity = self._cells_sensitivity * self.multiplier / (self.whole_multiplier or self.multiplier)
-        stated = Stated(sensitivity, more=True)
+        stated = Sensitivity(sensitivity, more=True)
         gram[diagonal] = source.add_rounded_normals(gram[diagonal], self._sigma, stated)
-        stated = Stated(sensitivity * root_half, more=self.n_codes > 0 or follows)
+        stated = Sensitivity(sensitivity * root_half, more=self.n_codes > 0 or follows)
         gram[upper] = source.add_rounded_normals(gram[upper], others, stated)
         gram[upper[::-1]] = gram[upper]
         if self.n_codes:

@@ -18,7 +18,7 @@ import numpy as np
 from privsvm.auditing.witnesses import gaussian_witness, laplace_witness, largest_move
 from privsvm.base.estimators import PathT, Release
 from privsvm.errors import nearest_name
-from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, mapped
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, map_rows
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import Neighbours, noise_event
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
@@ -145,7 +145,7 @@ def check_rows(n_rows: int, most: int) -> None:
 def clipped_rows(X: Any, norm: float) -> Any:
     """Clip rows to a norm on a public grid; rows of a source when they are read."""
     if isinstance(X, RowBlocks):
-        return mapped(RowsByBlock.of(X), grid_rows, norm)
+        return map_rows(RowsByBlock.of(X), grid_rows, norm)
     return grid_rows(X, norm)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["aligned_bytes"]
+__all__ = ["allocate_aligned"]
 
 
-def aligned_bytes(size: int, unit: int) -> np.ndarray:
+def allocate_aligned(size: int, unit: int) -> np.ndarray:
     """Return fresh memory that begins at a multiple of a unit.
 
     The unit is in bytes, such as a line of the cache or a page. The memory has any content.

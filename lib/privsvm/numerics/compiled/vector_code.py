@@ -86,14 +86,14 @@ def _maximum(code: _Code) -> Any:
     return code.builder.call(function, code.arguments, fastmath=_FINITE)
 
 
-def _typed_maximum(typingctx, first, second):
+def _type_maximum(typingctx, first, second):
     if first != second or not isinstance(first, types.Float):
         return None
     return first(first, second), _generator(_maximum)
 
 
 # ``function(first, second)``: larger of two floating-point numbers of one type; not for NaN.
-maximum: Any = intrinsic(_typed_maximum)
+maximum: Any = intrinsic(_type_maximum)
 
 
 # --- random bits ----------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _chacha(code: _Code) -> Any:
     def constant(value: int) -> Any:
         return ir.Constant(_WORDS, [value] * LANES)
 
-    def rotated(value: Any, count: int) -> Any:
+    def rotate(value: Any, count: int) -> Any:
         return builder.or_(builder.shl(value, constant(count)), builder.lshr(value, constant(32 - count)))
 
     counters = builder.add(code.spread(counter, _WIDE_WORDS), ir.Constant(_WIDE_WORDS, list(range(LANES))))
@@ -127,7 +127,7 @@ def _chacha(code: _Code) -> Any:
     def quarter(state: list[Any], a: int, b: int, c: int, d: int) -> None:
         for first, second, third, count in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
             state[first] = builder.add(state[first], state[second])
-            state[third] = rotated(builder.xor(state[third], state[first]), count)
+            state[third] = rotate(builder.xor(state[third], state[first]), count)
 
     # A loop, since the unrolled rounds would dominate the compile time.
     with cgutils.for_range(builder, _INDEX(_ROUNDS // 2)):
@@ -144,13 +144,13 @@ def _chacha(code: _Code) -> Any:
     return code.nothing()
 
 
-def _typed_chacha_blocks(typingctx, key, counter, nonce, out, start):
+def _type_chacha_blocks(typingctx, key, counter, nonce, out, start):
     return types.void(key, counter, nonce, out, start), _generator(_chacha)
 
 
 # ``function(key, counter, nonce, out, start)``: write 16 blocks of ChaCha20 from a counter on, word by word of all
 # blocks, to `out` (uint64).
-chacha_blocks: Any = intrinsic(_typed_chacha_blocks)
+chacha_blocks: Any = intrinsic(_type_chacha_blocks)
 
 
 # --- CSR rows times one weight vector a class: the weights of one feature lie together -------------------------------
@@ -198,20 +198,20 @@ def _add(code: _Code) -> Any:
     return code.nothing()
 
 
-def _typed_score_row(typingctx, data, indices, first, end, weights, stride, start, lanes):
+def _type_score_row(typingctx, data, indices, first, end, weights, stride, start, lanes):
     return types.void(data, indices, first, end, weights, stride, start, lanes), _generator(_score)
 
 
 # ``function(data, indices, first, end, weights, stride, start, lanes)``: set lanes from `start` on to eight scores of
 # the entries `first` to `end` of CSR rows. The weights of feature j begin at ``j * stride``; eight of them from
 # `start` on are read.
-score_row: Any = intrinsic(_typed_score_row)
+score_row: Any = intrinsic(_type_score_row)
 
 
-def _typed_add_row(typingctx, data, indices, first, end, weights, stride, start, lanes):
+def _type_add_row(typingctx, data, indices, first, end, weights, stride, start, lanes):
     return types.void(data, indices, first, end, weights, stride, start, lanes), _generator(_add)
 
 
 # ``function(data, indices, first, end, weights, stride, start, lanes)``: add eight lanes times the entries `first` to
 # `end` of CSR rows to the weights; see `score_row`.
-add_row: Any = intrinsic(_typed_add_row)
+add_row: Any = intrinsic(_type_add_row)

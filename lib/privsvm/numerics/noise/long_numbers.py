@@ -91,7 +91,7 @@ def subtract(x, a, b, out):
 
 
 @jit_step()
-def _used(x, a):
+def _count_entries(x, a):
     """How many entries there are up to the last that is not zero."""
     count = x.shape[1]
     while count > 0 and x[a, count - 1] == _ZERO:
@@ -104,7 +104,7 @@ def multiply(x, a, b, out):
     """Set ``out = a b``; the product must fit, and `out` be another register."""
     size = x.shape[1]
     set_limbs(x, out, 0, _ZERO, _ZERO)
-    first, second = _used(x, a), _used(x, b)
+    first, second = _count_entries(x, a), _count_entries(x, b)
     for i in range(first):
         carry, factor = _ZERO, x[a, i]
         for j in range(min(second + 1, size - i)):
@@ -131,7 +131,7 @@ def _divide(x, a, divisor, out):
 
     Return whether it is zero.
     """
-    rest, seen, used = _ZERO, _ZERO, _used(x, a)
+    rest, seen, used = _ZERO, _ZERO, _count_entries(x, a)
     for i in range(used, x.shape[1]):
         x[out, i] = _ZERO
     for i in range(used - 1, -1, -1):

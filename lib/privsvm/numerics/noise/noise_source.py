@@ -16,13 +16,22 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 
-__all__ = ["NO_TAPE", "ROUND_UP", "NoiseSource", "Stated", "StepTape", "as_source", "seeded_source", "system_source"]
+__all__ = [
+    "NO_TAPE",
+    "ROUND_UP",
+    "NoiseSource",
+    "Sensitivity",
+    "StepTape",
+    "as_source",
+    "seeded_source",
+    "system_source",
+]
 
 # Round-off, with margin, of a bound or a standard deviation that takes a few operations.
 ROUND_UP = 1.0 + 2.0**-50
 
 
-class Stated(NamedTuple):
+class Sensitivity(NamedTuple):
     """A mechanism's statement about its numbers, for recording and checking draws; no draw depends on it.
 
     `sensitivity` is the largest distance between the numbers of neighbours, in the noise's norm (for scores: the
@@ -113,26 +122,26 @@ class NoiseSource:
 
         return exponential_choices(self.next_key(), scores, scale)
 
-    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Stated) -> np.ndarray:
+    def add_rounded_normals(self, numbers: np.ndarray, sigma: float, stated: Sensitivity) -> np.ndarray:
         """Add rounded normal numbers to whole numbers, int64 of any shape.
 
         Sums that do not fit wrap around.
         """
         return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)
 
-    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+    def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         """Add discrete Laplace noise to whole numbers, int64 of any shape.
 
         Sums that do not fit wrap around.
         """
         return numbers + self.discrete_laplace(scale, numbers.size).reshape(numbers.shape)
 
-    def choose(self, scores: np.ndarray, scale: int, stated: Stated) -> np.ndarray:
+    def choose(self, scores: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         """Choose one candidate per row of scores; see `exponential_choices`."""
         return self.exponential_choices(scores, scale)
 
     def step_tape(
-        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Stated
+        self, *, n_steps: int, size: int, n_rows: int, threshold: int, sigma: float, stated: Sensitivity
     ) -> StepTape:
         """Say who listens to compiled steps: nobody.
 

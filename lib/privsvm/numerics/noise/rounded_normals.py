@@ -216,7 +216,7 @@ def _side(x, shift, k):
 
 
 @jit_step()
-def _settled(x, shift, nearest):
+def _settle_root(x, shift, nearest):
     """Go up or down to the integer nearest to the root; -1 if that is not certain yet."""
     above = _side(x, shift, nearest)
     while above == 1:
@@ -273,7 +273,7 @@ def certain_integer(key, pair, radius_word, angle_word, second, sigma, n_limbs):
         set_limbs(x, _LEFT, 0, factor & MASK, factor >> LIMB)
         multiply(x, _LEFT, _LEFT, _WEIGHT)
         shift = 32 * n_limbs - 2 * (exponent - 53) - 2
-        nearest = _settled(x, shift, nearest)
+        nearest = _settle_root(x, shift, nearest)
         if nearest >= 0:
             negative = (angle_word >> np.uint64(62 if second else 63)) & _ONE
             return -nearest if negative else nearest

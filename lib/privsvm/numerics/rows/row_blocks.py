@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.compiled.aligned import aligned_bytes
+from privsvm.numerics.compiled.aligned import allocate_aligned
 from privsvm.numerics.rows.rows import memory_of_machine
 from privsvm.numerics.rows.well_formed import (
     canonical_rows,
@@ -33,7 +33,7 @@ from privsvm.numerics.rows.well_formed import (
     plain_csr,
     plain_sparse,
     refuse_masked,
-    sorted_rows,
+    sort_entries,
 )
 
 __all__ = [
@@ -44,11 +44,11 @@ __all__ = [
     "RowsByBlock",
     "Table",
     "blocks_in_order",
+    "cache_rows",
     "dense_bytes",
     "dense_rows",
     "is_by_block",
-    "kept",
-    "mapped",
+    "map_rows",
     "open_rows",
 ]
 
@@ -128,7 +128,7 @@ class ArrayBlocks(RowBlocks):
         refuse_masked("X", X)
         X = np.asarray(X) if isinstance(X, np.ndarray) else plain_sparse(X)
         super().__init__(X.shape, block_rows)
-        self._X = X if isinstance(X, np.ndarray) else plain_csr(X) if X.format == "csr" else sorted_rows(X)
+        self._X = X if isinstance(X, np.ndarray) else plain_csr(X) if X.format == "csr" else sort_entries(X)
 
     def read(self, start: int, stop: int) -> Any:
         rows = self._X[start:stop]
@@ -143,13 +143,13 @@ class NpyBlocks(RowBlocks):
 
     def __init__(self, path: Any, labels: Any = None, block_rows: int | None = None) -> None:
         self._path = str(path)
-        array = _mapped_npy(path, "bfiu")
+        array = _map_npy(path, "bfiu")
         if array.ndim != 2 or not array.flags.c_contiguous:
             raise PrivSVMError(f"{path}: holds an array of shape {array.shape}; must be rows (n, d) in C order")
         super().__init__(array.shape, block_rows)
         self._offset, self._kind = int(array.offset), array.dtype
         if labels is not None:
-            self.labels = _mapped_npy(labels, "bfiuUS")
+            self.labels = _map_npy(labels, "bfiuUS")
             if self.labels.shape != self.shape[:1]:
                 raise PrivSVMError(
                     f"{labels}: holds labels of shape {self.labels.shape} for {self.shape[0]} rows of {path}"
@@ -182,7 +182,7 @@ class _Buffer(threading.local):
         A forked process has its own.
         """
         if len(self.held) < size:
-            self.held = aligned_bytes(size, mmap.PAGESIZE).data
+            self.held = allocate_aligned(size, mmap.PAGESIZE).data
         return self.held[:size]
 
 
@@ -215,7 +215,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _mapped_npy(path: Any, kinds: str) -> Any:
+def _map_npy(path: Any, kinds: str) -> Any:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     # NumPy parses the file's header with Python's own parser.
@@ -369,7 +369,7 @@ class Table:
         return values
 
 
-def _widened(values: np.ndarray) -> np.ndarray:
+def _widen(values: np.ndarray) -> np.ndarray:
     """Return codes, which may be stored in one byte each, as int64.
 
     Other values unchanged.
@@ -377,7 +377,7 @@ def _widened(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64) if values.dtype.kind in "iu" else values
 
 
-def _checked(rows: Any) -> Any:
+def _check_rows(rows: Any) -> Any:
     if not isinstance(rows, np.ndarray):
         check_sparse(rows)
         # Entries stored twice add up, which bounds on the stored numbers would miss.
@@ -388,22 +388,22 @@ def _checked(rows: Any) -> Any:
     return rows
 
 
-def _added(total: Any, addend: Any) -> Any:
+def _add(total: Any, addend: Any) -> Any:
     """Add up sums: arrays of int64, or tuples of those."""
     if total is None:
         return addend
     if isinstance(addend, tuple):
-        return tuple(_added(one, other) for one, other in zip(total, addend, strict=True))
+        return tuple(_add(one, other) for one, other in zip(total, addend, strict=True))
     return total + addend
 
 
-def _taken(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
+def _apply_steps(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
     for step in steps:
         rows = step(rows)
     return rows
 
 
-def _ready(rows: Any) -> Any:
+def _densify(rows: Any) -> Any:
     """Return rows as functions take them: dense arrays.
 
     Tuples, which some steps return, stay unchanged.
@@ -434,14 +434,14 @@ class _Summand:
 
         `first` is the first row's number.
         """
-        return self.function(_ready(rows), *map(_widened, aligned), *self.arguments, first)
+        return self.function(_densify(rows), *map(_widen, aligned), *self.arguments, first)
 
     def of_block(self, rows: Any, start: int, aligned: tuple[Any, ...]) -> Any:
         """Sum over the rows of a block, piece by piece; `aligned` belongs to the block."""
         total = None
         for low, high in _pieces(0, rows.shape[0], self.width):
-            piece = _taken(_checked(rows[low:high]), self.steps)
-            total = _added(total, self.of(piece, tuple(values[low:high] for values in aligned), start + low))
+            piece = _apply_steps(_check_rows(rows[low:high]), self.steps)
+            total = _add(total, self.of(piece, tuple(values[low:high] for values in aligned), start + low))
         return total
 
 
@@ -512,19 +512,19 @@ class RowsByBlock:
         if not self.source.in_memory or self.source.client is not None or self.shape[0] == 0:
             return self
         pieces = list(_pieces(0, self.shape[0], self.width))
-        first = _single(self._made(pieces[0]))
+        first = _single(self._apply(pieces[0]))
         # The others are as large.
         pieces = pieces[: max(1, _KEPT_BYTES // max(1, _bytes(first)))]
         with ThreadPoolExecutor(self.n_threads) as pool:
-            others = pool.map(lambda piece: _single(self._made(piece)), pieces[1:])
+            others = pool.map(lambda piece: _single(self._apply(piece)), pieces[1:])
             kept = dict(zip(pieces, [first, *others], strict=True))
         return dataclasses.replace(self, kept=kept, kept_steps=len(self.steps))
 
-    def _made(self, piece: tuple[int, int]) -> Any:
+    def _apply(self, piece: tuple[int, int]) -> Any:
         """Rows of a source in memory after all steps."""
         if piece in self.kept:
-            return _taken(_double(self.kept[piece]), self.steps[self.kept_steps :])
-        return _taken(_checked(self.source.read(*piece)), self.steps)
+            return _apply_steps(_double(self.kept[piece]), self.steps[self.kept_steps :])
+        return _apply_steps(_check_rows(self.source.read(*piece)), self.steps)
 
     def sum(self, axis: int, dtype: type) -> np.ndarray:
         """Sum of whole numbers over the rows (d,), as int64; as NumPy's method."""
@@ -542,7 +542,7 @@ class RowsByBlock:
         """
         summand = _Summand(self.steps, self.width, function, arguments)
         if self.shape[0] == 0:
-            empty = _taken(np.empty((0, self.source.shape[1])), self.steps)
+            empty = _apply_steps(np.empty((0, self.source.shape[1])), self.steps)
             return summand.of(empty, tuple(values[0:0] for values in aligned), 0)
         if self.source.client is not None:
             return self._by_workers(summand, aligned)
@@ -553,13 +553,13 @@ class RowsByBlock:
     def _from_memory(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
         def work(piece: tuple[int, int]) -> Any:
             low, high = piece
-            return summand.of(self._made(piece), tuple(values[low:high] for values in aligned), low)
+            return summand.of(self._apply(piece), tuple(values[low:high] for values in aligned), low)
 
         pieces = list(_pieces(0, self.shape[0], self.width))
         if self.n_threads == 1 or len(pieces) == 1:
-            return functools.reduce(_added, map(work, pieces))
+            return functools.reduce(_add, map(work, pieces))
         with ThreadPoolExecutor(self.n_threads) as pool:
-            return functools.reduce(_added, pool.map(work, pieces))
+            return functools.reduce(_add, pool.map(work, pieces))
 
     def _read_ahead(self, summand: _Summand, aligned: tuple[Any, ...]) -> Any:
         """Sum over a file: threads read blocks while others work."""
@@ -582,9 +582,9 @@ class RowsByBlock:
                     waiting.append(workers.submit(work, read, start, stop))
                     del read
                     while waiting and (waiting[0].done() or len(waiting) > 2 * (_AHEAD + self.n_threads)):
-                        total = _added(total, waiting.popleft().result())
+                        total = _add(total, waiting.popleft().result())
                 while waiting:
-                    total = _added(total, waiting.popleft().result())
+                    total = _add(total, waiting.popleft().result())
             finally:
                 for future in waiting:
                     future.cancel()
@@ -597,7 +597,7 @@ class RowsByBlock:
             _sum_of_source,
             lambda start, stop: (tuple(values[start:stop] for values in aligned), summand),
         ):
-            total = _added(total, addend)
+            total = _add(total, addend)
         return total
 
 
@@ -630,7 +630,7 @@ def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], no
     with ThreadPoolExecutor(1) as reader:
         ahead = reader.submit(source.read, *blocks[0])
         for (start, stop), following in zip(blocks, [*blocks[1:], None], strict=True):
-            rows = _checked(ahead.result())
+            rows = _check_rows(ahead.result())
             if following is not None:
                 ahead = reader.submit(source.read, *following)
             results[start:stop] = function(rows)
@@ -638,7 +638,7 @@ def blocks_in_order(source: RowBlocks, function: Callable[[Any], np.ndarray], no
 
 
 def _of_block(source: RowBlocks, start: int, stop: int, function: Any) -> np.ndarray:
-    result: np.ndarray = function(_checked(source.read(start, stop)))
+    result: np.ndarray = function(_check_rows(source.read(start, stop)))
     return result
 
 
@@ -658,12 +658,12 @@ def is_by_block(rows: Any) -> bool:
     return isinstance(rows, RowsByBlock)
 
 
-def kept(rows: Any) -> Any:
+def cache_rows(rows: Any) -> Any:
     """Cache the results of `RowsByBlock`, see `RowsByBlock.keep`; return an array unchanged."""
     return rows.keep() if isinstance(rows, RowsByBlock) else rows
 
 
-def mapped(rows: Any, step: Callable[..., Any], *arguments: Any, n_features: int | None = None) -> Any:
+def map_rows(rows: Any, step: Callable[..., Any], *arguments: Any, n_features: int | None = None) -> Any:
     """Take a step, by an array at once and by `RowsByBlock` when they are needed.
 
     See `RowsByBlock.then`.

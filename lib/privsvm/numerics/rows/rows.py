@@ -48,11 +48,11 @@ def unit_rows(X: Any) -> Any:
         largest = abs(X).max(axis=1).toarray().ravel() if X.shape[0] else np.zeros(0)
     else:
         largest = np.abs(X).max(axis=1, initial=0.0)
-    rows = _divided(X, largest)
-    return _divided(rows, row_norms(rows) * (1.0 + (X.shape[1] + 8) * np.finfo(float).eps))
+    rows = _divide_rows(X, largest)
+    return _divide_rows(rows, row_norms(rows) * (1.0 + (X.shape[1] + 8) * np.finfo(float).eps))
 
 
-def _divided(X, numbers: np.ndarray):
+def _divide_rows(X, numbers: np.ndarray):
     """Divide each row by a number of its own, unless that is 0."""
     numbers = np.where(numbers > 0, numbers, 1.0)
     if is_sparse(X):

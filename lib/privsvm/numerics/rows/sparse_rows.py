@@ -16,10 +16,10 @@ __all__ = [
     "CsrArrays",
     "compact",
     "count_numbers",
-    "padded_weights",
     "score_rows",
     "square_rows",
     "sum_rows",
+    "zero_weights",
 ]
 
 
@@ -78,7 +78,7 @@ def square_rows(data, indptr):
     return squares
 
 
-def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
+def zero_weights(n_features: int, n_classes: int) -> np.ndarray:
     """Return zero weights (d, padded c), each vector in one cache line."""
     padded = -(-n_classes // WIDTH) * WIDTH
     memory = np.zeros(n_features * padded + WIDTH)
@@ -90,7 +90,7 @@ def padded_weights(n_features: int, n_classes: int) -> np.ndarray:
 def score_rows(data, indices, indptr, weights, scores):
     """Set scores (n, c) of all rows.
 
-    Weights (d, padded) come from `padded_weights`.
+    Weights (d, padded) come from `zero_weights`.
     """
     padded = weights.shape[1]
     numbers, lanes = weights.reshape(-1), np.empty(padded)

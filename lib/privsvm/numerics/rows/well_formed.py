@@ -12,7 +12,7 @@ import numpy as np
 
 from privsvm.constraints import plain
 
-__all__ = ["canonical_rows", "check_sparse", "plain_csr", "plain_sparse", "refuse_masked", "sorted_rows"]
+__all__ = ["canonical_rows", "check_sparse", "plain_csr", "plain_sparse", "refuse_masked", "sort_entries"]
 
 
 def refuse_masked(name: str, values: Any) -> None:
@@ -53,7 +53,7 @@ def as_csr(X: Any) -> Any:
     if X.format in ("lil", "dok"):
         X = X.tocsr()
         check_sparse(X)
-    return X if X.format == "csr" else sorted_rows(X)
+    return X if X.format == "csr" else sort_entries(X)
 
 
 def check_sparse(X: Any) -> None:
@@ -108,7 +108,7 @@ def _check_indices(indices: Any, size: int, name: str) -> None:
             )
 
 
-def sorted_rows(X: Any) -> Any:
+def sort_entries(X: Any) -> Any:
     """Turn a sparse matrix (n, d) into a new CSR array with the entries of every row in the order of their columns.
 
     Entries that are stored twice stay apart, in the order in which they are stored. SciPy does not keep the order among
@@ -138,6 +138,6 @@ def canonical_rows(X: Any) -> Any:
 
     if X.format == "csr" and X.has_canonical_format:
         return scipy.sparse.csr_array(X, dtype=np.float64)
-    rows = sorted_rows(X).astype(np.float64, copy=False)
+    rows = sort_entries(X).astype(np.float64, copy=False)
     rows.sum_duplicates()
     return rows

@@ -85,8 +85,8 @@ def recovery_curve(
     3 or 6 features, mbar = 56 and gamma from 0.01; 3e-9 for 30 features; 2e-7 for 30 features at gamma = 1e-6; 1e-6
     for 30 features and mbar = 31, gaussian. The median is about a hundredth of each, or less.
     """
-    block, gamma = _checked_block(block, kernel, gamma)
-    columns = _checked_columns(columns, block)
+    block, gamma = _check_block(block, kernel, gamma)
+    columns = _check_columns(columns, block)
     m, features = columns.shape
     needed = features + (gamma is not None)
     if counts is None:
@@ -106,7 +106,7 @@ def recovery_curve(
         for position, count in enumerate(known_counts):
             known_indices = order[:count]
             error = (
-                np.abs(_extended(basis, readable, known_indices, columns[known_indices]) - columns)[order[count:]]
+                np.abs(_extend_basis(basis, readable, known_indices, columns[known_indices]) - columns)[order[count:]]
                 / spread
             )
             largest[draw, position] = error.max()
@@ -116,7 +116,7 @@ def recovery_curve(
     order = scipy.linalg.qr((basis * readable[:, None]).T, mode="r", pivoting=True)[1]
     chosen = order[: min(needed, m - 1)]
     others = np.setdiff1d(np.flatnonzero(readable), chosen)
-    error = np.abs(_extended(basis, readable, chosen, columns[chosen]) - columns)[others] / spread
+    error = np.abs(_extend_basis(basis, readable, chosen, columns[chosen]) - columns)[others] / spread
     exact = [count for count, least in zip(known_counts, share.min(axis=0), strict=True) if least == 1.0]
     return RecoveryCurve(
         known=known_counts,
@@ -152,8 +152,8 @@ def audit_entity(
     """
     rng = np.random.default_rng(rng)
     curve = recovery_curve(block, columns, kernel, gamma, rng=rng)
-    block, gamma = _checked_block(block, kernel, gamma)
-    columns = _checked_columns(columns, block)
+    block, gamma = _check_block(block, kernel, gamma)
+    columns = _check_columns(columns, block)
     span, readable = _span(block, gamma)
     true = _residuals(span, columns[readable])
     permuted = [_residuals(span, rng.permutation(columns)[readable]) for _ in range(_PERMUTATIONS)]
@@ -170,7 +170,7 @@ def audit_entity(
     }
 
 
-def _checked_block(block: np.ndarray, kernel: str, gamma: float | None) -> tuple[np.ndarray, float | None]:
+def _check_block(block: np.ndarray, kernel: str, gamma: float | None) -> tuple[np.ndarray, float | None]:
     """Return the block in float64, and gamma, which is None for linear blocks only."""
     if kernel not in ("linear", "gaussian"):
         raise ValueError(f"kernel={kernel!r}: must be 'linear' or 'gaussian'")
@@ -188,7 +188,7 @@ def _checked_block(block: np.ndarray, kernel: str, gamma: float | None) -> tuple
     return block, gamma
 
 
-def _checked_columns(columns: np.ndarray, block: np.ndarray) -> np.ndarray:
+def _check_columns(columns: np.ndarray, block: np.ndarray) -> np.ndarray:
     """Return the columns in float64."""
     columns = np.asarray(columns, dtype=np.float64)
     if columns.ndim != 2 or len(columns) != len(block) or columns.shape[1] == 0:
@@ -257,7 +257,9 @@ def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) 
     return np.column_stack([constant, basis]), determined
 
 
-def _extended(basis: np.ndarray, readable: np.ndarray, known_indices: np.ndarray, known_rows: np.ndarray) -> np.ndarray:
+def _extend_basis(
+    basis: np.ndarray, readable: np.ndarray, known_indices: np.ndarray, known_rows: np.ndarray
+) -> np.ndarray:
     """Combine the basis so that it fits the known rows, on all rows."""
     use = readable[known_indices]
     coefficients = np.linalg.lstsq(basis[known_indices[use]], known_rows[use], rcond=_RELATIVE_CUTOFF)[0]

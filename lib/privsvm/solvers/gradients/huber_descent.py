@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Stated
-from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, mapped
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
+from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, map_rows
 from privsvm.numerics.rows.unit_grid import CELLS
 
 __all__ = [
@@ -100,7 +100,7 @@ def exact_product(cells: Any, matrix: np.ndarray) -> Any:
     `privsvm.numerics.rows.unit_grid.unit_cells`.
     """
     if is_by_block(cells):
-        return mapped(cells, exact_product, matrix, n_features=matrix.shape[1])
+        return map_rows(cells, exact_product, matrix, n_features=matrix.shape[1])
     rounded, unit = _rounded(matrix)
     product: np.ndarray = dense_rows(cells) @ rounded
     product *= unit / CELLS
@@ -234,11 +234,11 @@ class _StepNoise:
         one_row = (2.0 ** (GRADIENT_BITS - self.shift) + math.sqrt(size)) * ROUND_UP
         self.sigma = multiplier * one_row * ROUND_UP
         # Budgets stated for the last step, and for the steps before it.
-        self.stated = self.stated_before = Stated(one_row, per_row=True, grid=self.grid)
+        self.stated = self.stated_before = Sensitivity(one_row, per_row=True, grid=self.grid)
         if whole_multiplier is not None:
             share = one_row * multiplier / whole_multiplier
-            self.stated = Stated(share, per_row=True, grid=self.grid)
-            self.stated_before = Stated(share, per_row=True, grid=self.grid, more=True)
+            self.stated = Sensitivity(share, per_row=True, grid=self.grid)
+            self.stated_before = Sensitivity(share, per_row=True, grid=self.grid, more=True)
 
     def release(self, total: np.ndarray, last: bool) -> np.ndarray:
         """Release a sum of clipped gradients."""

@@ -28,9 +28,9 @@ import scipy.sparse
 from privsvm.errors import nearest_name
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
-from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Stated, StepTape, as_source
+from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Sensitivity, StepTape, as_source
 from privsvm.numerics.noise.rounded_normals import check_sigma, fill_from_stream, open_rounded_stream
-from privsvm.numerics.rows.row_blocks import RowsByBlock, mapped
+from privsvm.numerics.rows.row_blocks import RowsByBlock, map_rows
 from privsvm.numerics.rows.well_formed import canonical_rows
 from privsvm.solvers.gradients.clipped_gradients import (
     LOSSES,
@@ -502,14 +502,14 @@ def _training(
             n_rows=n_rows,
             threshold=_threshold(steps),
             sigma=schedule.sigma,
-            stated=Stated(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
+            stated=Sensitivity(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
         )
     # A later call with the same source gets other keys.
     source = NoiseSource(given.next_key())
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
     setup = _Setup(_Sampling(sampling_key, _threshold(steps)), objective, _constant(steps))
     if isinstance(X, RowsByBlock):
-        cells = mapped(X, prepared_cells, setup.scale).keep()
+        cells = map_rows(X, prepared_cells, setup.scale).keep()
 
         def sum_of_step(step: int, point: Point) -> tuple[np.ndarray, np.ndarray]:
             sums: tuple[np.ndarray, np.ndarray] = cells.total(_sum_of_block, codes, arguments=(setup, step, point))

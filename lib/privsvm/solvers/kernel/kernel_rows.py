@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from privsvm.numerics.compiled.aligned import aligned_bytes
+from privsvm.numerics.compiled.aligned import allocate_aligned
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.threads import one_blas_thread, share_out, thread_pool, threads_worth
 from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
@@ -565,7 +565,7 @@ def _rows_at_once(n_features: int, n_columns: int) -> int:
 
 def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
     """Allocate a matrix that is aligned to cache lines."""
-    return aligned_bytes(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
+    return allocate_aligned(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
 
 
 def _mostly_zeros(X: np.ndarray) -> bool:

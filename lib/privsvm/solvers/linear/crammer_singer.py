@@ -35,10 +35,10 @@ from privsvm.numerics.rows.sparse_rows import (
     CsrArrays,
     compact,
     count_numbers,
-    padded_weights,
     score_rows,
     square_rows,
     sum_rows,
+    zero_weights,
 )
 from privsvm.numerics.rows.well_formed import canonical_rows
 from privsvm.solvers.linear.certificate import (
@@ -471,7 +471,7 @@ class _SparseRows:
             self.storage = CsrArrays(*compact(X))
         self.squared_norms = square_rows(self.storage.data, self.storage.indptr)
         self.row_work = _SPARSE_WORK * self.storage.data.size / max(X.shape[0], 1)
-        self.weights = padded_weights(X.shape[1], n_classes)
+        self.weights = zero_weights(X.shape[1], n_classes)
         self.by_feature = self.weights[:, :n_classes]
 
     @functools.cached_property
