@@ -14,7 +14,7 @@ from privsvm.auditing.methods import _draw_of, _release_of, worst_parameters
 from privsvm.auditing.neighbours import make_crowded_pairs, make_pairs
 from privsvm.auditing.replays import ReplayError, ReplayingSource, nearest_difference
 from privsvm.auditing.sampled_steps import find_sampled_steps
-from privsvm.auditing.transcripts import ListeningSource, fixed_release, listened, noisy_numbers, numbers_before_noise
+from privsvm.auditing.transcripts import ListeningSource, fixed_release, listen, noisy_numbers, numbers_before_noise
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.gaussian_delta import gaussian_signal
 from privsvm.privacy.lower_bounds import counts_bound
@@ -178,7 +178,7 @@ def test_sampled_steps_are_told_apart_by_their_privacy_loss():
 def test_steps_with_other_sampling_are_drawn_one_by_one():
     """Steps whose inputs do not follow from the recorded sampling have no faster plan."""
     release, _ = sampled()
-    _, runs = listened(lambda sources: release(0, sources), 60, seeded_source(0, "rows"))
+    _, runs = listen(lambda sources: release(0, sources), 60, seeded_source(0, "rows"))
     assert find_sampled_steps(runs) is not None
 
     def changed(change):
@@ -224,7 +224,7 @@ def test_replays_show_the_privacy_loss_of_real_releases(name, relation):
     # Both datasets get the same noise.
     assert np.ptp(drawn[0] - drawn[1]) < 1e-6
     for dataset, sign in ((0, 1.0), (1, -1.0)):
-        _, runs = listened(lambda sources, dataset=dataset: release(dataset, sources), n, seeded_source(1, dataset))
+        _, runs = listen(lambda sources, dataset=dataset: release(dataset, sources), n, seeded_source(1, dataset))
         replays = [ReplayingSource(calls) for calls in runs]
         release(1 - dataset, replays)
         losses = []

@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.rows.row_grid import BITS, LARGEST_BITS, grid_rows, grid_spacing, squared_bound
+from privsvm.numerics.rows.row_grid import BITS, LARGEST_BITS, bound_squares, grid_rows, grid_spacing
 
 SIZES = [0.0, -0.0, 5e-324, 1e-310, 2.3e-308, 1e-160, 1e-15, 1e-9, 0.1, 0.5, 1.0, 1.5, 3.0, 1e6, 1e160, 1e308]
 NUMBERS = st.one_of(
@@ -45,7 +45,7 @@ def test_the_norm_of_every_row_is_bounded_in_whole_numbers(X, norm, bits):
     for row, exact in zip(grid_rows(X, norm, bits), X, strict=True):
         cells = [Fraction(value) / spacing for value in row]
         assert all(cell.denominator == 1 for cell in cells)
-        assert sum(cell**2 for cell in cells) <= squared_bound(norm, bits)
+        assert sum(cell**2 for cell in cells) <= bound_squares(norm, bits)
         assert sum(Fraction(value) ** 2 for value in row) <= Fraction(norm) ** 2
         # No number grows or changes its sign.
         assert all(abs(Fraction(a)) <= abs(Fraction(b)) for a, b in zip(row, exact, strict=True))
@@ -94,7 +94,7 @@ def test_long_rows_of_many_numbers(d):
     rng = np.random.default_rng(d)
     X = rng.normal(size=(3, d)) * np.array([[1.0], [1e300], [1e-3 / math.sqrt(d)]])
     for bits in (BITS, LARGEST_BITS):
-        spacing, bound = grid_spacing(1.7, bits), squared_bound(1.7, bits)
+        spacing, bound = grid_spacing(1.7, bits), bound_squares(1.7, bits)
         for row in grid_rows(X, 1.7, bits):
             assert sum(int(cell) ** 2 for cell in row / spacing) <= bound
         assert np.allclose(np.linalg.norm(grid_rows(X, 1.7, bits)[:2], axis=1), 1.7, rtol=1e-4)
@@ -108,7 +108,7 @@ def test_rows_far_too_long_do_not_pass_by_a_sum_that_wraps(bits, d):
         image = grid_rows(np.full((1, d), norm * times), norm, bits)[0] / grid_spacing(norm, bits)
         assert (image == image[0]).all()
         assert (
-            d * int(image[0]) ** 2 <= squared_bound(norm, bits) < d * (int(image[0]) + 2 + (int(image[0]) >> 27)) ** 2
+            d * int(image[0]) ** 2 <= bound_squares(norm, bits) < d * (int(image[0]) + 2 + (int(image[0]) >> 27)) ** 2
         )
 
 
@@ -121,8 +121,8 @@ def test_the_limbs_of_a_sum_of_squares_carry():
     (image,) = grid_rows(row, norm, LARGEST_BITS)
     cell = int(image[0] / spacing)
     assert (image == image[0]).all()
-    assert d * cell**2 <= squared_bound(norm, LARGEST_BITS)
-    assert d * (cell + 2 + (cell >> 29)) ** 2 > squared_bound(norm, LARGEST_BITS)
+    assert d * cell**2 <= bound_squares(norm, LARGEST_BITS)
+    assert d * (cell + 2 + (cell >> 29)) ** 2 > bound_squares(norm, LARGEST_BITS)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

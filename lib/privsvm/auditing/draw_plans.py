@@ -24,7 +24,7 @@ from privsvm.auditing.curves import LaplaceCurve, SampledCurve, table_of
 from privsvm.auditing.distinguish import Statistic
 from privsvm.auditing.replays import Release, ReplayError, nearest_difference
 from privsvm.auditing.sampled_steps import find_sampled_loss, find_sampled_steps
-from privsvm.auditing.transcripts import FixedRelease, fixed_release, listened, noisy_numbers
+from privsvm.auditing.transcripts import FixedRelease, fixed_release, listen, noisy_numbers
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import Event, Neighbours, PerturbedObjectives, PoissonSampled, leaves
@@ -152,7 +152,7 @@ def _listening(release: Release, key: Key) -> Draw:
         runs = [
             calls
             for start in range(0, n, _FEW)
-            for calls in listened(functools.partial(release, dataset), min(_FEW, n - start), source)[1]
+            for calls in listen(functools.partial(release, dataset), min(_FEW, n - start), source)[1]
         ]
         return np.array([noisy_numbers(calls) for calls in runs])
 
@@ -164,7 +164,7 @@ def _plan_sampled_steps(
 ) -> CellPlan:
     """Look at all noisy sums by their privacy loss; many at a time where rows always add the same to them."""
     probes = [
-        listened(functools.partial(release, dataset), _PROBES, seeded_source(0, "probes", *key, dataset))[1]
+        listen(functools.partial(release, dataset), _PROBES, seeded_source(0, "probes", *key, dataset))[1]
         for dataset in (0, 1)
     ]
     curve = SampledCurve(event.sampling_probability, event.event.noise_multiplier, count, relation, delta)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, listened, numbers_before_noise
+from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, listen, numbers_before_noise
 from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity, StepTape
 
 __all__ = ["ReplayError", "ReplayingSource", "nearest_difference"]
@@ -74,7 +74,7 @@ def nearest_difference(release: Release, n: int, source: NoiseSource) -> tuple[t
     """
     nearest: tuple[float, tuple[Call, ...], np.ndarray] | None = None
     for dataset, sign in ((0, 1.0), (1, -1.0)):
-        released, runs = listened(functools.partial(release, dataset), n, source)
+        released, runs = listen(functools.partial(release, dataset), n, source)
         replays = [ReplayingSource(calls) for calls in runs]
         if not np.array_equal(release(1 - dataset, replays), released):
             raise ReplayError("a replay releases something else")

@@ -24,7 +24,7 @@ __all__ = [
     "FixedRelease",
     "ListeningSource",
     "fixed_release",
-    "listened",
+    "listen",
     "noisy_numbers",
     "numbers_before_noise",
 ]
@@ -93,7 +93,7 @@ class ListeningSource(NoiseSource):
         return tape
 
 
-def listened(
+def listen(
     release: Callable[[Sequence[NoiseSource]], np.ndarray], n: int, source: NoiseSource
 ) -> tuple[np.ndarray, list[list[Call]]]:
     """Release so often with fresh noise; return the releases (n, k), and the draws behind each."""
@@ -190,14 +190,14 @@ def fixed_release(
     the numbers depend on the noise before them, on the rows that were drawn, or on a draw that states nothing.
     """
     source = seeded_source(0, "fixed", *key)
-    _, probes = listened(release, 4, source)
+    _, probes = listen(release, 4, source)
     calls = tuple(probes[0])
     n_numbers, kinds = sum(call.noisy.size for call in calls), {call.kind for call in calls}
     plain = 0 < n_numbers <= _MOST_NUMBERS and len(kinds) == 1 and all(call.threshold == ALL_ROWS for call in calls)
     if not plain or not all(_same(calls, other, hidden) for other in probes):
         return None
     n_runs = _CHECKED if kinds == {"selection"} else n_numbers + 8 + _CHECKED
-    released, runs = listened(release, n_runs, source)
+    released, runs = listen(release, n_runs, source)
     if not all(_same(calls, other, hidden) for other in runs):
         return None
     if kinds == {"selection"}:

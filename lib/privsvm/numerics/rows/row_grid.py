@@ -19,7 +19,7 @@ import scipy.sparse
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import maximum
 
-__all__ = ["BITS", "LARGEST_BITS", "grid_rows", "grid_spacing", "squared_bound"]
+__all__ = ["BITS", "LARGEST_BITS", "bound_squares", "grid_rows", "grid_spacing"]
 
 # The spacing is the power of two at or below the norm, divided by 2^BITS: a row loses less than sqrt(d) 2^-26 of the
 # norm, and its numbers can be squared and summed in 64 bits.
@@ -41,7 +41,7 @@ def grid_spacing(norm: float, bits: int = BITS) -> float:
     return math.ldexp(1.0, math.frexp(norm)[1] - 1 - bits)
 
 
-def squared_bound(norm: float, bits: int = BITS) -> int:
+def bound_squares(norm: float, bits: int = BITS) -> int:
     """Return ``floor((norm / spacing)^2)``, the largest sum of squares of a row."""
     ratio = Fraction(norm) / Fraction(grid_spacing(norm, bits))
     return math.floor(ratio * ratio)
@@ -131,7 +131,7 @@ def grid_rows(X: Any, norm: float, bits: int = BITS) -> Any:
     Numbers are finite and of any size, subnormal ones and 1e308 among them; ValueError otherwise. The numbers of a CSR
     row are in ascending order of their columns, and no place is stored twice. The bound `norm` on the L2 norm is
     public, 1e-200 to 1e200, as is the fineness `bits`: see `grid_spacing`. Rows become whole multiples of
-    `grid_spacing` with a sum of squares, as whole numbers, of at most `squared_bound`. A row that is shorter than
+    `grid_spacing` with a sum of squares, as whole numbers, of at most `bound_squares`. A row that is shorter than
     `norm` loses less than the spacing in each place.
     """
     sparse = scipy.sparse.issparse(X)
@@ -140,7 +140,7 @@ def grid_rows(X: Any, norm: float, bits: int = BITS) -> Any:
         raise ValueError("X holds a number that is not finite")
     starts = X.indptr.astype(np.int64) if sparse else np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
     spacing = grid_spacing(norm, bits)
-    bound = squared_bound(norm, bits)
+    bound = bound_squares(norm, bits)
     cells = np.empty(values.size)
     _set_grid_rows(
         values,
