@@ -9,23 +9,14 @@ from privsvm.files import read_json
 from reproduce.__main__ import main
 from reproduce.dpwss import experiments as dpwss
 from reproduce.engine import context as engine
-from reproduce.engine.comparison import read_rows
-from reproduce.engine.papers import find_experiments
+from reproduce.engine.measurements import read_measurements
 from reproduce.pmsvm import experiments as pmsvm
 from reproduce.ppsvm import experiments as ppsvm
 from tests.once import make_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# The printed numbers belong to other data, so that rows of this data mostly differ: each must then say why.
 HEART = ["wine", "all", "class_1"]
-# Linear machines on rows that are not scaled, as those of wine, take a million steps.
-SIX = ["digits", "all", "6"]
-DPWSS = {
-    "datasets": {"heart": SIX, "sonar": ["digits", "all", "0"]},
-    "columns": [{"epsilon": 1, "sigma": 0.5}, {"epsilon": 1, "sigma": 0.7}],
-    "runs": 2,
-}
 SPLICE = {"train": ["digits", "all", "0"], "test": ["digits", "all", "0"]}
 DPSVMDVP = {
     "datasets": {"splice": SPLICE},
@@ -34,9 +25,6 @@ DPSVMDVP = {
     "repeats": 2,
     "epsilons": [0.0005, 0.01, 0.05, 0.5],
     "options": [{"scaling": "none", "C": 1.0}, {"scaling": "min_max", "C": 1.0}],
-    "draws": {"dataset": "splice", "times": 2},
-    "sizes": {"splice": [100, 300]},
-    "features": {"splice": [40, 64]},
 }
 # All rows in every step: the noise then has a closed form, and nothing waits for an accountant.
 WINE = ["wine", "all"]
@@ -109,19 +97,12 @@ class Bench:
         """Where the tables of changed settings are."""
         return self.folder / "reports" / "changed"
 
-    def rows(self, experiment: str):
-        return read_rows(self.reports / f"{experiment}.csv")
+    def cells(self, experiment: str) -> dict[tuple[str, str], tuple[float, ...]]:
+        """Values by table and cell."""
+        return {item[:2]: item.values for item in read_measurements(self.reports / f"{experiment}.csv")}
 
-    def page(self, experiment: str) -> str:
-        return (self.reports / f"{experiment}.html").read_text()
-
-    def report(self, experiment: str, settings: dict):
-        item = find_experiments("reproduce")[experiment].with_settings(settings)
-        stored = {
-            job: read_json(self.folder / "data" / owner.name / f"{job}.json")["result"]
-            for job, (owner, _) in item.all_jobs().items()
-        }
-        return item.make_report(stored)
+    def result(self, experiment: str, job: str):
+        return read_json(self.folder / "data" / experiment / f"{job}.json")["result"]
 
 
 @pytest.fixture
@@ -131,7 +112,7 @@ def bench(tmp_path):
 
 def run_everything(folder: Path) -> None:
     bench = Bench(folder)
-    bench.run("dpwss", settings={**DPWSS, "figure1": figure1()})
+    bench.run("dpwss", settings={"figure1": figure1()})
     bench.run("dpsvmdvp", settings=DPSVMDVP)
     bench.run(*[name for name in pmsvm.EXPERIMENTS if name != "pmsvm_time"], settings=PMSVM)
     bench.run("pmsvm_time", settings=PMSVM_TIME)

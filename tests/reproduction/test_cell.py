@@ -1,16 +1,14 @@
 """One command for each cell."""
 
-import importlib
 import subprocess
 import sys
 
 import pytest
 
 from privsvm.errors import PrivSVMError
-from reproduce.cell import MODULES, draws_of, main
+from reproduce.cell import MODULES, draws_of, judge_committed, main
 from reproduce.engine.cells import choose_draws, column_of, find_printed
 from reproduce.engine.judging import TIMES
-from reproduce.engine.printed import judge_paper
 
 from .conftest import REPOSITORY
 
@@ -19,16 +17,12 @@ ARGUMENTS = ["--reports", str(REPOSITORY / "reports/reproduce")]
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_drawn_number_can_be_rerun(name):
-    paper = importlib.import_module(f"reproduce.{name}.printed").PAPER
-    judged, draws = (
-        judge_paper(paper, REPOSITORY / "reproduce" / name, REPOSITORY / "reports/reproduce"),
-        draws_of([name]),
-    )
+    judged, draws = judge_committed(name), draws_of([name])
     for judgement in judged.judgements:
         printed = judgement.printed
         assert find_printed(judged, printed.source, printed.dataset, column_of(printed)) is printed
         if judgement.distribution is not None and printed.metric not in TIMES:
-            assert choose_draws(paper, draws, printed.id), printed.id
+            assert choose_draws(judged.paper, draws, printed.id), printed.id
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,11 @@ from privsvm.methods.rsvm import ReducedSVMClassifier
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import feature_weights
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
-from reproduce.ci_svm import experiments, report
+from reproduce.ci_svm import experiments, measurements
 from reproduce.ci_svm import runs as ci_svm_runs
 from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
 from reproduce.engine import context as engine
 from reproduce.engine import jobs
-
-from .conftest import CI_SVM, Bench
 
 GRID = ((0.5, 8.0), (0.125, 2.0))
 METHODS = {
@@ -61,18 +59,6 @@ class MadeUp(engine.Context):
 
 class ThreeClasses(MadeUp):
     n_classes = 3
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """Both experiments, run once on small data. Do not change it."""
-    bench = Bench(tmp_path_factory.mktemp("ci_svm"))
-    bench.run("ci_svm", settings=CI_SVM)
-    return bench
-
-
-def result_of(bench, experiment, job):
-    return read_json(bench.folder / "data" / experiment / f"{job}.json")["result"]
 
 
 # --- what a job computes --------------------------------------------------------------------------------------------
@@ -325,25 +311,7 @@ def test_condensed_rows_of_one_class_make_a_constant_model(tmp_path, monkeypatch
     assert repeat["methods"]["other"]["searched"] == pytest.approx(expected)
 
 
-# --- numbers of the report ------------------------------------------------------------------------------------------
-
-
-def made_result(errors, searched=None, n_classes=2):
-    """Results of ten repeats of five folds of 20 rows; errors by method, the same in each fold of a repeat."""
-
-    def own(name):
-        return [
-            {"errors": [wrong + (number % 2) for _ in range(5)], "C": [1.0] * 5, "gamma": [1.0] * 5,
-             "n_rows": [27 if "CI" in name or "FCM" in name else 80] * 5, "n_support": [10] * 5, "purity": [0.9] * 5,
-             "mixed": [0.0] * 5, "searched": [(searched or {}).get(name, 0.8)] * 5}
-            for number, wrong in enumerate([errors[name]] * 10)
-        ]  # fmt: skip
-
-    repeats = [
-        {"folds": [20] * 5, "methods": {name: own(name)[number] for name in errors}, "cpu_seconds": 1.0}
-        for number in range(10)
-    ]
-    return {"n_rows": 100, "n_features": 3, "n_classes": n_classes, "repeats": repeats}
+# --- measurements -----------------------------------------------------------------------------------------------------
 
 
 def test_paired_differences():
@@ -356,215 +324,97 @@ def test_paired_differences():
             {"folds": [20, 10], "methods": {"a": {"errors": [2, 1]}, "b": {"errors": [0, 2]}}},
         ]
     }
-    assert report.fold_accuracies(result, "a") == pytest.approx([0.9, 0.8, 0.9, 0.9])
-    assert report.repeat_accuracies(result, "b") == pytest.approx([23 / 30, 28 / 30])
-    mean, error = report.paired_difference(result, "a", "b")
+    assert measurements.fold_accuracies(result, "a") == pytest.approx([0.9, 0.8, 0.9, 0.9])
+    assert measurements.repeat_accuracies(result, "b") == pytest.approx([23 / 30, 28 / 30])
+    mean, error = measurements.paired_difference(result, "a", "b")
     differences = [0.2, 0.0, -0.1, 0.1]
     assert mean == pytest.approx(0.05)
     assert error == pytest.approx(math.sqrt((1 / 4 + 1 / 4) * np.var(differences, ddof=1)))
     # Datasets are independent.
-    assert report.average_of([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
-
-
-def verdicts_with(errors, searched=None):
-    experiment = experiments.ACCURACY.with_settings({"two_class": {"heart": ["heart_scale", "all"]}, "multi_class": {}})
-    every = {name: errors.get(name, errors["LIBSVM"]) for name in experiments.ACCURACY_SETTINGS["methods"]}
-    results = {job: made_result(every, searched) if job == "heart" else None for job in experiment.all_jobs()}
-    rows = experiment.make_report(results).rows
-    assert all(row.explanation for row in rows if row.verdict == "beyond tolerance")
-    return {(row.table, row.dataset, row.method, row.published): row for row in rows}
-
-
-def test_verdicts_of_accuracies():
-    below = "CI-SVM less LIBSVM"
-    rows = verdicts_with({"LIBSVM": 4, "CI-SVM": 6, "FCM-SVM": 8, "RSVM": 6})
-    row = rows["within three points", "heart", below, ""]
-    assert (row.verdict, row.ours) == ("beyond tolerance", pytest.approx(-0.1))
-    # All variants are as good as LIBSVM: the first gives everything back.
-    assert "misses better C and gamma (points gained: searched on original rows +10.0" in row.explanation
-    assert rows["within three points", "two-class, mean", below, ""].verdict == "beyond tolerance"
-    claims = {key[2:]: row for key, row in rows.items() if key[0] == "claims" and key[1] == "two-class, mean"}
-    assert claims["CI-SVM less RSVM", "consistent"].verdict == "within tolerance"
-    assert claims[below, "greatly improved"].verdict == "beyond tolerance"
-    assert claims["CI-SVM less FCM-SVM", "greatly improved"].verdict == "within tolerance"
-    assert not [key for key in rows if "multi-class" in key[1]]
-
-    rows = verdicts_with({"LIBSVM": 6, "CI-SVM": 4, "RSVM": 8, "FCM-SVM": 4})
-    assert rows["within three points", "heart", below, ""].verdict == "within tolerance"
-    assert rows["claims", "two-class, mean", "CI-SVM less RSVM", "consistent"].verdict == "beyond tolerance"
-    assert rows["claims", "two-class, mean", "CI-SVM less FCM-SVM", "greatly improved"].verdict == "beyond tolerance"
+    assert measurements.average([(0.1, 0.03), (0.3, 0.04)]) == (pytest.approx(0.2), pytest.approx(0.025))
 
 
 def test_means_are_over_their_datasets():
+    """Two repeats of one fold of 20 rows; RSVM and the variants are left out."""
+    methods = {name: experiments.METHODS[name] for name in ("LIBSVM", "CI-SVM", "FCM-SVM")}
     datasets = {"heart": ["heart_scale", "all"], "sonar": ["sonar_scale", "all"]}
-    experiment = experiments.ACCURACY.with_settings({"two_class": datasets, "multi_class": {}})
-    every = dict.fromkeys(experiments.ACCURACY_SETTINGS["methods"], 4)
-    # Whatever is done, a third of the rows is not enough.
-    eight_errors = {name: 8 for name in every if name not in ("LIBSVM", "RSVM")}
-    results = dict.fromkeys(experiment.all_jobs())
-    results["heart"] = made_result({**every, "CI-SVM": 5})
-    results["sonar"] = made_result({**every, **eight_errors})
-    rows = [row for row in experiment.make_report(results).rows if row.table == "within three points"]
-    ours = {row.dataset: row.ours for row in rows}
-    assert ours["two-class, mean"] == pytest.approx(-(0.05 + 0.2) / 2)
-    assert ours["two-class, the kinds named, mean"] == ours["heart"] == pytest.approx(-0.05)
-    (sonar,) = [row for row in rows if row.dataset == "sonar"]
-    assert sonar.explanation.startswith("a third of the rows is too few")
+    experiment = experiments.ACCURACY.with_settings({"two_class": datasets, "multi_class": {}, "methods": methods})
 
+    def result(errors):
+        own = {name: {"errors": [errors.get(name, 4)], "searched": [0.8 + (name == "CI-SVM") * 0.06], "purity": [0.9],
+                      "n_rows": [80 if name == "LIBSVM" else 27]} for name in methods}  # fmt: skip
+        return {"repeats": [{"folds": [20], "methods": own}] * 2}
 
-def test_an_improvement_on_condensed_rows_only_is_told():
-    rows = verdicts_with({"LIBSVM": 4, "CI-SVM": 4}, {"LIBSVM": 0.8, "CI-SVM": 0.86})
-    judged = rows["judged on condensed rows", "two-class, mean", "CI-SVM less LIBSVM", "greatly improved"]
-    assert (judged.verdict, judged.ours) == ("within tolerance", pytest.approx(0.06))
-    claimed = rows["claims", "two-class, mean", "CI-SVM less LIBSVM", "greatly improved"]
-    assert claimed.verdict == "beyond tolerance"
-    assert "cross-validated on its own condensed rows CI-SVM seems +6.0 points better" in claimed.explanation
-
-
-def test_exponents():
-    exponent = report.exponent
-    assert exponent([10, 20, 40], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
-    sizes = [5000, 60000]
-    slope = exponent(sizes, [n * math.log(n) for n in sizes])
-    assert slope == pytest.approx(1 + math.log(math.log(60000) / math.log(5000)) / math.log(12))
-
-
-def made_times(libsvm, ci, fcm):
-    def own(seconds, n_support, condense=0.0):
-        return {"seconds": {"condense": condense, "search": seconds, "train": 0.0}, "n_rows": 80,
-                "n_support": n_support, "accuracy": 0.9, "scratch": {"seconds": 3 * seconds, "accuracy": 0.9},
-                "searched": 0.9}  # fmt: skip
-
-    repeats = [
-        {"LIBSVM": own(libsvm + extra, 60), "CI-SVM": own(ci, 20, 0.5), "FCM-SVM": own(fcm, 20, 2.0),
-         "RSVM": own(1.0, 5)}
-        for extra in (0.0, 100.0, 0.0)
-    ]  # fmt: skip
-    return {"n_rows": 80, "n_features": 3, "n_classes": 2, "repeats": repeats}
-
-
-def time_rows(growth, times):
-    changes = {"two_class": {"heart": ["heart_scale", "all"]}, "multi_class": {}, "large": {}}
-    experiment = experiments.TIME.with_settings(changes)
-    results = {job: growth if job.endswith("growth") else times for job in experiment.all_jobs()}
-    rows = experiment.make_report(results).rows
-    return {(row.table, row.dataset, row.metric, row.setting): row for row in rows}
-
-
-def test_ratios_of_times():
-    growth = {"ci": {"n_rows": [100, 1000], "seconds": [1.0, 15.0], "n_iter": [0, 0]},
-              "fcm": {"n_rows": [100, 1000], "seconds": [1.0, 100.0], "n_iter": [5, 5]}}  # fmt: skip
-    rows = time_rows(growth, made_times(8.0, 2.0, 4.0))
-    against = rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"]
-    # The median of the repeats.
-    assert (against.ours, against.verdict) == (pytest.approx(4.0), "within tolerance")
-    assert "with condensing 3.2" in against.explanation
-    scratch = rows["against LIBSVM", "heart", "ratio of search, from scratch by LIBSVM", "80 rows"]
-    assert scratch.ours == pytest.approx(4.0)
-    assert rows["support vectors", "heart", "ratio of support vectors", "80 rows"].ours == pytest.approx(3.0)
-    assert rows["against FCM-SVM", "heart", "ratio of condensing", "80 rows"].ours == pytest.approx(4.0)
-    flat = rows["against FCM-SVM", "heart", "ratio of search and training", "80 rows"]
-    assert (flat.ours, flat.verdict) == (pytest.approx(2.0), "beyond tolerance")
-    assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "within tolerance"
-    assert rows["growth", "cod-rna", "exponent", "100 to 1000 rows"].verdict == "beyond tolerance"
-    quadratic = {**growth, "ci": {"n_rows": [100, 1000], "seconds": [1.0, 100.0], "n_iter": [0, 0]}}
-    rows = time_rows(quadratic, made_times(1.0, 2.0, 2.0))
-    assert rows["growth", "cod-rna", "exponent", "n log n, 100 to 1000 rows"].verdict == "beyond tolerance"
-    assert rows["against LIBSVM", "heart", "ratio of search and training", "80 rows"].verdict == "beyond tolerance"
-
-
-def test_no_mean_is_made_of_missing_datasets():
-    gone = {"missing": {"verdict": "no data", "reason": "heart: not here"}}
-    rows = time_rows(gone, gone)
-    assert {row.verdict for row in rows.values()} == {"no data"}
-    assert all(row.explanation == "heart: not here" for row in rows.values())
+    found = experiment.measurements({"heart": result({"CI-SVM": 5}), "sonar": result({"CI-SVM": 8})})
+    cells = {item.cell: item.values[0] for item in found if item.table == "differences"}
+    start, end = "CI-SVM less LIBSVM/", "difference of accuracies"
+    assert cells[f"sonar/{start}/{end}"] == pytest.approx(-0.2)
+    assert cells[f"two-class, mean/{start}/{end}"] == pytest.approx(-(0.05 + 0.2) / 2)
+    assert cells[f"two-class, the kinds named, mean/{start}/{end}"] == pytest.approx(-0.05)
+    assert cells[f"sonar/{start}/difference of searched accuracies"] == pytest.approx(0.06)
+    # Without one of its datasets a mean is over the others.
+    (mean,) = [item.values[0] for item in experiment.measurements({"sonar": result({"CI-SVM": 8})})
+               if item.cell == f"two-class, mean/{start}/{end}"]  # fmt: skip
+    assert mean == pytest.approx(-0.2)
+    assert experiment.measurements({}) == []
 
 
 # --- both experiments on small data ---------------------------------------------------------------------------------
 
 
-def test_rows_come_from_the_results(ran):
-    rows = ran.rows("ci_svm_accuracy")
-    for dataset, classes in (("heart", "two-class"), ("wine", "multi-class")):
-        result = result_of(ran, "ci_svm_accuracy", dataset)
-        shown = {row.method: row.ours for row in rows if (row.table, row.dataset) == (classes, dataset)}
-        assert set(shown) == {"LIBSVM", "CI-SVM", "FCM-SVM"} | ({"RSVM"} if dataset == "heart" else set())
-        for method, accuracy in shown.items():
+def test_accuracies_come_from_the_results(finished):
+    cells = finished.cells("ci_svm_accuracy")
+    for dataset, more in (("heart", {"RSVM"}), ("wine", set())):
+        result = finished.result("ci_svm_accuracy", dataset)
+        accuracies = {cell.split("/")[1]: values[0] for (table, cell), values in cells.items()
+                      if table == "accuracy" and cell.startswith(dataset) and cell.endswith("/accuracy")}  # fmt: skip
+        assert set(accuracies) == {"LIBSVM", "CI-SVM", "FCM-SVM"} | more
+        for method, accuracy in accuracies.items():
             wrong = sum(sum(repeat["methods"][method]["errors"]) for repeat in result["repeats"])
             assert accuracy == pytest.approx(1.0 - wrong / (2 * result["n_rows"]), abs=1e-6)
             assert accuracy > 0.85
-        (row,) = [row for row in rows if (row.table, row.dataset) == ("within three points", dataset)]
-        method_accuracies = [report.fold_accuracies(result, method) for method in ("CI-SVM", "LIBSVM")]
-        assert row.ours == pytest.approx(
-            statistics.fmean(method_accuracies[0]) - statistics.fmean(method_accuracies[1]), abs=1e-6
-        )
-        ratio, purity = (row.ours for row in rows if (row.table, row.dataset) == ("condensed rows", dataset))
-        assert ratio == pytest.approx(1 / 3, abs=0.01)
-        assert 0.8 < purity < 1.0
-    assert result_of(ran, "ci_svm_accuracy", "heart")["n_rows"] == 300
+        means = [statistics.fmean(measurements.fold_accuracies(result, method)) for method in ("CI-SVM", "LIBSVM")]
+        cell = f"{dataset}/CI-SVM less LIBSVM//difference of accuracies"
+        assert cells["differences", cell][0] == pytest.approx(means[0] - means[1], abs=1e-6)
+        assert cells["condensed rows", f"{dataset}/CI-SVM//size ratio"][0] == pytest.approx(1 / 3, abs=0.01)
+        assert 0.8 < cells["condensed rows", f"{dataset}/CI-SVM//label purity"][0] < 1.0
+    assert finished.result("ci_svm_accuracy", "heart")["n_rows"] == 300
 
 
-def test_times_come_from_the_results(ran):
-    rows = ran.rows("ci_svm_time")
-    result = result_of(ran, "ci_svm_time", "heart")
-    (row,) = [row for row in rows if (row.table, row.dataset) == ("support vectors", "heart")]
-    of = {method: statistics.median(repeat[method]["n_support"] for repeat in result["repeats"])
-          for method in ("LIBSVM", "CI-SVM")}  # fmt: skip
-    assert row.ours == pytest.approx(of["LIBSVM"] / of["CI-SVM"], rel=1e-4)
+def test_times_come_from_the_results(finished):
+    cells, result = finished.cells("ci_svm_time"), finished.result("ci_svm_time", "heart")
     first, second = result["repeats"]
-    assert all(seconds > 0 for method_times in first.values() for seconds in method_times["seconds"].values())
     for method in ("LIBSVM", "CI-SVM"):
+        values = [repeat[method]["n_support"] for repeat in result["repeats"]]
+        assert cells["times", f"heart/{method}//support vectors"][0] == statistics.median(values)
+        seconds = measurements.seconds_of(result, method, "search", "train")
+        assert cells["times", f"heart/{method}//seconds of search and training"][0] == pytest.approx(seconds, rel=1e-5)
         # The same rows, folds and grid; solutions to a tolerance.
         assert first[method]["scratch"]["accuracy"] == pytest.approx(first[method]["searched"], abs=0.02)
         assert "scratch" not in second[method]
-    growth = result_of(ran, "ci_svm_time", "cod-rna.growth")
+    assert all(seconds > 0 for method_times in first.values() for seconds in method_times["seconds"].values())
+    growth = finished.result("ci_svm_time", "cod-rna.growth")
     assert growth["ci"]["n_rows"] == [100, 200, 400]
-    assert min(growth["ci"]["seconds"] + growth["fcm"]["seconds"]) > 0
+    assert cells["growth", "cod-rna/CI-SVM/400 rows/seconds"][0] == pytest.approx(growth["ci"]["seconds"][2], rel=1e-5)
     assert min(growth["fcm"]["n_iter"]) > 0
-    large = result_of(ran, "ci_svm_time", "usps.large")
+    large = finished.result("ci_svm_time", "usps.large")
     assert large["accuracy"]["all rows"] > 0.97
     assert large["accuracy"]["condensed rows"] > 0.9
     assert large["n_support"]["condensed rows"] <= math.ceil(large["n_rows"] / 3)
 
 
-def test_the_picture_shows_means_of_triples(ran):
-    result = result_of(ran, "ci_svm_accuracy", "heart.picture")
+def test_the_picture_shows_means_of_triples(finished):
+    result = finished.result("ci_svm_accuracy", "heart.picture")
     rows = np.array(result["rows"])
     assert (rows.min(), rows.max()) == (0.0, 1.0)
     for centre, group in zip(result["condensed"], result["groups"], strict=True):
         members = [member for member in group if member >= 0]
         np.testing.assert_allclose(centre, rows[members].mean(axis=0), atol=1e-12)
-    titles = ran.page("ci_svm_accuracy")
-    assert "Figure 2(a)" in titles
-    assert "Figure 2(b)" in titles
-
-
-def test_missing_datasets_have_rows(bench, no_data):
-    changes = {
-        "two_class": {"heart": ["heart_scale", "all"]},
-        "multi_class": {"iris": ["iris_uci", "all"]},
-        "picture": {"dataset": "fourclass", "source": ["fourclass_scale", "all"], "columns": [0, 1]},
-        "growth": {"dataset": "cod-rna", "source": ["cod-rna", "train"], "repeats": 1, "sizes": {"ci": [50]}},
-        "large": {"a9a": {"source": ["a9a", "train", "test"], "C": 2.0, "gamma": 0.03125}},
-    }
-    bench.run("ci_svm", settings={**CI_SVM, **changes})
-    for name in ("ci_svm_accuracy", "ci_svm_time"):
-        rows = bench.rows(name)
-        assert {row.verdict for row in rows} == {"no data"}
-        assert all("PRIVSVM_MIRROR" in row.explanation for row in rows)
-
-
-def test_one_missing_dataset_does_not_spoil_the_mean(bench, no_data):
-    bench.run("ci_svm_accuracy", settings={**CI_SVM, "repeats": 1, "multi_class": {
-        "wine": ["wine", "all"], "iris": ["iris_uci", "all"]}})  # fmt: skip
-    rows = {row.dataset: row for row in bench.rows("ci_svm_accuracy") if row.table == "within three points"}
-    assert rows["iris"].verdict == "no data"
-    assert rows["multi-class, mean"].ours == rows["wine"].ours
 
 
 def test_jobs_name_their_dataset_for_the_workflow():
     for experiment in experiments.EXPERIMENTS.values():
-        for job, (_, parameters) in experiment.all_jobs().items():
+        for job, parameters in experiment.all_jobs().items():
             name, *roles = parameters["source"]
             assert all(engine.resolve(name).parts[role] for role in roles)
             assert all(character.isalnum() or character in "_.-" for character in job)
@@ -588,8 +438,8 @@ def test_the_cosine_costs_accuracy_on_fourclass(bench):
     jobs.run_job(experiment, "fourclass", bench.folder)
     result = read_json(bench.folder / "ci_svm_accuracy" / "fourclass.json")["result"]
     if "missing" in result:
-        pytest.skip(result["missing"]["reason"])
-    (libsvm,), (cosine,), (distance,) = (report.repeat_accuracies(result, name) for name in chosen)
+        pytest.skip(result["missing"])
+    (libsvm,), (cosine,), (distance,) = (measurements.repeat_accuracies(result, name) for name in chosen)
     assert libsvm > 0.98
     assert distance > 0.95
     assert cosine < 0.9

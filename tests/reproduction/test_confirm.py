@@ -29,7 +29,7 @@ def _normal(parameters, context, piece):
 
 
 def _missing(parameters, context, piece):
-    raise MissingError("no data", "dataset b: not here; set PRIVSVM_MIRROR")
+    raise MissingError("dataset b: not here; set PRIVSVM_MIRROR")
 
 
 def _plan(dataset, run="_normal", name="", **changes):

@@ -1,6 +1,6 @@
 import pytest
 
-from reproduce.dpsvmdvp.report import knees
+from reproduce.dpsvmdvp.panels import knees
 
 from .conftest import DPSVMDVP
 

@@ -2,7 +2,7 @@
 
 import csv
 import dataclasses
-import importlib
+import io
 import itertools
 import re
 from pathlib import Path
@@ -12,8 +12,7 @@ import pytest
 import scipy.stats
 
 from privsvm_bench.evidence import Sources
-from reproduce.cell import draws_of
-from reproduce.engine.comparison import compare, rows_csv
+from reproduce.cell import MODULES, draws_of, judge_committed
 from reproduce.engine.distributions import (
     LEVELS,
     SINGLE,
@@ -27,7 +26,6 @@ from reproduce.engine.distributions import (
 )
 from reproduce.engine.draws import Draws, Further, run_draws
 from reproduce.engine.judging import DECIDED, VERDICTS, Printed, judge, percentile, two_sided
-from reproduce.engine.page import index_page
 from reproduce.engine.panels import Line, Panel, panel_svg
 from reproduce.engine.paper_page import (
     Calibration,
@@ -35,16 +33,16 @@ from reproduce.engine.paper_page import (
     calibration,
     calibration_by_kind,
     column_misses,
+    index_page,
     paper_page,
 )
 from reproduce.engine.papers import find_experiments
-from reproduce.engine.printed import NOT_JUDGED, judge_paper, printed_csv
+from reproduce.engine.printed import NOT_JUDGED, printed_csv
 from reproduce.engine.rerun import beside
-from reproduce.engine.statements import read_claims, read_trends
+from reproduce.engine.statements import KINDS, NEEDS, TRENDS, group_cells, read_claims
 from reproduce.engine.trends import WORDS, Estimate, judge_word, ratio, slope, smallest_step
 
 REPOSITORY = Path(__file__).parents[2]
-PAPERS = ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
 NORMAL = tuple(float(value) for value in scipy.stats.norm.ppf(np.clip(LEVELS, 1e-4, 1 - 1e-4)))
 
 
@@ -63,11 +61,7 @@ def _printed(name, text, **changes):
 
 @pytest.fixture(scope="module")
 def judged():
-    papers = {}
-    for name in PAPERS:
-        paper = importlib.import_module(f"reproduce.{name}.printed").PAPER
-        papers[name] = judge_paper(paper, REPOSITORY / "reproduce" / name, REPOSITORY / "reports/reproduce")
-    return papers
+    return {name: judge_committed(name) for name in MODULES}
 
 
 def test_percentile_counts_half_of_equal_numbers():
@@ -252,15 +246,15 @@ def test_every_printed_number_has_one_row(judged):
     assert len([paper for paper in judged["dpwss"].judgements if paper.printed.source == "Table 3"]) == 16 * 2 * 7 * 8
 
 
-def test_claims_files_name_tables_that_exist(judged):
-    for name in PAPERS:
-        claims_file = REPOSITORY / "reproduce" / name / "claims.csv"
-        if not claims_file.exists():
-            continue
-        with open(claims_file, encoding="utf-8", newline="") as handle:
-            records = list(csv.DictReader(handle))
-        verdicts = {claim.id: claim.verdict for claim in judged[name].claims}
-        assert all(verdicts[record["id"]] != "not judged yet" for record in records), name
+def test_every_statement_has_cells(judged):
+    for name, paper in judged.items():
+        waiting = [claim.id for claim in paper.claims if claim.verdict == "not judged yet"]
+        assert not waiting, name
+        for claim in paper.claims:
+            for pattern in claim.cells:
+                # Times by epsilon were not measured on cod-rna.
+                found = group_cells(pattern, paper.distributions)
+                assert found or "cod-rna/epsilon=#" in pattern, (claim.id, pattern)
 
 
 def test_fresh_draws_of_the_committed_distributions(judged):
@@ -306,8 +300,7 @@ def test_a_distribution_that_is_no_printed_cell_changes_no_claim(judged):
     base = dpwss.distributions["heart/DPWSS/shrinking=0;epsilon=1;sigma=0.7/MCC"]
     off = dataclasses.replace(base, quantiles=(0.0,) * len(LEVELS))
     stray = {f"heart/DPWSS/shrinking=0;epsilon=1;sigma=0.8/{metric}": off for metric in ("MCC", "objective", "AUC")}
-    again = judge_paper(dpwss.paper, REPOSITORY / "reproduce/dpwss", REPOSITORY / "reports/reproduce", changed=stray)
-    assert again.claims == dpwss.claims
+    assert judge_committed("dpwss", changed=stray).claims == dpwss.claims
     assert {claim.id: claim.verdict for claim in dpwss.claims}["three-per-cent"] == "agrees"
 
 
@@ -324,14 +317,17 @@ def test_privacy_claims_have_a_witness(judged):
 
 
 def test_every_cell_of_the_overview_leads_to_its_row(judged):
-    overview = index_page(
-        list(find_experiments("reproduce").values()), REPOSITORY / "reports/reproduce", list(judged.values())
-    )
+    overview = index_page(list(judged.values()))
     cell_links = re.findall(r'<a class="cell [a-z-]+" href="([a-z0-9_]+)\.html#(n-[^"]+)"', overview)
     assert len(cell_links) == sum(len(printed_paper.verdicts) for printed_paper in judged.values())
     sources = Sources(REPOSITORY / "reports/reproduce/distributions")
     for name in ("ci_svm", "dpsvmdvp", "ppsvm"):
-        page = paper_page(judged[name], draws_of([name]), sources)
+        experiments = [item for item in find_experiments("reproduce").values() if item.paper == name]
+        page = paper_page(judged[name], draws_of([name]), sources, experiments)
+        assert "://" not in page
+        for item in experiments:
+            assert page.count(f'href="{item.name}.csv"') == 1
+            assert all(cell.replace("'", "&#39;") in page for _, cell, _ in judged[name].measurements[item.name])
         # The page says of each measurement what its source says.
         tables = judged[name].paper.experiments
         sentences = [sources.sentence(table, entry) for table in tables for entry in sources.entries(table)]
@@ -341,12 +337,16 @@ def test_every_cell_of_the_overview_leads_to_its_row(judged):
         assert page.count("<code>python -m reproduce cell ") == len(judged[name].verdicts)
 
 
-def test_committed_rows_are_those_of_the_distributions(judged):
+def test_rows_are_written_with_their_reading(judged):
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(printed_csv(judged["dpwss"])))}
+    assert len(rows) == len(judged["dpwss"].verdicts)
+    same = "the paper prints the same number with and without shrinking, where the two solutions differ a little"
+    assert rows["german/WSS2/shrinking=0/AUC"]["reading"] == f"printed above ours; {same}"
+    assert rows["claim/privacy"]["verdict"] == "refuted"
     for name, paper in judged.items():
-        printed_file = REPOSITORY / "reports/reproduce/printed" / f"{name}.csv"
-        assert printed_file.read_text(encoding="utf-8") == printed_csv(paper), (
-            f"{printed_file}: run python -m reproduce --tables-only"
-        )
+        readings = [paper.reading(judgement) for judgement in paper.judgements]
+        for remark in paper.remarks:
+            assert any(remark.text in reading for reading in readings), (name, remark)
 
 
 def test_distributions_are_compact():
@@ -441,67 +441,105 @@ def test_trends_of_numbers_that_were_measured_once():
     assert judge_word("less", ratio(twice[:1], items[:1])) == "cannot discriminate"
 
 
-NEEDS = {
-    # Rows with our number and whether it is within tolerance: those that hold, and those that do not.
-    "all": ([(1.0, True), (2.0, True)], [(1.0, True), (2.0, False)]),
-    "most": ([(1.0, True), (2.0, True), (3.0, False)], [(1.0, True), (2.0, False)]),
-    "one": ([(1.0, True), (2.0, True)], [(1.0, False), (2.0, False)]),
-    "zero": ([(0.1, False)], [(0.3, True)]),
-    "between 0.5 0.6": ([(0.504, False)], [(0.7, True)]),
-    "at most 3": ([(2.9, False)], [(3.1, True)]),
-    "range 0.15": ([(1.0, True), (1.1, False)], [(1.0, True), (1.2, True)]),
+# Region and kind; medians at places 1, 2, 4 that hold, and that do not; numbers that they are compared with.
+STATEMENTS = {
+    "value": ("> 5", [1.0, 6.0], [1.0, 5.0], None),
+    "mean": ("2..3", [1.0, 4.0], [1.0, 9.0], None),
+    "range": ("<= 0.5", [1.0, 1.5], [1.0, 1.6], None),
+    "difference": ("> 0", [1.0, 4.0], [1.0, 2.0], [3.0, 2.5]),
+    "mean difference": ("< 0", [1.0, 2.0], [3.0, 4.0], [3.0, 2.5]),
+    "quotient": (">= 2", [6.0], [5.0], [3.0]),
+    "share": ("0.25..0.75", [1.0, 9.0], [1.0, 1.0], [2.0, 2.0]),
+    "rank": ("> 0", [1.0, 2.0, 3.0], [3.0, 2.0, 1.0], None),
+    "slope": ("rises", [1.0, 9.0, 17.0], [17.0, 9.0, 1.0], None),
+    "slope log10": ("rises", [1.0, 9.0, 17.0], [17.0, 9.0, 1.0], None),
+    "step": ("steadily", [1.0, 30.0, 60.0], [1.0, 60.0, 30.0], None),
+    "exponent": ("linear", [1000.0, 2000.0, 4000.0], [1000.0, 4000.0, 16000.0], None),
+    "factor": ("little effect", [1000.0, 1010.0, 1000.0], [1000.0, 2000.0, 4000.0], None),
+    "gap": ("much higher", [100.0], [1.0], [50.0]),
+    "ratio": ("far less", [100.0], [400.0], [400.0]),
 }
 
 
-@pytest.mark.parametrize("need", NEEDS)
-def test_a_need_can_agree_and_be_refuted(need, tmp_path):
-    claims = tmp_path / "claims.csv"
-    claims.write_text(
-        "id,source,claim,experiment,table,method,metric,said,need,undecided,brief\n"
-        f'c,S,it holds,e,t,,x,,{need},,"{{fails}} of {{total}}"\n'
-    )
-    for rows, verdict in zip(NEEDS[need], ("agrees", "refuted"), strict=True):
-        table = [
-            compare(("t", str(number), "", "", "x"), "said", ours, inside, why="se 0.1", note="se 0.1")
-            for number, (ours, inside) in enumerate(rows)
-        ]
-        (tmp_path / "e.csv").write_text(rows_csv(table))
-        (claim,) = read_claims(claims, tmp_path)
-        assert claim.verdict == verdict, claim
-        assert claim.brief.endswith(f"of {len(rows)}")
-    (tmp_path / "e.csv").unlink()
-    assert read_claims(claims, tmp_path)[0].verdict == "not judged yet"
-
-
-TRENDS = {
-    # Medians that hold, and that do not; what they are compared with.
-    "rises,slope": ([1.0, 9.0, 17.0], [17.0, 9.0, 1.0], None),
-    "rises,slope log10": ([1.0, 9.0, 17.0], [17.0, 9.0, 1.0], None),
-    "steadily,step": ([1.0, 30.0, 60.0], [1.0, 60.0, 30.0], None),
-    "linear,exponent": ([1000.0, 2000.0, 4000.0], [1000.0, 4000.0, 16000.0], None),
-    "little effect,factor": ([1000.0, 1010.0, 1000.0], [1000.0, 2000.0, 4000.0], None),
-    "much higher,gap": ([100.0], [1.0], 50.0),
-    "far less,ratio": ([100.0], [400.0], 400.0),
-}
-
-
-@pytest.mark.parametrize("trend", TRENDS)
-def test_a_trend_can_agree_and_be_refuted(trend, tmp_path):
-    *lines, base = TRENDS[trend]
-    path = tmp_path / "trends.csv"
-    over, cells = ("", "p/*/ours") if base is None else ("p/1/base", "p/1/ours")
+def _claims(path, *rows):
+    """Read statements of rows ``kind, cells, over, region, need, ours, undecided``, with a function of the pool."""
     path.write_text(
-        "id,source,claim,word,estimate,cells,over,ours,undecided\n"
-        f"c,S,it holds,{trend},{cells},{over},{{word}},\n"
-        f"d,S,it holds,{trend},{cells},{over},{{word}},other rows\n"
+        "id,source,claim,kind,cells,over,region,need,ours,undecided,brief\n"
+        + "".join(f"c{number},S,it holds,{row},in short\n" for number, row in enumerate(rows))
     )
+    return lambda pool: read_claims(path, pool)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *TRENDS])
+def test_a_kind_of_statement_can_agree_and_be_refuted(kind, tmp_path):
+    region, *lines, base = STATEMENTS[kind]
+    over = "" if base is None else "p/*/#/base"
+    start = f"{kind},p/*/#/ours,{over},{region},all,found"
+    read = _claims(tmp_path / "claims.csv", f"{start},", f"{start},other rows")
     for line, verdict in zip(lines, ("agrees", "refuted"), strict=True):
-        drawn = {f"p/{2**number}/ours": _distribution(centre=value) for number, value in enumerate(line)}
-        decided, undecided = read_trends(path, drawn | {"p/1/base": _distribution(centre=base or 0.0)})
-        assert decided.verdict == verdict, decided
+        drawn = {f"p/a/{2**number}/ours": _distribution(centre=value) for number, value in enumerate(line)}
+        drawn |= {f"p/a/{2**number}/base": _distribution(centre=value) for number, value in enumerate(base or ())}
+        decided, undecided = read(drawn)
+        assert (decided.verdict, decided.ours, decided.brief) == (verdict, "found", "in short")
         assert (undecided.verdict, undecided.reason) == ("cannot discriminate", "other rows")
-    assert {claim.verdict for claim in read_trends(path, {})} == {"not judged yet"}
-    assert read_trends(tmp_path / "none.csv", {}) == []
+        assert decided.cells == (("p/*/#/ours",) if base is None else ("p/*/#/ours", "p/*/#/base"))
+    assert {claim.verdict for claim in read({})} == {"not judged yet"}
+
+
+@pytest.mark.parametrize(
+    ("need", "verdicts"),
+    [
+        # With 0, 1, 2, 3 and 4 of four numbers in the region.
+        ("all", "refuted refuted refuted refuted agrees"),
+        ("typically", "refuted refuted refuted refuted agrees"),
+        ("nearly all", "refuted refuted refuted refuted agrees"),
+        ("most", "refuted refuted refuted agrees agrees"),
+        ("half", "refuted refuted agrees agrees agrees"),
+        ("3/4", "refuted refuted refuted agrees agrees"),
+        ("one", "refuted undecided undecided undecided agrees"),
+        ("few", "refuted refuted refuted undecided agrees"),
+    ],
+)
+def test_enough_numbers_make_a_statement(need, verdicts, tmp_path):
+    assert need in NEEDS or "/" in need
+    read = _claims(tmp_path / "claims.csv", f"value,p/*,,> 0,{need},{{holds}} of {{total}},")
+    for holds, verdict in enumerate(verdicts.split()):
+        drawn = {f"p/{number}": _distribution(centre=1.0 if number < holds else -1.0) for number in range(4)}
+        (claim,) = read(drawn)
+        assert claim.verdict.replace("cannot discriminate", "undecided") == verdict
+        assert claim.ours == f"{holds} of 4"
+
+
+def test_intervals_on_both_sides_leave_a_statement_open(tmp_path):
+    read = _claims(tmp_path / "claims.csv", "slope,p/*/#,,rises,most,{holds} {fails},")
+    lines = {"up": [1.0, 9.0, 17.0], "down": [17.0, 9.0, 1.0], "flat": [0.0, 0.0, 0.0]}
+
+    def verdict(*names):
+        return read({f"p/{number}/{2**place}": _distribution(centre=value) for number, name in enumerate(names)
+                     for place, value in enumerate(lines[name])})[0].verdict  # fmt: skip
+
+    assert verdict("up", "up", "flat") == "agrees"
+    assert verdict("up", "flat", "down") == "cannot discriminate"
+    assert verdict("up", "down", "down") == "refuted"
+
+
+def test_conditions_correlations_and_statements_without_cells(tmp_path):
+    read = _claims(
+        tmp_path / "claims.csv", "each,a|b,,> 1|< 1,all,{cells[a]:.0f} {percent[b]:.0f},", "correlation,x/*,y/*,> 0,,,",
+        ",,,,,,a time of other hardware", "mean,p/~/*,,<= 1,range,,",
+    )  # fmt: skip
+    values = {"a": 2.0, "b": 0.5, "p/1/u": 1.0, "p/2/u": 3.0, "p/1/v": 3.0}
+    values |= {f"{name}/{place}": float(place) for name in "xy" for place in range(8)}
+    each, correlation, nothing, mean = read({cell: _distribution(centre=value) for cell, value in values.items()})
+    assert (each.verdict, each.ours) == ("agrees", "2 50")
+    assert correlation.verdict == "agrees"
+    assert (nothing.verdict, nothing.reason) == ("cannot discriminate", "a time of other hardware")
+    # Means of 2 and 3.
+    assert mean.verdict == "agrees"
+    assert read({cell: _distribution(centre=2.0) for cell in "ab"})[0].verdict == "refuted"
+    shuffled = {f"x/{place}": value for place, value in enumerate([3.0, 1.0, 2.0, 0.0, 3.5, 1.5, 2.5, 0.5])}
+    drawn = {cell: _distribution(centre=value) for cell, value in {**values, **shuffled}.items()}
+    assert "indistinguishable" in read(drawn)[1].reason
 
 
 @pytest.mark.parametrize("word", WORDS)

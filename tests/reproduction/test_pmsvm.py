@@ -1,3 +1,4 @@
+import csv
 import dataclasses
 import math
 import os
@@ -13,11 +14,12 @@ from privsvm.files import read_json
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.gate import restore
 from privsvm_bench.datasets.catalogue import resolve
+from reproduce.cell import judge_committed
 from reproduce.engine import context as engine
 from reproduce.engine import jobs
-from reproduce.engine.comparison import read_published
 from reproduce.pmsvm import experiments
 from reproduce.pmsvm.draws import train_many
+from reproduce.pmsvm.measurements import check_record
 from reproduce.pmsvm.runs import released as released_runs
 from reproduce.pmsvm.runs import sound as sound_runs
 from reproduce.pmsvm.runs.gradient import batches_per_epoch, released_softmax
@@ -28,7 +30,6 @@ from tests.guarantees import proved
 
 from .conftest import PMSVM, REPOSITORY, WINE
 
-EXPERIMENTS = ["table2", "table2_sound", "lr_decay", "clip", "batch", "convergence", "gap", "time"]
 TRAINING = {
     "loss_weight": None,
     "optimizer": "sgd",
@@ -211,7 +212,8 @@ def test_released_lookup_is_wrong_where_a_class_is_missing(tmp_path):
 
 
 def test_printed_numbers():
-    published = read_published(REPOSITORY / "reproduce" / "pmsvm" / "published.csv")
+    with open(REPOSITORY / "reproduce" / "pmsvm" / "published.csv", encoding="utf-8", newline="") as file:
+        published = {tuple(row.values())[1:5]: row["value"] for row in csv.DictReader(file)}
     # Two gradient columns of Table 4 that our other copy has cut.
     assert published["ISOLET", "GRPUA", "", "ms_per_iteration"] == "86.60"
     assert published["Cornell", "PMSVM-GP", "", "ms_per_iteration"] == "16.04"
@@ -226,45 +228,14 @@ def test_printed_numbers():
                 assert published[key] == published[(key[0], key[1], key[2].removesuffix(column), "accuracy")]
 
 
-def test_every_printed_accuracy_is_compared(finished):
-    published = read_published(REPOSITORY / "reproduce" / "pmsvm" / "published.csv")
-    settings = {"epsilons": [1, 8], "datasets": ["Dermatology"]}
-    wanted = {
-        key[:3] for key in published
-        if key[3] == "accuracy" and key[0] in settings["datasets"]
-        and key[2].split(";")[0] in ("epsilon=1", "epsilon=8")
-        and not ("batch=" in key[2] and "full" not in key[2])
-    }  # fmt: skip
-    compared = {
-        (row.dataset, row.method, row.setting)
-        for name in ("table2", "lr_decay", "clip", "batch")
-        for row in finished.rows(f"pmsvm_{name}")
-        if row.metric == "accuracy" and row.published and row.ours is not None
-    }
-    assert wanted <= compared
-
-
-def test_the_epsilon_as_released_is_called_claimed(finished):
-    rows = [row for row in finished.rows("pmsvm_table2") if row.metric == "true epsilon"]
-    # Wine's 13 features reach a norm above 1 after min-max scaling.
-    assert [row.verdict for row in rows] == ["beyond tolerance", "beyond tolerance"]
-    for row in rows:
-        assert row.explanation.startswith("claimed")
-        assert row.ours > float(row.published)
-    bounds = [
-        row for row in finished.rows("pmsvm_table2")
-        if row.metric == "lower bound on epsilon" and row.method == "PMSVM-WP"
-    ]  # fmt: skip
-    for row, true in zip(bounds, rows, strict=True):
-        assert 0 < row.ours < true.ours * (1 + 1e-9)
-
-
-def test_the_true_epsilon_stands_beside_the_accuracy(finished):
-    rows = [row for row in finished.rows("pmsvm_table2") if row.table == "weight"]
-    true = [row.ours for row in finished.rows("pmsvm_table2") if row.metric == "true epsilon"]
-    assert all(row.explanation.startswith("epsilon is claimed") for row in rows)
-    explanations = [row.explanation for row in rows if row.method == "PMSVM-WP"]
-    assert all(f"the true one is {value:.3g}" in text for text, value in zip(explanations, true, strict=True))
+def test_the_true_epsilon_exceeds_the_printed_one(finished):
+    cells = finished.cells("pmsvm_table2")
+    for epsilon in (1, 8):
+        true, bound = (cells["true epsilon", f"Dermatology/PMSVM-WP/epsilon={epsilon}/{metric}"][0]
+                       for metric in ("true epsilon", "lower bound on epsilon"))  # fmt: skip
+        # Wine's 13 features reach a norm above 1 after min-max scaling.
+        assert true > epsilon
+        assert 0 < bound < true * (1 + 1e-6)
 
 
 def test_sound_rows_are_proved(finished):
@@ -277,33 +248,21 @@ def test_sound_rows_are_proved(finished):
     assert stored["parameters"]["estimator"] == "pmsvm_gp"
     changed = read_json(finished.folder / "data" / "pmsvm_table2_sound" / "Dermatology.PMSVM-WP.json")
     assert changed["parameters"]["settings"]["C"] == 0.1
-    verdicts = {row.method: row.verdict for row in finished.rows("pmsvm_table2_sound") if row.table == "methods"}
-    assert verdicts["Missing"] == "not available"
+    cells = finished.cells("pmsvm_table2_sound")
+    assert {cell.split("/")[1] for _, cell in cells} == {"PMSVM-WP", "PMSVM-GP"}
+    assert finished.result("pmsvm_table2_sound", "Dermatology.Missing") == {
+        "missing": "no_such_file is not in this version"
+    }
 
 
-def test_a_sound_row_without_proof_stops_the_report():
-    experiment = experiments.SOUND.with_settings({**PMSVM, "methods": {"PMSVM-WP": PMSVM["methods"]["PMSVM-WP"]}})
-    records = [
-        {"status": "seeded", "epsilon_proved": "inf", "epsilon_with_system_noise": 1.0, "reason": None},
-        {"status": "claimed", "epsilon_proved": "inf", "reason": None},
-    ]
-    shown = {"accuracies": [[0.5], [0.6]], "paper split": [[0.5], [0.6]], "records": records}
-    results = {"Dermatology.PMSVM-WP": shown}
+def test_a_sound_row_without_proof_stops_the_table():
+    seeded = {"status": "seeded", "epsilon_with_system_noise": 1.0, "reason": None}
+    assert check_record(seeded, 1.0, "wine")
+    assert not check_record({"status": "claimed", "reason": "the file was prescaled"}, 1.0, "wine")
     with pytest.raises(ValueError, match="status claimed and no reason"):
-        experiment.make_report(results)
-    # The second is of the first version.
-    exceeding = [
-        {"status": "seeded", "epsilon_proved": "inf", "epsilon_with_system_noise": 8.1, "reason": None},
-        {"status": "proved", "epsilon_proved": 8.1, "reason": None},
-    ]
-    for records[1] in exceeding:
-        with pytest.raises(ValueError, match="exceeds the requested"):
-            experiment.make_report(results)
-    records[1] = {"status": "claimed", "epsilon_proved": "inf", "reason": "the file was prescaled"}
-    report = experiment.make_report(results)
-    settings = {row.setting for row in report.rows if row.table == "methods"}
-    assert settings == {"epsilon=1", "epsilon=8, claimed"}
-    assert "Claimed, since the file was prescaled: Dermatology (PMSVM-WP)." in report.notes
+        check_record({"status": "claimed", "reason": None}, 1.0, "wine")
+    with pytest.raises(ValueError, match="exceeds the requested"):
+        check_record({**seeded, "epsilon_with_system_noise": 1.1}, 1.0, "wine")
 
 
 def test_files_that_were_scaled_by_their_own_rows_are_not_proved():
@@ -341,24 +300,6 @@ def test_a_run_on_a_file_that_was_scaled_by_its_own_rows_says_so(tmp_path, monke
             assert prescaled == any("scaled by statistics" in (record["reason"] or "") for record in records)
 
 
-def test_gaps_come_from_table2(finished):
-    gaps = {(row.method, row.setting): row.ours for row in finished.rows("pmsvm_gap") if row.table == "gaps"}
-    for row in finished.rows("pmsvm_table2"):
-        if row.table in ("weight", "gradient"):
-            expected = gaps[row.method, "epsilon=infinity"] - row.ours
-            assert gaps[row.method, row.setting] == pytest.approx(expected, abs=2e-6)
-
-
-def test_missing_datasets_have_rows(bench, no_data):
-    data = {"HHAR": ["har_smartphone", "train", "test"]}
-    for name in EXPERIMENTS:
-        bench.run(f"pmsvm_{name}", settings={**PMSVM, "datasets": data, "public_scaling": {"HHAR": []}})
-        rows = [row for row in bench.rows(f"pmsvm_{name}") if row.dataset == "HHAR"]
-        assert rows
-        assert {row.verdict for row in rows} <= {"no data", "not available"}
-        assert any("PRIVSVM_MIRROR" in row.explanation for row in rows)
-
-
 def test_streams_and_jobs_do_not_depend_on_each_other():
     all_jobs = experiments.table2_jobs(experiments.TABLE2_SETTINGS)
     one = experiments.table2_jobs({**experiments.TABLE2_SETTINGS, "datasets": {"USPS": experiments.DATASETS["USPS"]}})
@@ -378,15 +319,16 @@ def test_published_weight_perturbation(bench, dataset, epsilon):
     experiment = experiments.TABLE2.with_settings({"datasets": {dataset: source}})
     job = f"{dataset}.PMSVM-WP"
     jobs.run_job(experiment, job, bench.folder)
-    results = dict.fromkeys(experiment.all_jobs())
-    results[job] = read_json(bench.folder / "pmsvm_table2" / f"{job}.json")["result"]
-    if "missing" in results[job]:
-        pytest.skip(results[job]["missing"]["reason"])
-    rows = experiment.make_report(results).rows
-    cells = [row for row in rows if row.table == "weight" and row.method == "PMSVM-WP"]
-    assert [row.verdict for row in cells] == ["within tolerance"] * 4
-    true = next(row for row in rows if row.metric == "true epsilon")
-    assert (true.verdict, true.ours) == ("beyond tolerance", pytest.approx(epsilon, rel=0.02))
+    result = read_json(bench.folder / "pmsvm_table2" / f"{job}.json")["result"]
+    if "missing" in result:
+        pytest.skip(result["missing"])
+    assert result["true_epsilon"][0] == pytest.approx(epsilon, rel=0.02)
+    # Inside the distribution of the committed draws.
+    judged = {item.printed.id: item for item in judge_committed("pmsvm").judgements}
+    for index, number in enumerate((1, 2, 4, 8)):
+        item = judged[f"{dataset}/PMSVM-WP/epsilon={number}/accuracy"].distribution
+        mean = np.mean(result["variants"]["as published"]["as released"][index])
+        assert item.quantiles[0] <= mean <= item.quantiles[-1]
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

@@ -1,3 +1,4 @@
+import csv
 import math
 import os
 from pathlib import Path
@@ -9,14 +10,12 @@ from privsvm.files import read_json
 from privsvm.methods.ppsvm import PPSVMClassifier
 from reproduce.engine import context as engine
 from reproduce.engine import jobs
-from reproduce.engine.comparison import read_published
 from reproduce.ppsvm import experiments
 from reproduce.ppsvm import runs as ppsvm_runs
-from reproduce.ppsvm.report import alone_errors, improvements, ppsvm_errors, rank_correlation, whole_errors
+from reproduce.ppsvm.measurements import alone_errors, improvements, ppsvm_errors
 
-from .conftest import PPSVM, PPSVM_KERNELS, REPOSITORY
+from .conftest import REPOSITORY
 
-EXPERIMENTS = ["table1", "table2", "sharing", "entities", "kernels", "attack"]
 SIZES = {"Cleveland Heart": 297, "Ionosphere": 351, "WDBC": 569, "Arrhythmia": 452, "German Credit": 1000,
          "Pima Indians": 768, "Bupa Liver": 345}  # fmt: skip
 PARAMETERS = {
@@ -36,7 +35,13 @@ ONCE = {"tune": "once", "rule": "judged on the tenth"}
 
 
 def published():
-    return read_published(REPOSITORY / "reproduce" / "ppsvm" / "published.csv")
+    with open(REPOSITORY / "reproduce" / "ppsvm" / "published.csv", encoding="utf-8", newline="") as file:
+        return {tuple(row.values())[1:5]: row["value"] for row in csv.DictReader(file)}
+
+
+def is_whole(printed, count):
+    """Tell whether a whole number of errors among `count` predictions is printed so."""
+    return abs(round(float(printed) * count) / count - float(printed)) <= 5e-5 + 1e-12
 
 
 class MadeUp(engine.Context):
@@ -68,17 +73,11 @@ def test_printed_no_sharing_errors_are_those_of_one_fold():
         fold = SIZES[dataset] // 10
         entities = int(setting.rpartition("=")[2])
         count = fold * entities if method == "no sharing" else fold
-        exact = any(f"{wrong / count:.4f}" == value for wrong in range(count + 1))
-        # A rate may lie half way between two digits.
-        assert whole_errors(value, count)[2] or not exact
-        (alone if method == "no sharing" else shared).append(whole_errors(value, count)[2])
+        (alone if method == "no sharing" else shared).append(is_whole(value, count))
     assert len(alone) == 28
     assert all(alone)
     # Chance level for a mean over ten folds.
     assert sum(shared) < 5
-    assert whole_errors("0.1310", 5 * 29) == (19, pytest.approx(19 / 145), True)
-    assert whole_errors("0.2753", 11 * 35)[0] == 106
-    assert not whole_errors("0.2472", 768)[2]
 
 
 def test_every_printed_error_has_a_job():
@@ -98,7 +97,7 @@ def test_every_printed_error_has_a_job():
 
 def test_jobs_name_their_dataset_for_the_workflow():
     for experiment in experiments.EXPERIMENTS.values():
-        for job, (_, parameters) in experiment.all_jobs().items():
+        for job, parameters in experiment.all_jobs().items():
             assert engine.resolve(parameters["source"][0]).parts[parameters["source"][1]]
             assert all(character.isalnum() or character in "_.-" for character in job)
 
@@ -107,9 +106,6 @@ def test_jobs_do_not_depend_on_each_other():
     all_jobs = experiments.table1_jobs(experiments.TABLE1_SETTINGS)
     one = experiments.table1_jobs({**experiments.TABLE1_SETTINGS, "datasets": {"WDBC": experiments.DATASETS["WDBC"]}})
     assert {name: all_jobs[name] for name in one} == one
-    both = experiments.SHARING.all_jobs()
-    assert {owner.name for owner, _ in both.values()} == {"ppsvm_table1", "ppsvm_table2"}
-    assert len(both) == len(all_jobs) + len(experiments.table2_jobs(experiments.TABLE2_SETTINGS))
 
 
 def test_the_simulation_is_that_of_the_classifier(tmp_path):
@@ -233,99 +229,43 @@ def test_means_of_folds():
     assert improvements(result) == pytest.approx([0.1, -0.1, 0.3, 0.2])
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"), [([1, 2, 3], 1.0), ([3, 2, 1], -1.0), ([1, 1, 1], 0.0), ([1, 3, 3], math.sqrt(3) / 2)]
-)
-def test_rank_correlation(values, expected):
-    assert rank_correlation([5, 7, 9], values) == pytest.approx(expected)
-
-
-def _with_errors(error, alone):
-    """Rows of Table 1 for Bupa with results that are made up."""
-    experiment = experiments.TABLE1.with_settings(
-        {"datasets": {"Bupa Liver": experiments.DATASETS["Bupa Liver"]}, "readings": {}, "full_kernel": []}
-    )
-    results = {}
-    for name, job in experiment.all_jobs().items():
-        variants = {variant: {"errors": [error] * 10} for variant in job[1]["PPSVM"]}
-        partition = {
-            "folds": [34] * 10,
-            "PPSVM": variants,
-            "alone": {"features": [{"errors": alone}]},
-            "cpu_seconds": 1.0,
-        }
-        results[name] = {"n_rows": 345, "n_features": 6, "majority": 0.42, "mbar": 34, "partitions": [partition] * 5}
-    return experiment.make_report(results).rows
-
-
-def test_verdicts_of_a_table():
-    # 0.353 is within 0.03 of 0.3652 and of 0.3565; 18 of 34 is the printed 0.5294.
-    rows = _with_errors(12, [14] * 9 + [18])
-    verdicts = {(row.table, row.setting): row.verdict for row in rows if row.method != "PPSVM, largest of equals"}
-    assert verdicts["sharing", "5 entities"] == verdicts["sharing", "2 entities"] == "within tolerance"
-    assert verdicts["no sharing", "5 entities"] == verdicts["no sharing", "2 entities"] == "within tolerance"
-    assert verdicts["better", ""] == "within tolerance"
-    rows = _with_errors(15, [14] * 10)
-    for table in ("sharing", "no sharing", "better"):
-        chosen = [row for row in rows if row.table == table]
-        assert {row.verdict for row in chosen} == {"beyond tolerance"}
-        assert all(row.explanation for row in chosen)
-
-
-def test_better_counts_the_settings_there_are(finished):
-    rows = [row for row in finished.rows("ppsvm_table1") if row.table == "better"]
-    total, *setting_rows = rows
-    assert total.ours == sum(row.ours < 0 for row in setting_rows)
-    assert total.explanation.startswith(f"of {len(setting_rows)}") or f"of {len(setting_rows)}" in total.explanation
-    shared = {row.setting: row.ours for row in finished.rows("ppsvm_table1") if row.table == "sharing"}
-    alone = {row.setting: row.ours for row in finished.rows("ppsvm_table1") if row.table == "no sharing"}
-    for row in setting_rows:
-        assert row.ours == pytest.approx(shared[row.setting] - alone[row.setting], abs=2e-6)
-
-
-def test_figures_1_and_2_come_from_the_tables(finished):
-    for number, name in ((1, "ppsvm_table1"), (2, "ppsvm_table2")):
-        table = {(row.setting, row.method): row.ours for row in finished.rows(name) if row.table == "sharing"}
-        points = [row for row in finished.rows("ppsvm_sharing") if row.table == f"Figure {number}"]
-        assert {row.method for row in points} == {"PPSVM", "no sharing"}
-        for row in points:
-            if row.method == "PPSVM":
-                assert row.ours == table[row.setting, row.method]
-    assert not (finished.folder / "data" / "ppsvm_sharing").exists()
+def test_tables_sum_up_their_results(finished):
+    cells = finished.cells("ppsvm_table1")
+    for entities in (2, 5):
+        result = finished.result("ppsvm_table1", f"Bupa-Liver.linear.{entities}")
+        name = f"kernel=linear;entities={entities}"
+        errors, (means, single) = ppsvm_errors(result, "judged on the tenth"), alone_errors(result, "features")
+        for table, method, values in (("sharing", "PPSVM", errors), ("no sharing", "no sharing", means)):
+            found = [
+                cells[table, f"Bupa Liver/{method}/{name}/{metric}"][0]
+                for metric in ("error", "error SD", "partitions")
+            ]
+            assert found == pytest.approx([np.mean(values), np.std(values, ddof=1), 2], rel=1e-5)
+        found = [cells["no sharing", f"Bupa Liver/no sharing/{name}/{metric}"][0]
+                 for metric in ("folds", "lowest fold", "highest fold")]  # fmt: skip
+        assert found == pytest.approx([len(single), min(single), max(single)], rel=1e-5)
 
 
 def test_the_attack_recovers_the_rows(finished):
-    rows = finished.rows("ppsvm_attack")
-    assert {row.verdict for row in rows} == {"beyond tolerance"}
-    assert all(row.ours < 1e-8 for row in rows)
-    linear, gaussian = finished.report("ppsvm_attack", PPSVM).charts
-    for chart, more in ((linear, 0), (gaussian, 1)):
-        for line in chart.lines:
-            columns = int(line.name.split("(")[1].split()[0])
-            for n_known, (error,) in zip(line.x, line.bands, strict=True):
-                assert (error < 1e-6) == (n_known >= columns + more)
+    cells = finished.cells("ppsvm_attack")
+    errors = [values[0] for (table, cell), values in cells.items() if table == "recovery" and cell.endswith("error")]
+    assert len(errors) == 4
+    assert max(errors) < 1e-8
+    curves = {cell: values for (table, cell), values in cells.items() if table == "by known rows"}
+    for more, kernel in enumerate(("linear", "Gaussian")):
+        job = finished.result("ppsvm_attack", f"Bupa-Liver.{kernel.lower()}.5")
+        for position, entity in enumerate(job["entities"]):
+            cell = f"Bupa Liver/{kernel} kernel/entity {position}, {entity['columns']} columns/largest error"
+            for n_known, error in zip(entity["known"], curves[cell], strict=True):
+                assert (error < 1e-6) == (n_known >= entity["columns"] + more)
 
 
-def test_an_attack_without_enough_rows_is_not_called_exact():
+def test_an_attack_without_enough_rows_is_not_exact():
     experiment = experiments.ATTACK.with_settings({"datasets": {"Arrhythmia": experiments.DATASETS["Arrhythmia"]}})
-    recovery = {
-        "columns": 56, "rows_needed": 56, "possible": False, "error_at_rows_needed": 0.7, "max_error": [0.7],
-        "unreadable_rows": 0,
-    }  # fmt: skip
+    recovery = {"columns": 56, "rows_needed": 56, "possible": False, "error_at_rows_needed": 0.7, "max_error": [0.7]}
     results = {job: {"n_rows": 452, "mbar": 45, "entities": [recovery]} for job in experiment.all_jobs()}
-    rows = experiment.make_report(results).rows
-    assert {row.verdict for row in rows} == {"within tolerance"}
-    assert all("mbar 45 is below the 56" in row.explanation for row in rows)
-
-
-def test_missing_datasets_have_rows(bench, no_data):
-    for name in EXPERIMENTS:
-        changes = PPSVM_KERNELS if name == "kernels" else {}
-        bench.run(f"ppsvm_{name}", settings={**PPSVM, **changes})
-        rows = bench.rows(f"ppsvm_{name}")
-        assert rows
-        assert {row.verdict for row in rows} == {"no data"}
-        assert any("PRIVSVM_MIRROR" in row.explanation for row in rows)
+    errors = [item.values for item in experiment.measurements(results) if item.cell.endswith("largest error")]
+    assert set(errors) == {(0.7,)}
 
 
 @pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the paper's data is not at hand")
@@ -338,12 +278,13 @@ def test_published_errors_of_bupa(bench):
         "readings": {},
     }
     experiment = experiments.TABLE1.with_settings(changes)
-    results = {}
     for job in experiment.all_jobs():
         jobs.run_job(experiment, job, bench.folder)
-        results[job] = read_json(bench.folder / "ppsvm_table1" / f"{job}.json")["result"]
-        if "missing" in results[job]:
-            pytest.skip(results[job]["missing"]["reason"])
-    rows = experiment.make_report(results).rows
-    assert [row.verdict for row in rows if row.table == "sharing"] == ["within tolerance"] * 2
-    assert [row.verdict for row in rows if row.table == "better"] == ["within tolerance"] * 3
+        result = read_json(bench.folder / "ppsvm_table1" / f"{job}.json")["result"]
+        if "missing" in result:
+            pytest.skip(result["missing"])
+        entities = job.rpartition(".")[2]
+        printed = float(published()["Bupa Liver", "PPSVM", f"kernel=linear;entities={entities}", "error"])
+        shared = np.mean(ppsvm_errors(result, experiments.MAIN_RULE))
+        assert shared == pytest.approx(printed, abs=0.03)
+        assert shared < np.mean(alone_errors(result, "features")[0])

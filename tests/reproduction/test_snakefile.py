@@ -2,32 +2,29 @@ import json
 
 import pytest
 
-from reproduce.engine.comparison import read_rows
+from reproduce.engine.measurements import read_measurements
 
 from ..workflow.conftest import new_workspace
-from .conftest import REPOSITORY, SIX
+from .conftest import REPOSITORY, figure1
 
 pytestmark = pytest.mark.workflow
 
 
 def test_snakemake_runs_what_is_missing(tmp_path):
     workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
-    columns = [{"epsilon": 1, "sigma": 0.5}]
 
     def snakemake(*arguments: str, runs: int = 2) -> str:
-        settings = {"datasets": {"heart": SIX}, "columns": columns, "runs": runs, "shrinking": [1]}
-        (tmp_path / "settings.json").write_text(json.dumps(settings))
-        chosen = ("--config", "experiments=dpwss_table3", f"settings={tmp_path / 'settings.json'}")
+        (tmp_path / "settings.json").write_text(json.dumps({"figure1": {**figure1(), "runs": runs}}))
+        chosen = ("--config", "experiments=dpwss_figures", f"settings={tmp_path / 'settings.json'}")
         return workspace.snakemake("-s", "reproduce/Snakefile", *chosen, *arguments)
 
     snakemake()
     # The paper's own table is not touched by other settings.
     changed = workspace.folder / "reports/reproduce/changed"
     assert (changed / "index.html").stat().st_size > 1000
-    table = (changed / "dpwss_table3.csv").read_text()
-    assert "heart,DPWSS" in table
+    assert "heart/DPWSS" in (changed / "dpwss_figures.csv").read_text()
     assert "Nothing to be done" in snakemake("--dry-run")
-    assert "heart.shrinking-1.json" in snakemake("--dry-run", runs=3)
+    assert "figure1.json" in snakemake("--dry-run", runs=3)
     # The benchmark knows nothing of it.
     assert "reproduce" not in workspace.snakemake("--dry-run")
     assert workspace.git("ls-files", "--others", "--exclude-standard").split() == []
@@ -50,7 +47,7 @@ TABLE1 = Experiment(
     settings={"datasets": {"wine": ["wine", "all"]}},
     jobs=jobs,
     run="runs:count",
-    report="report:table1",
+    measure="measurements:table1",
 )
 EXPERIMENTS = {TABLE1.name: TABLE1}
 """,
@@ -60,17 +57,14 @@ EXPERIMENTS = {TABLE1.name: TABLE1}
 def count(parameters, context):
     return {"n_rows": len(context.class_rows(*parameters["source"]).codes)}
 """,
-    "report.py": """from reproduce.engine.comparison import compare, within
+    "measurements.py": """from reproduce.engine.measurements import measure
 
 
 def table1(experiment, results):
-    for name, (result, missing) in results.items():
-        printed = experiment.published()[name, "", "", "rows"]
-        ours = None if result is None else result["n_rows"]
-        yield compare(("rows", name, "", "", "rows"), printed, ours, within(0), missing=missing)
+    for name, result in results.items():
+        yield from measure("rows", name, "", "", rows=result["n_rows"])
 """,
-    "published.csv": "source,dataset,method,setting,metric,value\nTable 1,wine,,,rows,178\n",
-    "tables.csv": "experiment,table,title,text\ntoy_table1,rows,Rows,The tolerance is 0.\n",
+    "tables.csv": "experiment,table,title,text\ntoy_table1,rows,Rows,Rows of each dataset.\n",
 }
 
 
@@ -87,14 +81,14 @@ def test_a_new_paper_is_one_folder(tmp_path):
     snakemake()
     changed = workspace.git("status", "--short", "--untracked-files").split()[1::2]
     assert changed == ["reports/reproduce/toy_table1.csv", *sorted(f"reproduce/toy/{name}" for name in TOY)]
-    (row,) = read_rows(workspace.folder / "reports/reproduce/toy_table1.csv")
-    assert (row.ours, row.verdict) == (178.0, "within tolerance")
-    assert 'href="toy_table1.html"' in (workspace.folder / "reports/reproduce/index.html").read_text()
+    assert read_measurements(workspace.folder / "reports/reproduce/toy_table1.csv") == [
+        ("rows", "wine///rows", (178.0,))
+    ]
     assert "Nothing to be done" in snakemake("--dry-run")
 
-    # A changed report makes only the report stale; a module that the run imports makes the run stale.
+    # A changed measurement makes only the table stale; a module that the run imports makes the run stale.
     result = "data/reproduce/toy_table1/wine.json"
-    for name, stale in (("reproduce/toy/report.py", False), ("lib/privsvm_bench/metrics.py", True)):
+    for name, stale in (("reproduce/toy/measurements.py", False), ("lib/privsvm_bench/metrics.py", True)):
         with (workspace.folder / name).open("a") as file:
             file.write("# changed\n")
         output = snakemake("--dry-run")
@@ -105,10 +99,10 @@ def test_a_new_paper_is_one_folder(tmp_path):
 def test_an_unknown_experiment_is_one_line(tmp_path):
     workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
     output = workspace.snakemake(
-        "-s", "reproduce/Snakefile", "--config", "experiments=dpwss_tabel3", "--dry-run", check=False
+        "-s", "reproduce/Snakefile", "--config", "experiments=dpwss_figure", "--dry-run", check=False
     )
     assert workspace.code != 0
-    assert "error: EXPERIMENTS: experiment 'dpwss_tabel3' is unknown; did you mean 'dpwss_table3'?" in output
+    assert "error: EXPERIMENTS: experiment 'dpwss_figure' is unknown; did you mean 'dpwss_figures'?" in output
 
 
 def test_dvc_has_one_graph():
