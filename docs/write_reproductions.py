@@ -18,7 +18,7 @@ from reproduce.engine.paper_page import (  # noqa: E402
     calibration,
     calibration_by_kind,
     column_misses,
-    undecided,
+    count_undecided,
 )
 from reproduce.engine.papers import find_experiments  # noqa: E402
 from reproduce.engine.printed import PrintedPaper, count  # noqa: E402
@@ -90,7 +90,7 @@ def count_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:
         for item in judged.judgements
         if item.verdict in ("no data", "not judged yet")
     )
-    rows = [("cannot discriminate", reason, number) for reason, number in undecided(judged).items()]
+    rows = [("cannot discriminate", reason, number) for reason, number in count_undecided(judged).items()]
     return rows + [(verdict, reason, number) for (verdict, reason), number in reasons.most_common()]
 
 

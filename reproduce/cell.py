@@ -50,7 +50,7 @@ def set_up(papers: Sequence[str]) -> None:
 
 
 def judge_committed(name: str, reports: str | Path = REPORTS, **changes: Any) -> PrintedPaper:
-    """Judge a paper by the tables in `reports`; `changes` are those of `reproduce.engine.printed.judge_paper`."""
+    """Judge a paper by the tables in `reports`; `changes` go to `reproduce.engine.printed.judge_paper`."""
     from reproduce.engine.printed import judge_paper
 
     return judge_paper(importlib.import_module(f"reproduce.{name}.printed").PAPER, HERE / name, reports, **changes)
@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from reproduce.engine.papers import find_experiments
     from reproduce.engine.printed import read_all
     from reproduce.engine.rerun import beside
+    from reproduce.engine.statements import group_cells
 
     committed = judge_committed(options.paper, options.reports)
     paper = committed.paper
@@ -100,11 +101,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     sources = paper.sources(name)
     for line in beside(committed.distributions, {cell: item for cell, item in drawn.items() if cell in sources}):
         print(f"{line.cell}: {line.reading}")
-    for experiment, present in measured.items():
-        earlier = {item[:2]: item.values for item in committed.measurements[experiment]}
-        for table, cell, values in present:
-            if options.column in ("all", cell.partition("/")[0]):
-                print(f"{experiment}/{table}/{cell}: committed {earlier.get((table, cell), ())}; rerun {values}")
+    if measured:
+        patterns = "|".join(find_claim(committed, name).cells)
+        for item in (item for points in group_cells(patterns, rerun.distributions).values() for _, item in points):
+            before = committed.distributions.get(item.cell)
+            if item.table and options.column in ("all", item.cell.split("/")[2]):
+                earlier = "nothing" if before is None else f"{before.median:.6g}"
+                print(f"{item.cell}: committed {earlier}; rerun {item.median:.6g}")
 
 
 def _measure(experiments: Sequence, options: argparse.Namespace) -> dict:
@@ -123,7 +126,10 @@ def _measure(experiments: Sequence, options: argparse.Namespace) -> dict:
             if options.column in ("all", parameters["dataset"]):
                 run_job(experiment, job, options.data, parameters)
         committed = read_measurements(Path(options.reports) / f"{experiment.name}.csv")
-        result[experiment.name], _ = measure_results(experiment, options.data, committed)
+        result[experiment.name], reasons = measure_results(experiment, options.data, committed)
+        for dataset, reason in reasons.items():
+            if options.column in ("all", dataset):
+                print(f"{experiment.name} {dataset}: {reason}")
     return result
 
 

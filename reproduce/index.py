@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     from privsvm_bench.evidence import Sources
     from reproduce.engine.paper_page import index_page, paper_page
     from reproduce.engine.papers import find_experiments
-    from reproduce.engine.printed import printed_csv
+    from reproduce.engine.printed import rows_csv
 
     reports = Path(options.reports)
     experiments = find_experiments("reproduce").values()
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     for name in MODULES:
         paper = judge_committed(name, reports)
         judged.append(paper)
-        write_text(reports / "printed" / f"{name}.csv", printed_csv(paper))
+        write_text(reports / "printed" / f"{name}.csv", rows_csv(paper))
         own = [experiment for experiment in experiments if experiment.paper == name]
         page = paper_page(paper, draws_of([name]), Sources(reports / "distributions"), own)
         write_text(reports / f"{name}.html", page)

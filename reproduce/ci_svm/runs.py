@@ -126,7 +126,7 @@ def _third(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Gene
     return Side(X[drawn], codes[drawn])
 
 
-def _mixed(codes: np.ndarray, groups: np.ndarray) -> float:
+def _share_of_mixed(codes: np.ndarray, groups: np.ndarray) -> float:
     triple_codes = codes[groups[(groups >= 0).all(axis=1)]]
     different = (
         (triple_codes[:, 0] != triple_codes[:, 1])
@@ -139,7 +139,7 @@ def _mixed(codes: np.ndarray, groups: np.ndarray) -> float:
 def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
     results = condense_rows("ci", X, codes, n_classes)
     assert results.groups is not None
-    return Side(results.rows, results.codes, results.label_purity, _mixed(codes, results.groups))
+    return Side(results.rows, results.codes, results.label_purity, _share_of_mixed(codes, results.groups))
 
 
 def _fcm(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
@@ -169,7 +169,7 @@ def _ci_by_distance(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.ra
     rows, condensed_codes = condensed_rows(X, codes, groups)
     held = groups >= 0
     purity = float((codes[groups] == condensed_codes[:, None])[held].mean())
-    return Side(rows, condensed_codes, purity, _mixed(codes, groups))
+    return Side(rows, condensed_codes, purity, _share_of_mixed(codes, groups))
 
 
 MakeSide = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], Side]

@@ -134,7 +134,7 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     epsilons = parameters["epsilons"]
     seconds: dict[str, list[float]] = {f"{method}/{step}": [] for method in METHODS for step in TIMES}
     by_epsilon: dict[str, list[list[float]]] = {step: [[] for _ in epsilons] for step in TIMES}
-    # The first run pays for what is loaded and compiled: one of several, or one on a few rows of both classes.
+    # The first run pays for loading and compiling: one of several, or one on a few rows of both classes.
     first = -1 if parameters["repeats"] > 1 else 0
     if first == 0:
         warm_up = np.concatenate([np.flatnonzero(signs == sign)[:100] for sign in (1.0, -1.0)])
@@ -168,7 +168,7 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     }
 
 
-def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
+def _measure_once(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     reduced = {key: value for key, value in parameters.items() if key not in ("figure", "printed", "same")}
     shared = Context("dpsvmdvp_panels", context.folder, context.code)
     result = shared.part(reduced, functools.partial(measure, reduced, shared))
@@ -179,11 +179,11 @@ def _measured(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]
 def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Points of the panels that one training set has, and the printed accuracies that are among them.
 
-    Parameters: those of `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to
+    Parameters: as for `measure`; ``figure``: "budget", "n_train" or "n_features"; ``printed``: epsilon as text to
     cells; ``same``: points of other figures at epsilon 0.1 that have the same training set. Result:
     ``panel/<dataset>/<what varies>=<value>/<method>/<metric>`` to values of single runs.
     """
-    measured, figure = _measured(parameters, context), parameters["figure"]
+    measured, figure = _measure_once(parameters, context), parameters["figure"]
     result: dict[str, list[float]] = {}
     for number, epsilon in enumerate(parameters["epsilons"]):
         values = [f"epsilon={epsilon:g}" if figure == "budget" else f"{figure}={parameters[figure]}"]
@@ -211,7 +211,7 @@ def panels(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
 
 def curve_knees(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Knees of curves of means of three draws; see `panels`."""
-    measured, epsilons = _measured(parameters, context), parameters["epsilons"]
+    measured, epsilons = _measure_once(parameters, context), parameters["epsilons"]
     means = np.asarray(measured["DPSVMDVP"]).reshape(len(epsilons), -1, SIZE).mean(axis=2)
     curves = [_knees_of(parameters, column, measured["SVM"]) for column in means.T]
     return {cell: [curve[cell] for curve in curves] for cell in curves[0]}
@@ -220,7 +220,7 @@ def curve_knees(parameters: Mapping[str, Any], context: Context, piece: int) -> 
 def orders(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Accuracies as printed, each a mean of three draws around the solution of another order of the same rows.
 
-    Parameters: those of `measure`, with ``orders`` (of a piece) and ``cells``: epsilon as text to the cells that have
+    Parameters: as for `measure`, with ``orders`` (of a piece) and ``cells``: epsilon as text to the cells that have
     it. Result: cell to one value for each order; where all epsilons are drawn, also the knees of each curve.
     """
     X, signs, Z, Z_signs = _data(parameters, context)

@@ -36,7 +36,7 @@ def _dense(X) -> np.ndarray:
     return X.toarray() if hasattr(X, "toarray") else X
 
 
-def _scaled(train: np.ndarray, test: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
+def _scale(train: np.ndarray, test: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
     """Scale both parts by the training rows, as svm-scale and the papers do: not private."""
     if scaling == "none":
         return train, test
@@ -62,7 +62,7 @@ def _data(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, 
         tested = np.sort(stream.permutation(tested.size)[: parameters["n_test"]])
     width = min(train.X.shape[1], test.X.shape[1])
     columns = slice(0, min(parameters["n_features"] or width, width))
-    X, Z = _scaled(_dense(train.X[chosen])[:, columns], _dense(test.X[tested])[:, columns], parameters["scaling"])
+    X, Z = _scale(_dense(train.X[chosen])[:, columns], _dense(test.X[tested])[:, columns], parameters["scaling"])
     return X, train.signs[chosen], Z, test.signs[tested]
 
 

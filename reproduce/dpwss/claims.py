@@ -44,7 +44,7 @@ def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]
     return result
 
 
-def _printed_capability(texts: Mapping[str, str]) -> Claim:
+def _compare_printed(texts: Mapping[str, str]) -> Claim:
     """Compare the printed numbers of both methods."""
     gaps = []
     for cell, text in texts.items():
@@ -139,6 +139,6 @@ def claims(
     """Judge the statements on the form of Table 3's numbers, and on memory."""
     singles = {cell: item for cell, item in distributions.items() if cell.split("/")[1] in ("DPWSS", "WSS2")}
     return [
-        _means_of_five(texts, singles, distributions), _printed_capability(texts), _differ_little(singles),
+        _means_of_five(texts, singles, distributions), _compare_printed(texts), _differ_little(singles),
         _memory(distributions),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Random runs of DPWSS behind Table 3: the printed numbers are those of single runs, see `reproduce.dpwss.claims`."""
+"""Random runs of DPWSS behind Table 3: the printed numbers are single runs, see `reproduce.dpwss.claims`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ TABLE3_SETTINGS: dict[str, Any] = {
         "a1a": ["a1a", "train", "1"],
         "a5a": ["a5a", "train", "1"],
         "australian": ["australian_scale", "all", "1"],
-        # The printed precision and recall are those of the benign class, which has the label -1 in this copy.
+        # The printed precision and recall count the benign class, which has the label -1 in this copy.
         "breast": ["breast-cancer_scale", "all", "-1"],
         "diabetes": ["diabetes_scale", "all", "1"],
         "fourclass": ["fourclass_scale", "all", "1"],

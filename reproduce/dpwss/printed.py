@@ -1,4 +1,4 @@
-"""The numbers and statements that dpwss-2021 prints, and what is known of them."""
+"""The numbers that dpwss-2021 prints, and the draws that judge them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reproduce.engine.printed import Paper, numbers_of
 
 ABSENT = {"gisette": "gisette_scale is not available here", "rcv1": "rcv1_train.binary is not available here"}
 
-# The column beside that of a sigma: the next larger one, and .5 for .7.
+# The sigma of the neighbouring column: the next larger one, and .5 for .7.
 _BESIDE = {"0.1": "0.3", "0.3": "0.5", "0.5": "0.7", "0.7": "0.5"}
 
 

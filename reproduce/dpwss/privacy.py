@@ -48,7 +48,7 @@ def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict
 
 
 def unit(cell: str) -> float:
-    """Return the unit of what is kept."""
+    """Return the unit of a number."""
     return 0.1 if cell.endswith("least") else 1.0
 
 

@@ -40,7 +40,7 @@ def command(paper: str, item: Printed | Claim) -> str:
     return shlex.join(["python", "-m", "reproduce", "cell", paper, item.source, item.dataset, column_of(item)])
 
 
-def _named(kind: str, name: str, names: Iterable[str]) -> None:
+def _check_name(kind: str, name: str, names: Iterable[str]) -> None:
     """Refuse a name that does not exist."""
     choices = list(dict.fromkeys(names))
     if name not in choices:
@@ -48,37 +48,27 @@ def _named(kind: str, name: str, names: Iterable[str]) -> None:
 
 
 def find_printed(judged: PrintedPaper, table: str, row: str, column: str) -> Printed:
-    """Find a printed number.
+    """Find a printed number by its source, its dataset, and its method, setting and metric joined by slashes.
 
-    Parameters
-    ----------
-    judged : PrintedPaper
-        The paper.
-    table, row, column : str
-        Its source, its dataset, and its method, setting and metric, joined by slashes.
-
-    Raises
-    ------
-    PrivSVMError
-        For a name that does not exist, with the nearest one.
+    Raises PrivSVMError for an unknown name, with the nearest one.
     """
     numbers = [judgement.printed for judgement in judged.judgements]
-    _named("table", table, [*(printed.source for printed in numbers), STATEMENTS])
+    _check_name("table", table, [*(printed.source for printed in numbers), STATEMENTS])
     numbers = [printed for printed in numbers if printed.source == table]
-    _named("row", row, (printed.dataset for printed in numbers))
+    _check_name("row", row, (printed.dataset for printed in numbers))
     numbers = [printed for printed in numbers if printed.dataset == row]
-    _named("column", column, (column_of(printed) for printed in numbers))
+    _check_name("column", column, (column_of(printed) for printed in numbers))
     return next(printed for printed in numbers if column_of(printed) == column)
 
 
 def find_claim(judged: PrintedPaper, name: str) -> Claim:
     """Find a statement by its identifier; an unknown one is an error."""
-    _named("statement", name, (claim.id for claim in judged.claims))
+    _check_name("statement", name, (claim.id for claim in judged.claims))
     return next(claim for claim in judged.claims if claim.id == name)
 
 
 def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]:
-    """Choose the draws that a printed number rests on: of several, those of the experiment that is read last."""
+    """Choose the draws that a printed number rests on: of several experiments, the last that is read."""
     chosen: dict[tuple[str, str], Draws] = {}
     for source in paper.sources(cell):
         giving = [plan for plan in draws if plan.gives(source)]
@@ -99,23 +89,9 @@ def recorded_seconds(sources: Sources, draws: Sequence[Draws]) -> dict[tuple[str
 def expected_seconds(
     times: Mapping[tuple[str, str], float], draws: Sequence[Draws], paper: Paper, printed: Printed
 ) -> float | None:
-    """Return the processor time of a rerun: that of its own draws, else the median over the method on this dataset.
+    """Estimate the processor time of a rerun: of its own draws, else the median over the method on this dataset.
 
-    Parameters
-    ----------
-    times : mapping
-        As from `recorded_seconds`.
-    draws : sequence of Draws
-        All of the paper.
-    paper : Paper
-        Whose number it is.
-    printed : Printed
-        The number.
-
-    Returns
-    -------
-    float or None
-        None where nothing comparable was timed.
+    `times` are as from `recorded_seconds`, and `draws` all of the paper. Returns None if nothing comparable was timed.
     """
     chosen = [plan.key for plan in choose_draws(paper, draws, printed.id)]
     if chosen and all(key in times for key in chosen):

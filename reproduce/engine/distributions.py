@@ -1,4 +1,4 @@
-"""What a paper would print if our implementation were its program: the distribution of each printed number."""
+"""Distributions of printed numbers: a paper would print so if our implementation were its program."""
 
 from __future__ import annotations
 
@@ -47,41 +47,23 @@ SINGLE = "measured once"
 _TAIL_LEVELS = (0.975, 0.995, 0.999)
 # Draws of a statistic that stand for its distribution.
 _SAMPLES = 4000
-# With fewer runs the mean is taken to be normal, and what the runs do not know of it is Student's.
+# With fewer runs the mean is taken to be normal, with the uncertainty of Student's distribution.
 MANY_RUNS = 100
-# With more runs, what they leave unknown no longer counts.
+# With more runs, their own uncertainty no longer counts.
 _MANY = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """Distribution of one printed number under our implementation.
+    """Distribution of one printed number under our implementation."""
 
-    Attributes
-    ----------
-    cell : str
-        Identifier of the printed number.
-    statistic : str
-        What the number is taken to be, such as "mean of 5 runs".
-    runs : int
-        Runs that stand behind it.
-    unit : float
-        Of the last printed digit.
-    fresh : tuple of float
-        Values of the statistic by runs that the quantiles do not rest on.
-    quantiles : tuple of float
-        At `LEVELS`.
-    table : str
-        Experiment whose table it was read from; empty for draws.
-    """
-
-    cell: str
-    statistic: str
-    runs: int
-    unit: float
-    fresh: tuple[float, ...]
-    quantiles: tuple[float, ...]
-    table: str = ""
+    cell: str  # Identifier of the printed number.
+    statistic: str  # Such as "mean of 5 runs".
+    runs: int  # Runs behind it.
+    unit: float  # Of the last printed digit.
+    fresh: tuple[float, ...]  # Values of the statistic by runs that the quantiles do not rest on.
+    quantiles: tuple[float, ...]  # At `LEVELS`.
+    table: str = ""  # Experiment that measured it; empty for draws.
 
     @property
     def median(self) -> float:
@@ -110,7 +92,7 @@ class Distribution:
     def tail(self, value: float) -> float:
         """Probability of a value at least as far out on the same side, by a tail of Student's form.
 
-        Its scale is that of the outer part of the same side, so a skew one keeps its skew; it is nowhere lighter than
+        Its scale fits the outer part of the same side, so a skew one keeps its skew; it is nowhere lighter than
         the outermost quantiles.
         """
         upper = value > self.median
@@ -121,7 +103,7 @@ class Distribution:
         return float(scipy.stats.t.sf(abs(value - self.median) / scale, freedom))
 
     def tail_fits(self) -> tuple[float, ...]:
-        """Give what a tail that is fitted to the 97.5 % points says at both 99.9 % points, where 0.001 is right."""
+        """Return the probability of a tail fitted to the 97.5 % points at both 99.9 % points, where 0.001 is right."""
         results = []
         for upper in (False, True):
             scale = self._scale(_TAIL_LEVELS[0], upper)
@@ -163,25 +145,10 @@ def of_whole(samples: Sequence[float]) -> tuple[float, ...]:
 def of_mean(
     singles: Sequence[float], size: int, rng: np.random.Generator, spread: int | None = None, samples: int = _SAMPLES
 ) -> tuple[float, ...]:
-    """Quantiles of the mean of some runs, from single runs, with what these leave unknown.
+    """Return quantiles, at `LEVELS`, of the mean of `size` runs, with the uncertainty that `singles` (n,) leave.
 
-    Parameters
-    ----------
-    singles : sequence of float (n,)
-        Results of single runs.
-    size : int
-        Runs whose mean is printed.
-    rng : numpy.random.Generator
-        Draws.
-    spread : int or None
-        None for the mean; else the standard deviation, with ``size - spread`` degrees of freedom.
-    samples : int
-        Draws of the mean that stand for its distribution.
-
-    Returns
-    -------
-    tuple of float
-        At `LEVELS`.
+    `spread` asks for the standard deviation instead, with ``size - spread`` degrees of freedom. `samples` means are
+    drawn by `rng`.
     """
     values = np.asarray(singles, dtype=np.float64)
     if values.size >= _MANY:
@@ -206,21 +173,9 @@ def of_mean(
 
 
 def of_parts(values: np.ndarray, rng: np.random.Generator, spread: int | None = None) -> tuple[float, ...]:
-    """Quantiles of the mean (or standard deviation, see `of_mean`) over parts, each with draws of its own.
+    """Return quantiles, at `LEVELS`, of the mean over parts (or the standard deviation, see `of_mean`).
 
-    Parameters
-    ----------
-    values : ndarray (n, parts)
-        Draws of each part, which are independent of those of the others.
-    rng : numpy.random.Generator
-        Combines them.
-    spread : int or None
-        As in `of_mean`.
-
-    Returns
-    -------
-    tuple of float
-        At `LEVELS`.
+    `values` (n, parts) are draws of each part, independent of the other parts; `rng` combines them.
     """
     n, n_parts = values.shape
     drawn = values[rng.integers(n, size=(_SAMPLES, n_parts)), np.arange(n_parts)]
@@ -264,20 +219,7 @@ def read_distributions(path: str | Path) -> dict[str, Distribution]:
 
 
 def merge_distributions(earlier: Mapping[str, str], present: Iterable[Distribution]) -> str:
-    """Write a table with some cells new and the lines of all others as they were.
-
-    Parameters
-    ----------
-    earlier : mapping
-        Cell to its line, without the end of line.
-    present : iterable of Distribution
-        What was drawn now.
-
-    Returns
-    -------
-    str
-        CSV text, by cell.
-    """
+    """Write a table by cell: the `present` ones, and the `earlier` lines of all others."""
     header, *lines = distributions_csv(sorted(present, key=lambda item: item.cell)).splitlines()
     present_lines = {next(csv.reader([line]))[0]: line for line in lines}
     merged = {**earlier, **present_lines}

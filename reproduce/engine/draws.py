@@ -32,7 +32,7 @@ from reproduce.engine.distributions import (
 )
 
 if TYPE_CHECKING:
-    # No import when it runs: code that only states sources is no part of what it states.
+    # No import at run time: code that states sources has no influence on results.
     from privsvm_bench.evidence import Sources
 
 # Fresh draws of a cell that are kept.
@@ -43,50 +43,25 @@ __all__ = ["Draws", "Further", "run_draws"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Draws:
-    """Random results of one dataset and setting.
+    """Random results of one dataset and setting."""
 
-    Attributes
-    ----------
-    experiment : str
-        Whose numbers these are; names the file of distributions.
-    name, dataset : str
-        Name among the experiment's draws, and the paper's name of the data.
-    run : str
-        ``module:function`` with ``(parameters, context, piece) -> {cell: values}``: one value for each run, or for
-        each run a list with one value for each part.
-    parameters : mapping
-        All that the results depend on.
-    pieces : int
-        How many pieces there are by default.
-    combine : str
-        What is printed: "mean" (of `size` runs; of one, a number that is nearly normal), "parts" (mean over the
-        parts), "whole" (the value itself) or "exact" (the same in every run).
-    size : int
-        Runs, or parts, behind a printed number.
-    spread : int or None
-        Also the standard deviation, as ``<cell> SD``, with this number of degrees of freedom taken off.
-    unit : callable
-        Cell to the unit of its last printed digit.
-    means : tuple of str and int, or None
-        Also the mean of so many runs, as ``mean/<cell>`` in the file of this name.
-    cells : tuple of str
-        Printed numbers that it gives; one that ends in a slash stands for all that begin so.
-    machine_metrics : tuple of str
-        Metrics that the machine decides, such as times and sums of round-off; no rerun can confirm them.
-    """
-
-    experiment: str
-    name: str
-    dataset: str
+    experiment: str  # Names the file of distributions.
+    name: str  # Among the draws of the experiment.
+    dataset: str  # As the paper names it.
+    # ``module:function`` with ``(parameters, context, piece) -> {cell: values}``: one value for each run, or for each
+    # run a list with one value for each part.
     run: str
-    parameters: Mapping[str, Any]
-    pieces: int
+    parameters: Mapping[str, Any]  # The results depend on nothing else.
+    pieces: int  # By default.
+    # The printed statistic: "mean" (of `size` runs; of one, a number that is nearly normal), "parts" (mean over the
+    # parts), "whole" (the value itself) or "exact" (the same in every run).
     combine: str
-    size: int
-    unit: Callable[[str], float]
-    spread: int | None = None
-    means: tuple[str, int] | None = None
-    cells: tuple[str, ...] = ()
+    size: int  # Runs, or parts, behind a printed number.
+    unit: Callable[[str], float]  # Cell to the unit of its last printed digit.
+    spread: int | None = None  # Also ``<cell> SD``, the standard deviation with so many degrees of freedom taken off.
+    means: tuple[str, int] | None = None  # Also means of so many runs, as ``mean/<cell>`` in the file of this name.
+    cells: tuple[str, ...] = ()  # Printed numbers that it gives; with a slash at the end, all that begin so.
+    # Metrics that the machine decides, such as times and sums of round-off; no rerun can confirm them.
     machine_metrics: tuple[str, ...] = ()
 
     @property
@@ -113,7 +88,7 @@ class Draws:
 
     @property
     def statistic(self) -> str:
-        """What is printed, in words."""
+        """The printed statistic, in words."""
         return {
             "mean": f"mean of {self.size} runs" if self.size > 1 else "one run",
             "parts": f"mean of {self.size} splits",
@@ -124,21 +99,11 @@ class Draws:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Further:
-    """Cells that are drawn on because the printed number lies outside.
-
-    Attributes
-    ----------
-    cells : set of str
-        The cells.
-    runs : int
-        Up to how many runs.
-    seconds : float
-        Of processor time for all runs of a setting; slower ones are not drawn on.
-    """
+    """Cells that are drawn on because the printed number lies outside."""
 
     cells: frozenset[str]
-    runs: int
-    seconds: float
+    runs: int  # At most.
+    seconds: float  # Of processor time for all runs of a setting; slower ones are not drawn on.
 
     def pieces(self, piece: Mapping[str, Sequence[Any]], spent: float) -> int:
         """Pieces of a setting whose first piece gave these cells and whose slowest one took so many seconds."""
@@ -159,7 +124,7 @@ def _summary(draws: Draws, cell: str, values: np.ndarray) -> list[Distribution]:
     if draws.combine == "mean" and len(values) == 1:
         return [Distribution(cell=cell, statistic=SINGLE, fresh=(), quantiles=of_whole(values.tolist()), **shared)]
     size = draws.size
-    held, kept = np.split(values, [_held_out(draws, len(values))])
+    held, kept = np.split(values, [_count_held_out(draws, len(values))])
     shared["runs"] = len(kept)
     result = []
     for spread in (None,) if draws.spread is None else (None, draws.spread):
@@ -200,7 +165,7 @@ def _summaries(draws: Draws, values: Mapping[str, np.ndarray]) -> dict[str, list
     return files
 
 
-def _held_out(draws: Draws, count: int) -> int:
+def _count_held_out(draws: Draws, count: int) -> int:
     """Return how many of the first runs are kept apart, to be judged like the paper's numbers."""
     if draws.combine == "exact":
         return 0
@@ -220,24 +185,11 @@ def run_draws(
     say: Callable[[str], None] | None = None,
     further: Further | None = None,
 ) -> None:
-    """Make the pieces that are not there yet, and write what all of them give.
+    """Make the pieces that are not stored in `folder`, and write the distributions of all pieces beside `sources`.
 
-    Parameters
-    ----------
-    chosen : iterable of Draws
-        What to run.
-    folder : path-like
-        Where pieces are kept.
-    sources : Sources
-        Of the folder of the distributions: ``<experiment>.csv``, in which cells that were not drawn keep their bytes.
-    seconds : float or None
-        Start no further piece after so long.
-    share : float, default=1
-        Of the pieces of each; what is stored counts in any case.
-    say : callable or None
-        Takes a line on progress; None prints it to standard error.
-    further : Further or None
-        Cells that are drawn on.
+    Cells of ``<experiment>.csv`` that were not drawn keep their bytes. No piece starts after `seconds`; `share` is the
+    share of the pieces of each draws, where stored ones count in any case. `say` takes a line on progress; None prints
+    it to standard error. `further` cells are drawn on.
     """
     say = functools.partial(print, file=sys.stderr, flush=True) if say is None else say
     started = time.monotonic()
@@ -256,7 +208,7 @@ def run_draws(
             if (late or piece >= wanted) and not context.has(key):
                 break
             try:
-                stored = context.part(key, functools.partial(_timed, run, draws.parameters, context, piece))
+                stored = context.part(key, functools.partial(_time_piece, run, draws.parameters, context, piece))
                 pieces.append(stored["values"])
                 spent.append(stored["seconds"])
             except MissingError as error:
@@ -272,8 +224,8 @@ def run_draws(
         say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
 
 
-def _timed(run: Callable[..., Any], parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, Any]:
-    """Run a piece and measure its processor time, with that of stored results that it shares with others."""
+def _time_piece(run: Callable[..., Any], parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, Any]:
+    """Run a piece and measure its processor time, and the time of stored results that it shares with other draws."""
     began, saved = time.process_time(), context.saved
     values = run(parameters, context, piece)
     return {"values": values, "seconds": time.process_time() - began + context.saved - saved}

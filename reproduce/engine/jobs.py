@@ -30,8 +30,8 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:
     """Run one job unless its result is stored, and return whether it had to run.
 
-    The result goes to ``<folder>/<experiment>/<job>.json``. `parameters` defaults to those of the experiment's
-    settings. A job that lacked its data runs again.
+    The result goes to ``<folder>/<experiment>/<job>.json``. `parameters` defaults to the experiment's own. A job that
+    lacked its data runs again.
     """
     parameters = experiment.jobs(experiment.settings)[job] if parameters is None else parameters
     path = Path(folder) / experiment.name / f"{job}.json"

@@ -260,7 +260,7 @@ def _column(
     )  # fmt: skip
 
 
-def _judged_columns(columns: Sequence[Column], undecided: Mapping[str, bool]) -> list[Column]:
+def _judge_columns(columns: Sequence[Column], undecided: Mapping[str, bool]) -> list[Column]:
     """Give each column its verdict."""
     limit = step_up([column.p for column in columns if column.p is not None and not undecided[column.rule]])
 
@@ -294,7 +294,7 @@ def judge(
         if cells:
             constant = statistics.median(values[printed.id] for printed in members)
             columns[rule] = _column(rule, cells, distributions, values, constant)
-            undecided[rule] = all(_undecided(printed) for printed, _ in cells)
+            undecided[rule] = all(_reason_against(printed) for printed, _ in cells)
     p_values = {
         printed.id: two_sided(values[printed.id], printed.unit, distributions[printed.id])
         for printed in numbers
@@ -302,7 +302,7 @@ def judge(
     }
     by_family: dict[str, list[float]] = {}
     for printed in numbers:
-        if printed.id in p_values and not _undecided(printed) and distributions[printed.id].statistic != "exact":
+        if printed.id in p_values and not _reason_against(printed) and distributions[printed.id].statistic != "exact":
             by_family.setdefault(printed.family, []).append(p_values[printed.id])
     limits = {family: step_up(members) for family, members in by_family.items()}
     judgements = [
@@ -312,10 +312,10 @@ def judge(
         )
         for printed in numbers
     ]  # fmt: skip
-    return judgements, _judged_columns(list(columns.values()), undecided)
+    return judgements, _judge_columns(list(columns.values()), undecided)
 
 
-def _undecided(printed: Printed) -> str:
+def _reason_against(printed: Printed) -> str:
     """Return why neither agreement nor difference would mean anything."""
     return _OTHER_MACHINE if printed.metric in TIMES else printed.undecided
 
@@ -327,7 +327,7 @@ def _judge_one(
         return Judgement(printed=printed, verdict="given" if printed.given else "repeated")
     if not printed.compared:
         return Judgement(printed=printed, verdict="no data", reason=printed.missing)
-    undecided = _undecided(printed)
+    undecided = _reason_against(printed)
     if distribution is None or p is None:
         verdict = "cannot discriminate" if undecided else "not judged yet"
         return Judgement(printed=printed, verdict=verdict, reason=undecided or "no runs have been drawn")

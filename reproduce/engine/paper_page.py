@@ -1,4 +1,4 @@
-"""HTML page of a paper: every printed number and statement with its verdict, and what the rules are worth."""
+"""HTML page of a paper: every printed number and statement with its verdict, and the power of the rules."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = [
     "calibration",
     "calibration_by_kind",
     "column_misses",
+    "count_undecided",
     "headline",
     "index_page",
     "maps",
     "paper_page",
     "summary",
     "tails",
-    "undecided",
 ]
 
 # Tables of at most so many numbers are open from the start.
@@ -46,7 +46,7 @@ def anchor(name: str) -> str:
     return "n-" + re.sub(r"[^A-Za-z0-9.=]+", "-", name)
 
 
-def undecided(judged: PrintedPaper) -> dict[str, int]:
+def count_undecided(judged: PrintedPaper) -> dict[str, int]:
     """Count the rows that cannot discriminate by reason, most frequent first."""
     rows = [(row.verdict, row.reason) for row in judged.judgements]
     rows += [(claim.verdict, claim.reason) for claim in judged.claims]
@@ -106,11 +106,11 @@ def column_misses(columns: Sequence[Column]) -> str:
 
 
 def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
-    """Check the form of the tails: sides, and what a tail says of one in a thousand: 5 %, median and 95 % of them."""
+    """Check the form of the tails: sides, and 5 %, median and 95 % of their probability of one in a thousand."""
     fits = [
         value
         for judgement in judged.judgements
-        # The outermost quantiles of fewer runs are those of the form itself, or of a handful of values.
+        # The outermost quantiles of fewer runs show the form itself, or a handful of values.
         if judgement.distribution
         and judgement.distribution.runs >= MANY_RUNS
         and judgement.distribution.statistic not in ("exact", ONE_VALUE)
@@ -127,7 +127,7 @@ def _several(number: int, noun: str) -> str:
 
 
 def headline(judged: PrintedPaper) -> tuple[str, str, str]:
-    """Say what of a paper reproduces, what does not, and what its privacy claim is worth."""
+    """Sum up a paper: the numbers that reproduce, the others, and its claim on privacy."""
     numbers = count([judgement.verdict for judgement in judged.judgements])
     decided = sum(numbers[word] for word in DECIDED)
     claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
@@ -237,7 +237,7 @@ def summary(judged: PrintedPaper) -> dict[str, Any]:
         "compared": sum(counts[word] for word in DECIDED),
         "counts": counts,
         "maps": maps(judged),
-        "undecided": undecided(judged),
+        "undecided": count_undecided(judged),
         "reproduces": headlines[0],
         "differs": headlines[1],
         "privacy": headlines[2],
@@ -258,7 +258,7 @@ def _sources(paper: Paper, sources: Sources) -> list[dict[str, str]]:
     ]
 
 
-def _measured(judged: PrintedPaper, experiments: Iterable[Experiment]) -> list[dict[str, Any]]:
+def _list_measurements(judged: PrintedPaper, experiments: Iterable[Experiment]) -> list[dict[str, Any]]:
     """List the measurements of each experiment by table, and draw its charts."""
     result = []
     for experiment in experiments:
@@ -335,7 +335,7 @@ def paper_page(
                 }
                 for name, family in families.items()
             ],
-            measured=_measured(judged, experiments),
+            measured=_list_measurements(judged, experiments),
             sources=_sources(judged.paper, sources),
             verdicts=VERDICTS,
             powers=POWERS,

@@ -33,9 +33,9 @@ __all__ = [
     "interval",
     "judge_paper",
     "numbers_of",
-    "printed_csv",
     "read_all",
     "read_passages",
+    "rows_csv",
 ]
 
 
@@ -89,7 +89,7 @@ class Paper:
     derive: Callable[[Distributions], dict[str, Distribution]] = lambda distributions: {}
     # The drawn cells that a printed one is computed from.
     sources: Callable[[str], list[str]] = lambda cell: [cell]
-    # Statements beyond those of claims.csv.
+    # Statements beyond claims.csv.
     claims: Callable[[Texts, Mapping[str, Judgement], Distributions], list[Claim]] = (
         lambda texts, judgements, distributions: []
     )
@@ -245,7 +245,7 @@ def _six(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value + 0.0:.{digits}g}"
 
 
-def printed_csv(judged: PrintedPaper) -> str:
+def rows_csv(judged: PrintedPaper) -> str:
     """Write the rows of a paper as CSV text, statements last."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

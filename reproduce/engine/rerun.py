@@ -1,4 +1,4 @@
-"""A rerun beside the committed results: what a machine may change, and what it may not."""
+"""A rerun beside the committed results: changes that a machine may make, and others."""
 
 from __future__ import annotations
 

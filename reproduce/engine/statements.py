@@ -245,7 +245,7 @@ def read_claims(path: str | Path, pool: Pool) -> list[Claim]:
     """Judge the statements of ``claims.csv`` by the cells in `pool`.
 
     Its columns are ``id, source, claim, kind, cells, over, region, need, ours, undecided, brief``. ``kind`` is one of
-    `KINDS` or `TRENDS`, "each" (a region for each pattern) or "correlation" (of the cells with those of ``over``).
+    `KINDS` or `TRENDS`, "each" (a region for each pattern) or "correlation" (of ``cells`` with ``over``).
     ``region`` is one of `WORDS` or a bound; ``need`` one of `NEEDS`, a fraction, or "range" (of all numbers). ``ours``
     and ``brief`` are our finding, with names in braces; ``undecided`` says why neither outcome would mean anything,
     and is mostly empty.
@@ -343,7 +343,7 @@ def _judge_correlation(groups: Sequence[_Group], region: str) -> tuple[str, str,
 def _judge_trends(
     kind: str, groups: Mapping[tuple[str, ...], _Group], word: str, need: Need
 ) -> tuple[str, str, dict[str, Any]]:
-    """Judge the estimates of groups by a word; the names of the finding are those of the last group."""
+    """Judge the estimates of groups by a word; the names of the finding describe the last group."""
     verdicts, middles = [], []
     names: dict[str, Any] = {}
     for group in groups.values():

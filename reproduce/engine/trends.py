@@ -77,7 +77,7 @@ def judge_word(word: str, estimate: Estimate) -> str:
     return "refuted" if estimate.high < low or estimate.low > high else "cannot discriminate"
 
 
-def _drawn(items: Sequence[Distribution]) -> np.ndarray:
+def _draw(items: Sequence[Distribution]) -> np.ndarray:
     """Draw independent printed numbers (n, k)."""
     rng = np.random.Generator(np.random.Philox(key=[20260, len(items)]))
     return np.column_stack([np.interp(rng.random(_SAMPLES), LEVELS, item.quantiles) for item in items])
@@ -110,7 +110,7 @@ def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: b
         x, values = (np.log(x), np.log(np.maximum(values, 1e-12))) if exponent else (x, values)
         line = scipy.stats.linregress(x, values)
         return _student(float(line.slope), float(line.stderr), x.size - 2)
-    y = _drawn(items)
+    y = _draw(items)
     if exponent:
         x, y = np.log(x), np.log(np.maximum(y, 1e-12))
     centred = x - x.mean()
@@ -119,12 +119,12 @@ def slope(positions: Sequence[float], items: Sequence[Distribution], exponent: b
 
 def smallest_step(items: Sequence[Distribution]) -> Estimate:
     """Estimate the smallest step from one printed number of a line to the next."""
-    return _estimate(np.diff(_drawn(items), axis=1).min(axis=1))
+    return _estimate(np.diff(_draw(items), axis=1).min(axis=1))
 
 
 def gap_of(first: Distribution, second: Distribution) -> Estimate:
     """Estimate the difference of two printed numbers."""
-    drawn = _drawn([first, second])
+    drawn = _draw([first, second])
     return _estimate(drawn[:, 0] - drawn[:, 1])
 
 
@@ -139,5 +139,5 @@ def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Esti
         return Estimate(
             *(math.exp(min(log_bound, 700.0)) for log_bound in _student(float(logs.mean()), error, logs.size - 1))
         )
-    one, other = _drawn([*first, *second]).T.reshape(2, len(first), _SAMPLES)
+    one, other = _draw([*first, *second]).T.reshape(2, len(first), _SAMPLES)
     return _estimate(np.exp(np.mean(np.log(np.maximum(one, 1e-12) / np.maximum(other, 1e-12)), axis=0)))

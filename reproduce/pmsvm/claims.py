@@ -21,7 +21,7 @@ def _cell(dataset: str, method: str, epsilon: int, suffix: str = "") -> str:
     return cell_id(dataset, method, f"epsilon={epsilon}{suffix}", "accuracy")
 
 
-def _released_loss(judgements: Mapping[str, Judgement]) -> Claim:
+def _judge_loss(judgements: Mapping[str, Judgement]) -> Claim:
     """Look at Table 2's PMSVM-GP, which the released loss of the name svm gives."""
     cells = [
         judgement
@@ -63,7 +63,7 @@ def _averages(texts: Mapping[str, str]) -> Claim:
                      f"largest difference {max(apart.values()):.3g}")  # fmt: skip
 
 
-def _printed_ratio(texts: Mapping[str, str], one: tuple[str, ...], other: tuple[str, ...]) -> Estimate | None:
+def _divide_printed(texts: Mapping[str, str], one: tuple[str, ...], other: tuple[str, ...]) -> Estimate | None:
     """Ratio of two printed means with two standard errors on the scale of logarithms."""
     values = []
     for dataset, method, metric in (one, other):
@@ -88,7 +88,7 @@ def _times(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) 
          "a step of GRPUA over one of PMSVM-GP"),
     ):  # fmt: skip
         for dataset in DATASETS:
-            printed = _printed_ratio(texts, (dataset, one, metric), (dataset, other, metric))
+            printed = _divide_printed(texts, (dataset, one, metric), (dataset, other, metric))
             cells = [f"pmsvm_time/times/{dataset}/{method}//{metric}" for method in (ours_one, ours_other)]
             medians = all_medians(distributions, cells)
             if printed is None:
@@ -150,6 +150,6 @@ def claims(
 ) -> list[Claim]:
     """Judge the statements on the loss, on printed numbers alone, and on times."""
     return [
-        _released_loss(judgements), _bold(texts), _averages(texts), *_times(texts, distributions),
+        _judge_loss(judgements), _bold(texts), _averages(texts), *_times(texts, distributions),
         _noise(texts, distributions),
     ]  # fmt: skip

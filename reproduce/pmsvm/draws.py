@@ -109,7 +109,7 @@ def train_many(
 ) -> list[np.ndarray]:
     """Train as `released_softmax` does, once for each stream, in single precision as PyTorch does.
 
-    `X` has shape (n, d); sparse rows stay sparse. The other arguments are those of
+    `X` has shape (n, d); sparse rows stay sparse. The other arguments are as for
     `reproduce.pmsvm.runs.gradient.released_softmax`. Returns for each stream weights (c, d + 1), with offsets in the
     last column.
     """

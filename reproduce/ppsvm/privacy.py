@@ -26,7 +26,7 @@ def _block(rows: np.ndarray, entity: Entity, rotation: np.ndarray, kernel: str, 
     return np.exp(-gamma * squared_distances(rows, random_matrix))
 
 
-def turned(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+def turn(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Turn an entity's columns and its random matrix alike, and compare the published blocks.
 
     Parameters: of a job of Table 1 or 2, see `reproduce.ppsvm.runs.errors`. Result: ``claim/privacy-<kernel>/<what>``
@@ -64,7 +64,7 @@ def _draws() -> list[Draws]:
     first = {job["kernel"]: job for job in reversed(jobs) if job["reading"] is None and job["dataset"] == "WDBC"}
     return [
         Draws(
-            experiment="ppsvm_privacy", name=f"privacy.{kernel}", dataset="WDBC", run=f"{__name__}:turned", pieces=1,
+            experiment="ppsvm_privacy", name=f"privacy.{kernel}", dataset="WDBC", run=f"{__name__}:turn", pieces=1,
             combine="exact", size=1, unit=unit, cells=(f"claim/privacy-{kernel}/",),
             parameters={key: first[kernel][key] for key in ("dataset", "source", "missing", "reading", "kernel",
                         "entities", "mbar", "n_folds", "seed") if key in first[kernel]},

@@ -64,7 +64,7 @@ def read(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, n
     return X, codes
 
 
-def _trained_on_the_tenth(K: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> float:
+def _train_on_the_tenth(K: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> float:
     tenth = _tenth(codes, rng)
     if np.unique(codes[tenth]).size < 2:
         return 1.0
@@ -93,7 +93,7 @@ def _tenth(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 _RULES: dict[str, Callable[[np.ndarray, np.ndarray, np.random.Generator], float]] = {
     "judged on the tenth": lambda K, codes, rng: tune_on_a_tenth(K, codes, 2, rng),
     "largest of equals": _largest_of_equals,
-    "trained on the tenth": _trained_on_the_tenth,
+    "trained on the tenth": _train_on_the_tenth,
     "cross-validated in the tenth": _cross_validated_in_the_tenth,
 }
 
@@ -160,7 +160,7 @@ def _stream(parameters: Mapping[str, Any], context: Context, *purpose: str | int
     return context.stream(parameters["seed"], name, parameters["kernel"], parameters["entities"], *purpose)
 
 
-def _published_columns(block: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
+def _publish_columns(block: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
     """Return the public information in a block: its values, or the squared distances behind them."""
     if kernel == "linear":
         return block
@@ -202,7 +202,7 @@ def _partition_errors(
         f"entity {position}": entity.publish(X[:, entity_columns], kernel, gamma)
         for position, (entity_columns, entity) in enumerate(zip(partition.columns, partition.entities, strict=True))
     }
-    public = _published_columns(combine_blocks(blocks, kernel), kernel, gamma)
+    public = _publish_columns(combine_blocks(blocks, kernel), kernel, gamma)
 
     def validate(name: str, columns: Any, protocol: Mapping[str, Any], who: str) -> dict[str, list[float]]:
         def stream(fold: int) -> np.random.Generator:
@@ -215,9 +215,9 @@ def _partition_errors(
         rows = partition.entities[position].standardized(X[:, partition.columns[position]])
         if which == "full":
             return _full_columns(rows, kernel)
-        return rows if kernel == "linear" else _published_columns(blocks[who], kernel, gamma)
+        return rows if kernel == "linear" else _publish_columns(blocks[who], kernel, gamma)
 
-    tried = {f"entity {position}": position for position in _tried_alone(parameters, context, number, len(blocks))}
+    tried = {f"entity {position}": position for position in _try_alone(parameters, context, number, len(blocks))}
     return {
         "PPSVM": {name: validate(name, public, protocol, "all") for name, protocol in parameters["PPSVM"].items()},
         "alone": {
@@ -230,7 +230,7 @@ def _partition_errors(
     }
 
 
-def _tried_alone(parameters: Mapping[str, Any], context: Context, number: int, n_entities: int) -> list[int]:
+def _try_alone(parameters: Mapping[str, Any], context: Context, number: int, n_entities: int) -> list[int]:
     """Positions of the entities that are tried alone: all, or some that are drawn."""
     most = parameters["most_entities"]
     if most is None or most >= n_entities:

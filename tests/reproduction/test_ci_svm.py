@@ -1,8 +1,6 @@
 import itertools
 import math
-import os
 import statistics
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.svm import SVC
 
 from privsvm.families.condensed.condensation import condense_rows
-from privsvm.files import read_json
 from privsvm.methods.ci_svm import CISVMClassifier
 from privsvm.methods.fcm_svm import FCMSVMClassifier
 from privsvm.methods.rsvm import ReducedSVMClassifier
@@ -23,7 +20,6 @@ from reproduce.ci_svm import experiments, measurements
 from reproduce.ci_svm import runs as ci_svm_runs
 from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
 from reproduce.engine import context as engine
-from reproduce.engine import jobs
 
 GRID = ((0.5, 8.0), (0.125, 2.0))
 METHODS = {
@@ -255,7 +251,7 @@ def test_a_third_of_the_rows_is_drawn_from_each_class():
 
 def test_rows_in_triples_of_three_classes_are_counted():
     codes, groups = np.array([0, 1, 2, 0, 0, 1, 2]), np.array([[0, 1, 2], [3, 4, 5], [6, -1, -1]])
-    assert ci_svm_runs._mixed(codes, groups) == pytest.approx(3 / 7)
+    assert ci_svm_runs._share_of_mixed(codes, groups) == pytest.approx(3 / 7)
 
 
 # --- search ---------------------------------------------------------------------------------------------------------
@@ -410,36 +406,3 @@ def test_the_picture_shows_means_of_triples(finished):
     for centre, group in zip(result["condensed"], result["groups"], strict=True):
         members = [member for member in group if member >= 0]
         np.testing.assert_allclose(centre, rows[members].mean(axis=0), atol=1e-12)
-
-
-def test_jobs_name_their_dataset_for_the_workflow():
-    for experiment in experiments.EXPERIMENTS.values():
-        for job, parameters in experiment.all_jobs().items():
-            name, *roles = parameters["source"]
-            assert all(engine.resolve(name).parts[role] for role in roles)
-            assert all(character.isalnum() or character in "_.-" for character in job)
-
-
-@pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the data is not at hand")
-def test_the_cosine_costs_accuracy_on_fourclass(bench):
-    if not Path(os.environ["PRIVSVM_MIRROR"]).is_dir():
-        pytest.skip("PRIVSVM_MIRROR: no such folder")
-    chosen = ("LIBSVM", "CI-SVM", experiments.BY_DISTANCE)
-    methods = {name: how for name, how in experiments.ACCURACY_SETTINGS["methods"].items() if name in chosen}
-    experiment = experiments.ACCURACY.with_settings(
-        {
-            "methods": methods,
-            "repeats": 1,
-            "Cs": [8.0],
-            "gammas": [8.0],
-            "two_class": {"fourclass": experiments.TWO_CLASS["fourclass"]},
-        }
-    )
-    jobs.run_job(experiment, "fourclass", bench.folder)
-    result = read_json(bench.folder / "ci_svm_accuracy" / "fourclass.json")["result"]
-    if "missing" in result:
-        pytest.skip(result["missing"])
-    (libsvm,), (cosine,), (distance,) = (measurements.repeat_accuracies(result, name) for name in chosen)
-    assert libsvm > 0.98
-    assert distance > 0.95
-    assert cosine < 0.9

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from privsvm_bench.datasets.catalogue import resolve
 from reproduce.engine.measurements import Measurement, measure, measurements_csv, merge_measurements, read_measurements
 from reproduce.engine.panels import charts_of
 from reproduce.engine.papers import find_experiments
@@ -41,7 +42,22 @@ def test_committed_measurements_are_described(name):
     assert name.startswith(f"{item.paper}_")
     assert callable(item.function(item.run))
     assert json.loads(json.dumps(item.settings)) == item.settings
-    assert all(parameters["dataset"] for parameters in item.all_jobs().values())
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+def test_jobs_name_their_data_and_stand_alone(name):
+    item, sources = EXPERIMENTS[name], ("source", "train", "test")
+    for job, parameters in item.all_jobs().items():
+        assert parameters["dataset"]
+        assert all(character.isalnum() or character in "_.-" for character in job)
+        for source, *parts in (parameters[key] for key in sources if key in parameters):
+            assert parts[0] in resolve(source).parts
+    datasets = item.settings.get("datasets", {})
+    for dataset in list(datasets)[:1]:
+        one = item.with_settings({"datasets": {dataset: datasets[dataset]}}).all_jobs()
+        assert one == {
+            job: parameters for job, parameters in item.all_jobs().items() if parameters["dataset"] == dataset
+        }
 
 
 def test_every_table_belongs_to_an_experiment():

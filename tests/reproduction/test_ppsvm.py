@@ -1,15 +1,11 @@
 import csv
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from privsvm.files import read_json
 from privsvm.methods.ppsvm import PPSVMClassifier
 from reproduce.engine import context as engine
-from reproduce.engine import jobs
 from reproduce.ppsvm import experiments
 from reproduce.ppsvm import runs as ppsvm_runs
 from reproduce.ppsvm.measurements import alone_errors, improvements, ppsvm_errors
@@ -55,14 +51,6 @@ class MadeUp(engine.Context):
         return engine.Rows(X, signs)
 
 
-def test_printed_numbers_are_all_there():
-    values = published()
-    # Errors of two tables; rows and features of seven datasets.
-    assert len(values) == 2 * 14 * 2 + 2 * 7
-    assert values["Bupa Liver", "no sharing", "kernel=linear;entities=5", "error"] == "0.5294"
-    assert values["WDBC", "PPSVM", "kernel=gaussian;entities=5", "error"] == "0.0263"
-
-
 def test_printed_no_sharing_errors_are_those_of_one_fold():
     """Integers only: is there a whole number of errors that is printed so?"""
     alone, shared = [], []
@@ -93,19 +81,6 @@ def test_every_printed_error_has_a_job():
         assert made == {(key[0], key[2]) for key in published() if f"kernel={kernel}" in key[2]}
         assert len(made) == 14
         assert all(job["partitions"] >= 5 for job in jobs_of(settings).values())
-
-
-def test_jobs_name_their_dataset_for_the_workflow():
-    for experiment in experiments.EXPERIMENTS.values():
-        for job, parameters in experiment.all_jobs().items():
-            assert engine.resolve(parameters["source"][0]).parts[parameters["source"][1]]
-            assert all(character.isalnum() or character in "_.-" for character in job)
-
-
-def test_jobs_do_not_depend_on_each_other():
-    all_jobs = experiments.table1_jobs(experiments.TABLE1_SETTINGS)
-    one = experiments.table1_jobs({**experiments.TABLE1_SETTINGS, "datasets": {"WDBC": experiments.DATASETS["WDBC"]}})
-    assert {name: all_jobs[name] for name in one} == one
 
 
 def test_the_simulation_is_that_of_the_classifier(tmp_path):
@@ -266,25 +241,3 @@ def test_an_attack_without_enough_rows_is_not_exact():
     results = {job: {"n_rows": 452, "mbar": 45, "entities": [recovery]} for job in experiment.all_jobs()}
     errors = [item.values for item in experiment.measurements(results) if item.cell.endswith("largest error")]
     assert set(errors) == {(0.7,)}
-
-
-@pytest.mark.skipif(not os.environ.get("PRIVSVM_MIRROR"), reason="PRIVSVM_MIRROR: the paper's data is not at hand")
-def test_published_errors_of_bupa(bench):
-    if not Path(os.environ["PRIVSVM_MIRROR"]).is_dir():
-        pytest.skip("PRIVSVM_MIRROR: no such folder")
-    changes = {
-        "datasets": {"Bupa Liver": experiments.DATASETS["Bupa Liver"]},
-        "rules": [experiments.MAIN_RULE],
-        "readings": {},
-    }
-    experiment = experiments.TABLE1.with_settings(changes)
-    for job in experiment.all_jobs():
-        jobs.run_job(experiment, job, bench.folder)
-        result = read_json(bench.folder / "ppsvm_table1" / f"{job}.json")["result"]
-        if "missing" in result:
-            pytest.skip(result["missing"])
-        entities = job.rpartition(".")[2]
-        printed = float(published()["Bupa Liver", "PPSVM", f"kernel=linear;entities={entities}", "error"])
-        shared = np.mean(ppsvm_errors(result, experiments.MAIN_RULE))
-        assert shared == pytest.approx(printed, abs=0.03)
-        assert shared < np.mean(alone_errors(result, "features")[0])

@@ -66,7 +66,7 @@ def released_softmax(
     records = []
     for step in range(training["epochs"] * per_epoch):
         drawn = np.flatnonzero(rng.random(n) < rate)
-        gradient = _clipped_sum(coef, rows[drawn], norms[drawn], codes[drawn], weight, clip)
+        gradient = _sum_clipped(coef, rows[drawn], norms[drawn], codes[drawn], weight, clip)
         if noise:
             gradient += noise * rng.standard_normal(coef.shape)
         gradient /= expected
@@ -77,7 +77,7 @@ def released_softmax(
     return coef, records
 
 
-def _clipped_sum(
+def _sum_clipped(
     coef: np.ndarray, rows: np.ndarray, norms: np.ndarray, codes: np.ndarray, weight: float, clip: float
 ) -> np.ndarray:
     """Sum over rows of the weighted cross-entropy's gradients (c, d + 1), each clipped as Opacus does."""
