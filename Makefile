@@ -104,6 +104,6 @@ lock: prepare  ## Resolve the newest allowed versions into requirements.lock and
 		$(call without,requirements.lock) -o profiles/slurm/requirements.lock
 
 clean:  ## Remove outputs that can be made again, and old environments (not .venv, not DVC's cache)
-	rm -rf .snakemake logs dvc_plots site data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html
+	rm -rf .snakemake logs dvc_plots site data/[!o]* reports/index.html reports/pages reports/assets reports/reproduce/*.html reports/reproduce/printed
 	@for path in .cache/* .cache/venvs/*; do \
 		[ "$$path" = .cache/venvs ] || [ "$$path" -ef .venv ] || [ "$$path" = .cache/venvs/lock ] || rm -rf "$$path"; done

@@ -22,23 +22,11 @@ from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_lib
 from reproduce.engine import context as engine
 
 GRID = ((0.5, 8.0), (0.125, 2.0))
-METHODS = {
-    "LIBSVM": {"side": "all rows", "judge": "its rows", "mbar": None},
-    "CI-SVM": {"side": "condensed information", "judge": "its rows", "mbar": None},
-    "FCM-SVM": {"side": "fuzzy centres", "judge": "its rows", "mbar": None},
-    "RSVM": {"side": "reduced kernel", "judge": "its rows", "mbar": 0.1},
-}
+METHODS = experiments.METHODS
 PARAMETERS = {
-    "dataset": "made up",
-    "source": ["x", "all"],
-    "most_rows": None,
-    "seed": 1,
-    "repeats": 1,
-    "Cs": list(GRID[0]),
-    "gammas": list(GRID[1]),
-    "methods": METHODS,
-    "search": "every fold",
-}
+    "dataset": "made up", "source": ["x", "all"], "most_rows": None, "seed": 1, "repeats": 1, "Cs": list(GRID[0]),
+    "gammas": list(GRID[1]), "methods": METHODS, "search": "every fold",
+}  # fmt: skip
 
 
 class MadeUp(engine.Context):
@@ -166,19 +154,6 @@ def test_once_a_repeat_takes_the_first_folds_choice(tmp_path):
         assert once[name]["searched"] == every[name]["searched"][:1]
         for field in ("C", "gamma"):
             assert once[name][field] == [every[name][field][0]] * 5
-
-
-def test_a_repeat_more_costs_itself_only(tmp_path, monkeypatch):
-    context = MadeUp("one", tmp_path, "0")
-    parameters = {**PARAMETERS, "methods": {"LIBSVM": METHODS["LIBSVM"]}}
-    first = ci_svm_runs.accuracies(parameters, context)["repeats"]
-    fitted, original = [], ci_svm_runs._fit
-    monkeypatch.setattr(ci_svm_runs, "_fit", lambda *arguments: fitted.append(1) or original(*arguments))
-    both = ci_svm_runs.accuracies({**parameters, "repeats": 2}, context)["repeats"]
-    assert len(fitted) == 5
-    assert both[0] == first[0]
-    assert both[1]["folds"] == both[0]["folds"]
-    assert both[1]["methods"] != both[0]["methods"]
 
 
 def test_rows_are_drawn_once_where_there_are_more(tmp_path):

@@ -2,7 +2,7 @@ import pytest
 
 from reproduce.dpsvmdvp.panels import knees
 
-from .conftest import DPSVMDVP
+from .conftest import SMALL
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from .conftest import DPSVMDVP
     ],
 )
 def test_knees(curve, expected):
-    assert knees(DPSVMDVP["epsilons"], curve, 0.9) == expected
+    assert knees(SMALL["dpsvmdvp"]["epsilons"], curve, 0.9) == expected

@@ -1,6 +1,5 @@
 import dataclasses
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import scipy.stats
 
 from privsvm.files import read_json
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
-from privsvm.privacy.gate import restore
 from privsvm_bench.datasets.catalogue import resolve
 from reproduce.engine import context as engine
 from reproduce.pmsvm import experiments
@@ -19,21 +17,17 @@ from reproduce.pmsvm.runs import released as released_runs
 from reproduce.pmsvm.runs import sound as sound_runs
 from reproduce.pmsvm.runs.gradient import batches_per_epoch, released_softmax
 from reproduce.pmsvm.runs.shared import split_rows
-from reproduce.pmsvm.runs.sound import data_facts, public_scaling
+from reproduce.pmsvm.runs.sound import public_scaling
 from reproduce.pmsvm.runs.weight import true_epsilon
-from tests.guarantees import proved
 
-from .conftest import PMSVM, WINE
+from .conftest import SMALL
+
+PMSVM, WINE = SMALL["pmsvm"], ["wine", "all"]
 
 TRAINING = {
-    "loss_weight": None,
-    "optimizer": "sgd",
-    "learning_rate": 0.5,
-    "epochs": 1,
-    "batch": None,
-    "clip": 1.0,
+    "loss_weight": None, "optimizer": "sgd", "learning_rate": 0.5, "epochs": 1, "batch": None, "clip": 1.0,
     "schedule": "constant",
-}
+}  # fmt: skip
 
 
 def rows_of(n, d, n_classes, seed=0):
@@ -168,16 +162,6 @@ def test_noise_of_the_released_baselines(tmp_path, method, multiplier):
         assert variants[f"{method}, {name}"]["noise_scale"] == [pytest.approx(factor * 0.005 * multiplier)]
 
 
-def test_rows_with_classes(tmp_path):
-    context = engine.Context("one", tmp_path, "0")
-    once, twice = context.class_rows(*WINE), context.class_rows("wine", "all", "all")
-    assert once.X.shape == (178, 13)
-    assert once.labels == ("class_0", "class_1", "class_2")
-    assert np.bincount(once.codes).tolist() == [59, 71, 48]
-    np.testing.assert_array_equal(twice.X, np.vstack([once.X, once.X]))
-    np.testing.assert_array_equal(twice.codes, np.concatenate([once.codes, once.codes]))
-
-
 def test_released_lookup_is_wrong_where_a_class_is_missing(tmp_path):
     settings = {**experiments.TABLE2_SETTINGS, "datasets": {"Cornell": ["x", "all"]}, "epsilons": [1e6]}
     settings["splits"] = list(range(42, 62))
@@ -241,21 +225,6 @@ def test_a_sound_row_without_proof_stops_the_table():
         check_record({"status": "claimed", "reason": None}, 1.0, "wine")
     with pytest.raises(ValueError, match="exceeds the requested"):
         check_record({**seeded, "epsilon_with_system_noise": 1.1}, 1.0, "wine")
-
-
-def test_files_that_were_scaled_by_their_own_rows_are_not_proved():
-    """The same words as the pipeline's: one gate."""
-    fallen = Counter()
-    for job, parameters in experiments.sound_jobs(experiments.SOUND_SETTINGS).items():
-        facts = data_facts(parameters["source"], parameters["scaling"], parameters["test_size"])
-        made = restore(proved(neighbours="add_remove", randomness="seeded"), **facts)
-        prescaled = resolve(parameters["source"][0]).prescaled
-        assert made.status == ("claimed" if prescaled else "seeded"), (job, made.reason)
-        if prescaled:
-            assert made.reason == "the published file was scaled by statistics of its own rows"
-            fallen[parameters["dataset"]] += len(parameters["epsilons"])
-    # HHAR has no data here; the other 76 cells used to be counted as proved.
-    assert fallen == {"ISOLET": 44, "Vehicle": 32, "HHAR": 44}
 
 
 def test_a_run_on_a_file_that_was_scaled_by_its_own_rows_says_so(tmp_path, monkeypatch):

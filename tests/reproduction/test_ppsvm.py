@@ -15,18 +15,9 @@ from .conftest import REPOSITORY
 SIZES = {"Cleveland Heart": 297, "Ionosphere": 351, "WDBC": 569, "Arrhythmia": 452, "German Credit": 1000,
          "Pima Indians": 768, "Bupa Liver": 345}  # fmt: skip
 PARAMETERS = {
-    "dataset": "made up",
-    "source": ["x", "all", "1"],
-    "missing": None,
-    "reading": None,
-    "kernel": "linear",
-    "entities": 2,
-    "mbar": 0.1,
-    "n_folds": 4,
-    "seed": 1,
-    "partitions": 1,
-    "most_entities": None,
-}
+    "dataset": "made up", "source": ["x", "all", "1"], "missing": None, "reading": None, "kernel": "linear",
+    "entities": 2, "mbar": 0.1, "n_folds": 4, "seed": 1, "partitions": 1, "most_entities": None,
+}  # fmt: skip
 ONCE = {"tune": "once", "rule": "judged on the tenth"}
 
 
@@ -133,18 +124,6 @@ def test_parameters_are_chosen_without_the_test_rows(tmp_path, monkeypatch):
     # Four folds of 20 rows: once, four times, and four times for either entity.
     assert seen == [(60, 60)] * (1 + 4 + 8)
     assert errors_by_scheme["PPSVM"]["once"] == errors_by_scheme["PPSVM"]["every"]
-
-
-def test_a_partition_more_costs_itself_only(tmp_path, monkeypatch):
-    context = MadeUp("one", tmp_path, "0")
-    parameters = {**PARAMETERS, "PPSVM": {"main": ONCE}, "alone": {}}
-    first = ppsvm_runs.errors(parameters, context)["partitions"]
-    made = []
-    original = ppsvm_runs._partition
-    monkeypatch.setattr(ppsvm_runs, "_partition", lambda *arguments: made.append(arguments[-1]) or original(*arguments))
-    both = ppsvm_runs.errors({**parameters, "partitions": 2}, context)["partitions"]
-    assert made == [1]
-    assert both[0] == first[0]
 
 
 @pytest.mark.parametrize("rule", ["judged on the tenth", "largest of equals", "trained on the tenth",

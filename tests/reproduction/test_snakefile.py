@@ -5,7 +5,7 @@ import pytest
 from reproduce.engine.measurements import read_measurements
 
 from ..workflow.conftest import new_workspace
-from .conftest import REPOSITORY, figure1
+from .conftest import REPOSITORY, SMALL
 
 pytestmark = pytest.mark.workflow
 
@@ -14,7 +14,7 @@ def test_snakemake_runs_what_is_missing(tmp_path):
     workspace = new_workspace(tmp_path / "fresh", others=["reproduce/"])
 
     def snakemake(*arguments: str, runs: int = 2) -> str:
-        (tmp_path / "settings.json").write_text(json.dumps({"figure1": {**figure1(), "runs": runs}}))
+        (tmp_path / "settings.json").write_text(json.dumps({"figure1": {**SMALL["dpwss"]["figure1"], "runs": runs}}))
         chosen = ("--config", "experiments=dpwss_figures", f"settings={tmp_path / 'settings.json'}")
         return workspace.snakemake("-s", "reproduce/Snakefile", *chosen, *arguments)
 
