@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 WARM_UP = (
     "from privsvm.warm_up import MODULES, warm_up; warm_up(*(m for m in MODULES if m.startswith('solvers.kernel')))"
 )
@@ -39,6 +41,7 @@ print(sorted({f.py_func.__qualname__ for f in gc.get_objects() if isinstance(f, 
 """
 
 
+@pytest.mark.long
 def test_a_first_fit_compiles_nothing(tmp_path):
     # What other tests compiled must not count.
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

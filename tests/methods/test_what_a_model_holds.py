@@ -14,9 +14,7 @@ from tests.proved import PARAMS, without_votes
 
 from privsvm import PrivateSearch, make_private_pipeline
 from privsvm.base.released import ReleasedPath
-from privsvm.registry import estimator_class, implementations
 
-PRIVATE = [estimator_class(name) for name in implementations() if "epsilon" in estimator_class(name).declared]
 # Values released with noise, by the names of estimators and of paths.
 RELEASED = {
     "coef_", "intercept_", "dual_coef_", "centre_", "spread_", "mean_", "feature_mean_",
@@ -38,20 +36,7 @@ def settings(method, neighbours):
     return {name: value for name, value in chosen.items() if name in method.declared}
 
 
-def cases():
-    for method in PRIVATE:
-        for neighbours in ("replace_one", "add_remove"):
-            if not method.declared["neighbours"].constraint.accepts(neighbours):
-                continue
-            try:
-                status = method(**settings(method, neighbours)).fit(X, Y).guarantee_.status
-            except ValueError:
-                continue
-            if status == "proved":
-                yield pytest.param(method, neighbours, id=f"{method.__name__}-{neighbours}")
-
-
-CASES = list(cases())
+CASES = [pytest.param(case.method, case.relation, id=str(case)) for case in EVERY_CHOICE if not case.chosen]
 
 
 def leaves(value, path=""):
@@ -83,10 +68,6 @@ def public_part(model):
         for path, value in leaves(model)
         if path.rsplit(".", 1)[-1] not in RELEASED
     }
-
-
-def test_there_are_cases():
-    assert len(CASES) >= 28
 
 
 def numbers_of(model):
