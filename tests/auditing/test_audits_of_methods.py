@@ -80,7 +80,13 @@ FEWER = {"dp_tr_newton": {"n_trees": 10}}
 PROVED = [name for name in implementations() if name not in CLAIMED and is_audited(estimator_class(name))]
 
 
-@pytest.mark.parametrize("implementation", PROVED)
+# Noisy steps, of which pmsvm_gp is one, and trees.
+LONG = {"softmax_dpadam", "softmax_dpsgd", "pmsvm_agp", "grpua", "dp_tr_newton"}
+
+
+@pytest.mark.parametrize(
+    "implementation", [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in PROVED]
+)
 def test_what_an_audit_shows_lies_below_the_risk(implementation, monkeypatch):
     """Each test that an audit counts has rates that the trade-off curve of the recorded event allows."""
     counted = []
