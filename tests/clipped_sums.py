@@ -8,7 +8,7 @@ from privsvm.solvers.gradients.clipped_gradients import (
     PRODUCT_BITS,
     clipped_sum,
     parts,
-    rounded_point,
+    round_point,
     with_regulariser,
 )
 from privsvm.solvers.gradients.noisy_gradient import objective_of, prepare_rows
@@ -19,7 +19,7 @@ def clipped_cells(X, codes, coef, intercept, steps):
     coef = np.asarray(coef, dtype=np.float64)
     objective = objective_of(steps, *coef.shape)
     weights = np.concatenate([coef.ravel(), intercept]) if steps.fit_intercept else coef.ravel()
-    point = rounded_point(weights, coef.shape[0], objective)
+    point = round_point(weights, coef.shape[0], objective)
     codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
     return with_regulariser(*clipped_sum(prepare_rows(X, steps), codes, None, point, objective), point)
 

@@ -11,7 +11,7 @@ from privsvm.families.moments import second_moments
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
-    centred_rows,
+    centre_rows,
     code_cells,
     constant_feature,
     exact_moments,
@@ -70,7 +70,7 @@ def test_moments_of_neighbours_are_within_the_sensitivity(seed, kind, n_classes,
     for rows, labels in pair:
         cells = rows_to_scale(rows, "centre")
         assert all((row * row).sum() <= 2**40 for row in whole_numbers(cells))
-        moments = constant_feature(centred_rows(cells, centre))[0]
+        moments = constant_feature(centre_rows(cells, centre))[0]
         assert all((row * row).sum() <= 2**40 for row in whole_numbers(moments))
         sets.append((cells, moments, code_cells(n_classes)[labels]))
     sums = [whole_numbers(cells).sum(axis=0) for cells, _, _ in sets]
@@ -128,7 +128,7 @@ def test_a_row_s_moments_depend_on_that_row_and_the_centre_alone():
     centre = rng.normal(size=6) * 0.1
 
     def seen(rows):
-        return constant_feature(centred_rows(rows_to_scale(rows, "centre"), centre))[0]
+        return constant_feature(centre_rows(rows_to_scale(rows, "centre"), centre))[0]
 
     all_moments = seen(X)
     for kept in (rng.permutation(203), np.arange(1), np.arange(0, 203, 3), rng.integers(0, 203, 31), np.arange(7)):

@@ -6,7 +6,7 @@ from sklearn.datasets import load_wine
 from tests.adversarial import KINDS, neighbours, scaled
 
 from privsvm.families.moments.private_scaling import rows_to_scale
-from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows, constant_feature
+from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows, constant_feature
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier, preconditioner
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import relation_factor
@@ -42,7 +42,7 @@ def test_no_neighbour_moves_a_sum_of_gradients_by_more_than_the_bound(seed, kind
     weights = rng.normal(size=(1 if n_classes == 2 else n_classes, 4)) * reach
     sums = []
     for rows, labels in pair:
-        cells = constant_feature(centred_rows(rows_to_scale(rows, "centre"), centre))[0]
+        cells = constant_feature(centre_rows(rows_to_scale(rows, "centre"), centre))[0]
         sums.append(gradient_cells(cells, labels, n_classes, np.ones(n_classes), weights).astype(object).ravel())
     moved = int(((sums[0] - sums[1]) ** 2).sum())
     assert moved <= (int(relation_factor(relation)) * 2**38) ** 2

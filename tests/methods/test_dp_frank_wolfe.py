@@ -41,7 +41,7 @@ def test_scores_never_move_more_than_the_sensitivity(case):
     counts = rng.multinomial(step, rng.dirichlet(np.full(4 + intercept, 0.3)), size=shape)
     counts = counts * rng.choice([-1.0, 1.0], size=counts.shape)
     scores = [
-        model._scores(model._bounded(rows), one_vs_rest_signs(codes, n_classes), counts, step)
+        model._scores(model._bound_rows(rows), one_vs_rest_signs(codes, n_classes), counts, step)
         for rows, codes in (first, second)
     ]
     assert scores[0].dtype == np.int64
@@ -57,7 +57,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_their_padding_or_their_form(s
     X, signs = rng.normal(size=(n, 7)), rng.choice([-1.0, 1.0], size=(1, n))
     step = int(rng.integers(1, 50))
     counts = np.round(rng.normal(size=(3, 1, 7)) * step / 10)
-    rows = model._bounded(X)
+    rows = model._bound_rows(X)
     scores = model._scores(rows, signs, counts, step)
     order = rng.permutation(n)
     changed = scipy.sparse.csr_array(rows[order]) if sparse else rows[order]
@@ -79,7 +79,7 @@ def test_a_flipped_label_attains_the_bound():
     X = np.array([[1.0, -1.0]] * 5)
     counts = np.zeros((1, 1, 3))
     scores = [
-        model_for(2)._scores(model_for(2)._bounded(X), one_vs_rest_signs(np.array([0, 0, 1, 1, y]), 2), counts, 0)
+        model_for(2)._scores(model_for(2)._bound_rows(X), one_vs_rest_signs(np.array([0, 0, 1, 1, y]), 2), counts, 0)
         for y in (0, 1)
     ]
     assert np.abs(scores[0] - scores[1]).max() == score_sensitivity(5)
@@ -88,7 +88,7 @@ def test_a_flipped_label_attains_the_bound():
 def test_scores_are_the_slopes_of_the_loss_towards_the_vertices():
     X, y = scaled(load_wine)
     model = model_for(3, radius=3.0, smoothing=0.7)
-    cells, signs = model._bounded(X), one_vs_rest_signs(y, 3)
+    cells, signs = model._bound_rows(X), one_vs_rest_signs(y, 3)
     counts = np.round(np.random.default_rng(0).normal(size=(2, 3, 14)) * 3)
     rows, weights = cells / 2.0**20, counts * 3.0 / 40
     scores = model._scores(cells, signs, counts, 40) * (3.0 / len(y) / 2.0**38)
@@ -108,7 +108,7 @@ def test_without_noise_it_is_frank_wolfe_and_nears_the_optimum():
     signs = np.where(y == 1, 1.0, -1.0)
     model = model_for(2, radius=5.0, n_steps=20_000)
     path = model.release_path(X, y, [1.0], 1, lambda epsilon, repeat: Silence())
-    rows = model._bounded(X) / 2.0**20
+    rows = model._bound_rows(X) / 2.0**20
 
     def objective(w):
         return loss(signs * (rows @ w), 0.5).mean()
@@ -137,7 +137,7 @@ def test_features_are_clipped_and_the_intercept_counts_in_the_radius(sparse):
     X, y = scaled(load_wine)
     X = X * 100
     model = model_for(3, data_bound=2.0)
-    bounded = model._bounded(scipy.sparse.csr_array(X) if sparse else X)
+    bounded = model._bound_rows(scipy.sparse.csr_array(X) if sparse else X)
     dense = bounded.toarray() if sparse else bounded
     assert np.abs(dense).max() <= 2**20
     assert np.array_equal(dense, np.rint(dense))
@@ -166,7 +166,7 @@ def test_the_audit_s_chain_is_the_training_on_the_rows_it_describes(intercept, s
     X = np.zeros((n_rows, n_features))
     X[0] = 0.5
     labels = np.array([sign, 1, 1, -1, -1, -1])[None]
-    rows = model._bounded(X)
+    rows = model._bound_rows(X)
     width = rows.shape[1]
     expected = np.zeros((n_steps + 2, 2 * n_steps + 3 if intercept else 1))
     for vertices in itertools.product(range(2 * width), repeat=n_steps):

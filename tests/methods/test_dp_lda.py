@@ -8,7 +8,7 @@ from privsvm.families.moments.joint_moments import class_sums
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
-    centred_rows,
+    centre_rows,
     code_cells,
     constant_feature,
 )
@@ -20,7 +20,7 @@ def moments_of(load, n_classes):
     X, y = load(return_X_y=True)
     X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9) * 2 - 1
     cells = rows_to_scale(X, "centre")
-    rows = constant_feature(centred_rows(cells, cells.mean(axis=0) * 2.0**-20))[0]
+    rows = constant_feature(centre_rows(cells, cells.mean(axis=0) * 2.0**-20))[0]
     mechanism = MomentsMechanism(
         n_features=rows.shape[1], n_codes=n_classes - 1, neighbours="replace_one", multiplier=1.0
     )

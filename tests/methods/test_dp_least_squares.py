@@ -5,8 +5,8 @@ from tests.adversarial import scaled, silent
 
 from privsvm.families.moments.second_moments import (
     Moments,
-    filtered_weights,
     simplex_codes,
+    solve_noisy_moments,
 )
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier
@@ -42,7 +42,7 @@ def test_without_noise_it_is_least_squares(load):
 
 def test_the_filter_inverts_what_stands_out_and_flattens_the_rest():
     gram, cross = np.diag([1e6, 1.0, -1.0]), np.eye(3)
-    weights = filtered_weights(Moments(gram, cross), 2.0)
+    weights = solve_noisy_moments(Moments(gram, cross), 2.0)
     flat = 1 / np.hypot(1.0, 2.0 * np.sqrt(3))
     assert np.allclose(weights, np.diag([1e-6, flat, flat]), rtol=1e-6)
 

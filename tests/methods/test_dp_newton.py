@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from tests.adversarial import KINDS, Silence, neighbours, scaled
 
 from privsvm.families.moments.private_scaling import rows_to_scale
-from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows, constant_feature
+from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows, constant_feature
 from privsvm.methods.dp_newton import DPNewtonClassifier, step_sums
 from privsvm.numerics.rows.unit_grid import CELLS
 
@@ -26,7 +26,7 @@ def test_no_neighbour_moves_a_hessian_and_its_gradient_by_more_than_the_bound(se
     centre, weights = rng.normal(size=3) * 0.3, rng.normal(size=(n_classes, 4)) * reach
     mechanism = MomentsMechanism(n_features=4, n_codes=n_classes, neighbours=relation, multiplier=1.0)
     first, second = (
-        step_sums(constant_feature(centred_rows(rows_to_scale(rows, "centre"), centre))[0], labels, n_classes, weights)
+        step_sums(constant_feature(centre_rows(rows_to_scale(rows, "centre"), centre))[0], labels, n_classes, weights)
         for rows, labels in pair
     )
     bound = {"replace_one": 8, "add_remove": 3}[relation]

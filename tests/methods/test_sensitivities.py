@@ -15,8 +15,8 @@ from tests.adversarial import KINDS, all_but_the_number_of_rows, neighbours
 from privsvm import ObjectivePerturbationClassifier
 from privsvm.families.output_perturbation import perturbation
 from privsvm.families.output_perturbation.perturbation import (
+    count_rounded_rows,
     public_gap,
-    rounded_rows,
     solution_sensitivity,
     solve_one_vs_rest,
 )
@@ -47,9 +47,9 @@ def test_the_sensitivity_does_not_depend_on_the_number_of_rows(method, relation)
 
 def test_rounding_allows_as_many_rows_as_the_page_says():
     scales = [10.0**log_C for log_C in range(-12, 13)]
-    assert min(rounded_rows(1e-10 * C**2, classes, C, 1.0) for C in scales for classes in range(2, 12)) == 10**9
-    assert min(rounded_rows(1e-10 * C**2, 12, C, 1.0) for C in scales) == 10**8
-    assert min(rounded_rows(public_gap(None, C, 1.0), 10, C, 1.0) for C in scales) == 10**12
+    assert min(count_rounded_rows(1e-10 * C**2, classes, C, 1.0) for C in scales for classes in range(2, 12)) == 10**9
+    assert min(count_rounded_rows(1e-10 * C**2, 12, C, 1.0) for C in scales) == 10**8
+    assert min(count_rounded_rows(public_gap(None, C, 1.0), 10, C, 1.0) for C in scales) == 10**12
 
 
 @pytest.mark.parametrize("method", [*METHODS, ObjectivePerturbationClassifier])
@@ -60,14 +60,14 @@ def test_more_rows_than_rounding_allows_are_refused(method, monkeypatch):
     # The lemma, without any rounding: so many rows make no weights that float64 moves by more than half of the target.
     for log_C, norm, classes, share in itertools.product((-12, -3, 0, 12), (1e-3, 1.0, 1e20), (2, 50), (1e-5, 1e-2)):
         C = 10.0**log_C / norm**2
-        most = rounded_rows((share * C * norm) ** 2, classes, C, norm)
+        most = count_rounded_rows((share * C * norm) ** 2, classes, C, norm)
         squared = min(2 * (most * Fraction(C) * Fraction(norm)) ** 2, 2 * most * Fraction(C))
         moved = squared * (Fraction(classes + 4) / 2**53) ** 2
         assert 4 * moved <= (Fraction(share) * Fraction(C) * Fraction(norm)) ** 2
     # Too many classes for a few rows, in place of too many rows for a few classes.
-    assert rounded_rows(1e-10 * 1e-24, 10**15, 1e-12, 1.0) < 10
+    assert count_rounded_rows(1e-10 * 1e-24, 10**15, 1e-12, 1.0) < 10
     for module in (perturbation, objective_perturbation):
-        monkeypatch.setattr(module, "covered_rows", lambda *_: 9)
+        monkeypatch.setattr(module, "count_covered_rows", lambda *_: 9)
     with pytest.raises(ValueError, match=r"X has 10 rows: .* for at most 9e\+00"):
         method(classes=[0, 1], C=0.05).fit([[-1.0], [1.0]] * 5, [0, 1] * 5)
 

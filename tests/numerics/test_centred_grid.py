@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privsvm.families.moments.second_moments import centred_rows, constant_feature
+from privsvm.families.moments.second_moments import centre_rows, constant_feature
 from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 
@@ -64,8 +64,8 @@ def test_what_is_held_grows_with_the_numbers_that_are_not_zero():
     X = scipy.sparse.random_array((200, 3000), density=0.005, format="csr", rng=np.random.default_rng(0))
     centre = np.random.default_rng(1).normal(size=3000) / 100
     cells = unit_cells(X)[0]
-    rows = constant_feature(centred_rows(cells, centre))[0]
+    rows = constant_feature(centre_rows(cells, centre))[0]
     assert isinstance(rows, CentredCells)
     assert rows.nbytes < 0.05 * rows.toarray().nbytes
-    expected = constant_feature(centred_rows(cells.toarray(), centre))[0]
+    expected = constant_feature(centre_rows(cells.toarray(), centre))[0]
     assert np.array_equal(bits(rows.toarray()), bits(expected))

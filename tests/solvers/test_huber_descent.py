@@ -108,7 +108,7 @@ def test_products_are_exact_row_by_row():
     cells, matrix = unit_cells(rng.normal(size=(50, 17)))[0], rng.normal(size=(17, 9)) * 1e-3
     product = exact_product(cells, matrix)
     assert np.allclose(product, cells / 2**20 @ matrix, rtol=0, atol=1e-10)
-    numbers, unit = huber_descent._rounded(matrix)
+    numbers, unit = huber_descent._round_weights(matrix)
     expected = np.array([[sum(int(a) * int(b) for a, b in zip(row, column, strict=True)) for column in numbers.T]
                          for row in cells], dtype=object)  # fmt: skip
     assert (as_integers(product * 2**20 / unit) == as_integers(expected)).all()
@@ -119,11 +119,11 @@ def test_products_are_exact_row_by_row():
 @pytest.mark.parametrize("size", [1e-80, 1.0, 1e27])
 def test_rounded_weights_leave_room_in_float64(size):
     weights = np.random.default_rng(1).normal(size=(7, 301)) * size
-    numbers, unit = huber_descent._rounded(weights)
+    numbers, unit = huber_descent._round_weights(weights)
     assert 2**59 <= (as_integers(numbers) ** 2).sum() <= 2**63
     assert np.allclose(numbers * unit, weights, atol=unit)
     for lost in (0.0, 1e-200, 1e200, np.inf, np.nan):
-        assert not huber_descent._rounded(np.full((2, 2), lost))[0].any()
+        assert not huber_descent._round_weights(np.full((2, 2), lost))[0].any()
 
 
 def test_noise_is_its_streams_bit_for_bit():

@@ -123,7 +123,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     def _release(self, release: Release) -> LinearPath:
         X, epsilons, repeats = release.rows, release.epsilons, release.repeats
         started = time.perf_counter()
-        rows, signs = self._bounded(X), one_vs_rest_signs(release.codes, release.n_classes)
+        rows, signs = self._bound_rows(X), one_vs_rest_signs(release.codes, release.n_classes)
         n_selections = int(self.n_steps) * signs.shape[0]
         mechanisms = [
             ExponentialSelections(
@@ -158,7 +158,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             intercept=weights[..., n_features:].sum(axis=-1) * float(self.data_bound),
         )
 
-    def _bounded(self, X):
+    def _bound_rows(self, X):
         """Rows, and the constant feature, in whole numbers of ``b / 2^20``; clipped, and truncated toward zero."""
         bound, most = float(self.data_bound), float(2**_FEATURE_BITS)
         constant = np.full((X.shape[0], int(self.fit_intercept)), most)

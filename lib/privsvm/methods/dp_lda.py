@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsvm.families.moments.joint_moments import JointMomentsClassifier, class_sums
-from privsvm.families.moments.second_moments import CONSTANT, Moments, filtered_weights
+from privsvm.families.moments.second_moments import CONSTANT, Moments, solve_noisy_moments
 
 __all__ = ["ESTIMATOR", "DPLDAClassifier", "discriminants"]
 
@@ -24,7 +24,7 @@ def discriminants(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
     counts = sums[:, -1]
     means = sums[:, :-1] / counts[:, np.newaxis]
     within = moments.gram[:-1, :-1] - (means.T * counts) @ means
-    weights = n_rows * filtered_weights(Moments(within, means.T), spread).T
+    weights = n_rows * solve_noisy_moments(Moments(within, means.T), spread).T
     offsets = np.log(counts / counts.sum()) - 0.5 * (weights * means).sum(axis=1)
     return np.column_stack([weights, offsets / CONSTANT])
 

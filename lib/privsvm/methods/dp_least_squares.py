@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsvm.families.moments.joint_moments import JointMomentsClassifier, scores_of_codes
-from privsvm.families.moments.second_moments import Moments, filtered_weights
+from privsvm.families.moments.second_moments import Moments, solve_noisy_moments
 
 __all__ = ["ESTIMATOR", "DPLeastSquaresClassifier"]
 
@@ -32,7 +32,7 @@ class DPLeastSquaresClassifier(JointMomentsClassifier):
     reference = "after Wang (2018), Revisiting differentially private linear regression, AdaSSP"
 
     def _solve(self, moments: Moments, spread: float, n_rows: int) -> np.ndarray:
-        return scores_of_codes(filtered_weights(moments, spread), len(self.classes_))
+        return scores_of_codes(solve_noisy_moments(moments, spread), len(self.classes_))
 
 
 ESTIMATOR = DPLeastSquaresClassifier

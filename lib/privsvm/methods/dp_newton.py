@@ -23,7 +23,7 @@ import numpy as np
 from privsvm.base.parameters import parameter
 from privsvm.constraints import COUNT
 from privsvm.families.moments.centred_training import CentredRowsClassifier, CentredTraining
-from privsvm.families.moments.second_moments import MomentsMechanism, exact_moments, filtered_weights
+from privsvm.families.moments.second_moments import MomentsMechanism, exact_moments, solve_noisy_moments
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import cache_rows, is_by_block
 from privsvm.privacy.events import Gaussian, SelfComposed
@@ -96,7 +96,7 @@ class DPNewtonClassifier(CentredRowsClassifier):
         for step in range(int(self.n_steps)):
             sums = step_sums(cells, codes, n_classes, weights)
             moments = plan.moments.noisy(sums, source.part(f"step {step}"))
-            move = filtered_weights(moments, _DAMPING * plan.moments.spread).T
+            move = solve_noisy_moments(moments, _DAMPING * plan.moments.spread).T
             # As the slopes do, whose noise does not: vectors add up to zero.
             weights = weights + length * (move - move.mean(axis=0))
         return weights[1:] - weights[:1] if n_classes == 2 else weights

@@ -153,7 +153,7 @@ class LandmarkDualClassifier(GaussianNoise):
             model=(landmarks, inverse_root, gamma),
         )
 
-    def _released(self, release: OneVsRestRelease, features: Features) -> OneVsRestKernelPath:
+    def _build_path(self, release: OneVsRestRelease, features: Features) -> OneVsRestKernelPath:
         landmarks, inverse_root, gamma = features.model
         return release.path(
             OneVsRestKernelPath,

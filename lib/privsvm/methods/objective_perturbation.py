@@ -21,12 +21,12 @@ from privsvm.constraints import POSITIVE, optional
 from privsvm.families.output_perturbation.perturbation import (
     EVERY_RELEASE,
     REFUSED_DATA,
-    certified_for,
+    certificate_text,
     check_rows,
     check_scale,
-    clipped_rows,
-    clipped_to,
-    covered_rows,
+    clip_rows,
+    clipping_text,
+    count_covered_rows,
     one_vs_rest_signs,
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
@@ -99,7 +99,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
 
     def _release(self, release: Release) -> LinearPath:
         started = time.perf_counter()
-        rows, codes = clipped_rows(release.rows, float(self.data_norm)), release.codes
+        rows, codes = clip_rows(release.rows, float(self.data_norm)), release.codes
         n_vectors = 1 if len(self.classes_) == 2 else len(self.classes_)
         seconds, guarantees, solves = time.perf_counter() - started, [], []
         for epsilon in release.epsilons:
@@ -163,7 +163,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         Weights are no longer than twice their linear term, and what rows alone would make of them. The former leaves
         half of the room.
         """
-        return covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
+        return count_covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
 
     def _train(
         self,
@@ -202,9 +202,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             sensitivity=mechanism.sensitivity,
             noise_scale=mechanism.noise_scale,
             assumptions=(
-                clipped_to(float(self.data_norm)),
+                clipping_text(float(self.data_norm)),
                 f"every solution is within {mechanism.total_distance:.3g} of its optimum: certified by the gradient "
-                f"and a bound on round-off, {certified_for(most_rows)}; rounding the random linear term is counted",
+                f"and a bound on round-off, {certificate_text(most_rows)}; rounding the random linear term is counted",
                 f"noise of standard deviation {mechanism.output_noise_scale:.3g} covers that distance",
                 REFUSED_DATA,
                 f"C, the smoothing ({smoothing:.4g}), the class set, the number of features and the scaling bounds are "

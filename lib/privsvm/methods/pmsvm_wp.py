@@ -19,11 +19,11 @@ from privsvm.constraints import COUNT, optional
 from privsvm.families.output_perturbation.perturbation import (
     EVERY_RELEASE,
     REFUSED_DATA,
-    certified_for,
+    certificate_text,
     check_rows,
-    clipped_to,
+    clipping_text,
+    count_rounded_rows,
     public_gap,
-    rounded_rows,
 )
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.numerics.rows.row_grid import grid_rows
@@ -70,12 +70,12 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
     def _public_gap(self) -> float:
         return public_gap(self.gap, float(self.C), float(self.data_norm))
 
-    def _bounded(self, X) -> Any:
+    def _bound_rows(self, X) -> Any:
         return grid_rows(X, float(self.data_norm))
 
     def _most_rows(self, gap: float) -> int:
         """For how many rows solutions are certified."""
-        return rounded_rows(gap, len(self.classes_), float(self.C), float(self.data_norm))
+        return count_rounded_rows(gap, len(self.classes_), float(self.C), float(self.data_norm))
 
     def _check_rows(self, n_rows: int, gap: float) -> None:
         check_rows(n_rows, self._most_rows(gap))
@@ -89,15 +89,15 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
         claim = Claim(
             event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
             assumptions=(
-                clipped_to(float(self.data_norm)),
+                clipping_text(float(self.data_norm)),
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
-                f"round-off, {certified_for(self._most_rows(gap))}",
+                f"round-off, {certificate_text(self._most_rows(gap))}",
                 REFUSED_DATA,
                 "C, the class set, the number of features and the scaling bounds are public",
                 *EVERY_RELEASE,
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
-            **self._recorded(mechanism),
+            **self._record_fields(mechanism),
         )
         return release.grant(claim, witness, solution="certified" if self.max_epochs is None else "limited")
 

@@ -51,7 +51,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
     def _public_gap(self) -> float:
         return 0.0
 
-    def _bounded(self, X) -> Any:
+    def _bound_rows(self, X) -> Any:
         return X
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
@@ -85,7 +85,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
             reference="pmsvm-2025, Theorem 1 and released code",
             randomness=release.randomness,
             witness=witness,
-            **self._recorded(mechanism),
+            **self._record_fields(mechanism),
         )
 
 

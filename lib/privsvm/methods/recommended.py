@@ -391,7 +391,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         return self.n_rows is None and self.neighbours == "add_remove"
 
     @property
-    def _counted(self) -> dict[str, float]:
+    def _count_shares(self) -> dict[str, float]:
         """Shares of the budget for noisy numbers of rows."""
         shares = {
             "classes": _CLASS_SHARE if self.class_weight == "balanced" else 0.0,
@@ -439,7 +439,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             lower=lower,
             upper=upper,
             indicators=indicators.astype(np.float64),
-            **_stacked([result[0] for result in results], [result[1].recipe for result in results], len(budgets)),
+            **_stack_models([result[0] for result in results], [result[1].recipe for result in results], len(budgets)),
         )
 
     def _candidates(self, n_rows: float, n_features: int, budget: Budget) -> tuple[str, ...]:
@@ -516,11 +516,11 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _left(self, budget: Budget) -> Budget:
         """Take the shares of noisy numbers of rows off a budget."""
-        return dataclasses.replace(budget, share=1.0 - math.fsum(self._counted.values()))
+        return dataclasses.replace(budget, share=1.0 - math.fsum(self._count_shares.values()))
 
     def _guarantee(self, budget: Budget, n_rows: int, n_features: int, release: Release) -> Guarantee:
         """Privacy record of one epsilon; of public numbers alone."""
-        counted, left = self._counted, self._left(budget)
+        counted, left = self._count_shares, self._left(budget)
         used: Any = "not used" if self._counts_rows else self.n_rows
         counts = [Gaussian(budget.multiplier(epsilon_share)) for epsilon_share in counted.values()]
         kinds = () if self._counts_rows else self._candidates(n_rows, n_features, budget)
@@ -580,7 +580,7 @@ def _trial_shares(kinds: tuple[str, ...], large: bool, n_features: int) -> list[
     return linear + [(1.0 - _VOTE_SHARE - math.fsum(linear)) / n_others] * n_others
 
 
-def _stacked(models: list[ScaledModel], recipes: list[Recipe], n_epsilons: int) -> dict[str, Any]:
+def _stack_models(models: list[ScaledModel], recipes: list[Recipe], n_epsilons: int) -> dict[str, Any]:
     """Make the arrays of a path from E R models, padded to the widest."""
 
     def padded(name: str, width: int) -> np.ndarray:

@@ -24,7 +24,7 @@ class Backend(Protocol[Value]):
     """Operations that a format must have; a value stands for a table of numbers (n, D)."""
 
     def bounded(self, rows: Value, lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> Value:
-        """Compute `privsvm.solvers.features.columns.bounded_numbers`."""
+        """Compute `privsvm.solvers.features.columns.bound_numbers`."""
 
     def with_hats(self, rows: Value, indicators: np.ndarray, columns: Columns) -> Value:
         """Add the constant and hat functions of `privsvm.solvers.features.columns.column_features`."""

@@ -111,7 +111,7 @@ def condense_rows(
 
 def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condensed:
     one_of(*SCALES).check("scale", options.scale)
-    scaled = _scaled(X) if options.scale == "min_max" else X
+    scaled = _scale_features(X) if options.scale == "min_max" else X
     weights = feature_weights(scaled)
     groups = greedy_triples(weighted_unit_rows(scaled, weights), options.n_threads)
     rows, condensed_codes = condensed_rows(X, codes, groups)
@@ -129,7 +129,7 @@ def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condens
     )
 
 
-def _scaled(X: Any) -> Any:
+def _scale_features(X: Any) -> Any:
     """Scale features to [0, 1], or of sparse rows to [-1, 1].
 
     Constant dense features become 0.

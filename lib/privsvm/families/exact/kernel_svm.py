@@ -143,18 +143,18 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
 
     def _train(self, X: Any, y: Any, rng: Any, sample_weight: Any = None) -> None:
         self.check_declared()
-        self._trained_with_sparse = scipy.sparse.issparse(X) and not self._precomputed_kernel()
+        self._trained_with_sparse = scipy.sparse.issparse(X) and not self._takes_kernel_values()
         X, codes = self._rows_and_codes(X, y)
         n_rows = len(codes)
         # A precomputed kernel has no features to derive gamma from, and needs none.
-        self._gamma = 1.0 if self._precomputed_kernel() else resolve_gamma(self.gamma, X)
+        self._gamma = 1.0 if self._takes_kernel_values() else resolve_gamma(self.gamma, X)
         weights = self._row_weights(sample_weight, n_rows, X.shape)
         kept = np.flatnonzero(weights > 0)
         self.class_weight_ = self._weights(codes)
         upper = self.class_weight_[codes] * weights
         if kept.size < n_rows:
             self._check_kept(codes, kept)
-            X = X[np.ix_(kept, kept)] if self._precomputed_kernel() else X[kept]
+            X = X[np.ix_(kept, kept)] if self._takes_kernel_values() else X[kept]
             codes, upper = codes[kept], upper[kept]
         solutions = self._solutions(X, codes, upper)
         n_classes = len(self.classes_)
@@ -176,7 +176,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self._keep_model(X, codes, order, layout)
         self.dual_coef_ = scipy.sparse.csr_matrix(layout) if self._trained_with_sparse else layout
 
-    def _precomputed_kernel(self) -> bool:
+    def _takes_kernel_values(self) -> bool:
         """Tell whether kernel values come from the caller."""
         return False
 
@@ -234,7 +234,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         coef = np.zeros((used.size, len(self.intercept_)))
         scatter_pairs(layout, np.concatenate([[0], np.cumsum(self.n_support_)]), coef)
         self.guarantee_ = exact_training("Cortes and Vapnik (1995); LIBSVM's formulation")
-        if self._precomputed_kernel():
+        if self._takes_kernel_values():
             self._coef_of_rows, self.support_vectors_ = coef, np.empty((0, 0))
             return
         vectors = X[used]
@@ -350,7 +350,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self._check_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        if isinstance(X, RowBlocks) and not self.break_ties and not self._precomputed_kernel():
+        if isinstance(X, RowBlocks) and not self.break_ties and not self._takes_kernel_values():
             blocks: np.ndarray = super().predict(X)
             return blocks
         values = self._pair_values(X)

@@ -228,7 +228,7 @@ class _Pairs:
             return None
         layout, position = self.solutions.layout, self._position[index]
         a, b = self._first[number], self._second[number]
-        return _balanced(np.where(signs > 0, layout[b - 1, position], -layout[a, position]), signs)
+        return _balance_classes(np.where(signs > 0, layout[b - 1, position], -layout[a, position]), signs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -281,14 +281,14 @@ class _Run:
     def _by_steps(self, numbers: np.ndarray, pool: ThreadPoolExecutor | None) -> np.ndarray:
         """Solve pairs by steps of two variables."""
         pairs = self.pairs
-        rows = self._sorted_rows(pool)
+        rows = self._sort_rows(pool)
         # Overflow is reported by the solver by working sets.
         if not rows.finite:
             return numbers
         upper = np.ascontiguousarray(pairs.upper[pairs.order], dtype=np.float64)
         return solve_class_pairs(rows, upper, pairs.solutions, numbers, self.options)
 
-    def _sorted_rows(self, pool: ThreadPoolExecutor | None) -> KernelRows:
+    def _sort_rows(self, pool: ThreadPoolExecutor | None) -> KernelRows:
         """Prepare the rows sorted by class, in the precision that the pairs need."""
         pairs, X = self.pairs, self.pairs.X
         if self.kernel.name == "precomputed":
@@ -321,7 +321,7 @@ class _Run:
             pairs.store(number, index, signs, solution)
 
 
-def _balanced(alpha: np.ndarray, signs: np.ndarray) -> np.ndarray:
+def _balance_classes(alpha: np.ndarray, signs: np.ndarray) -> np.ndarray:
     """Scale the larger class down, so that the classes' sums are equal to rounding."""
     alpha = np.maximum(alpha, 0.0)
     sums = [float(alpha[signs == label].sum()) for label in (1.0, -1.0)]

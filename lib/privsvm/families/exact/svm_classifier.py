@@ -155,15 +155,15 @@ class SVMClassifier(KernelSVM):
         logarithms: np.ndarray = np.log(self.predict_proba(X))
         return logarithms
 
-    def _precomputed_kernel(self) -> bool:
+    def _takes_kernel_values(self) -> bool:
         return callable(self.kernel) or self.kernel == "precomputed"
 
     def _kernel(self, gamma: float) -> Kernel:
         kernel = super()._kernel(gamma)
-        return dataclasses.replace(kernel, name="precomputed") if self._precomputed_kernel() else kernel
+        return dataclasses.replace(kernel, name="precomputed") if self._takes_kernel_values() else kernel
 
     def _rows_and_codes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        if not self._precomputed_kernel():
+        if not self._takes_kernel_values():
             return super()._rows_and_codes(X, y)
         matrix = X
         if callable(self.kernel):
@@ -194,7 +194,7 @@ class SVMClassifier(KernelSVM):
 
     @one_blas_thread()
     def _pair_values(self, X: Any) -> np.ndarray:
-        if not self._precomputed_kernel():
+        if not self._takes_kernel_values():
             return super()._pair_values(X)
         check_is_fitted(self)
         n_rows = self.shape_fit_[0]
@@ -218,7 +218,7 @@ class SVMClassifier(KernelSVM):
         super().save(path, table=table)
 
     def _refuse_own_kernel(self) -> None:
-        if self._precomputed_kernel():
+        if self._takes_kernel_values():
             raise ValueError(f"kernel={self.kernel!r}: a stored model needs a kernel with a name: {', '.join(KERNELS)}")
 
     def __sklearn_tags__(self) -> Any:

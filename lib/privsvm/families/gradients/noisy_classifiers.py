@@ -23,7 +23,7 @@ from privsvm.constraints import (
 )
 from privsvm.families.gradients.noisy_training import Record, release_noisy_gradient, training_plan
 from privsvm.families.moments.private_scaling import SCALINGS
-from privsvm.families.output_perturbation.perturbation import clipped_rows
+from privsvm.families.output_perturbation.perturbation import clip_rows
 from privsvm.numerics.compiled.threads import count_threads
 from privsvm.solvers.gradients.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
 
@@ -153,7 +153,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         plan = training_plan(self.n_rows, release.rows.shape[0], self.batch_size, self.epochs)
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
         if self.data_norm is not None and self._scaling == "none":
-            release = dataclasses.replace(release, rows=clipped_rows(release.rows, float(self.data_norm)))
+            release = dataclasses.replace(release, rows=clip_rows(release.rows, float(self.data_norm)))
         return release_noisy_gradient(
             release,
             Record(plan, self._description, self._reference),

@@ -23,7 +23,7 @@ from privsvm.constraints import ROWS, optional
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
-    centred_rows,
+    centre_rows,
     constant_feature,
     noisy_centre,
     rows_per_noise,
@@ -158,7 +158,7 @@ class CentredRowsClassifier(PrivateClassifier):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Release one model: weights (k, d), offsets (k,) and the centre (d,)."""
         centre = noisy_centre(cells, n_rows, multiplier, source.part("centre"))
-        rows, scale, constant = constant_feature(centred_rows(cells, centre))
+        rows, scale, constant = constant_feature(centre_rows(cells, centre))
         weights = self._weights(rows, codes, n_rows, plan, source)
         return weights[:, :-1] * scale, weights[:, -1] * constant, centre
 

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.families.moments.second_moments import MomentsMechanism, centred_rows
+from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.row_blocks import is_by_block, map_rows
@@ -196,7 +196,7 @@ def scale_rows(
 
 def _centre(cells: Any, n_rows: int, multipliers: Sequence[float], source: NoiseSource, offsets: bool) -> ScaledRows:
     mean = _noisy_sum(cells, CELLS, multipliers[0], source) / (CELLS * n_rows)
-    rows = centred_rows(cells, mean)
+    rows = centre_rows(cells, mean)
     if not offsets:
         return ScaledRows(rows=rows, mean=mean)
     n_features = cells.shape[1] + 1
@@ -219,14 +219,14 @@ def _size_cells(logarithms: np.ndarray, location: np.ndarray, bound: float) -> n
     return cells
 
 
-def _standardised(rows: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _standardise(rows: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
     cut = feature_bound(rows.shape[1])
     with np.errstate(over="ignore"):
         features: np.ndarray = np.clip((rows - centre) / spread, -cut, cut)
     return features
 
 
-def _whitened(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> Any:
+def _whiten_rows(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> Any:
     return _with_constant(_times_matrix(features - mean, matrix), constant)
 
 
@@ -254,7 +254,7 @@ def _whiten(
     centre = np.expm1(np.clip(location, -30.0, 30.0))
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
-    features = map_rows(X, _standardised, centre, spread)
+    features = map_rows(X, _standardise, centre, spread)
     cells = map_rows(features, cells_with_constant, _CONSTANT, n_features=n_features + 1)
     mechanism = MomentsMechanism(n_features=n_features + 1, n_codes=0, neighbours=neighbours, multiplier=multipliers[3])
     moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source).gram / n_rows
@@ -268,5 +268,5 @@ def _whiten(
     matrix = (directions * spectrum**-0.5) @ directions.T
     # About the length of a row.
     constant = _OFFSET * math.sqrt(size * n_features) if offsets else 0.0
-    rows = map_rows(features, _whitened, mean, matrix, constant, n_features=n_features + offsets)
+    rows = map_rows(features, _whiten_rows, mean, matrix, constant, n_features=n_features + offsets)
     return ScaledRows(rows=rows, mean=mean, matrix=matrix, features=(centre, spread), constant=constant)

@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
-    centred_rows,
+    centre_rows,
     constant_feature,
     noisy_centre,
     share_beside,
@@ -213,12 +213,14 @@ def class_weights_from(sizes: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _centred(cells: Any, share: float, n_rows: float, budget: Budget, source: NoiseSource) -> tuple[Any, np.ndarray]:
+def _subtract_noisy_mean(
+    cells: Any, share: float, n_rows: float, budget: Budget, source: NoiseSource
+) -> tuple[Any, np.ndarray]:
     """Subtract a noisy mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean."""
     if share == 0.0:
         return map_rows(cells, _over_cells), np.zeros(cells.shape[1])
     mean = noisy_centre(cells, n_rows, budget.multiplier(share), source)
-    return centred_rows(cells, mean), mean
+    return centre_rows(cells, mean), mean
 
 
 def _over_cells(cells: Any) -> np.ndarray:
@@ -242,7 +244,7 @@ def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
     return matrix
 
 
-def _evened(cells: Any, matrix: np.ndarray) -> np.ndarray:
+def _even_out(cells: Any, matrix: np.ndarray) -> np.ndarray:
     """Multiply rows of whole numbers by a matrix, and divide by their norms; a row that is short becomes zeros."""
     cells = dense_rows(cells)
     evened: np.ndarray = _unit(exact_product(cells, matrix))
@@ -286,11 +288,11 @@ def train(
     Rows (n, d) are unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`. `n_rows` and the
     weights of the classes, from 0 to 1, are public or released before.
     """
-    model, _, _ = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
+    model, _, _ = _train_rows(rows, codes, recipe, n_rows, budget, class_weights, source)
     return model
 
 
-def _trained(
+def _train_rows(
     rows: Any,
     codes: np.ndarray,
     recipe: Recipe,
@@ -300,12 +302,14 @@ def _trained(
     source: NoiseSource,
 ) -> tuple[ScaledModel, Any, np.ndarray]:
     """Do what `train` says; return the model, the rows that it was trained on, and its weights of those."""
-    scaled, mean = _centred(rows, recipe.mean_share, n_rows, budget, source.part("mean"))
+    scaled, mean = _subtract_noisy_mean(rows, recipe.mean_share, n_rows, budget, source.part("mean"))
     feature_mean = np.zeros(2 * recipe.n_frequencies)
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
         features = cache_rows(map_rows(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies))
-        scaled, feature_mean = _centred(features, recipe.feature_mean_share, n_rows, budget, source.part("features"))
+        scaled, feature_mean = _subtract_noisy_mean(
+            features, recipe.feature_mean_share, n_rows, budget, source.part("features")
+        )
     cells, scale, constant = constant_feature(scaled)
     matrix, step_share = None, recipe.step_share
     joint = recipe.joint_share(budget.neighbours)
@@ -325,7 +329,7 @@ def _trained(
             rounding = mechanism.rounding_share
             steps = share_beside(recipe.moment_share, joint, condition, cells.shape[1], rounding)
             step_share = steps / recipe.n_steps
-        cells = map_rows(cells, _evened, matrix)
+        cells = map_rows(cells, _even_out, matrix)
     cells = cache_rows(cells)
     descent = HuberDescent(
         n_steps=recipe.n_steps,
@@ -360,7 +364,7 @@ def votes(
     Parameters are as in `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a row
     counts for at most 2^10. It is private: see `noisy_leads`.
     """
-    model, cells, weights = _trained(rows, codes, recipe, n_rows, budget, class_weights, source)
+    model, cells, weights = _train_rows(rows, codes, recipe, n_rows, budget, class_weights, source)
     cell_weights = np.floor(class_weights * _COUNT_CELLS).astype(np.int64)
     if is_by_block(cells):
         return model, int(cells.total(_votes_of_block, codes, arguments=(cell_weights, weights))[0])

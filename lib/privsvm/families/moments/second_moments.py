@@ -32,16 +32,16 @@ __all__ = [
     "CONSTANT",
     "Moments",
     "MomentsMechanism",
-    "centred_rows",
+    "centre_rows",
     "code_cells",
     "constant_feature",
     "exact_moments",
-    "filtered_weights",
     "noisy_centre",
     "rows_per_noise",
     "share_beside",
     "share_of_centre",
     "simplex_codes",
+    "solve_noisy_moments",
 ]
 
 # The constant feature of a row of length 1, and its value beside a unit row before both are divided by their norm.
@@ -144,10 +144,10 @@ def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSour
     return centre
 
 
-def centred_rows(cells: Any, centre: np.ndarray) -> Any:
+def centre_rows(cells: Any, centre: np.ndarray) -> Any:
     """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
     if is_by_block(cells):
-        return map_rows(cells, centred_rows, centre)
+        return map_rows(cells, centre_rows, centre)
     return CentredCells.of(cells, centre) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - centre)
 
 
@@ -200,7 +200,7 @@ class Moments(NamedTuple):
     cross: np.ndarray
 
 
-def filtered_weights(moments: Moments, spread: float) -> np.ndarray:
+def solve_noisy_moments(moments: Moments, spread: float) -> np.ndarray:
     """Solve least squares from noisy moments.
 
     ``f(A) B`` with ``f(w) = 1 / sqrt(w^2 + lambda^2)`` and ``lambda = spread sqrt(d)``, where `spread` is the standard

@@ -74,7 +74,7 @@ class Entity:
         If it is to `standardize`, published columns have mean 0 and standard deviation 1; constant ones become 0.
         Raises ValueError if there is no column, or a number is not finite.
         """
-        columns = _checked_columns(columns)
+        columns = _check_columns(columns)
         n_columns = columns.shape[1]
         centre, spread = np.zeros(n_columns), np.ones(n_columns)
         if standardize:
@@ -87,7 +87,7 @@ class Entity:
 
     def standardized(self, columns: np.ndarray) -> np.ndarray:
         """Columns (n, n_j) as the entity's kernel sees them."""
-        columns = _checked_columns(columns)
+        columns = _check_columns(columns)
         if columns.shape[1] != self.centre.size:
             raise ValueError(f"the entity holds {self.centre.size} columns, and was given {columns.shape[1]}")
         scaled: np.ndarray = (columns - self.centre) / self.spread
@@ -106,7 +106,7 @@ class Entity:
         return np.exp(-gamma * squared_distances(rows, self.random_matrix))
 
 
-def _checked_columns(columns: Any) -> np.ndarray:
+def _check_columns(columns: Any) -> np.ndarray:
     dense: np.ndarray = columns.toarray() if hasattr(columns, "toarray") else np.asarray(columns, dtype=np.float64)
     if dense.ndim != 2 or dense.shape[1] == 0:
         raise ValueError(f"columns of shape {dense.shape}: an entity needs rows and at least one column")

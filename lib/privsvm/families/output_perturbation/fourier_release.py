@@ -71,5 +71,5 @@ class FourierRows(HingeReleaseClassifier):
             model=frequencies,
         )
 
-    def _released(self, release: OneVsRestRelease, features: Features) -> FourierPath:
+    def _build_path(self, release: OneVsRestRelease, features: Features) -> FourierPath:
         return release.path(FourierPath, frequencies=features.model, coef=release.coef)

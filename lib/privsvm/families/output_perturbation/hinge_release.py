@@ -21,8 +21,8 @@ from privsvm.families.output_perturbation.perturbation import (
     Noise,
     OneVsRestRelease,
     Record,
-    clipped_rows,
-    clipped_to,
+    clip_rows,
+    clipping_text,
     release_one_vs_rest,
 )
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
@@ -67,7 +67,7 @@ class Features:
 def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
     """Clip rows to the reach of a kernel, each by itself and on the finest grid; with the words for the record."""
     reach = kernel_reach(gamma)
-    return lambda rows: grid_rows(rows, reach, LARGEST_BITS), clipped_to(reach)
+    return lambda rows: grid_rows(rows, reach, LARGEST_BITS), clipping_text(reach)
 
 
 def features_by_block(rows: Any, compute: Callable[[Any], Any], n_features: int) -> np.ndarray:
@@ -129,7 +129,7 @@ class HingeReleaseClassifier(PrivateClassifier):
         """Return the problem to solve on features of a bounded norm."""
         return HingeProblem(C=float(self.C), data_norm=norm, gap=self.gap)
 
-    def _released(self, release: OneVsRestRelease, features: Features) -> Any:
+    def _build_path(self, release: OneVsRestRelease, features: Features) -> Any:
         """Path of the released weights."""
         return release.path(LinearPath, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]))
 
@@ -144,7 +144,7 @@ class HingeReleaseClassifier(PrivateClassifier):
             Record(self._description, self._reference, features.bounded, features.public, features.origin),
             [(features.compute(row), features.compute(-row)) for row in extremes],
         )
-        return self._released(released, features)
+        return self._build_path(released, features)
 
 
 class GaussianNoise(HingeReleaseClassifier):
@@ -190,7 +190,7 @@ class LinearRows(HingeReleaseClassifier):
     def _features(self, X: Any) -> Features:
         norm = float(self.data_norm)
         return Features(
-            lambda rows: clipped_rows(rows, norm),
+            lambda rows: clip_rows(rows, norm),
             norm,
-            (clipped_to(norm),),
+            (clipping_text(norm),),
         )

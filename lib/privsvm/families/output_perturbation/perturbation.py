@@ -35,16 +35,16 @@ __all__ = [
     "Noise",
     "OneVsRestRelease",
     "Record",
-    "certified_for",
+    "certificate_text",
     "check_rows",
     "check_scale",
-    "clipped_rows",
-    "clipped_to",
-    "covered_rows",
+    "clip_rows",
+    "clipping_text",
+    "count_covered_rows",
+    "count_rounded_rows",
     "one_vs_rest_signs",
     "public_gap",
     "release_one_vs_rest",
-    "rounded_rows",
     "solution_sensitivity",
     "solve_one_vs_rest",
 ]
@@ -114,7 +114,7 @@ def public_gap(gap: float | None, C: float, data_norm: float) -> float:
     return float(gap)
 
 
-def covered_rows(longest: float, C: float, data_norm: float) -> int:
+def count_covered_rows(longest: float, C: float, data_norm: float) -> int:
     """Compute for how many rows n no weights are longer than `longest`: a public number, a power of ten.
 
     The optimum is a sum of rows with dual variables of norm at most ``sqrt(2) C``; and, since its objective is at most
@@ -124,13 +124,13 @@ def covered_rows(longest: float, C: float, data_norm: float) -> int:
     return int(10 ** math.floor(math.log10(min(most, 1e18))))
 
 
-def rounded_rows(gap: float, n_classes: int, C: float, data_norm: float) -> int:
+def count_rounded_rows(gap: float, n_classes: int, C: float, data_norm: float) -> int:
     """Compute for how many rows float64 holds the weights of an exact ascent within ``sqrt(gap) / 2``.
 
     Rounding, and a method's use of them, moves them by ``(c + 4) 2^-53`` of their length; half of that is left to the
     distance of the weights to the optimum.
     """
-    return covered_rows(2.0**51 * math.sqrt(gap) / (n_classes + 4), C, data_norm)
+    return count_covered_rows(2.0**51 * math.sqrt(gap) / (n_classes + 4), C, data_norm)
 
 
 def check_rows(n_rows: int, most: int) -> None:
@@ -142,19 +142,19 @@ def check_rows(n_rows: int, most: int) -> None:
         )
 
 
-def clipped_rows(X: Any, norm: float) -> Any:
+def clip_rows(X: Any, norm: float) -> Any:
     """Clip rows to a norm on a public grid; rows of a source when they are read."""
     if isinstance(X, RowBlocks):
         return map_rows(RowsByBlock.of(X), grid_rows, norm)
     return grid_rows(X, norm)
 
 
-def clipped_to(norm: float) -> str:
+def clipping_text(norm: float) -> str:
     """Say in a record what bounds the norm of rows."""
     return f"rows have norm at most {norm:g}: each is clipped and truncated to a public grid by itself"
 
 
-def certified_for(most: int) -> str:
+def certificate_text(most: int) -> str:
     """Say in a record for which data sets solutions are certified."""
     return f"for every data set of at most {most:.0e} rows, others are refused"
 
@@ -231,7 +231,7 @@ class Record:
             assumptions=(
                 *self.bounded,
                 f"every solution is within sqrt({gap:.3g}) of its optimum: certified by the duality gap and a bound on "
-                f"round-off, {certified_for(most_rows)}",
+                f"round-off, {certificate_text(most_rows)}",
                 REFUSED_DATA,
                 f"{self.public}, the class set, the number of features and the scaling bounds are public",
                 *EVERY_RELEASE,
@@ -296,7 +296,7 @@ def release_one_vs_rest(
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     target = public_gap(problem.gap, problem.C, problem.data_norm)
-    most_rows = rounded_rows(target, n_classes, problem.C, problem.data_norm)
+    most_rows = count_rounded_rows(target, n_classes, problem.C, problem.data_norm)
     check_rows(rows.shape[0], most_rows)
     sensitivity = problem.sensitivity(neighbours, target)
     if noise.published_constant:

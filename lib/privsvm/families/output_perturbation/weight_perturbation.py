@@ -57,7 +57,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         """Refuse more rows than the proof covers, if there is one."""
 
     @abc.abstractmethod
-    def _bounded(self, X: Any) -> Any:
+    def _bound_rows(self, X: Any) -> Any:
         """Rows as the solver sees them."""
 
     @abc.abstractmethod
@@ -74,7 +74,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         X, codes, delta = release.rows, release.codes, release.delta
         gap = self._public_gap()
         self._check_rows(X.shape[0], gap)
-        rows = self._bounded(X)
+        rows = self._bound_rows(X)
         started = time.perf_counter()
         weights = self._solve(rows, codes, release.n_classes, gap)
         fit_seconds = time.perf_counter() - started
@@ -104,7 +104,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         guarantee: Any = path.guarantees[0]
         self.noise_multiplier_ = guarantee.noise_scale / guarantee.sensitivity
 
-    def _recorded(self, mechanism: GaussianMechanism) -> dict[str, Any]:
+    def _record_fields(self, mechanism: GaussianMechanism) -> dict[str, Any]:
         """Return the common part of the records of all releases."""
         return {
             "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
@@ -120,7 +120,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         n_classes = weights.shape[0]
         pairs = []
         for row in extreme_rows(X):
-            row = self._bounded(row)
+            row = self._bound_rows(row)
             # The two labels that fit best: each is the other's closest rival, so the row pulls the opposite way.
             first, second = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
             pairs.append(((row, first), (row, second)))

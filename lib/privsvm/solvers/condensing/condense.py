@@ -142,7 +142,7 @@ def feature_weights(X) -> np.ndarray:
     if n == 0:
         return np.full(d, 1.0 / max(d, 1))
     if scipy.sparse.issparse(X):
-        rows = _sorted_rows(X)
+        rows = _sort_rows(X)
         largest, low, high = (extreme.toarray().ravel() for extreme in (abs(rows).max(0), rows.min(0), rows.max(0)))
         stored = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
         held = np.bincount(rows.indices, minlength=d)
@@ -184,7 +184,7 @@ def weighted_unit_rows(X, weights: np.ndarray) -> Any:
 
     Rows of zeros stay unchanged.
     """
-    weighted = _sorted_rows(X)
+    weighted = _sort_rows(X)
     weighted.data *= weights[weighted.indices]
     _scale_rows(weighted.indptr, weighted.data)
     weighted.eliminate_zeros()
@@ -206,7 +206,7 @@ def _scale_rows(indptr, data):
                 data[position] /= math.sqrt(square)
 
 
-def _sorted_rows(X) -> Any:
+def _sort_rows(X) -> Any:
     """Copy rows to canonical CSR, so that sums do not depend on the storage."""
     rows = scipy.sparse.csr_array(X, dtype=np.float64, copy=True)
     rows.sum_duplicates()

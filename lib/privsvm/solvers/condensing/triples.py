@@ -178,7 +178,7 @@ def _best_partner(rows_of, copies, lists, state, i):
 
 
 @jit_step()
-def _listed_third(rows_of, distinct_of, lists, state, a, b):
+def _find_listed_third(rows_of, distinct_of, lists, state, a, b):
     """Return the row of two lists that is most similar to both a and b, and that sum."""
     third, best = np.int64(-1), np.int64(UNKNOWN)
     for turn in range(2):
@@ -200,7 +200,7 @@ def _find_third(rows_of, copies, distinct_of, lists, state, a, b):
     if empty_a and empty_b:
         return _smallest_row(state)
     if not empty_a and not empty_b:
-        third, best = _listed_third(rows_of, distinct_of, lists, state, a, b)
+        third, best = _find_listed_third(rows_of, distinct_of, lists, state, a, b)
         bound_a, bound_b = state.bounds[a], state.bounds[b]
         if bound_a == UNKNOWN or bound_b == UNKNOWN or best > bound_a + bound_b:
             return third

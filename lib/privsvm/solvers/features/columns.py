@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Columns", "bounded_numbers", "column_features", "keeps_zeros", "n_column_features"]
+__all__ = ["Columns", "bound_numbers", "column_features", "keeps_zeros", "n_column_features"]
 
 
 class Columns(NamedTuple):
@@ -35,7 +35,7 @@ def keeps_zeros(lower: np.ndarray, upper: np.ndarray, indicators: np.ndarray, co
     return columns.n_hats == 0 and bool(np.all(zeros))
 
 
-def bounded_numbers(numbers: np.ndarray, lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> np.ndarray:
+def bound_numbers(numbers: np.ndarray, lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> np.ndarray:
     """Cut numbers to bounds and map them to [-1, 1] (equal bounds: to 0), but for those that stay as they are."""
     kept = np.clip(numbers, lower, upper)
     if np.all(stays):
@@ -60,7 +60,7 @@ def column_features(rows: Any, lower: np.ndarray, upper: np.ndarray, indicators:
     n_rows = rows.shape[0]
     if not isinstance(rows, np.ndarray):
         places = rows.indices
-        values = bounded_numbers(rows.data, lower[places], upper[places], indicators[places])
+        values = bound_numbers(rows.data, lower[places], upper[places], indicators[places])
         rows = type(rows)((values, places, rows.indptr), shape=rows.shape)
         if columns.constant == 0.0:
             return rows
@@ -71,7 +71,7 @@ def column_features(rows: Any, lower: np.ndarray, upper: np.ndarray, indicators:
         return scipy.sparse.csr_array(scipy.sparse.hstack([rows, constants], format="csr"))
     d = rows.shape[1]
     features = np.empty((n_rows, n_column_features(indicators, columns)))
-    features[:, :d] = bounded_numbers(rows, lower, upper, indicators)
+    features[:, :d] = bound_numbers(rows, lower, upper, indicators)
     if columns.constant > 0.0:
         features[:, d] = columns.constant
     if columns.n_hats > 0:

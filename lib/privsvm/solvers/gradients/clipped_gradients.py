@@ -36,9 +36,9 @@ __all__ = [
     "PreparedRows",
     "clipped_sum",
     "parts",
-    "prepared_cells",
+    "prepare_cells",
     "regulariser_gradient",
-    "rounded_point",
+    "round_point",
     "with_regulariser",
 ]
 
@@ -71,7 +71,7 @@ _PREPARED_TOGETHER = 2**18
 
 @dataclasses.dataclass(frozen=True)
 class PreparedRows:
-    """Rows in the form that training works with; see `prepared_cells`.
+    """Rows in the form that training works with; see `prepare_cells`.
 
     `cells` are unit rows (n, d) as whole numbers: a float32 array, a CSR matrix of float64 or CentredCells. `constants`
     are whole numbers of the constant feature and `norms` the rows' norms; see `privsvm.numerics.rows.unit_grid`.
@@ -90,7 +90,7 @@ class PreparedRows:
         return n_rows, n_features
 
 
-def prepared_cells(X: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
+def prepare_cells(X: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
     """Compute cells, constants and norms of `PreparedRows`.
 
     X (n, d) is finite: an array, a canonical CSR matrix or CentredCells. `scale` is the value of the constant feature;
@@ -164,7 +164,7 @@ def regulariser_gradient(weights: np.ndarray, n_vectors: int, objective: Objecti
     return gradient
 
 
-def rounded_point(weights: np.ndarray, n_vectors: int, objective: Objective) -> Point:
+def round_point(weights: np.ndarray, n_vectors: int, objective: Objective) -> Point:
     """Round flat weights to whole numbers of norm below 2^32.
 
     Weights of zero, and those that have diverged, count as zero.

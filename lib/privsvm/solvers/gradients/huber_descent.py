@@ -81,7 +81,7 @@ class HuberDescent:
         return n_steps * (self.length / self.n_steps * self.noise_multiplier) ** 2
 
 
-def _rounded(weights: np.ndarray) -> tuple[np.ndarray, float]:
+def _round_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Round weights to whole numbers of total norm below 2^32; return them and the unit."""
     numbers = weights.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -101,7 +101,7 @@ def exact_product(cells: Any, matrix: np.ndarray) -> Any:
     """
     if is_by_block(cells):
         return map_rows(cells, exact_product, matrix, n_features=matrix.shape[1])
-    rounded, unit = _rounded(matrix)
+    rounded, unit = _round_weights(matrix)
     product: np.ndarray = dense_rows(cells) @ rounded
     product *= unit / CELLS
     return product
@@ -112,7 +112,7 @@ def condition_of_product(matrix: np.ndarray) -> float:
 
     Rounded up, and infinite beyond a million.
     """
-    spectrum = np.linalg.svd(_rounded(matrix)[0], compute_uv=False)
+    spectrum = np.linalg.svd(_round_weights(matrix)[0], compute_uv=False)
     least = float(spectrum.min())
     condition = float(spectrum.max()) / least if least > 0.0 else math.inf
     return condition * (1.0 + 1e-6) if condition < 1e6 else math.inf
@@ -183,7 +183,7 @@ def _set_slopes(scores, unit, codes, bounds, steepest):
 def _sum_of_blocks(row_blocks: list[_RowBlock], n_classes: int, weights: np.ndarray) -> np.ndarray:
     """Do what `gradient_cells` says, for rows in parts."""
     total = np.zeros(weights.shape, dtype=np.int64)
-    rounded, unit = _rounded(weights)
+    rounded, unit = _round_weights(weights)
     steepest = math.ldexp(1.0, _slope_bits(n_classes))
     for block in row_blocks:
         slopes = block.cells @ rounded.T

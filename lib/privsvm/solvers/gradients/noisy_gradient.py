@@ -41,9 +41,9 @@ from privsvm.solvers.gradients.clipped_gradients import (
     PreparedRows,
     clipped_sum,
     parts,
-    prepared_cells,
+    prepare_cells,
     regulariser_gradient,
-    rounded_point,
+    round_point,
     with_regulariser,
 )
 
@@ -292,7 +292,7 @@ def prepare_rows(X: Any, steps: GradientSteps) -> PreparedRows:
             raise ValueError(f"X was prepared for a constant feature of {X.scale!r}, not {scale!r}")
         return X
     # Duplicate entries: a number stored in two entries has a larger norm than they.
-    return PreparedRows(*prepared_cells(canonical_rows(X) if scipy.sparse.issparse(X) else X, scale), scale)
+    return PreparedRows(*prepare_cells(canonical_rows(X) if scipy.sparse.issparse(X) else X, scale), scale)
 
 
 def _constant(steps: GradientSteps) -> float:
@@ -455,7 +455,7 @@ class _Training:
         history = []
         for t, rate in enumerate(self.schedule.rates):
             step = number * self.steps.n_steps + t
-            point = rounded_point(weights, self.n_vectors, self.objective)
+            point = round_point(weights, self.n_vectors, self.objective)
             gradient = self.noise.release(with_regulariser(*self.sum_of_step(step, point), point), step)
             if self.schedule.outside:
                 gradient += regulariser_gradient(weights, self.n_vectors, self.objective)
@@ -509,7 +509,7 @@ def _training(
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
     setup = _Setup(_Sampling(sampling_key, _threshold(steps)), objective, _constant(steps))
     if isinstance(X, RowsByBlock):
-        cells = map_rows(X, prepared_cells, setup.scale).keep()
+        cells = map_rows(X, prepare_cells, setup.scale).keep()
 
         def sum_of_step(step: int, point: Point) -> tuple[np.ndarray, np.ndarray]:
             sums: tuple[np.ndarray, np.ndarray] = cells.total(_sum_of_block, codes, arguments=(setup, step, point))

@@ -492,7 +492,7 @@ class KernelRows:
             _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, self._formula)
             return out
         for start, stop in self._column_blocks():
-            other, column_of = self._scaled_columns(slice(start, stop))
+            other, column_of = self._scale_columns(slice(start, stop))
             head = (self._csr_arrays, self._norms, column_of, other, self._norms[start:stop])
             _gram_sparse(*head, out, start, self._formula)
         return out
@@ -506,7 +506,7 @@ class KernelRows:
             values -= self._exact @ (others._exact.T @ coef)
             return
         for start, stop in others._column_blocks():
-            other, column_of = others._scaled_columns(slice(start, stop))
+            other, column_of = others._scale_columns(slice(start, stop))
             block = _Others(other, others._norms[start:stop], coef[start:stop])
             if self._csr is None:
                 dense = (self._dense, self._norms, values, block, self._formula, _rows_at_once(*other.shape))
@@ -539,7 +539,7 @@ class KernelRows:
         for start in range(0, self.n_rows, width):
             yield start, min(start + width, self.n_rows)
 
-    def _scaled_columns(self, block: slice) -> tuple[np.ndarray, np.ndarray | None]:
+    def _scale_columns(self, block: slice) -> tuple[np.ndarray, np.ndarray | None]:
         """Return rows as scaled columns, and each feature's column (CSR only)."""
         factor = self.dtype.type(self._factor)
         if self._csr is None:
@@ -552,7 +552,7 @@ class KernelRows:
         narrowed = scipy.sparse.csr_array(
             (factor * rows.data, column_of[rows.indices], rows.indptr), shape=(rows.shape[0], occurring.size)
         )
-        other = _aligned(occurring.size, rows.shape[0], self.dtype)
+        other = _allocate_aligned(occurring.size, rows.shape[0], self.dtype)
         narrowed.toarray(out=other.T)
         return other, column_of
 
@@ -563,7 +563,7 @@ def _rows_at_once(n_features: int, n_columns: int) -> int:
     return next(plain, _BLOCK_ROWS)
 
 
-def _aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+def _allocate_aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
     """Allocate a matrix that is aligned to cache lines."""
     return allocate_aligned(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
 

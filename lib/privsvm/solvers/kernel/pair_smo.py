@@ -64,7 +64,7 @@ class _Pairs(NamedTuple):
 
 
 @jit_step()
-def _padded(size):
+def _pad_size(size):
     return -(-size // _PADDED) * _PADDED
 
 
@@ -100,7 +100,7 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         longest = max(longest, starts[a + 1] - starts[a] + starts[b + 1] - starts[b])
-    padded = _padded(longest)
+    padded = _pad_size(longest)
     kernel = matrix if alone else np.empty((longest, padded + _APART), matrix.dtype)
     diagonal = np.zeros(padded, matrix.dtype)
     masks = Masks(np.empty(padded), np.empty(padded))
@@ -109,7 +109,7 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
         a, b = pairs.first[p], pairs.second[p]
         n_a = starts[a + 1] - starts[a]
         size = n_a + starts[b + 1] - starts[b]
-        whole = _padded(size)
+        whole = _pad_size(size)
         values, beta, lower, upper = memory[0, :whole], memory[1, :size], memory[2, :size], memory[3, :size]
         for t in range(size):
             row = starts[a] + t if t < n_a else starts[b] + t - n_a

@@ -499,7 +499,7 @@ class _SparseRows:
         return scores
 
 
-def _certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, reserve: float) -> bool:
+def _is_certified(rows, alpha: np.ndarray, y: np.ndarray, C: float, gap: float, reserve: float) -> bool:
     """Tell whether rebuilt weights are certainly within ``sqrt(gap)``; see `privsvm.solvers.linear.certificate`."""
     n_rows, n_classes = alpha.shape
     length = math.sqrt(float(np.vdot(rows.by_feature, rows.by_feature)))
@@ -584,7 +584,7 @@ def _solve(X, rows: Any, y: np.ndarray, alpha: np.ndarray, C: float, stopping: _
     while True:
         reached, loss = _assess(scores, previous, alpha, y, rows.squared_norms, C, n_checks < 2, active, counts, due)
         out_of_epochs = max_epochs is not None and n_epochs >= max_epochs
-        sure = rebuilt and reached <= gap and _certified(rows, alpha, y, C, gap, reserve)
+        sure = rebuilt and reached <= gap and _is_certified(rows, alpha, y, C, gap, reserve)
         if rebuilt and (sure or out_of_epochs):
             break
         if max_epochs is None and ((rebuilt and reached <= _SURE_SHARE * gap) or progress.stuck(reached, n_epochs)):
