@@ -83,7 +83,7 @@ def overview(papers: list[PrintedPaper]) -> list[str]:
     return table(f"paper | printed | {' | '.join(COLUMNS)} | given or repeated", lines, len(COLUMNS) + 2)
 
 
-def count_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:
+def list_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:
     """Count the rows that have no verdict by reason."""
     reasons = collections.Counter(
         (item.verdict, item.reason if item.verdict == "no data" else item.printed.dataset)
@@ -119,7 +119,7 @@ def paper_page(judged: PrintedPaper) -> str:
         "",
         *table("column | verdict | outside", columns, 1),
     ]
-    if rows := count_undecided(judged):
+    if rows := list_undecided(judged):
         lines += ["## Rows without a verdict", "", *table("verdict | reason | rows", rows, 1)]
     for item in judged.comparisons:
         lines += [f"## {item.title}", "", item.caption, "", *table(" | ".join(item.columns), item.lines)]

@@ -5,7 +5,7 @@ import numpy as np
 from privsvm.solvers.gradients import noisy_gradient
 
 
-def repeated_noisy_gradient_steps(X, codes, n_classes, steps, rng, n_runs):
+def repeat_noisy_gradient_steps(X, codes, n_classes, steps, rng, n_runs):
     """Weights (n_runs, c, d) and intercepts (n_runs, c); the runs share two streams, keyed once."""
     training = noisy_gradient._training(X, codes, n_classes, steps, rng)
     models = np.stack([training.run(number)[0] for number in range(n_runs)])

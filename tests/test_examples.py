@@ -169,7 +169,7 @@ class TestMistakes:
              "--record", f"{base}/model.json"]
         )  # fmt: skip
 
-    def refused(self, function, *arguments):
+    def refusal(self, function, *arguments):
         with pytest.raises(SystemExit) as caught:
             function(*arguments)
         message = str(caught.value)
@@ -188,13 +188,13 @@ class TestMistakes:
         text = (base / "south/labels.csv").read_text()
         (base / "south/labels.csv").write_text(text.replace("\n7,b", "\n7,a"))
         self.publish(base, "south")
-        assert "labels, or the order of rows, of south differ" in self.refused(self.train, base)
+        assert "labels, or the order of rows, of south differ" in self.refusal(self.train, base)
         assert not (base / "model.npz").exists()
 
     def test_rows_in_another_order(self, base):
         header, *rows = (base / "south/columns.csv").read_text().splitlines()
         (base / "south/columns.csv").write_text("\n".join([header, *reversed(rows)]) + "\n")
-        assert "in the same order" in self.refused(self.publish, base, "south")
+        assert "in the same order" in self.refusal(self.publish, base, "south")
 
     @pytest.mark.parametrize(
         ("change", "words"),
@@ -207,7 +207,7 @@ class TestMistakes:
     )
     def test_damaged_columns(self, base, change, words):
         change(base / "north/columns.csv")
-        message = self.refused(self.publish, base, "north")
+        message = self.refusal(self.publish, base, "north")
         assert "north/columns.csv" in message
         assert words in message
 

@@ -34,7 +34,7 @@ LARGE = b"1,a\n" * (1 << 20)
 CSV = {"format": "csv", "label": 1}
 
 
-def zipped(content, method=zipfile.ZIP_DEFLATED):
+def zip_content(content, method=zipfile.ZIP_DEFLATED):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         archive.writestr("only.csv", content)
@@ -55,7 +55,9 @@ def lzw(content):
     return b"\x1f\x9d\x8c" + bits.to_bytes(-(-count // 8), "little")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, zipped], ids=lambda pack: pack.__module__)
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lzma.compress, bz2.compress, zip_content], ids=lambda pack: pack.__module__
+)
 def test_bombs(make_entry, tmp_path, pack):
     packed = pack(bytes(40 << 20))
     assert len(packed) < 100_000
@@ -64,7 +66,7 @@ def test_bombs(make_entry, tmp_path, pack):
     refused(entry, tmp_path, "more than 100000 bytes when unpacked", "`max_bytes`")
     assert tracemalloc.get_traced_memory()[1] < 20 << 20
     tracemalloc.stop()
-    if pack is not zipped:
+    if pack is not zip_content:
         assert unpack(pack(LARGE), "x", len(LARGE)) == LARGE
 
 
@@ -80,14 +82,14 @@ def test_the_old_format_of_unix():
 
 def test_a_zip_in_a_zip():
     with pytest.raises(PrivSVMError, match="more than 100000 bytes"):
-        read_member(zipped(zipped(LARGE)), "x", "only.csv/only.csv", 100_000)
+        read_member(zip_content(zip_content(LARGE)), "x", "only.csv/only.csv", 100_000)
 
 
 def test_files_that_are_large_themselves(make_entry, tmp_path):
     refused(make_entry(LARGE, **CSV, max_bytes=100_000), tmp_path, "more than 100000", "`max_bytes`")
 
 
-def patched(content, old, new):
+def patch(content, old, new):
     assert old in content
     return content.replace(old, new)
 
@@ -98,7 +100,7 @@ def patched(content, old, new):
     [(10, 99), (10, 12345), (8, 1)],
 )
 def test_zips_of_an_unusual_kind(make_entry, tmp_path, offset, value):
-    content = zipped(LARGE[:400])
+    content = zip_content(LARGE[:400])
     start = content.index(b"PK\x01\x02")
     content = content[: start + offset] + struct.pack("<H", value) + content[start + offset + 2 :]
     local = {10: 8, 8: 6}[offset]
@@ -180,7 +182,7 @@ def test_an_index_far_away(make_entry, tmp_path):
 def test_a_matlab_file_that_claims_to_be_large(make_entry, tmp_path):
     buffer = io.BytesIO()
     scipy.io.savemat(buffer, {"X": np.eye(3), "y": np.array([1, 2, 1])})
-    content = patched(buffer.getvalue(), struct.pack("<ii", 3, 3), struct.pack("<ii", 2**31 - 1, 2**31 - 1))
+    content = patch(buffer.getvalue(), struct.pack("<ii", 3, 3), struct.pack("<ii", 2**31 - 1, 2**31 - 1))
     refused(make_entry(content, format="mat", features="X", label="y"), tmp_path, "more than", "`max_bytes`")
 
 
@@ -201,7 +203,7 @@ print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, re
 """
 
 
-def kept(write, **arrays):
+def keep(write, **arrays):
     buffer = io.BytesIO()
     write(buffer, arrays)
     return buffer.getvalue()
@@ -221,7 +223,7 @@ def save_npz(buffer, arrays):
 )
 def test_short_numbers_count_as_long_ones(tmp_path, kind, save, shape, most):
     """Zeros of one byte each; memory is that of the reader, not of the numbers as float64."""
-    (tmp_path / "file").write_bytes(kept(save, X=np.zeros(shape, dtype=np.uint8), y=np.array([1, 2])))
+    (tmp_path / "file").write_bytes(keep(save, X=np.zeros(shape, dtype=np.uint8), y=np.array([1, 2])))
     done = subprocess.run([sys.executable, "-c", BOMB, kind], cwd=tmp_path, capture_output=True, text=True, check=True)
     message, grown = done.stdout.splitlines()
     assert message.startswith("file: ")
@@ -233,7 +235,7 @@ def test_a_sparse_matrix_is_counted_as_it_is_read(make_entry, tmp_path):
     """A wide one stays sparse, a narrow one becomes dense."""
     for shape, fits in (((2, 10**6), True), ((10**6, 3), False)):
         X = scipy.sparse.csc_array((np.ones(2), ([0, 1], [0, 1])), shape=shape)
-        content = kept(save_mat, X=X, y=np.arange(shape[0]) % 2)
+        content = keep(save_mat, X=X, y=np.arange(shape[0]) % 2)
         entry = make_entry(content, format="mat", features="X", label="y", max_bytes=20 << 20)
         if fits:
             assert read_part(entry, "all", tmp_path)[0].shape == shape
@@ -267,7 +269,7 @@ def test_headers_of_arrays_that_are_no_expressions(make_entry, tmp_path, header)
 
 
 def test_labels_that_are_no_text(make_entry, tmp_path):
-    content = kept(save_npz, X=np.eye(2), y=np.array(["a", "\ud800"]))
+    content = keep(save_npz, X=np.eye(2), y=np.array(["a", "\ud800"]))
     refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "a label is not UTF-8 text")
 
 

@@ -206,7 +206,7 @@ def test_truncated_packed_file(make_entry, tmp_path, pack):
     )
 
 
-def zipped(**members):
+def zip_members(**members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
@@ -216,14 +216,14 @@ def zipped(**members):
 
 def test_zip_members(make_entry, tmp_path):
     recipe = {"format": "csv", "label": "kind", "header_rows": 1}
-    check(make_entry(zipped(only=CSV), **recipe), tmp_path)
-    two = zipped(folder__first=CSV, second="x")
+    check(make_entry(zip_members(only=CSV), **recipe), tmp_path)
+    two = zip_members(folder__first=CSV, second="x")
     check(make_entry(two, **recipe, member="folder/first"), tmp_path)
     refused(make_entry(two, **recipe), tmp_path, "2 files", "member")
     refused(make_entry(two, **recipe, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
     refused(make_entry(two[:60], **recipe), tmp_path, "truncated")
     refused(make_entry(CSV, **recipe, member="first"), tmp_path, "not a zip")
-    nested = zipped(inner=zipped(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
+    nested = zip_members(inner=zip_members(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
     assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
     entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
     features, labels = read_part(entry, "all", tmp_path)
@@ -240,7 +240,7 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
     for shift, name in enumerate(("train", "test")):
         inner[f"UCI HAR Dataset/{name}/X_{name}.txt"] = f"  1.5e-001 -{shift}\n  2.0e+000  {shift}\n"
         inner[f"UCI HAR Dataset/{name}/y_{name}.txt"] = "5\n1\n"
-    content = zipped(**{"UCI HAR Dataset.names": "x", "UCI HAR Dataset.zip": zipped(**inner)})
+    content = zip_members(**{"UCI HAR Dataset.names": "x", "UCI HAR Dataset.zip": zip_members(**inner)})
     (tmp_path / "har_smartphone.zip").write_bytes(content)
     features, labels = read_part(dataclasses.replace(entry, parts=small), role, tmp_path)
     shift = ("train", "test").index(role)

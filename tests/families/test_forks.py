@@ -81,11 +81,11 @@ def test_fits_and_predictions_keep_blas_to_one_thread(name, monkeypatch):
     def watch(owner, name):
         original = getattr(owner, name)
 
-        def watched(*arguments, **options):
+        def watch_call(*arguments, **options):
             seen.append(set(blas_threads()))
             return original(*arguments, **options)
 
-        monkeypatch.setattr(owner, name, watched)
+        monkeypatch.setattr(owner, name, watch_call)
 
     method = estimator_class(name)
     watch(method, "_release" if hasattr(method, "_release") else "_train")

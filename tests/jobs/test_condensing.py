@@ -19,7 +19,7 @@ from privsvm_bench.jobs.training import train_paths
 PRIVACY = {"epsilons": [1.0], "repeats": 1, "delta": 1e-5, "neighbours": "replace_one"}
 
 
-def prepared_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
+def prepare_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
     X, y = load_wine(return_X_y=True)
     X = minmax_scale(X)
     if sparse:
@@ -54,7 +54,7 @@ def dense(X) -> np.ndarray:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
-    prepared = prepared_wine(sparse)
+    prepared = prepare_wine(sparse)
     arrays, record, timings = condense_splits(prepared, kind, "demo", 5)
     write_npz(tmp_path / "rows.npz", arrays)
     stored = read_npz(tmp_path / "rows.npz")
@@ -85,7 +85,7 @@ def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
 
 
 def test_none_passes_the_rows_on():
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     arrays, record, timings = condense_splits(prepared, "none", "demo", 5)
     assert list(arrays) == ["condense"]
     assert record.splits == timings.condense_seconds == ()
@@ -95,7 +95,7 @@ def test_none_passes_the_rows_on():
 
 
 def test_an_unknown_kind_and_lost_classes_are_named():
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     with pytest.raises(ValueError, match="condense='pca'"):
         condense_splits(prepared, "pca", "demo", 5)
     rare = np.zeros(len(prepared.y), dtype=np.int64)
@@ -106,7 +106,7 @@ def test_an_unknown_kind_and_lost_classes_are_named():
 
 
 def test_no_guarantee_survives_condensation():
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
     (path, _), attacks = train_paths(prepared, uncondensed, job("pmsvm_wp", C=0.05))
     assert path.guarantees[0].status == "seeded"
@@ -120,7 +120,7 @@ def test_no_guarantee_survives_condensation():
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
 def test_statements_on_training_rows_drop_for_condensed_ones(implementation):
     """Data sets that differ in a condensed row are not neighbours."""
-    prepared = two_classes(prepared_wine())
+    prepared = two_classes(prepare_wine())
     uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
     (audited, _), _ = train_paths(prepared, uncondensed, job(implementation, allow_unsound=True))
     assert audited.guarantees[0].witness is not None
@@ -138,7 +138,7 @@ def two_classes(prepared: PreparedData) -> PreparedData:
 
 
 def test_test_rows_that_were_condensed_too_tell_nothing():
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     arrays = {**prepared._arrays, "test_0": prepared._arrays["train_0"]}
     same = PreparedData(prepared.X, prepared.y, prepared.description, arrays)
     _, record, _ = condense_splits(same, "ci", "demo", 5)
@@ -148,7 +148,7 @@ def test_test_rows_that_were_condensed_too_tell_nothing():
 
 
 def test_a_lost_class_is_counted():
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     rare = np.minimum(prepared.y, 1)
     rare[prepared._arrays["train_0"][0]] = 2
     _, record, _ = condense_splits(
@@ -160,7 +160,7 @@ def test_a_lost_class_is_counted():
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
 def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
     """Attacks use the rows that the method condensed."""
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     plain = condense_splits(prepared, "none", "demo", 5)[0]
     _, (attack,) = train_paths(prepared, plain, job(implementation))
     assert (attack.method, attack.condense, attack.attack) == ("mine", kind, "condensed_rows")
@@ -182,7 +182,7 @@ def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 def test_published_blocks_of_entities_are_attacked(kernel):
     """The known-sample attack recovers rows from the published blocks of PPSVM."""
-    prepared = prepared_wine()
+    prepared = prepare_wine()
     method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
     paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method)
     assert (attack.method, attack.dataset, attack.attack) == ("mine", "wine", "known_sample")

@@ -115,7 +115,7 @@ def settings_of(chosen, folder):
     return settings | {"path": str(subfolder / name)}, subfolder
 
 
-def expected(chosen):
+def expect(chosen):
     """Return the reasons by the table."""
     reasons = [
         text
@@ -171,7 +171,7 @@ def test_combinations_are_proved_as_the_table_says(folder):
     cache, counts = {}, {"proved": 0, "claimed": 0, "refused": 0}
     for changes in combinations():
         chosen = {**SOUND, **dict(changes)}
-        made, reasons = judge(chosen, folder, cache), expected(chosen)
+        made, reasons = judge(chosen, folder, cache), expect(chosen)
         if made is None:
             counts["refused"] += 1
             continue

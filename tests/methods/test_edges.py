@@ -99,7 +99,7 @@ def test_a_number_of_rows_is_declared_whatever_its_type_is(case):
             case.model(n_rows=n_rows).fit(ROWS, LABELS)
 
 
-def doubled(kind):
+def double_entries(kind):
     """Every entry in two parts, in the wrong order."""
     entries = [(value - 1.0, 1.0) for row in ROWS for value in row[::-1]]
     columns = np.tile([1, 1, 0, 0], len(ROWS))
@@ -139,8 +139,8 @@ SPARSE = {
     "zeros": lambda: scipy.sparse.csr_array(
         (ROWS.ravel(), np.tile([0, 1], len(ROWS)), 2 * np.arange(len(ROWS) + 1)), shape=ROWS.shape
     ),
-    "doubled": lambda: doubled(False),
-    "doubled, said not to be": lambda: doubled(True),
+    "doubled": lambda: double_entries(False),
+    "doubled, said not to be": lambda: double_entries(True),
     "long indices": long_indices,
     "single": lambda: scipy.sparse.csr_array(ROWS.astype("f4")),
 }
@@ -148,22 +148,22 @@ SPARSE = {
 
 @pytest.mark.parametrize("case", METHODS, ids=str)
 def test_rows_in_any_form_give_the_same_bits_and_the_same_record(case, tmp_path):
-    def released(rows, labels=LABELS):
+    def release(rows, labels=LABELS):
         model = case.model(random_state=1).fit(rows, labels)
         return {name: array.tobytes() for name, array in model._path.arrays().items()}, model.guarantee_
 
-    expected = released(ROWS)
+    expected = release(ROWS)
     for name, rows in [*DENSE.items(), ("on disk", lambda: on_disk(tmp_path))]:
-        assert released(rows()) == expected, name
+        assert release(rows()) == expected, name
     for kind in ("f4", "i1", ">i4", "O", "u8"):
-        assert released(ROWS, LABELS.astype(kind)) == expected, kind
-    compressed = released(scipy.sparse.csr_array(ROWS))
+        assert release(ROWS, LABELS.astype(kind)) == expected, kind
+    compressed = release(scipy.sparse.csr_array(ROWS))
     # Noisy gradients have the weights of a feature side by side for sparse rows, and so their noise: the same sums.
     if not hasattr(case.method, "epochs") and "epochs" not in case.method.declared:
         assert compressed == expected
     assert compressed[1] == expected[1]
     for name, rows in SPARSE.items():
-        assert released(rows()) == compressed, name
+        assert release(rows()) == compressed, name
 
 
 @pytest.mark.parametrize("signs", [np.sign, np.abs], ids=["both signs", "one sign"])

@@ -83,11 +83,11 @@ def test_a_second_fit_that_is_interrupted_leaves_the_first_model(moment, monkeyp
     before = content(model)
     works = getattr(PMSVMAGPClassifier, moment)
 
-    def interrupted(self, *arguments, **options):
+    def interrupt(self, *arguments, **options):
         works(self, *arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PMSVMAGPClassifier, moment, interrupted)
+    monkeypatch.setattr(PMSVMAGPClassifier, moment, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(epsilon=9.0).fit(X, Y)
     assert content(model) == before

@@ -102,7 +102,7 @@ def without_effect(method):
     base = {name: value for name, value in {**COMMON, **SETTINGS}.items() if name in method.declared}
     outcomes = {}
 
-    def fitted(values):
+    def fit_values(values):
         key = json.dumps(values, sort_keys=True, default=str)
         if key not in outcomes:
             outcomes[key] = outcome(method, values)
@@ -110,7 +110,7 @@ def without_effect(method):
 
     for choice in choices(method):
         chosen = {**base, **choice}
-        first = fitted(chosen)
+        first = fit_values(chosen)
         if isinstance(first, str):
             # A choice that needs another one with it raises: that is no effect left out.
             continue
@@ -121,7 +121,7 @@ def without_effect(method):
             others = alternatives(name, item, value)
             if not others and len(_words(item.constraint.schema)) == 1:
                 continue
-            if not any(fitted({**chosen, name: other}) != first for other in others):
+            if not any(fit_values({**chosen, name: other}) != first for other in others):
                 yield choice, name
 
 

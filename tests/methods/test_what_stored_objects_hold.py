@@ -91,7 +91,7 @@ def reachable(root):
     return b"\n".join(parts)
 
 
-def unpacked(content):
+def unpack(content):
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return b"\n".join(archive.read(name) for name in archive.namelist())
 
@@ -100,7 +100,7 @@ def forms(model, folder):
     """What may be stored of a fitted object, as bytes by name."""
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         yield f"pickle {protocol}", pickle.dumps(model, protocol)
-    yield "skops", unpacked(skops.io.dumps(model))
+    yield "skops", unpack(skops.io.dumps(model))
     yield "attributes", reachable(vars(copy.deepcopy(model)))
     saved = getattr(model, "best_estimator_", model)
     if not hasattr(saved, "save"):
@@ -112,7 +112,7 @@ def forms(model, folder):
             export(folder / "saved", to, folder / f"exported.{to}")
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            yield path.name, unpacked(path.read_bytes()) if path.suffix == ".npz" else path.read_bytes()
+            yield path.name, unpack(path.read_bytes()) if path.suffix == ".npz" else path.read_bytes()
 
 
 def secrets_in(model, folder):
@@ -129,7 +129,7 @@ def by_arrays(method):
         yield "blocks", ArrayBlocks(X), Y
 
 
-def fitted_objects(method):
+def fit_objects(method):
     """Every kind of object that holds a model of a method, fitted and used on private rows."""
     chosen = settings(method, RELATIONS[method])
     for name, rows, labels in by_arrays(method):
@@ -150,7 +150,7 @@ def fitted_objects(method):
 def test_no_cell_is_stored(method, tmp_path, caplog):
     caplog.set_level(0)
     names = []
-    for name, model in fitted_objects(method):
+    for name, model in fit_objects(method):
         assert model.guarantee_.status == "proved"
         (tmp_path / name).mkdir()
         assert not secrets_in(model, tmp_path / name), name

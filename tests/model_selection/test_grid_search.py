@@ -21,7 +21,7 @@ SETS = {"breast_cancer": load_breast_cancer, "iris": load_iris, "wine": load_win
 SMALL_CS, SMALL_GAMMAS = (0.03125, 2.0, 128.0), (0.0078125, 0.5, 8.0)
 
 
-def bundled(name, n=10_000):
+def load_bundled(name, n=10_000):
     X, y = SETS[name](return_X_y=True)
     order = np.random.default_rng(0).permutation(y.size)[:n]
     return minmax_scale(X[order], (-1, 1)), y[order], np.arange(order.size) % 5
@@ -48,7 +48,7 @@ def rows_right(make, X, codes, folds, Cs, gammas):
 
 @pytest.mark.parametrize(("name", "n_classes"), [("breast_cancer", 2), ("iris", 3), ("wine", 3)])
 def test_accuracies_are_those_of_scikit_learn(name, n_classes):
-    X, codes, folds = bundled(name, 300)
+    X, codes, folds = load_bundled(name, 300)
     search = search_c_and_gamma(
         X, codes, n_classes, SearchGrid(PAPER_CS[::2], PAPER_GAMMAS[::2], tol=1e-5), folds=folds
     )
@@ -113,7 +113,7 @@ def test_a_class_may_be_absent_from_training_rows():
 
 
 def test_ties_go_to_the_smallest_in_any_order_of_the_grid():
-    X, codes, folds = bundled("iris")
+    X, codes, folds = load_bundled("iris")
     Cs, gammas = np.array(SMALL_CS), np.array(SMALL_GAMMAS)
     sorted_ = search_c_and_gamma(X, codes, 3, SearchGrid(Cs, gammas), folds=folds)
     mixed = search_c_and_gamma(X, codes, 3, folds=folds, grid=SearchGrid(Cs[[2, 0, 1]], gammas[[1, 2, 0]]))

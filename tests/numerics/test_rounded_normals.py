@@ -77,7 +77,7 @@ def ideal_number(pair, radius_word, angle_word, second, digits=True):
         return radius * mpmath.cospi(share) * (-1 if int(angle_word) >> 63 else 1)
 
 
-def rounded(sigma, number):
+def round_number(sigma, number):
     """The nearest integer, which the digits leave no doubt about."""
     with mpmath.workprec(1000):
         value = mpmath.mpf(sigma) * number
@@ -105,7 +105,7 @@ def test_forced_words_give_the_integers_of_the_reference():
     ]  # fmt: skip
     for sigma in (SMALLEST_SIGMA, 0.25, 1.0, 3.7, 2.0**20 + 1 / 3, 2.0**33, 1.7 * 2.0**40, LARGEST_SIGMA):
         cells, slow = both_rounded(sigma, CORNERS, 1000)
-        expected = [[rounded(sigma, number) for number in numbers] for numbers in ideal]
+        expected = [[round_number(sigma, number) for number in numbers] for numbers in ideal]
         assert np.array_equal(cells, expected)
         # Integers that float64 decides are those of more digits.
         surely = [
@@ -131,7 +131,7 @@ def test_near_ties_are_settled_by_more_digits():
             for half in (0.5, 17.5, 2.0**30 + 0.5):
                 for sigma in (float(half / abs(ideal)), np.nextafter(float(half / abs(ideal)), np.inf)):
                     cells, slow = both_rounded(sigma, [words], number)
-                    assert cells[int(second), 0] == rounded(sigma, ideal)
+                    assert cells[int(second), 0] == round_number(sigma, ideal)
                     settled += slow > 0
     assert settled > 1700
 
@@ -151,7 +151,7 @@ def test_random_draws_are_those_of_the_reference(sigma):
                 integer = drawn[buffer * BUFFER + index + half * second]
                 assert integer == certain_integer(KEY, pair, *words, second, sigma, 6)
                 if index < 10:
-                    assert integer == rounded(sigma, ideal_number(pair, *words, second))
+                    assert integer == round_number(sigma, ideal_number(pair, *words, second))
 
 
 def test_few_places_lead_to_the_same_integers():

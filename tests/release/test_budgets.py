@@ -545,11 +545,11 @@ def test_what_is_fitted_amid_a_run_of_a_search_is_paid_for(monkeypatch):
     """By a handler of signals, for example."""
     run = PrivateSearch._run
 
-    def interrupted(self, *arguments):
+    def interrupt(self, *arguments):
         model().fit(X, Y)
         return run(self, *arguments)
 
-    monkeypatch.setattr(PrivateSearch, "_run", interrupted)
+    monkeypatch.setattr(PrivateSearch, "_run", interrupt)
     with Budget(epsilon=50, delta=1e-3, verbose=False) as budget:
         PrivateSearch(model(), {"C": [0.01, 0.1]}, epsilon=4.0, mean_runs=3).fit(X, Y)
     assert [fit.epsilon_requested for fit in budget._fits][:2] == [4.0, 1.0]

@@ -249,7 +249,7 @@ def test_a_model_without_held_back_rows_says_so(hospital):
     assert (code, out, "no rows were held back" in err) == (1, "", True)
 
 
-def changed(folder, target, change):
+def change_record(folder, target, change):
     """Copy a released folder with another record, and with digests that fit."""
     shutil.copytree(folder, target)
     record = json.loads((target / "model.json").read_text())
@@ -262,17 +262,17 @@ def changed(folder, target, change):
 def test_counts_that_are_not_covered_are_refused(calibrated, hospital, tmp_path):
     held_back = read_model(calibrated)[1].held_back
 
-    def covered_by_nothing(record):
+    def uncover(record):
         record["held_back"] = held_back
 
     def less_noise(record):
         record["held_back"]["scale"] /= 2
 
     for name, folder, change in (
-        ("added", hospital / "model", covered_by_nothing),
+        ("added", hospital / "model", uncover),
         ("scale", calibrated, less_noise),
     ):
-        target = changed(folder, tmp_path / name, change)
+        target = change_record(folder, tmp_path / name, change)
         with pytest.raises(PrivSVMError, match="does not cover its counts of rows"):
             _ = privsvm.load(target).protection_
         with pytest.raises(PrivSVMError):
@@ -296,7 +296,7 @@ def test_impossible_counts_are_refused(key, value):
 
 
 @pytest.fixture
-def audited(monkeypatch):
+def load_audit(monkeypatch):
     """`bench/audit/release.py`, which is no package."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench" / "audit"))
     monkeypatch.delitem(sys.modules, "release", raising=False)
@@ -304,9 +304,9 @@ def audited(monkeypatch):
     sys.modules.pop("release", None)
 
 
-def test_an_audit_of_whole_releases_refutes_counts_without_noise(audited, monkeypatch):
+def test_an_audit_of_whole_releases_refutes_counts_without_noise(load_audit, monkeypatch):
     """A sample of the audit: more draws show more, and never more than is stated."""
-    assert all(bound.sure <= 1.0 for bound in audited.audit_release(1.0, "replace_one", 80, True))
+    assert all(bound.sure <= 1.0 for bound in load_audit.audit_release(1.0, "replace_one", 80, True))
     monkeypatch.setattr(NoiseSource, "add_discrete_laplace", lambda self, numbers, *_: numbers)
     # What tells the tables apart is chosen on a tenth of the draws: of 160 it was once a bad choice.
-    assert audited.audit_release(1.0, "replace_one", 1600, True)[0].sure > 1.0
+    assert load_audit.audit_release(1.0, "replace_one", 1600, True)[0].sure > 1.0

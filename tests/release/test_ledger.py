@@ -208,14 +208,14 @@ def test_an_editor_forgets_no_release(small, tmp_path, written, n_lines):
     verify(tmp_path / "c", ledger=Ledger(path))
 
 
-def _killed_at(moment, small, folder):
+def _kill_at(moment, small, folder):
     """Release in a process that kills itself at its n-th call to the system; tells how many calls there were."""
     calls = 0
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
 
-        def counted(real):
+        def count_calls(real):
             def call(*arguments, **options):
                 nonlocal calls
                 calls += 1
@@ -226,7 +226,7 @@ def _killed_at(moment, small, folder):
             return call
 
         for name in ("fsync", "replace", "rename", "unlink", "mkdir", "chmod", "open", "fdopen"):
-            setattr(os, name, counted(getattr(os, name)))
+            setattr(os, name, count_calls(getattr(os, name)))
         code = 1
         try:
             once(small, folder, "model")
@@ -244,7 +244,7 @@ def _killed_at(moment, small, folder):
 def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
     once(small, tmp_path / "warm", "model")
     (tmp_path / "whole").mkdir()
-    status, output = _killed_at(-1, small, tmp_path / "whole")
+    status, output = _kill_at(-1, small, tmp_path / "whole")
     assert status == 0
     calls = int(output)
     moments = sorted({round(call) for call in np.linspace(1, calls, 24)})
@@ -253,7 +253,7 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
     for moment in moments:
         folder = tmp_path / str(moment)
         folder.mkdir()
-        status, _ = _killed_at(moment, small, folder)
+        status, _ = _kill_at(moment, small, folder)
         assert os.WTERMSIG(status) == signal.SIGKILL
         ledger = Ledger(folder / "ledger.jsonl")
         before = ledger.entries()
@@ -272,7 +272,7 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
     assert 0 < spent_before_the_kill < len(moments)
 
 
-def _interrupted(small, folder, name, step, **options):
+def _interrupt(small, folder, name, step, **options):
     """Begin a release, and let it fail in a step after its noise was drawn."""
 
     def failing(*arguments):
@@ -290,7 +290,7 @@ def _interrupted(small, folder, name, step, **options):
 def test_a_release_that_fails_is_paid_for_once(small, tmp_path, step, persons, hold_back):
     """An outcome of noise is an outcome; the same command draws again on the line that paid, and asks nobody."""
     options = {"recipe": None, "persons": persons, "hold_back": hold_back, "budget": 1.2}
-    _interrupted(small, tmp_path, "m", step, **options)
+    _interrupt(small, tmp_path, "m", step, **options)
     ledger = Ledger(tmp_path / "ledger.jsonl")
     (paid,) = ledger.entries()
     assert bool(paid.model) == (step == "_finish")
@@ -299,7 +299,7 @@ def test_a_release_that_fails_is_paid_for_once(small, tmp_path, step, persons, h
     unfinished = ", paid and not finished" in run("ledger", "--ledger", ledger.path)[1]
     assert unfinished == (not paid.model)
     assert [record["url_slug"] for record in deployments(ledger.entries())] == [f"{paid.account}-1"] * bool(paid.model)
-    _interrupted(small, tmp_path, "m", step, **options)
+    _interrupt(small, tmp_path, "m", step, **options)
     assert [(entry.id, entry.number) for entry in ledger.entries()] == [(paid.id, 1)]
     done = once(small, tmp_path, "m", confirm=lambda before, after: False, **options)
     assert done.resumed == bool(paid.model)
@@ -330,7 +330,7 @@ def test_a_model_that_was_written_is_released_as_it_is(small, tmp_path):
 )
 def test_any_other_command_pays(small, tmp_path, other):
     options = {"recipe": None, "name": "m", "neighbours": "replace_one"}
-    _interrupted(small, tmp_path, step="_write_part", **options)
+    _interrupt(small, tmp_path, step="_write_part", **options)
     changed = options | other
     if "neighbours" in other:
         with pytest.raises(PrivSVMError, match="no total"):
@@ -344,7 +344,7 @@ def test_any_other_command_pays(small, tmp_path, other):
 
 def test_another_table_or_schema_pays(small, tmp_path):
     data, per_row, per_person = small
-    _interrupted(small, tmp_path, "m", "_write_part")
+    _interrupt(small, tmp_path, "m", "_write_part")
     longer = tmp_path / "longer.csv"
     longer.write_text(data.read_text() + "\np0,0.1,0.2,1")
     columns = dict(per_row.to_json()["columns"])
@@ -358,7 +358,7 @@ def test_another_table_or_schema_pays(small, tmp_path):
 
 def test_one_payment_releases_one_model(small, tmp_path):
     """Also where the temporary folder of an interrupted release was copied."""
-    _interrupted(small, tmp_path, "m", "_write_part")
+    _interrupt(small, tmp_path, "m", "_write_part")
     shutil.copytree(tmp_path / ".m.part", tmp_path / ".n.part")
     once(small, tmp_path, "n", confirm=lambda before, after: False)
     with pytest.raises(RefusedError):
@@ -370,17 +370,17 @@ def test_one_payment_releases_one_model(small, tmp_path):
 
 def test_a_model_is_named_on_the_line_that_paid_for_it(small, tmp_path):
     """Not on another one that has its number, where the ledger was exchanged in between."""
-    _interrupted(small, tmp_path, "cheap", "_write_part", epsilon=0.1)
+    _interrupt(small, tmp_path, "cheap", "_write_part", epsilon=0.1)
     path, write_part = tmp_path / "ledger.jsonl", releasing._write_part
     other = path.read_text()
     path.unlink()
 
-    def exchanged(*arguments):
+    def exchange(*arguments):
         path.write_text(other)
         return write_part(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(releasing, "_write_part", exchanged)
+        patch.setattr(releasing, "_write_part", exchange)
         with pytest.raises(PrivSVMError, match="or its line is gone; this model is dropped"):
             once(small, tmp_path, "m", epsilon=8.0)
     assert path.read_text() == other
@@ -401,9 +401,9 @@ def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, b
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kills_of_every_attempt_are_paid_for_once(small, tmp_path):
     """An attempt that was killed before it began anew had forgotten what the one before had paid."""
-    _interrupted(small, tmp_path, "model", "_write_part")
+    _interrupt(small, tmp_path, "model", "_write_part")
     for moment in range(1, 31):
-        _killed_at(moment, small, tmp_path)
+        _kill_at(moment, small, tmp_path)
     done = once(small, tmp_path, "model", confirm=lambda before, after: False)
     assert Ledger(tmp_path / "ledger.jsonl").entries() == [done.entry]
 
@@ -412,13 +412,13 @@ def test_an_interrupted_line_is_taken_back(small, tmp_path, monkeypatch):
     """Ctrl-C in the middle of it left a ledger that nobody could read, and after it a cost that was paid again."""
     done, write = once(small, tmp_path, "a"), os.write
 
-    def interrupted(descriptor, line):
+    def interrupt(descriptor, line):
         monkeypatch.undo()
         write(descriptor, line[:40])
         raise KeyboardInterrupt
 
     with Ledger(tmp_path / "ledger.jsonl").locked():
-        monkeypatch.setattr(os, "write", interrupted)
+        monkeypatch.setattr(os, "write", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Ledger(tmp_path / "ledger.jsonl").begin({**vars(done.entry), "model": ""} | {"id": "0" * 64})
     assert Ledger(tmp_path / "ledger.jsonl").entries() == [done.entry]

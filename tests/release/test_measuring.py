@@ -33,7 +33,7 @@ from privsvm.release.verifying import verify
 from privsvm.tables.schema import parse_schema
 
 
-def declared(n_classes=3, **more):
+def declare(n_classes=3, **more):
     columns = {"a": {"bounds": [0, 1], "fill": "middle"}, "b": {"bounds": [0, 1], "fill": "middle"}}
     labels = [str(label) for label in range(n_classes)]
     return parse_schema(
@@ -75,7 +75,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
                 patch.setattr(f"privsvm.{user}.system_source", lambda source=source: source)
             terms = Terms(2.0, 1e-5, relation, recipe, 0.4)
             rows = np.clip(rows, -1, 1)
-            records.append((train(rows, labels, declared(rows=9), terms), source.calls))
+            records.append((train(rows, labels, declare(rows=9), terms), source.calls))
     (one, calls), (other, again) = records
     assert [call.kind for call in calls] == ["steps", "laplace"]
     position = int(np.flatnonzero(np.flatnonzero(~held) == row)[0]) if not measures else 0
@@ -130,7 +130,7 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, size=(60, 2)), rng.integers(0, 3, size=60)
     terms = Terms(1.5, 1e-5, relation)
-    trained = train(X, y, declared(rows=60), dataclasses.replace(terms, hold_back=0.2))
+    trained = train(X, y, declare(rows=60), dataclasses.replace(terms, hold_back=0.2))
     guarantee = trained.estimator.guarantee_
     assert guarantee.status == "proved"
     assert 1.5 * 0.999 < guarantee.epsilon_proved <= 1.5
@@ -141,7 +141,7 @@ def test_a_row_pays_once_for_training_or_for_measuring(relation):
     assert guarantee.verify().epsilon == pytest.approx(1.5, rel=0.02)
     assert trained.held_back.scale == counts.noise_multiplier == scale_of(guarantee)
     assert trained.held_back.number == (12 if relation == "replace_one" else None)
-    assert scale_of(train(X, y, declared(rows=60), terms).estimator.guarantee_) is None
+    assert scale_of(train(X, y, declare(rows=60), terms).estimator.guarantee_) is None
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -151,8 +151,8 @@ def test_noise_of_counts_is_as_secret_as_that_of_the_training(relation, monkeypa
     monkeypatch.setattr("privsvm.base.estimators.system_source", lambda: NoiseSource(bytes(32)))
     X, y = np.random.default_rng(0).uniform(-1, 1, size=(60, 2)), np.arange(60) % 3
     terms = Terms(1.5, 1e-5, relation, hold_back=0.2)
-    proved = [train(X, y, declared(rows=60), terms) for _ in range(2)]
-    seeded = [train(X, y, declared(rows=60), terms, random_state=0) for _ in range(2)]
+    proved = [train(X, y, declare(rows=60), terms) for _ in range(2)]
+    seeded = [train(X, y, declare(rows=60), terms, random_state=0) for _ in range(2)]
     assert [one.estimator.guarantee_.status for one in (*proved, *seeded)] == ["proved"] * 2 + ["seeded"] * 2
     for made, are_equal in ((proved, False), (seeded, True)):
         first, second = (one.held_back.counts for one in made)
@@ -161,7 +161,7 @@ def test_noise_of_counts_is_as_secret_as_that_of_the_training(relation, monkeypa
 
 def test_a_budget_that_no_training_keeps_is_not_called_seeded():
     X, y, units = np.zeros((60, 2)), np.arange(60) % 3, np.arange(60) // 3
-    persons = declared(rows=60, person="who", rows_per_person=3)
+    persons = declare(rows=60, person="who", rows_per_person=3)
     terms = Terms(1.5, 1e-5, recipe=Recipe("softmax_dpsgd", {"batch_size": 10}), hold_back=0.2)
     with pytest.raises(PrivSVMError, match="softmax_dpsgd cannot guarantee it for 3 rows per person"):
         train(X, y, persons, terms, units=units)
@@ -171,7 +171,7 @@ def test_a_budget_that_no_training_keeps_is_not_called_seeded():
 def test_a_delta_is_judged_by_all_rows_whichever_train(hold_back):
     X, y = np.random.default_rng(0).uniform(-1, 1, size=(15_000, 2)), np.arange(15_000) % 3
     with pytest.raises(PrivSVMError, match="at 1 / 15000 or more"):
-        train(X, y, declared(), Terms(1.0, 1e-4, "replace_one", hold_back=hold_back))
+        train(X, y, declare(), Terms(1.0, 1e-4, "replace_one", hold_back=hold_back))
 
 
 def test_one_of_several_events_costs_what_the_dearest_does():

@@ -41,7 +41,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def released(folder, *more, data="t.csv", schema="s.yaml", out="m"):
+def release_by_command(folder, *more, data="t.csv", schema="s.yaml", out="m"):
     paths = {"--data": folder / data, "--schema": folder / schema, "--out": folder / out}
     settings = [argument for pair in paths.items() for argument in pair]
     return run("release", *settings, "--ledger", folder / "ledger.jsonl", "--epsilon", 1, "--without-inspection", *more)
@@ -93,8 +93,8 @@ def test_in_python(mistake):
 )
 def test_where_only_the_rows_decide_release_answers_and_inspect_speaks(folder, rows, finding):
     (folder / "odd.csv").write_text("\n".join(rows))
-    code, out, err = released(folder, data="odd.csv")
-    usual = released(folder, "--yes", data="t.csv", out="m2")
+    code, out, err = release_by_command(folder, data="odd.csv")
+    usual = release_by_command(folder, "--yes", data="t.csv", out="m2")
     assert code == usual[0] == 0
     summaries = [text.splitlines()[0].partition(": ")[2] for text in (out, usual[1])]
     assert summaries[0] == summaries[1]
@@ -114,7 +114,7 @@ def test_no_record_decides_how_a_release_ends(folder, record, index, more):
     (folder / "odd.csv").write_bytes(b"".join(line + b"\n" for line in lines))
     shutil.rmtree(folder / "m", ignore_errors=True)
     (folder / "ledger.jsonl").unlink(missing_ok=True)
-    code, out, err = released(folder, *more, data="odd.csv")
+    code, out, err = release_by_command(folder, *more, data="odd.csv")
     assert code == 0, err
     assert f"{folder / 'm'}: released, epsilon 1 per row, delta 1e-05, proved" in out
     assert [line.partition(" ")[0] for line in err.splitlines()][:1] == ["training;"]
@@ -129,7 +129,7 @@ def test_rows_scaled_by_themselves_are_found_by_inspect(folder):
     assert "a: from -1 to 1 exactly: perhaps scaled by these rows" in out
     assert "b: mean 0 and deviation 1 exactly: standardised by these rows" in out
     (folder / "undeclared.yaml").write_text(SCHEMA.replace("prescaled: false\n", ""))
-    code, _, err = released(folder, schema="undeclared.yaml")
+    code, _, err = release_by_command(folder, schema="undeclared.yaml")
     assert code == 1
     assert "`prescaled: false` says that it was not" in err
 
@@ -145,13 +145,13 @@ def test_on_the_command_line(folder, hospital):
         "a key that is none": (("--sign", folder / "t.csv"), 1, "no private key without password"),
     }
     for mistake, (more, wanted, message) in mistakes.items():
-        code, _, err = released(folder, *more)
+        code, _, err = release_by_command(folder, *more)
         assert code == wanted, mistake
         assert message in err, mistake
         assert "Traceback" not in err
     assert not (folder / "ledger.jsonl").exists()
-    assert released(folder)[0] == 0
-    code, _, err = released(folder, out="again")
+    assert release_by_command(folder)[0] == 0
+    code, _, err = release_by_command(folder, out="again")
     assert (code, "Run with --yes to spend more" in err) == (3, True)
 
 
@@ -217,11 +217,11 @@ def test_predictions_do_not_overwrite_their_table_and_leave_no_half_of_a_file(ho
 
     blocks = ReleasedModel.predict_table
 
-    def interrupted(self, *arguments):
+    def interrupt(self, *arguments):
         yield from blocks(self, *arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ReleasedModel, "predict_table", interrupted)
+    monkeypatch.setattr(ReleasedModel, "predict_table", interrupt)
     (tmp_path / "out.csv").write_text("of yesterday")
     code, _, err = run("predict", hospital / "model", table, "--out", tmp_path / "out.csv")
     assert (code, err.count("\n"), "privsvm ledger" in err) == (130, 1, True)
@@ -340,7 +340,7 @@ def test_keys_of_another_kind(folder, hospital, kind):
     (folder / "key.pub").write_bytes(
         key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
-    code, _, err = released(folder, "--sign", folder / "key.pem")
+    code, _, err = release_by_command(folder, "--sign", folder / "key.pem")
     assert (code, "a key of another kind" in err, "Traceback" in err) == (1, True, False), err
     code, _, err = run("verify", hospital / "model", "--key", folder / "key.pub")
     assert (code, "a key of another kind" in err, "Traceback" in err) == (1, True, False), err

@@ -48,11 +48,11 @@ def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):
     """A rule may switch, and simulations vary: what a smaller epsilon gave is then promised, at what it spends."""
     means = {1.0: (0.70, 0.60), 4.0: (0.83, 0.75), 5.0: (0.75, 0.76), 6.0: (0.829, 0.751), 8.0: (0.84, 0.76)}
 
-    def simulated(difficulty, shape, schema, epsilon, seeds):
+    def simulate(difficulty, shape, schema, epsilon, seeds):
         auc, balanced = means[epsilon]
         return Expected(difficulty, 0.85, epsilon, epsilon, (0.5, auc, 0.9), (0.5, balanced, 0.9), f"of {epsilon:g}")
 
-    monkeypatch.setattr("privsvm.release.planning._simulated", simulated)
+    monkeypatch.setattr("privsvm.release.planning._simulated", simulate)
     expected = expected_accuracy(TableShape(3000, 14, 2, 0.06), [8.0, 5.0, 1.0, 6.0, 4.0])[:5]
     assert [(row.epsilon, row.spent) for row in expected] == [(1, 1), (4, 4), (5, 4), (6, 6), (8, 8)]
     assert [row.recipe for row in expected[1:3]] == ["of 4", "of 4"]

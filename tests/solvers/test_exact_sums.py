@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 from tests.clipped_sums import clipped_cells
-from tests.repeated_steps import repeated_noisy_gradient_steps
+from tests.repeated_steps import repeat_noisy_gradient_steps
 
 from privsvm.numerics.compiled import vector_math
 from privsvm.numerics.compiled.vector_random import random_bits
@@ -206,7 +206,7 @@ def test_sums_do_not_depend_on_the_blocks(sparse, regulariser, monkeypatch):
         assert np.array_equal(cells_of(rows, codes, coef, intercept, steps), expected)
 
 
-def squared(cells):
+def square_cells(cells):
     return sum(int(value) ** 2 for value in np.asarray(cells, dtype=object).ravel())
 
 
@@ -243,10 +243,10 @@ def test_no_neighbour_moves_a_sum_by_more_than_the_bound(case):
     model = rng.normal(size=(n_classes, 3)) * rng.choice([0, 1, 1e3]), rng.normal(size=n_classes)
     sums = [cells_of(*dataset, *model, steps).astype(object) for dataset in (first, second)]
     factor = 1 if relation == "add_remove" else 2
-    assert squared(sums[0] - sums[1]) <= (factor * UNIT) ** 2
+    assert square_cells(sums[0] - sums[1]) <= (factor * UNIT) ** 2
     shift = noisy_gradient._rounding_shift(steps, sums[0].size)
     rounded = [(total + (1 << shift >> 1)) >> shift for total in sums]
-    assert squared(rounded[0] - rounded[1]) << (2 * shift) <= (factor * UNIT) ** 2
+    assert square_cells(rounded[0] - rounded[1]) << (2 * shift) <= (factor * UNIT) ** 2
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -270,7 +270,7 @@ def test_no_row_is_longer_than_the_bound_in_whole_numbers(sparse, regulariser, l
             for row in rows:
                 for code in range(c):
                     X = scipy.sparse.csr_array(row[None, :]) if sparse else row[None, :]
-                    assert squared(cells_of(X, [code], coef, intercept, rescaled)) <= room**2
+                    assert square_cells(cells_of(X, [code], coef, intercept, rescaled)) <= room**2
 
 
 def test_rows_that_cancel_the_regulariser_are_short_all_the_same():
@@ -282,7 +282,7 @@ def test_rows_that_cancel_the_regulariser_are_short_all_the_same():
             for factor in (0.1, 0.5, 0.9, 0.99, 1.0, 1.1):
                 # The row's gradient is (-h, h) x', h at most 1; the regulariser's W.
                 coef = factor * np.array([[size, 0.0], [-size, 0.0]])
-                assert squared(cells_of(X, [0], coef, np.zeros(2), steps)) <= UNIT**2
+                assert square_cells(cells_of(X, [0], coef, np.zeros(2), steps)) <= UNIT**2
 
 
 def test_products_that_overflow_do_not_shorten_a_row():
@@ -298,7 +298,7 @@ def test_products_that_overflow_do_not_shorten_a_row():
                 fit_intercept=False,
             )
             coef = np.array([[0.0], [gap], [0.0]])
-            assert squared(cells_of(np.array([[size]]), [1], coef, np.zeros(3), steps)) <= UNIT**2
+            assert square_cells(cells_of(np.array([[size]]), [1], coef, np.zeros(3), steps)) <= UNIT**2
 
 
 def keys_of(seed):
@@ -353,7 +353,7 @@ def test_a_row_is_drawn_by_its_own_word(rate):
             "one_vs_rest_hinge", sample_rate=rate, fit_intercept=False, smoothing=0.0, learning_rate=1.0, n_steps=1
         )
         source, (key, _) = keys_of(7)
-        coef, _ = repeated_noisy_gradient_steps(np.eye(n_rows), np.ones(n_rows, int), 1, steps, source, n_runs)
+        coef, _ = repeat_noisy_gradient_steps(np.eye(n_rows), np.ones(n_rows, int), 1, steps, source, n_runs)
         words = np.empty(2048, dtype=np.uint64)
         for run in range(n_runs):
             random_bits(np.frombuffer(key, dtype="<u4").astype(np.uint32), np.uint64(0), np.uint64(run), words)

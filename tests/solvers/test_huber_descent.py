@@ -92,15 +92,15 @@ def test_a_sum_is_that_of_its_rows(c):
     cells, codes, weights = problem(rng, 1200, 33, c)
     shares = rng.uniform(0.2, 1.0, size=c)
 
-    def summed(kept):
+    def add_up(kept):
         return gradient_cells(cells[kept], codes[kept], c, shares, weights)
 
-    alone = [summed([i]) for i in range(40)]
+    alone = [add_up([i]) for i in range(40)]
     for kept in (np.arange(40), np.arange(0, 40, 3), rng.integers(0, 40, size=31)):
-        assert np.array_equal(summed(kept), sum(alone[i] for i in kept))
-    assert np.array_equal(summed(np.arange(1200)), summed(rng.permutation(1200)))
+        assert np.array_equal(add_up(kept), sum(alone[i] for i in kept))
+    assert np.array_equal(add_up(np.arange(1200)), add_up(rng.permutation(1200)))
     whole_sum = gradient_cells(np.asfortranarray(cells), codes, c, shares, weights)
-    assert np.array_equal(summed(np.arange(1200)), whole_sum)
+    assert np.array_equal(add_up(np.arange(1200)), whole_sum)
 
 
 def test_products_are_exact_row_by_row():

@@ -126,27 +126,27 @@ def test_threads_change_no_bit(merged):
     assert np.array_equal(one.rho, two.rho)
 
 
-def watched(monkeypatch, solve=one_vs_one.solve_linear):
+def watch(monkeypatch, solve=one_vs_one.solve_linear):
     """Whether the interior-point method solved each pair that it got."""
     calls = []
 
-    def counted(*arguments):
+    def count(*arguments):
         solution = solve(*arguments)
         calls.append(solution is not None)
         return solution
 
-    monkeypatch.setattr(one_vs_one, "solve_linear", counted)
+    monkeypatch.setattr(one_vs_one, "solve_linear", count)
     return calls
 
 
 @pytest.mark.parametrize(("n", "n_classes"), [(3600, 4), (4000, 2)])
 def test_pairs_that_do_not_end_are_solved_by_the_others(monkeypatch, n, n_classes):
     X, codes = many_classes(n, 3, n_classes)
-    calls = watched(monkeypatch)
+    calls = watch(monkeypatch)
     solutions = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
     n_pairs = n_classes * (n_classes - 1) // 2
     assert calls == [True] * n_pairs
-    failed = watched(monkeypatch, lambda *rest: None)
+    failed = watch(monkeypatch, lambda *rest: None)
     other = solve_pairs(X, codes, n_classes, np.ones(n), LINEAR)
     assert failed == [False] * n_pairs
     assert other.converged.all()
@@ -154,7 +154,7 @@ def test_pairs_that_do_not_end_are_solved_by_the_others(monkeypatch, n, n_classe
 
 
 def test_wide_rows_and_limits_on_steps_are_not_for_the_method(monkeypatch):
-    calls = watched(monkeypatch)
+    calls = watch(monkeypatch)
     X, codes = many_classes(300, 400, 3)
     assert solve_pairs(X, codes, 3, np.ones(300), LINEAR).converged.all()
     X, codes = many_classes(900, 3, 3)

@@ -7,7 +7,7 @@ from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 from privsvm.solvers.linear.newton_rows import weighted_rows
 
 
-def made(rng, n, d, n_classes, reach):
+def make_rows(rng, n, d, n_classes, reach):
     """Unit rows, labels and weights."""
     cells = unit_cells(rng.normal(size=(n, d)))[0]
     return cells, rng.integers(0, n_classes, size=n), rng.normal(size=(n_classes, d)) * reach
@@ -19,7 +19,7 @@ def made(rng, n, d, n_classes, reach):
 def test_no_row_and_no_slopes_are_longer_than_1(seed, n_classes, d, reach):
     """In whole numbers, for any weights; and each row by itself, bit for bit."""
     rng = np.random.default_rng(seed)
-    cells, labels, weights = made(rng, 9, d, n_classes, reach)
+    cells, labels, weights = make_rows(rng, 9, d, n_classes, reach)
     rows, slopes = weighted_rows(cells, labels, n_classes, weights)
     for scaled, numbers in ((rows, cells), (slopes, slopes)):
         assert np.array_equal(scaled, np.trunc(scaled))
@@ -42,7 +42,7 @@ def loss(scores, label):
 def test_slopes_are_those_of_the_loss_clipped(n_classes):
     """Beside differences of the loss; a row times its slopes is its part of the gradient, whatever its curvature is."""
     rng = np.random.default_rng(1)
-    cells, labels, weights = made(rng, 60, 4, n_classes, 4.0)
+    cells, labels, weights = make_rows(rng, 60, 4, n_classes, 4.0)
     rows, slopes = weighted_rows(cells, labels, n_classes, weights)
     scores, step, clipped = cells / CELLS @ weights.T, 1e-5, 0
     for row in range(60):

@@ -75,11 +75,11 @@ def test_hard_pairs_are_handed_on(monkeypatch):
     starts = []
     solve = one_vs_one.solve_prepared
 
-    def watched(*arguments, start=None, **options):
+    def watch(*arguments, start=None, **options):
         starts.append(start)
         return solve(*arguments, start=start, **options)
 
-    monkeypatch.setattr(one_vs_one, "solve_prepared", watched)
+    monkeypatch.setattr(one_vs_one, "solve_prepared", watch)
     monkeypatch.setattr(pair_smo, "_STEPS", 0)
     monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 20)
     solutions = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
