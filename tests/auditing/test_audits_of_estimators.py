@@ -35,7 +35,7 @@ class NoisyMeans:
         # Distance of two rows of norm 2: at most 4.
         return np.random.default_rng().laplace(0.0, 4.0 / self.epsilon, size)
 
-    def clipped(self, X: np.ndarray) -> np.ndarray:
+    def clip(self, X: np.ndarray) -> np.ndarray:
         return X / np.maximum(1.0, np.abs(X).sum(axis=1, keepdims=True))
 
     def offset(self, signs: np.ndarray) -> float:
@@ -43,7 +43,7 @@ class NoisyMeans:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> NoisyMeans:
         signs = np.where(y == 1, 1.0, -1.0)
-        self.coef_ = signs @ self.clipped(X) + self.noise(X.shape[1])
+        self.coef_ = signs @ self.clip(X) + self.noise(X.shape[1])
         self.intercept_ = self.offset(signs)
         return self
 
@@ -57,7 +57,7 @@ class AQuarterOfTheNoise(NoisyMeans):
 
 
 class RowsAsTheyAre(NoisyMeans):
-    def clipped(self, X: np.ndarray) -> np.ndarray:
+    def clip(self, X: np.ndarray) -> np.ndarray:
         return X
 
 
@@ -69,7 +69,7 @@ class ExactOffset(NoisyMeans):
 class BoundsOfTheRows(NoisyMeans):
     """Rows are scaled by the largest one, a private number."""
 
-    def clipped(self, X: np.ndarray) -> np.ndarray:
+    def clip(self, X: np.ndarray) -> np.ndarray:
         return X / np.abs(X).sum(axis=1).max(initial=1e-9)
 
 
