@@ -1,4 +1,4 @@
-"""What the tests of `privsvm.data` share: where the mirror is, a small web server, hand-made entries."""
+"""Shared by the tests of data sets: the mirror's place, a small web server, hand-made entries."""
 
 from __future__ import annotations
 

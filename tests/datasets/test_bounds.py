@@ -1,4 +1,4 @@
-"""A small file cannot take all memory or time: what it unpacks to is bounded, whatever it says of itself."""
+"""A small file cannot take all memory or time: its unpacked size is bounded, whatever its header says."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def save_npz(buffer, arrays):
     ("kind", "save", "shape", "most"), [("mat", save_mat, (2, 50_000_000), 400), ("npz", save_npz, (2, 1_000_000), 20)]
 )
 def test_short_numbers_count_as_long_ones(tmp_path, kind, save, shape, most):
-    """Zeros of one byte each; memory is that of the reader, not of the numbers as float64."""
+    """Zeros of one byte each take the reader's memory, not that many float64 numbers."""
     (tmp_path / "file").write_bytes(keep(save, X=np.zeros(shape, dtype=np.uint8), y=np.array([1, 2])))
     done = subprocess.run([sys.executable, "-c", BOMB, kind], cwd=tmp_path, capture_output=True, text=True, check=True)
     message, grown = done.stdout.splitlines()
