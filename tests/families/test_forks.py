@@ -67,7 +67,7 @@ def fit(name, X, y):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_copy_made_beside_fits_and_predictions_works():
-    """BLAS has as many threads as it takes by default, which those of the tests must not hide."""
+    """BLAS runs with its default number of threads, not with the tests' single one."""
     variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run([sys.executable, "-c", PROGRAM, *NAMES], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

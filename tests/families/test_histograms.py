@@ -1,4 +1,4 @@
-"""Noisy histograms of columns, and the two methods on them: what a row adds, and that releases learn."""
+"""Noisy histograms of columns, and the two methods on them: a row's contribution, and accuracy."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""PMSVM with gradient perturbation, softmax DP-SGD and GRPUA: what they share, and what they promise."""
+"""PMSVM with gradient perturbation, softmax DP-SGD and GRPUA: shared behaviour and promises."""
 
 import math
 
@@ -97,7 +97,7 @@ def test_weights_depend_on_the_seed_alone(method):
 def test_private_models_learn(method, accuracy):
     X, y = load_digits(return_X_y=True)
     models = [method(classes=list(range(10)), epsilon=8.0, epochs=10, random_state=seed) for seed in range(8)]
-    # The mean of several: those of one method differ by 4 % (standard deviation).
+    # The mean of several: runs of one method differ by 4 % (standard deviation).
     assert np.mean([m.fit(X[::2] / 8 - 1, y[::2]).score(X[1::2] / 8 - 1, y[1::2]) for m in models]) > accuracy
 
 
@@ -115,7 +115,7 @@ def test_naive_shares_of_the_budget_cost_more_noise_than_they_need():
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_naive_problems_get_their_share_of_epsilon_and_of_delta(relation):
-    """As the record's words say: the noise of each of three is that of a third of epsilon at a third of delta."""
+    """As the record states, each of three has the noise of a third of epsilon at a third of delta."""
     budget = {"epsilon": 1.5, "delta": 3e-5, "neighbours": relation, "n_rows": 178, "batch_size": None}
     model = grpua(composition="naive", random_state=0, **budget)
     X, y = load_wine(return_X_y=True)

@@ -78,7 +78,7 @@ class Script:
        st.sampled_from([1e-310, 1e-3, 1.0, 1e4, 1e301]), st.booleans())  # fmt: skip
 @settings(max_examples=200, deadline=None)
 def test_no_release_moves_more_than_its_sensitivity(seed, kind, scaling, n, size, offsets):
-    """Given what was released before: the outputs are scripted, the exact sums are compared, in whole numbers."""
+    """Given all earlier releases: the outputs are scripted, the exact sums are compared as whole numbers."""
     rng = np.random.default_rng(seed)
     with np.errstate(under="ignore"):
         X, y = rng.normal(size=(n, 3)) * size, rng.integers(0, 2, size=n)
@@ -139,7 +139,7 @@ def test_releases_take_their_share_of_the_budget(scaling, share, relation):
 
 
 def test_noise_of_the_releases():
-    """Bit for bit that of the stream; the sums of no rows are noise alone."""
+    """The noise equals the stream's bit for bit; the sums of no rows are noise alone."""
     none, key = np.zeros((0, 5)), bytes(range(32))
     noise = private_scaling._noisy_sum(none, 2.0**20, 3.0, NoiseSource(key))
     assert np.array_equal(noise, NoiseSource(key).rounded_normals(3.0 * 2.0**20 * (1 + 2.0**-50), 5))

@@ -113,7 +113,7 @@ SPARSE = {
     "case", ["centred", "centred, offsets", "least squares", "second moment", "newton", "recommended", *SPARSE]
 )
 def test_large_tables_in_memory_have_the_same_bits_by_block(case, data, monkeypatch):
-    """Sparse rows too, of which no dense table is made; with room for what the steps make of some rows only."""
+    """Sparse rows too, of which no dense table is made; with room for the transformed rows of a block only."""
     X, y = data
     X = np.where(np.abs(X) < 0.7, 0.0, X)
     expected = numbers(fitted(case, X, y))

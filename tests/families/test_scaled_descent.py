@@ -86,7 +86,7 @@ def budget(neighbours="replace_one", epsilon=1.0):
 
 
 def share_needed(first, second, recipe, allowed, n_classes, key):
-    """Record a training, play it on a neighbour; how much of what was stated was needed, squared."""
+    """Record a training and replay it on a neighbour; return the needed share of its sensitivity, squared."""
     recorder = Recorder(key)
     shares = []
     for (X, y), source in ((first, recorder), (second, Replayer(recorder.calls))):
@@ -202,7 +202,7 @@ def test_rounding_on_coarse_grids_is_a_part_of_what_is_stated(log_epsilon, log_d
 
 
 def test_a_row_that_is_short_is_no_part_of_a_gradient():
-    """What a matrix makes of rows is proved of those that are as long as truncation leaves them."""
+    """The bound on a matrix's products is proved for rows as long as truncation leaves them."""
     cells = np.array([[2.0**20, 0.0], [2.0**20 - 1, 0.0], [2.0**20 - 2, 0.0], [5.0, 5.0]])
     evened = scaled_descent._even_out(cells, np.eye(2))
     assert evened.any(axis=1).tolist() == [True, True, False, False]

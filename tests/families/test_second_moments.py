@@ -23,7 +23,7 @@ from privsvm.families.moments.second_moments import (
 from privsvm.numerics.noise.noise_source import NoiseSource
 
 ONE = 2**20
-# Squares of what one row changes, in units of a row of norm 1: by relation, with codes or without.
+# Squared change by one row, in units of a row of norm 1: by relation, with codes or without.
 SQUARES = {("replace_one", True): 8, ("replace_one", False): 2, ("add_remove", True): 3, ("add_remove", False): 1}
 
 
