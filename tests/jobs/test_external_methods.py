@@ -161,7 +161,7 @@ def test_params(package):
 
 
 def test_versions_of_packages_are_those_of_distributions():
-    """A package's version is that of the distribution that installs it."""
+    """A package has the version of the distribution that installs it."""
     installed = importlib.metadata.packages_distributions()
     packages = [name for name in installed if name.isidentifier()]
     assert len(packages) > 50

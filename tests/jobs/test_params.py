@@ -314,7 +314,7 @@ def places(value, path=()):
 
 
 def test_hostile_values_at_every_key_are_one_line(tmp_path, monkeypatch):
-    """What is accepted becomes parameters of jobs; what is not, one line that begins with the file."""
+    """Accepted content becomes parameters of jobs; anything else is one line that begins with the file."""
     params = {**default(), "datasets": OWN, "methods": ENTRIES}
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data/own").mkdir(parents=True)
