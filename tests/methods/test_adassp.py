@@ -38,7 +38,7 @@ def test_the_ridge_is_what_the_smallest_eigenvalue_falls_short_of(noise):
 
 
 def test_more_classes_are_one_against_the_rest():
-    """Scores of codes are those of one regression a class, less their mean."""
+    """Scores of codes equal one regression a class, less their mean."""
     codes = RNG.integers(3, size=5000)
     rows = RNG.normal(size=(5000, 4)) + np.eye(3, 4)[codes]
     model = AdaSSPClassifier(classes=[0, 1, 2], epsilon=40.0, random_state=0).fit(rows, codes)

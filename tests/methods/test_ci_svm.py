@@ -1,4 +1,4 @@
-"""CI-SVM and FCM-SVM: what is condensed, what is trained on it, and what is left of the labels."""
+"""CI-SVM and FCM-SVM: condensed rows, the models trained on them, and the labels they keep."""
 
 import warnings
 

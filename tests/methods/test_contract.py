@@ -217,7 +217,7 @@ KINDS = {"array": lambda rows, folder: rows, "sparse": lambda rows, folder: scip
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_no_row_is_treated_like_its_neighbour_of_one(method, kind, tmp_path):
-    """Under add_remove, and with all outputs: the guarantee, the witness and what a path holds."""
+    """Under add_remove, and with all outputs: the guarantee, the witness and the arrays of a path."""
     settings = {"neighbours": "add_remove", "n_rows": 20, "classes": ["no", "yes"], "epsilon": 2.0}
     model = method(**{name: value for name, value in settings.items() if name in method.declared})
     tables = [(KINDS[kind](rows, tmp_path), Y[: len(rows)]) for rows in (X[:0], X[:1])]

@@ -55,7 +55,7 @@ def test_the_preconditioner_evens_out_what_stands_out_of_the_noise():
         assert np.allclose(matrix, matrix.T)
         assert np.linalg.eigvalsh(matrix).min() > 0
         assert np.trace(matrix) == pytest.approx(4.0)
-        # The inverse, but for what the noise hides, where it is flat.
+        # The inverse, flat where noise hides the spectrum.
         assert matrix[1, 1] / matrix[0, 0] == pytest.approx(100.0, rel=1e-2)
         assert matrix[2, 2] == pytest.approx(matrix[3, 3], rel=1e-9)
         assert matrix[2, 2] / matrix[0, 0] == pytest.approx(1e4 / np.hypot(1.0, 10.0), rel=1e-2)

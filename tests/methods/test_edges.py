@@ -1,4 +1,4 @@
-"""Declared values at the edge of what they may be: a proof or one clear line, whatever the rows are."""
+"""Declared values at the edge of their range: a proof or one clear line, whatever the rows are."""
 
 import itertools
 import warnings

@@ -78,7 +78,7 @@ def draws(request, monkeypatch):
 
 
 def released(model, X, y):
-    """Fit, where every warning is an error and every odd number raises; return the guarantee and what is public."""
+    """Fit, where every warning is an error and every odd number raises; return the guarantee and public attributes."""
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         model.fit(X, y)
@@ -137,7 +137,7 @@ def methods():
 
 @pytest.mark.parametrize("case", methods(), ids=str)
 def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
-    """Whoever refuses to pay has drawn nothing, and leaves the estimator as it was."""
+    """A refused payment draws no noise, and leaves the estimator unchanged."""
     asked = []
 
     def refuse(guarantee):
@@ -147,7 +147,7 @@ def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
     def unpaid():
         raise AssertionError("a draw that nobody has paid for")
 
-    # Sources may be opened; what they draw with may not.
+    # Sources may be opened; their generators may not.
     monkeypatch.setattr(Chosen, "draw", staticmethod(lambda scale, places: unpaid()))
     monkeypatch.setattr(Chosen, "next_key", lambda self: unpaid())
     monkeypatch.setattr(estimators, "system_source", lambda: Chosen(bytes(32)))

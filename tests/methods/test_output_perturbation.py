@@ -45,7 +45,7 @@ MOVED = {
 
 
 def model_for(method, n_classes, **changes):
-    """Make an estimator with those of the parameters that it has."""
+    """Make an estimator with the parameters that it declares."""
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, "n_landmarks": 8, "n_components": 5}
     chosen |= {"gamma": 0.05, "allow_unsound": method is OPERAAsPublishedClassifier, **changes}
     return method(**{name: value for name, value in chosen.items() if name in method.declared})

@@ -1,4 +1,4 @@
-"""PPSVM: separable kernels, what entities publish, and what the trainer can do with it."""
+"""PPSVM: separable kernels, the entities' messages, and the trainer's model."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ CLASSES = {
 
 
 def model_for(n_classes, kernel="linear", mechanism="gaussian", **changes):
-    """The class of a kernel and a mechanism, with those of the parameters that it has."""
+    """Make the estimator of a kernel and a mechanism, with the parameters that it declares."""
     noise, _, published = mechanism.partition("_as_")
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
     if published:

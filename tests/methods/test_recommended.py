@@ -40,7 +40,7 @@ def budget(relation="replace_one", epsilon=1.0):
 @pytest.mark.parametrize("features", ["linear", "hats", "fourier"])
 @pytest.mark.parametrize("bounds", [None, (-3.0, 3.0)])
 def test_the_released_model_reads_rows_as_training_did(features, bounds):
-    """Its scores are those of the rows that it was trained on, but for one positive factor a row."""
+    """Its scores equal the scores of its training rows, up to one positive factor a row."""
     X = rows(3000)
     kept = {}
     plain = scaled_descent.descend
@@ -128,7 +128,7 @@ def test_trials_find_the_features_that_a_table_needs(chosen):
         model = classifier(bounds=(-2.0, 2.0), epsilon=4.0, **chosen).fit(X, y)
         assert f"{kind} features by noisy votes of trials" in model.recipe_
         assert model.score(X, y) > 0.9
-        # What is proved does not depend on what was chosen.
+        # The guarantee does not depend on the choice.
         assert "linear, hats or fourier features" in model.guarantee_.mechanism or "neighbours" in chosen
         assert model.guarantee_.epsilon_with_system_noise == pytest.approx(4.0, rel=1e-6)
 
@@ -167,7 +167,7 @@ def test_columns_that_are_declared_indicators_stay():
     stays = classifier(bounds=(0, 1), indicators="all").fit(X, y)
     assert np.array_equal(stays.coef_, classifier().fit(cut, y).coef_)
     assert np.array_equal(stays.decision_function(X), stays.decision_function(cut))
-    # No bounds are taken for those of an indicator.
+    # No bounds are mistaken for an indicator's.
     mapped = classifier(bounds=(0, 1)).fit(X, y)
     assert np.array_equal(mapped.coef_, classifier(bounds=(-1, 1)).fit(2.0 * cut - 1.0, y).coef_)
     some = classifier(bounds=(0, 1), indicators=[1, 3]).fit(X, y)

@@ -1,4 +1,4 @@
-"""What a sensitivity stands on: whole numbers, every relation, and no number of rows."""
+"""Sensitivities rest on whole numbers, hold under every relation, and do not depend on the number of rows."""
 
 import itertools
 import math

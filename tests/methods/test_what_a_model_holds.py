@@ -1,4 +1,4 @@
-"""What a fitted private model holds, attribute by attribute and byte by byte: released numbers, and public ones."""
+"""Content of a fitted private model, attribute by attribute and byte by byte: released and public numbers."""
 
 import dataclasses
 import json
@@ -62,7 +62,7 @@ def leaves(value, path=""):
 
 
 def public_part(model):
-    """All that a model holds, but for what is released with noise."""
+    """Collect the content of a model, except for numbers released with noise."""
     return {
         path: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
         for path, value in leaves(model)
@@ -116,7 +116,7 @@ def can_be_searched(method):
 
 
 def fitted(model, rows, labels):
-    """A model, and what it holds besides released numbers; where trials chose its features, the first ones tried."""
+    """Return a model, with the features of its first trial, and its content besides released numbers."""
     # They win four times in ten at least.
     for _ in range(40):
         one = model().fit(rows, labels)

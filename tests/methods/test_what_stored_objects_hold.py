@@ -97,7 +97,7 @@ def unpack(content):
 
 
 def forms(model, folder):
-    """What may be stored of a fitted object, as bytes by name."""
+    """Return the serialised forms of a fitted object, as bytes by name."""
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         yield f"pickle {protocol}", pickle.dumps(model, protocol)
     yield "skops", unpack(skops.io.dumps(model))
