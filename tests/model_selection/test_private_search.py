@@ -232,7 +232,7 @@ def test_a_search_holds_nothing_but_what_it_releases():
     assert search.best_estimator_._path.release_seconds == 0.0
     assert (1234567).to_bytes(3, "little") not in pickle.dumps(search)
     assert pickle.loads(pickle.dumps(search)).random_state is None
-    # Nor is that of the estimator, which may be the same number; the search itself keeps it.
+    # Nor is the estimator's seed, which may be the same number; the search itself keeps it.
     search.estimator.random_state = 7654321
     assert (7654321).to_bytes(3, "little") not in pickle.dumps(search)
     assert search.estimator.random_state == 7654321
