@@ -21,7 +21,7 @@ def bits(array):
 
 
 def dense_divisions(cells, centre, constants, appended):
-    """The same on dense rows: what the methods do with those."""
+    """The same on dense rows, as the methods use them."""
     rows, unit_constants = unit_cells(cells / CELLS - centre)[0], None
     for constant, is_appended in zip(constants, appended, strict=True):
         divided, *unit_constants = unit_cells(rows / CELLS, constant)

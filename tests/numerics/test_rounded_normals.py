@@ -87,7 +87,7 @@ def round_number(sigma, number):
 
 
 def both_rounded(sigma, words, first_pair=0):
-    """The integers of pairs of words, first those of the cosines; and how many took more digits than float64 has."""
+    """Return the integers of pairs of words, cosines first, and the number that took more digits than float64 has."""
     bits = np.array([word for word, _ in words] + [word for _, word in words], dtype=np.uint64)
     cells = np.empty(bits.size, dtype=np.int64)
     slow = fill_rounded_normals(
@@ -107,7 +107,7 @@ def test_forced_words_give_the_integers_of_the_reference():
         cells, slow = both_rounded(sigma, CORNERS, 1000)
         expected = [[round_number(sigma, number) for number in numbers] for numbers in ideal]
         assert np.array_equal(cells, expected)
-        # Integers that float64 decides are those of more digits.
+        # Integers that float64 decides agree with more digits.
         surely = [
             [
                 certain_integer(KEY, 1000 + i, np.uint64(words[0]), np.uint64(words[1]), second, sigma, 6)
