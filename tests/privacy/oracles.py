@@ -68,7 +68,7 @@ def gaussian_delta_of_eighty_digits(epsilon, signal):
 
 
 def rdp_epsilon(event, delta, neighbours="add_remove"):
-    """Epsilon by dp_accounting's Renyi accountant; of replaced rows, with Gaussian noise over what they change."""
+    """Epsilon by dp_accounting's Renyi accountant; of replaced rows, with Gaussian noise in units of their change."""
     factor = relation_factor(neighbours)
 
     def nearer(part):
@@ -139,7 +139,7 @@ def zcdp_epsilon(rho, delta):
 
 @functools.singledispatch
 def epsilon_of(mechanism):
-    """Account for what a mechanism does, from its noise alone."""
+    """Account for a mechanism from its noise alone."""
     return account(mechanism.event, mechanism.delta, mechanism.neighbours).epsilon
 
 

@@ -163,7 +163,7 @@ def pld_epsilon(event, neighbours):
 STEPS = SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 30)
 MINIMA = PerturbedObjectives(0.2, 0.01, 2, 40.0)
 SELECTIONS = SelfComposed(ExponentialMechanism(0.1), 100)
-# What each accountant says of an event, how another code finds it, and how much that may be below or above.
+# Each accountant's epsilon of an event, an independent computation, and the allowed difference below and above.
 ORACLES = [
     (ExactGaussian, Gaussian(3.0), pld_epsilon, 1e-6, 1e-3),
     (ExactGaussian, Composed((Gaussian(3.0), SelfComposed(Gaussian(8.0), 4))), pld_epsilon, 1e-6, 1e-3),

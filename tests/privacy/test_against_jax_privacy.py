@@ -1,4 +1,4 @@
-"""Our bounds from counts against those of jax_privacy's auditing module, which shares no code with ours.
+"""Our bounds from counts against jax_privacy's auditing module, which shares no code with ours.
 
 Its values are in a table (`jax_privacy_values.py` writes it, with the version); where jax_privacy can be imported, the
 table is computed anew.

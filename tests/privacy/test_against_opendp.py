@@ -41,7 +41,7 @@ def test_discrete_laplace_noise(scale):
 
 @pytest.mark.parametrize("sigma", [40.0, 1000.0])
 def test_rounded_normals_are_near_the_discrete_gaussian(sigma):
-    """OpenDP's is the discrete Gaussian: its distance from ours, .0202 / sigma^2, is far below what is seen here."""
+    """OpenDP's is the discrete Gaussian: its distance from ours, .0202 / sigma^2, is too small to be seen here."""
     domain, _ = space()
     theirs = np.array(opendp.m.make_gaussian(domain, opendp.l2_distance(T=int), scale=sigma)([0] * SIZE))
     assert same_distribution(theirs, rounded_normals(KEY, sigma, SIZE)) > ALARM

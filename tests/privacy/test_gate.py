@@ -47,7 +47,7 @@ Y = np.array(["no", "no", "yes", "yes"] * 5)
 
 
 def asked(**changes):
-    """What a method asks the gate for."""
+    """Make a method's request to the gate."""
     if "event" in changes:
         changes = {"sensitivity": None, "noise_scale": None, **changes}
     facts, randomness = changes.pop("facts", SOUND), changes.pop("randomness", "system")
@@ -254,7 +254,7 @@ def test_a_record_that_somebody_edited_is_refused():
             with pytest.raises(PrivSVMError, match=r"stored: .*delete the file and run again"):
                 parse(Annotated[Guarantee, Stored()], canonical_json(edited), "stored")
 
-    # A class that lets itself say the word is read as what it says, and judged.
+    # A class that states the word is judged by its statement.
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Lax(Guarantee):
         def __post_init__(self, grant):

@@ -234,7 +234,7 @@ def test_vectors_of_another_size_are_refused(mechanism):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_nothing_that_depends_on_the_numbers_is_refused(mechanism):
-    """A refusal would tell neighbours apart. Numbers too large are clipped; what is no number counts as 0."""
+    """A refusal would tell neighbours apart. Too large numbers are clipped; NaN counts as 0."""
     values = np.array([np.nan, np.inf, -np.inf, 1e308, -1e-320, 3.0])
     released = mechanism.release(values, seeded_source(0, "test"))
     assert np.isfinite(released).all()

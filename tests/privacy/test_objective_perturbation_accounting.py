@@ -213,7 +213,7 @@ def test_a_group_of_rows_holds_for_one_feature(seed, k, removed, log_C, log_epsi
 
 
 def test_an_absurdly_long_linear_term_is_taken_off_delta(monkeypatch):
-    """Up to 2^10 s (sqrt(d) + 9) weights are held; what a longer one costs is less than what is taken off."""
+    """Up to 2^10 s (sqrt(d) + 9) weights are held; a longer one costs less than the margin."""
     for delta in (0.5, 1e-5, 1e-100, 1e-307):
         noise_delta = delta_of_minima(delta)
         assert noise_delta < delta

@@ -37,7 +37,7 @@ ORDERS = np.concatenate([1.0 + np.geomspace(0.05, 300, 60)])
 
 
 def negative_binomial(shape, gamma, most):
-    """Probabilities of k = 1..most runs, by their ratios and their sum: so many that what is left out is nothing."""
+    """Probabilities of k = 1..most runs, by their ratios and their sum: so many that the rest is below round-off."""
     ratios = (1 - gamma) * (np.arange(1, most) + shape) / (np.arange(1, most) + 1)
     masses = np.cumprod(np.concatenate([[1.0], ratios]))
     assert masses[-1] < 1e-16 * masses.sum()
@@ -111,7 +111,7 @@ def test_the_bound_of_poisson_runs_holds_by_enumeration(draws, ratio, parameter)
 
 
 def test_a_bound_without_its_parts_would_be_refuted():
-    """The enumeration finds what is wrong: one run's own divergence, or half of the cost of stopping, is not enough."""
+    """The enumeration finds errors: one run's own divergence, or half of the cost of stopping, is not enough."""
     p, q = np.array([0.98, 0.02]), np.array([0.96, 0.04])
     single = divergence(p, q, ORDERS)
     runs = negative_binomial(1.0, 0.02, 4000)

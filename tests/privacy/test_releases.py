@@ -1,8 +1,8 @@
 """Thousands of releases of every method, looked at from outside: they have the noise that their records speak of.
 
-Nothing is known here of how noise is made. Its distribution, tails and grid are those of the record; it is independent
-across numbers, classes, repeats, epsilons and calls. A test raises a false alarm with a probability below 1e-7: that
-of one of its comparisons is `ALARM`, shared out where there are many. Seeds are fixed.
+Nothing is known here of how noise is made. Its distribution, tails and grid agree with the record; it is independent
+across numbers, classes, repeats, epsilons and calls. A test raises a false alarm with a probability below 1e-7: each of
+its comparisons has `ALARM`, divided where there are many. Seeds are fixed.
 """
 
 import math
@@ -33,7 +33,7 @@ def check_noise(noise, law):
     """Compare columns (N, m) with a law, and with each other.
 
     `noise` is in units of the scale. A column's distribution, spread and tails are the law's; no two columns have to do
-    with each other, and no column has with what the next release holds, neither in values nor in sizes.
+    with each other, or with the next release, neither in values nor in sizes.
     """
     n, m = noise.shape
     alarm_per_column, alarm_per_pair = ALARM / m, ALARM / m**2
@@ -199,7 +199,7 @@ def test_steps_of_adam_get_the_noise_of_the_record(case):
 
 @pytest.mark.parametrize("case", of("descent", "adam"))
 def test_noise_of_all_steps_and_problems_is_independent(case):
-    """Of what a recorder hears of a long training: noise is that of the record in every step."""
+    """In a recorded long training, the noise of every step agrees with the record."""
     recorder = Recorder(bytes(range(32)))
     model = case.model(epochs=1000, fit_intercept=False)
     path = model.release_path(ROWS, LABELS % case.n_classes, [2.0], 1, lambda epsilon, repeat: recorder)
@@ -227,7 +227,7 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     centres = (path.centre if hasattr(path, "centre") else path.mean)[0] * len(rows) / multiplier
     shrunk = np.linalg.norm(centres, axis=1)
     kept = shrunk > 0
-    # Kept is what is longer than the root of d: then c = r - d / r.
+    # Vectors longer than the root of d stay: then c = r - d / r.
     chance = scipy.stats.chi2.sf(d, d)
     assert scipy.stats.binom.sf(kept.sum() - 1, n, chance) > ALARM
     assert scipy.stats.binom.cdf(kept.sum(), n, chance) > ALARM
@@ -245,7 +245,7 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
 # A budget divided by a released count has a record of the sum alone, which the replays compare.
 @pytest.mark.parametrize("case", [case for case in SUMS if not {"features", "n_rows"} & set(case.chosen)], ids=str)
 def test_draws_of_a_recipe_have_the_noise_of_the_record(case):
-    """Of what a recorder hears, in every release: counts, means, second moments and steps."""
+    """Check every recorded release: counts, means, second moments and steps."""
     draws = []
     for number in range(200):
         recorder = Recorder(number.to_bytes(32, "big"))

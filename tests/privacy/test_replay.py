@@ -1,4 +1,4 @@
-"""Every release is recorded, and played on neighbours with what was released held fixed; see `tests.replay`."""
+"""Every release is recorded and replayed on neighbours, with its outputs held fixed; see `tests.replay`."""
 
 import itertools
 import math
@@ -65,7 +65,7 @@ def test_draws_add_up_to_the_record_and_a_recorder_changes_nothing(case):
 
 
 def terms_for_the_same_minima(case, first, second, calls):
-    """Linear terms under which the second dataset's minima are where those of the first one are.
+    """Linear terms under which both datasets have the same minima.
 
     The proof of objective perturbation is about these: its change of variables goes from minima to linear terms.
     """
@@ -117,13 +117,13 @@ def test_draws_of_a_search_cover_the_effect_of_one_row(case, seed, kind, n, log_
 
 
 def recorded(case, rows, key):
-    """Record a release of one dataset; return that and what it released."""
+    """Record a release of one dataset; return the record and the released numbers."""
     recorder = Recorder(key)
     return recorder, run(case, *rows, recorder)
 
 
 def played(case, first, second, row, recorder, path):
-    """Play the release of one dataset on another one; return how much of what was stated was needed."""
+    """Replay the release of one dataset on another one; return the needed share of the stated sensitivity."""
     instead, change = {}, 0.0
     if isinstance(path.guarantees[0].event, PerturbedObjectives):
         instead[0], change = terms_for_the_same_minima(case, first, second, recorder.calls)
@@ -140,7 +140,7 @@ SAMPLED = [case for case in CASES if "batch_size" in case.chosen]
 
 @pytest.mark.parametrize("case", SAMPLED, ids=str)
 def test_draws_belong_to_rows(case):
-    """Whoever is removed shifts nobody's words; and where rows stand decides nothing but which words they have."""
+    """A removed row shifts no other row's words; the order of rows decides only which words they get."""
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, case.n_classes, size=60)
     complete, fewer = Recorder(bytes(32)), Recorder(bytes(32))
@@ -161,7 +161,7 @@ def test_draws_belong_to_rows(case):
 
 # How much of the stated sensitivity the rows below need at least, where it is not two thirds of it.
 ROOM = {
-    # The papers' constant is twice that of the proof.
+    # The papers' constant is twice the proof's.
     "PrivateSVMLaplaceClassifier-published": 0.45,
     # Features have no norm of their own to choose.
     "PrivateSVMRBFLaplaceClassifier-published": 0.2,
@@ -178,7 +178,7 @@ def test_some_neighbours_need_what_is_stated(case):
     name = case.method.__name__ + ("-published" if "constant" in case.chosen else "")
     room = ROOM.get(str(case), ROOM.get(name, 0.66))
     needed = [0.0]
-    # Among zeros: a row, the same with another label, its opposite, and none. What they need depends on the noise too.
+    # Among zeros: a row, the same with another label, its opposite, and none. Their shares depend on the noise too.
     for key in range(8):
         # All of them: the first that needs enough may not be the one that needs most.
         for size, row in itertools.product((30.0, 1.0, 0.2), ([1.0, 1.0], [1.0, 0.0])):

@@ -263,7 +263,7 @@ def random_event(rng, depth=0):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_guarantees_are_bounded_by_the_account_and_by_each_other(seed):
-    """Twenty of them: at most a millionth above what (epsilon, delta) of the account say; and what must hold of all."""
+    """Twenty curves: at most a millionth above the account's (epsilon, delta), and within the general bounds."""
     rng = np.random.default_rng([seed, 44])
     judged = 0
     while judged < 20:

@@ -167,7 +167,7 @@ def test_renyi_bounds_lie_above(sigma, q, n_steps):
 def test_more_noise_fewer_rows_and_fewer_steps_cost_less(log_sigma, log_q, n_steps, relation, releases):
     sigma, q = 10**log_sigma, 10**log_q
     epsilon = sampled_gaussian_epsilon(sigma, DELTA, q, n_steps, relation, releases)
-    # 1 in 1000 is what the grid of losses may cost.
+    # The grid of losses may cost 1 in 1000.
     for other in (
         sampled_gaussian_epsilon(1.05 * sigma, DELTA, q, n_steps, relation, releases),
         sampled_gaussian_epsilon(sigma, DELTA, 0.95 * q, n_steps, relation, releases),
@@ -251,7 +251,7 @@ def test_the_mechanism_says_what_the_accountant_found():
 
 
 def test_the_round_off_of_transforms_is_taken_off_delta():
-    """Epsilon at twice what the transforms may be wrong by is no less than the exact one at that."""
+    """Epsilon at twice the transforms' error is no less than the exact epsilon there."""
     for neighbours, factor in (("replace_one", 2), ("add_remove", 1)):
         epsilon = LossDistributions(neighbours).epsilon(Gaussian(5.0), 2e-10)
         assert epsilon >= gaussian_epsilon(5.0 / factor, 1e-10)

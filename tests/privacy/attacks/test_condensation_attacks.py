@@ -1,4 +1,4 @@
-"""Attacks on condensed rows: what they must find, and what they must not."""
+"""Attacks on condensed rows: rows that they must find, and rows that they must not."""
 
 import json
 
@@ -118,7 +118,7 @@ class TestRowsPublishedAsTheyAre:
             np.testing.assert_allclose(distance_to_rows(kind(published), kind(rows)), [0.0, 1.0, 3.0])
 
     def test_a_third_of_the_rows_in_place_of_all_of_them(self):
-        """What the area under the curve hides: a third of the members is certain."""
+        """The area under the curve hides that a third of the members is certain."""
         rng = np.random.default_rng(0)
         X, others = rng.standard_normal((900, 6)), rng.standard_normal((400, 6))
         audit = audit_condensation(X, X[:300], np.arange(900) % 300, others, rng, means=False)

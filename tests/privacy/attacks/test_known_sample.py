@@ -1,4 +1,4 @@
-"""Attacks on published random kernels: what is recovered exactly, and what is not."""
+"""Attacks on published random kernels: columns recovered exactly, and the limits of recovery."""
 
 import json
 
@@ -34,7 +34,7 @@ def largest_error(block, columns, known_indices, gamma):
 
 
 def residual(block, guess, gamma=None):
-    """Share of a guess at a column outside the span of the block, and what a random guess would give."""
+    """Return the share of a guessed column outside the span of the block, and a random guess's share."""
     span, readable = _span(block, gamma)
     return _residuals(span, guess[readable, None])[0], np.sqrt(1.0 - span.shape[1] / (len(span) - 1))
 
