@@ -206,7 +206,7 @@ def test_clones_prove_nothing_unless_their_user_adds_up():
     assert "sklearn.base.clone" in accepted.reason
     several = clone(model(allow_composition=True)).fit(X, Y)
     assert several.guarantee_.status == "proved"
-    # Its user adds up; what is chosen by scores is covered by no sum, and the record says so wherever it goes.
+    # Its user adds up; a choice by scores is covered by no sum, and every copy of the record says so.
     for fitted in (several, pickle.loads(pickle.dumps(several))):
         assert fitted.guarantee_.assumptions[-1] == ONE_OF_SEVERAL
     assert ONE_OF_SEVERAL not in model(allow_composition=True).fit(X, Y).guarantee_.assumptions
@@ -225,7 +225,7 @@ def test_a_budget_counts_a_private_search_as_a_whole():
 
 
 class Mine(PublicSchema):
-    """May do what it likes."""
+    """May do anything."""
 
 
 UNKNOWN = [
@@ -288,7 +288,7 @@ def test_a_step_alone_says_that_it_knows_nothing_of_what_came_before():
         make_private_pipeline(SCHEMA, model()).fit(X, Y).guarantee_,
     ):
         assert guarantee.assumptions[0].startswith("the status is that of this step alone: rows reach it untouched")
-    # Whoever says what was done to the file knows.
+    # The caller states how the file was made.
     assert "this step alone" not in " ".join(restore(scaled, preparation="declared").assumptions)
 
 
@@ -359,7 +359,7 @@ def test_a_fit_that_begins_inside_is_paid_for_or_refused_however_it_ends(monkeyp
     assert len(refused) == 1
     assert "left before this fit was counted" in refused[0]
     assert not hasattr(trained, "coef_")
-    # Nor does it spend what a later budget has.
+    # Nor does it spend from a later budget.
     assert model().fit(X, Y).guarantee_.status == "proved"
 
 

@@ -1,4 +1,4 @@
-"""Calibrated probabilities and prediction sets: what they are computed from, and whether what is said of them holds."""
+"""Calibrated probabilities and prediction sets: their input, and whether their stated errors hold."""
 
 import copy
 import dataclasses
@@ -156,7 +156,7 @@ def test_probabilities_of_several_classes_add_up():
     ("n_classes", "n_rows", "public"), [(2, 1000, True), (2, 300, False), (4, 2500, True), (4, 900, True)]
 )
 def test_what_is_said_of_calibration_holds(n_classes, n_rows, public):
-    """On made-up rows, the truth of error and coverage lies in its interval, and sets cover what they should."""
+    """On made-up rows, the truth of error and coverage lies in its interval, and sets have the stated coverage."""
     rng = np.random.default_rng(n_rows)
     path, draws = model_of(n_classes), 60
 

@@ -171,7 +171,7 @@ def test_an_expiry_is_a_day(day):
 
 
 def test_an_interrupted_release_of_another_version_is_refused(tmp_path):
-    """It is paid for: what is there stays, for the version that began it."""
+    """It is paid for: its files stay, for the version that began it."""
     release_of_wards(tmp_path)
     draft = card_of(tmp_path / "model") | {"version": CARD_VERSION + 1}
     part = (tmp_path / "model").rename(tmp_path / ".model.part")

@@ -123,7 +123,7 @@ def test_a_budget_is_remembered(small, tmp_path):
 
 @pytest.mark.parametrize(("persons", "hold_back"), [(False, None), (True, None), (False, 0.2), (True, 0.2)])
 def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
-    """What is said before training is what the ledger then holds, and no more than the sum."""
+    """The total stated before training is the ledger's afterwards, and no more than the sum."""
     options = {"recipe": None, "persons": persons, "hold_back": hold_back}
     once(small, tmp_path, "first", **options)
     asked = []
@@ -138,7 +138,7 @@ def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
     assert (after.releases, after.delta) == (2, pytest.approx(done.total.delta))
     assert after.epsilon == pytest.approx(done.total.epsilon, rel=0.01)
     assert 1.0 < after.epsilon <= 1.5
-    # Whoever sees both guesses better than whoever sees one.
+    # An observer of both guesses better than an observer of one.
     single = done.entry.guarantee.risk(rows=done.entry.rows).guess
     assert single < done.total.guess() < 1.0
 
@@ -264,7 +264,7 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
             again = once(small, folder, "model", confirm=lambda before, after: False)
             assert not again.resumed or before
         (entry,) = ledger.entries()
-        # What was paid for before the kill pays for the next attempt, too.
+        # The payment before the kill also pays for the next attempt.
         assert not before or (entry.id, entry.guarantee) == (before[0].id, before[0].guarantee)
         spent_before_the_kill += len(before)
         verify(folder / "model", ledger=ledger)
@@ -400,7 +400,7 @@ def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, b
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kills_of_every_attempt_are_paid_for_once(small, tmp_path):
-    """An attempt that was killed before it began anew had forgotten what the one before had paid."""
+    """An attempt that was killed before it restarted had forgotten the earlier payment."""
     _interrupt(small, tmp_path, "model", "_write_part")
     for moment in range(1, 31):
         _kill_at(moment, small, tmp_path)
@@ -536,7 +536,7 @@ def test_exported_releases_are_valid_in_the_registry(hospital):
     ],
 )
 def test_ledgers_of_all_versions_are_read_and_continued(name, unit, budget, row, tmp_path):
-    """They are what was paid. Version 2 of a line added the budget."""
+    """They record payments. Version 2 of a line added the budget."""
     old, ledger = Path(__file__).parent / name, Ledger(tmp_path / "ledger.jsonl")
     line = json.loads((old / "ledger.jsonl").read_text())
     if budget is not None:

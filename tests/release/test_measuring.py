@@ -1,4 +1,4 @@
-"""Accuracy that is measured on rows held back: what it costs, what a row changes, and whether its intervals hold."""
+"""Accuracy measured on held-back rows: its cost, a row's influence, and the coverage of its intervals."""
 
 import csv
 import dataclasses
@@ -89,7 +89,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
     assert one.held_back.to_json() | {"number": None} == other.held_back.to_json() | {"number": None}
     assert one.held_back.counts.shape == (n_ranks, n_bins, 3)
     assert one.protection == other.protection
-    # The record has what was drawn, either of both.
+    # The record has the drawn value, one of the two.
     guarantee = one.estimator.guarantee_
     assert guarantee == other.estimator.guarantee_
     training, counts = guarantee.event.events
@@ -309,7 +309,7 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     assert (measured.rows_per_unit, measured.number) == (5, None)
     estimate, low, high = measured.accuracy
     assert 0.0 <= low <= estimate <= high <= 1.0
-    # Counts as far from what the model is worth to others as these are would be seen less than once in ten million.
+    # Counts this far from the model's true accuracy would occur less than once in ten million runs.
     share = accuracy_on(folder / "model", hospital / "new.csv")
     right, wrong = math.fsum(measured.right), math.fsum(measured.wrong)
     counts = NoisyCounts(right=right, wrong=wrong, cells=4, scale=measured.scale, answers_per_unit=5)

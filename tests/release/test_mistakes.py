@@ -212,7 +212,7 @@ def test_predictions_do_not_overwrite_their_table_and_leave_no_half_of_a_file(ho
     # A table without rows has predictions without rows.
     (tmp_path / "none.csv").write_text(table.read_text().splitlines()[0] + "\n")
     assert run("predict", hospital / "model", tmp_path / "none.csv")[1] == "predicted,probability_no,probability_yes\n"
-    # Ctrl-C after the first block: what was there stays as it was.
+    # Ctrl-C after the first block: the old file stays unchanged.
     from privsvm.release.model import ReleasedModel
 
     blocks = ReleasedModel.predict_table

@@ -1,8 +1,8 @@
-"""Real tables of patients: from CSV to a released model by three commands and a schema, and what the model is worth.
+"""Real tables of patients: from CSV to a released model by three commands and a schema, and the model's accuracy.
 
 The tables come with the package lifelines, of which nothing but its CSV files is read (`pip install --no-deps
-lifelines`), and from a mirror of the catalogue. What is not here is skipped. Bounds and codes are those of the
-studies' data dictionaries, or what patients can have.
+lifelines`), and from a mirror of the catalogue. Missing tables are skipped. Bounds and codes come from the studies'
+data dictionaries, or are plausible for patients.
 """
 
 import csv
@@ -159,7 +159,7 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
         run("predict", "m", "test.csv", "--out", "predicted.csv"),
     ]
     assert [code for code, *_ in outputs] == [0, 0, 0], outputs
-    # Cleveland writes ? for what is missing.
+    # Cleveland writes ? for missing values.
     assert [
         line for line in outputs[0][1].splitlines() if "none of the categories" in line and "thal" not in line
     ] == []

@@ -45,7 +45,7 @@ def test_the_command_shows_both(monkeypatch):
 
 
 def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):
-    """A rule may switch, and simulations vary: what a smaller epsilon gave is then promised, at what it spends."""
+    """A rule may switch, and simulations vary: the accuracy of a smaller epsilon is then promised, at its cost."""
     means = {1.0: (0.70, 0.60), 4.0: (0.83, 0.75), 5.0: (0.75, 0.76), 6.0: (0.829, 0.751), 8.0: (0.84, 0.76)}
 
     def simulate(difficulty, shape, schema, epsilon, seeds):
@@ -65,7 +65,7 @@ def test_simulated_tables_are_learned():
     rows = expected_accuracy(TableShape(400, 3, 2), [0.5, 8.0], repeats=2)
     assert [row.difficulty for row in rows] == ["hard", "hard", "medium", "medium", "easy", "easy"]
     assert all(low <= mean <= high for row in rows for low, mean, high in (row.auc, row.balanced_accuracy))
-    # With noise of seeds: .95 is what a linear model reaches on the last.
+    # With noise of seeds: a linear model reaches .95 on the last.
     assert 0.9 < rows[-1].auc[1] < 0.97
 
 

@@ -1,4 +1,4 @@
-"""From a table to a released model: what it is worth, what its folder holds, and who notices a change."""
+"""From a table to a released model: its accuracy, its files, and the detection of changes."""
 
 import csv
 import io
@@ -525,7 +525,7 @@ def test_a_python_model_is_saved_with_its_schema(hospital, tmp_path):
     bare, X = privsvm.load(tmp_path / "bare"), schema.transform(columns)
     largest = X.max() == X
     np.testing.assert_array_equal(bare.predict(X), model.predict(columns))
-    # What the fitted model would refuse too, and columns whose order it cannot know.
+    # Tables that the fitted model would refuse too, and columns of unknown order.
     for rows, message in (
         (pd.DataFrame(X), "no schema to read it by"),
         (np.where(largest, np.nan, X), "not finite"),

@@ -74,7 +74,7 @@ def test_a_measurement_reveals_no_more_than_the_risk(persons):
     guarantee = trained.estimator.guarantee_
     risk = guarantee.risk(rows=persons)
     assert 0.599 < risk.guess <= 0.6
-    # Laplace noise on the counts is wider than that of epsilon: the same risk by another noise.
+    # Laplace noise on the counts is wider than epsilon requires: the same risk by another noise.
     assert trained.held_back.scale > 2 * (1 if persons > 1 else 2) * persons / terms.epsilon
 
 

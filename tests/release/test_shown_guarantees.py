@@ -1,4 +1,4 @@
-"""What is shown as proved was computed again from the event, at the delta and for the unit that are shown."""
+"""A guarantee shown as proved was recomputed from the event, at the shown delta and for the shown unit."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The walk of a new user, with a table as a hospital's spreadsheet writes it: what is not said must not be guessed."""
+"""The walk of a new user, with a table as a hospital's spreadsheet writes it: nothing unstated may be guessed."""
 
 import csv
 
