@@ -191,7 +191,7 @@ def make_condensed_result(dataset: str, method: str, status: str, kind: str = "c
     """One results record of a method that was trained on condensed rows: nothing is proved."""
     weakest = "claimed" if theorem_holds(status) else status
     record = make_result(dataset, method, weakest, condense=kind)
-    # No audit is run on condensed rows, and what is wrong with a method on training rows is not said of them.
+    # No audit runs on condensed rows, and a method's flaws on training rows do not concern them.
     for guarantee in record["guarantees"]:
         guarantee["witness"] = None
         if weakest == "claimed":

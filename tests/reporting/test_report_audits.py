@@ -1,4 +1,4 @@
-"""The chart of claimed against audited epsilons, second after utility, and what it says of proofs and claims."""
+"""The chart of claimed against audited epsilons, second after utility, and its words on proofs and claims."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_what_condensed_rows_give_away_fits(
     condensed = [("ci_svm", "ci"), ("fcm_svm", "fcm"), (None, "ci")]
     attacks = tuple(make_condensed_attack("breast_cancer", method, kind, lost_classes=1) for method, kind in condensed)
     driver = open_page(page_of(write_experiment(("wine",)), (make_attack("wine", "ppsvm_linear"), *attacks)), width)
-    # The chart still is that of the other attack.
+    # The chart still shows the other attack.
     assert draw(driver, ".attack-chart")["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
     cut = driver.execute_script(
         """const box = document.querySelector("table.condensed").parentElement;
@@ -188,7 +188,7 @@ def test_what_condensed_rows_give_away_fits(
         return [box.scrollWidth > box.clientWidth, heads.map((head) => Math.abs(head.left - inside.left) > 2),
           heads.map((head) => head.width > inside.width / 2)];"""
     )
-    # On a phone the table scrolls in its box; what a row is of stays in sight.
+    # On a phone the table scrolls in its box; the row's name stays in sight.
     assert cut == [width < 500, [False] * 3, [False] * 3]
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
@@ -343,14 +343,14 @@ def test_no_labels_collide(
         driver.execute_script("document.getElementById('all-methods').click()")
         assert driver.execute_script(COLLISIONS) == []
         assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
-    # On the phone each row of a table is a card, and each cell says what it is.
+    # On the phone each row of a table is a card, and each cell has its column's name.
     cards = driver.execute_script(CARDS)
     assert len(cards) >= 2
     assert all(cards)
 
 
 def axe_script() -> Path | None:
-    """The script of axe-core: the one that PRIVSVM_AXE names, or that of the package axe-core-python."""
+    """Return the script of axe-core, named by PRIVSVM_AXE or from the package axe-core-python."""
     if named := os.environ.get("PRIVSVM_AXE"):
         return Path(named)
     package = importlib.util.find_spec("axe_core_python")

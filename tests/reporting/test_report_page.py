@@ -205,7 +205,7 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
     # At each epsilon under the sentence and in the table; then legend, the dataset's count, its table, the card.
     assert page.count('class="badge seeded"') == 2 * len(GRID) + 4
     assert 'class="badge seeded"' not in fresh
-    # The legend alone says what a proof would be.
+    # Only the legend explains proofs.
     assert page.count('class="badge proved"') == 1
     assert not re.search(r"proved ε|proved at ε|[Pp]roved guarantee", page)
     assert '<tr class="seeded">' in page
@@ -462,7 +462,7 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
 
 
 def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
-    """What a method condenses then are means or centres: to know them exactly is to know nobody."""
+    """The condensed rows are then means or centres, whose exact values reveal nobody."""
     results = results_of(make_condensed_result("wine", "ci_svm", "none", "fcm"))
     attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm", twice=True)]
     for split in attacks[1]["splits"]:
