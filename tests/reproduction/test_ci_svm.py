@@ -69,7 +69,7 @@ def explicit_search(rows, codes, rng):
 
 
 def trained(name, C, gamma, stream, rows, codes):
-    """The library's estimator of a method, or scikit-learn's, trained; `stream` gives what it draws."""
+    """Train the library's estimator of a method, or scikit-learn's; `stream` gives its random numbers."""
     if name in ("RSVM", "FCM-SVM"):
         kernel = {"kernel": "gaussian"} if name == "RSVM" else {}
         model = (ReducedSVMClassifier if name == "RSVM" else FCMSVMClassifier)(C=C, gamma=gamma, **kernel)
@@ -135,7 +135,7 @@ def test_the_search_of_a_reduced_kernel_counts_its_errors(tmp_path):
         right = 0
         for number in range(5):
             train, test = folds != number, folds == number
-            # The kernel keeps its rows, also those of the fold.
+            # The kernel keeps its rows, including the fold's.
             K = np.exp(-gamma * squared_distances(X, X[drawn]))
             solution = OneNormProblem(K[train], np.where(codes[train] == 1, 1.0, -1.0)).solve(C)
             right += ((K[test] @ solution.coef + solution.intercept > 0) == codes[test]).sum()
@@ -207,7 +207,7 @@ def test_sides_of_one_class_each():
     side = SIDES["condensed information, class by class"](X, codes, 3, rng)
     np.testing.assert_array_equal(side.codes, [0] * 7 + [2] * 10)
     assert (side.purity, side.mixed) == (1.0, 0.0)
-    # The mean of the means, each as often as it has rows, is that of the class.
+    # The mean of the means, weighted by their rows, is the mean of the class.
     last = condense_rows("ci", X[:20], np.zeros(20, dtype=int), 1)
     np.testing.assert_array_equal(side.rows[:7], last.rows)
     sizes = (last.groups >= 0).sum(axis=1)

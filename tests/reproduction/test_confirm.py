@@ -93,7 +93,7 @@ def test_a_cell_that_differs_is_printed_and_confirms_nothing(toy, capsys):
 def test_what_a_sample_lacks_stays_unconfirmed(toy, capsys, tmp_path):
     confirm_toy, sources = toy
     confirm_toy("--data", str(tmp_path / "empty"), draws=[_plan("a", name="other"), _plan("b", run="_missing")])
-    # What was never measured is not confirmed, and data that is not here confirms nothing.
+    # Unmeasured cells are not confirmed, and missing data confirms none.
     missing = "toy b: unconfirmed: toy b: dataset b: not here; set PRIVSVM_MIRROR\n"
     assert capsys.readouterr().out == missing
     # Nor does one function that has its data, while the other one has not.

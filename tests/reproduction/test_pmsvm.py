@@ -37,7 +37,7 @@ def rows_of(n, d, n_classes, seed=0):
 
 
 def start(d, n_classes, seed):
-    """What the training starts from: its stream's first numbers."""
+    """The start of the training: its stream's first numbers."""
     return np.random.default_rng(seed).uniform(-1, 1, (n_classes, d + 1)) / math.sqrt(d)
 
 
