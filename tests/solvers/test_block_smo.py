@@ -163,7 +163,7 @@ def test_very_unbalanced_classes_keep_both_in_every_sample():
 )
 @pytest.mark.parametrize("seed", [0, 5])
 def test_a_few_rows_far_away_do_not_spoil_the_others(far, distance, C, seed):
-    """Distances to them cancel in float32; what is left must neither overflow nor pass for optimal."""
+    """Cancellation: distances to them vanish in float32; the rest must neither overflow nor pass for optimal."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
     y[:2] = 1.0, -1.0

@@ -1,4 +1,4 @@
-"""Solvers end for every data set, and what they say about the distance to the optimum holds in rational numbers."""
+"""Solvers end for every data set, and their stated distance to the optimum holds in rational numbers."""
 
 import itertools
 import math
@@ -110,7 +110,7 @@ def test_every_block_on_the_grid_ends_with_a_certificate_that_holds_exactly(
     solution = solve(solver, layout(X), y, n_classes, C, gap)
     assert solution.converged
     if solution.exact:
-        # Its dual variables are whole numbers of another kind: those of the module's own test.
+        # Its dual variables are whole numbers of another kind: as in the module's own test.
         return
     assert proved_distance_is_below(solver, solution, X, y, C, Fraction(math.sqrt(gap)))
 

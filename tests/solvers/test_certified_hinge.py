@@ -1,4 +1,4 @@
-"""What the hinge solvers of two classes and of Crammer and Singer share: LIBLINEAR's optimum and a certified gap."""
+"""The hinge solvers of two classes and of Crammer and Singer share LIBLINEAR's optimum and a certified gap."""
 
 import numpy as np
 import pytest

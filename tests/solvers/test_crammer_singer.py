@@ -131,7 +131,7 @@ def test_numbers_of_one_place_add_up():
         ),
         shape=X.shape,
     )
-    # Zeros are stored too: what is summed with what depends on how many numbers there are.
+    # Zeros are stored too: the order of summation depends on the number of values.
     rows = scipy.sparse.csr_array((X.ravel(), np.tile(np.arange(d), n), d * np.arange(n + 1)), shape=X.shape)
     once, again = (solve_crammer_singer(stored, y, 3, 0.5, 1e-8) for stored in (rows, twice))
     assert again.coef.tobytes() == once.coef.tobytes()

@@ -153,7 +153,7 @@ def test_sums_equal_slow_integers(loss, case):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_sum_is_that_of_its_rows(sparse, loss, regulariser):
-    """Bit for bit: what a row adds depends on that row alone; rows are removed, permuted, repeated."""
+    """A row's contribution depends on that row alone, bit for bit; rows are removed, permuted, repeated."""
     n, d, c = 100, 37, 4
     X, codes, coef, intercept = problem(5, n, d, c)
     X[3], X[4], X[5], X[6] = 0.0, 1e308, 5e-324, X[7]
@@ -362,7 +362,7 @@ def test_a_row_is_drawn_by_its_own_word(rate):
 
 
 def test_sums_beyond_int64_wrap_around_with_their_noise():
-    """What is released is the exact noisy sum, reduced by a modulus: no refusal, and no jump between neighbours."""
+    """The exact noisy sum is released, reduced by a modulus: no refusal, and no jump between neighbours."""
     rng = np.random.default_rng(0)
     size, steps = 6, settings_of("hinge", noise_scale=2.0)
     schedule = noisy_gradient.schedule_of(steps, size)

@@ -63,7 +63,7 @@ def test_no_row_is_longer_than_the_bound_in_whole_numbers(seed, c, d, size, weig
     cells, codes, weights = problem(rng, 1, d, c, size)
     class_weights = np.full(c, weight)
     gradient = as_integers(gradient_cells(cells, codes, c, class_weights, weights))
-    # A tenth of a thousandth of a unit is what one whole slope is off.
+    # One whole slope is off by a ten-thousandth of a unit.
     assert (gradient**2).sum() <= min(BOUND**2, (int(weight * BOUND) + c * 2**20) ** 2)
 
 

@@ -24,7 +24,7 @@ def check(X, y, upper, solution, tol):
     assert (alpha >= 0).all()
     assert (alpha <= upper).all()
     assert abs(beta.sum()) <= 1e-9 * upper.sum()
-    # Distances do not change where rows are moved, and round-off is that of the moved ones.
+    # Distances do not change where rows are moved; the moved rows decide the round-off.
     moved = rows - rows.mean(axis=0)
     w = moved.T @ beta
     rounding = 1e-13 * alpha.sum() * np.max(np.sum(moved**2, axis=1)) + 1e-15 * np.abs(rows @ (rows.T @ beta)).max()

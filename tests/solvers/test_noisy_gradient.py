@@ -212,7 +212,7 @@ def test_gradient_descent_reaches_the_optimum(loss_name, sparse):
     best = minimize(objective, np.zeros(c * d + c), method="L-BFGS-B", options={"ftol": 1e-15, "maxiter": 10**4})
     rows = scipy.sparse.csr_array(X) if sparse else X
     ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(0))
-    # The returned intercept is what is added to scores.
+    # The returned intercept is added to scores.
     flat = np.concatenate([ours.coef.ravel(), ours.intercept / 0.5])
     # The gradient is off by a few steps of its grid, 8e-5, and the objective by the square of that.
     assert objective(flat) <= best.fun + 1e-6

@@ -98,7 +98,7 @@ def bits(value):
 
 @pytest.mark.parametrize("width", [1, 7, 8, 16, 33])
 def test_every_bit_is_that_of_one_operation_after_the_other(width):
-    """In vectors and in what is left over alike: no operation was fused, none was moved."""
+    """In whole vectors and in the remainder alike, no operation was fused or moved."""
     d, gamma, rng = 5, 0.3, np.random.default_rng(width)
     X = rng.normal(size=(20, d)) * 10.0 ** rng.uniform(-3, 4, size=(20, 1))
     frequencies = fourier_frequencies(d, width, gamma, rng)
