@@ -63,7 +63,7 @@ def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
     table = Path("table.tex").read_text()
     assert "wine & 1 & 85.0 & 90.5 & $+5.5$ &" in table
     assert table.count("\\_") == 2
-    # One for each point, and that of the picture.
+    # One for each point, and one for the picture.
     assert Path("figure.svg").read_text().count("<title>") == len(GRID) + 1
 
 

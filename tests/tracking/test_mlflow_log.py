@@ -322,7 +322,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
             moment = generator.randint(1, making + logging) if fresh else generator.randint(1, int(0.6 * logging))
             # Every other time in the middle of whatever comes next.
             if not killed_at(moment, number % 2 == 0, context, (results, uri, "abc"))[0]:
-                break  # it was quicker: what is left of this database cannot be killed any more
+                break  # it was quicker: the rest of this database cannot be killed any more
             killed += 1
         keys = log_results(results, uri, "abc")
         runs = runs_of(uri)
@@ -368,7 +368,7 @@ def overwrite(database: Path) -> None:
 
 
 def half_migrate(database: Path) -> None:
-    """Leave what a half-done migration leaves."""
+    """Leave the tables of a half-done migration."""
     database.unlink()
     with contextlib.closing(sqlite3.connect(database)) as connection:
         connection.execute("CREATE TABLE _alembic_tmp_tags (key TEXT)")

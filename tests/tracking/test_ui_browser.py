@@ -1,4 +1,4 @@
-"""What a person sees who follows the link that `make ui` prints."""
+"""The page behind the link that `make ui` prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.browser, needs_browser]
 
 @contextlib.contextmanager
 def running_ui(folder: Path) -> Iterator[dict[str, str]]:
-    """Run stages/ui.py in `folder` until its page answers; yields what it printed, as name to link."""
+    """Run stages/ui.py in `folder` until its page answers; yields its printed links by name."""
     port = free_port()
     log = folder / "ui.log"
     command = [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port)]
