@@ -1,6 +1,6 @@
 """Values of derived classes, which answer otherwise than they are: the same bits, a refusal, or nothing proved.
 
-Each class here stores what a plain one does, and lies to whoever asks it in the usual way.
+Each class here stores the same values as a plain one, and lies to callers of its usual methods.
 """
 
 import datetime
@@ -142,7 +142,7 @@ class Client:
 
 
 class Foreign:
-    """Says that it is a text, and one that pleases whoever asks."""
+    """Claims to be a text, the one that pleases its reader."""
 
     __class__ = property(lambda self: str)
     __eq__ = __ge__ = lambda self, other: True
@@ -258,7 +258,7 @@ def with_replaced(rows, **replaced):
 
 
 def instance(kind, stored):
-    """An object of a derived class that stores what a plain one does."""
+    """Return an object of a derived class with the values of a plain one."""
     return with_replaced(kind.__new__(kind), **vars(stored))
 
 
