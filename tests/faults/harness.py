@@ -1,7 +1,6 @@
 """Faults for code that writes files: a full disk, failing writes, `kill -9` at every call, misbehaving servers.
 
-Work runs in a fork, so that a fault cannot harm the tests. A full disk is a small mounted file system in memory, or a
-limit on the size of files.
+Work runs in a fork, so that a fault cannot harm the tests. A full disk is a limit on the size of files.
 """
 
 from __future__ import annotations
@@ -10,16 +9,13 @@ import contextlib
 import io
 import os
 import resource
-import shutil
 import signal
 import socketserver
-import subprocess
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from privsvm.errors import PrivSVMError
@@ -128,20 +124,6 @@ def growing_to(size: int) -> Callable[[], list[int]]:
         return [0]
 
     return limit
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, size: int) -> Iterator[bool]:
-    """Mount a small file system at a folder; yield whether that worked."""
-    folder.mkdir(exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    may = os.getuid() == 0 and shutil.which("mount") is not None
-    mounted = may and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def _answer(head: str, body: bytes = b"", length: int | None = None) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tomllib
 import zipfile
 from pathlib import Path
@@ -29,17 +30,17 @@ DEEP = 900
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Any]:
-    """Make up a release: the bytes of its files by name, record, card and first line of its ledger, and its folder."""
-    folder = tmp_path_factory.mktemp("crafted")
-    release_of_wards(folder)
-    (folder / "rows.csv").write_text(ROWS)
-    record, card = (json.loads((folder / "model" / name).read_text()) for name in ("model.json", "card.json"))
-    line = json.loads((folder / "ledger.jsonl").read_text().splitlines()[0])
-    stored = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Make up a release: its folder, a folder for changed copies, its record, its card, and a line of its ledger."""
+    origin, copy = (tmp_path_factory.mktemp(name) / "release" for name in ("origin", "copy"))
+    origin.mkdir()
+    release_of_wards(origin)
+    (origin / "rows.csv").write_text(ROWS)
+    record, card = (json.loads((origin / "model" / name).read_text()) for name in ("model.json", "card.json"))
+    line = json.loads((origin / "ledger.jsonl").read_text().splitlines()[0])
     # Commands import modules, which is no work of a case.
     for command in COMMANDS:
-        answer(folder, command)
-    return {"folder": folder, "stored": stored, "record": record, "card": card, "ledger": line}
+        answer(origin, command)
+    return {"origin": origin, "copy": copy, "record": record, "card": card, "ledger": line}
 
 
 def answer(folder: Path, command: str) -> tuple[int, str, str]:
@@ -50,15 +51,10 @@ def answer(folder: Path, command: str) -> tuple[int, str, str]:
 
 
 def restore(files: dict[str, Any]) -> Path:
-    """Undo all changes of the release, and return its folder."""
-    for path in files["folder"].rglob("*"):
-        if path not in files["stored"] and not (path.is_dir() and path.name == "model" and not path.is_symlink()):
-            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-    for path, content in files["stored"].items():
-        if path.is_symlink() or not path.is_file():
-            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
-        path.write_bytes(content)
-    return Path(files["folder"])
+    """Return a new copy of the release in place of a changed one."""
+    shutil.rmtree(files["copy"], ignore_errors=True)
+    shutil.copytree(files["origin"], files["copy"])
+    return Path(files["copy"])
 
 
 def write(files: dict[str, Any], kind: str, content: Any, times: int = 1) -> Path:
@@ -191,7 +187,7 @@ def test_crafted_arrays(files):
         arrays[name] = transform(arrays[name])
         extra = data.draw(st.sampled_from([None, None, None, "epsilons", "extra", "../x", "n_classes"]))
         write_archive(files, pack(arrays if extra is None else {**arrays, extra: np.zeros(2)}), kind)
-        check(files["folder"], command)
+        check(files["copy"], command)
 
     case()
 
@@ -223,7 +219,7 @@ def zip_of(content: bytes, names: Any = ("coef.npy", "intercept.npy"), method: i
 
 def test_damaged_archives(files):
     """Bytes are changed, entries are many or large, headers are odd."""
-    original = files["stored"][files["folder"] / "model/model.npz"]
+    original = (files["origin"] / "model/model.npz").read_bytes()
     headers = [
         zip_of(b"\x93NUMPY" + bytes([version, 0]) + (len(text) % 65536).to_bytes(2, "little") + text.encode("latin-1")
                + bytes(8), method=method)
@@ -235,7 +231,7 @@ def test_damaged_archives(files):
     @given(mutations(original) | st.sampled_from([*headers, *others, bytes(5_000_000)]), st.sampled_from(COMMANDS[:4]))
     def case(archive: bytes, command: str) -> None:
         write_archive(files, archive, files["record"]["kind"])
-        check(files["folder"], command)
+        check(files["copy"], command)
 
     case()
 
@@ -257,7 +253,7 @@ READERS = {"model/card.json": COMMANDS[:2], "model/model.json": COMMANDS[:4], "l
 @pytest.mark.parametrize("name", READERS)
 def test_other_texts(files, name):
     """JSON files are replaced by other bytes."""
-    original = files["stored"][files["folder"] / name]
+    original = (files["origin"] / name).read_bytes()
     for content in [*TEXTS, *(edit(original) for edit in EDITS)]:
         folder = restore(files)
         (folder / name).write_bytes(content)
@@ -284,4 +280,4 @@ def test_other_kinds_of_files(files, name, kind):
     path.unlink()
     OTHER_FILES[kind](path)
     for command in READERS.get(name, COMMANDS[:4]):
-        check(files["folder"], command)
+        check(files["copy"], command)
