@@ -76,6 +76,7 @@ def test_archives_of_many_entries_are_not_opened():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        (b"[" * 900 + b"]" * 900, "nested too deeply"),
         (b'{"a":"' + b'[\\"' * 50 + b'","b":' + b"[" * 41, "nested too deeply"),
         (b"[" + b"0," * 150_000 + b"0]", "too many values"),
         (b" " * LARGEST_JSON + b"1", "too many values"),
