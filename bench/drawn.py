@@ -11,7 +11,6 @@ import argparse
 import datetime
 import importlib.util
 import json
-import os
 import resource
 import select
 import signal
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from peer_environments import single_threaded
 from sections import markdown_table, with_section
 
 N_CASES = 24
@@ -207,15 +207,6 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     return {"fit": fit, "predict": predict, "megabytes": added}, lambda: objective(model, X, case["kernel"], gamma)
 
 
-def worker_environment() -> dict[str, str]:
-    """Return the environment of a measuring process, with one BLAS thread.
-
-    OPENBLAS_CORETYPE may restrict OpenBLAS to an older processor, but not MKL, which oneDAL uses.
-    """
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**{name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}, **one}
-
-
 class Worker:
     """One library in a subprocess, which restarts after it was killed."""
 
@@ -227,8 +218,10 @@ class Worker:
         """Measure a case; return ``{"over": seconds}`` if the fit did not end in time."""
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, __file__, "--worker", self.library, str(self.threads)]
+            # OPENBLAS_CORETYPE may restrict OpenBLAS to an older processor, but not MKL, which oneDAL uses.
+            environment = single_threaded("OPENBLAS_CORETYPE")
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=worker_environment()
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
             )
             # Loading and compiling are not limited.
             self._answer(None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-from peer_environments import peer_python
+from peer_environments import peer_python, single_threaded
 from threadpoolctl import threadpool_limits
 
 # Rows, features, classes, density, whether our rows are CSR.
@@ -143,9 +142,8 @@ def measure(library: str) -> dict[str, float]:
 
 def run_once(python: str | Path, library: str) -> dict[str, float]:
     """Measure in a new process."""
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [python, __file__, library]
-    result = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, env=single_threaded(), capture_output=True, text=True, check=False)
     if result.returncode:
         raise RuntimeError(f"{library}: {(result.stderr.strip().splitlines() or ['no output'])[-1]}")
     return json.loads(result.stdout.splitlines()[-1])

@@ -28,6 +28,12 @@ def peer_python(name: str) -> Path:
     return python
 
 
+def single_threaded(*without: str) -> dict[str, str]:
+    """Return this environment with one thread for BLAS and OpenMP, and without some variables."""
+    kept = {name: value for name, value in os.environ.items() if name not in without}
+    return kept | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
 @functools.cache
 def peer_version(python: Path, package: str) -> str:
     """Return the version of a package in the environment of a Python."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -27,3 +28,14 @@ def csv_text(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def sources_table(sources: Any, tables: Sequence[str], title: Callable[[str], str] = str) -> str:
+    """Write when every entry of tables was measured and confirmed, and the median processor seconds of its cells."""
+    rows = []
+    for name in tables:
+        for entry in sources.entries(name):
+            seconds = sources.seconds(name, entry)
+            time = f"{statistics.median(seconds):.2f}" if seconds else ""
+            rows.append([title(entry), name, time, sources.sentence(name, entry)])
+    return markdown_table(["entry", "table", "seconds", "source"], rows)

@@ -70,6 +70,30 @@ def test_the_page_of_audits_states_their_sources():
     sources, page = Sources(repository / "reports"), (repository / "docs/audits.md").read_text(encoding="utf-8")
     entries = sources.entries("audits")
     assert len(entries) > 20
-    for name in entries:
-        lines = [line for line in page.splitlines() if line.endswith(f": {sources.sentence('audits', name)}.")]
-        assert any(name in line.partition(":")[0].split(", ") for line in lines), name
+    lines = [line.split(" | ") for line in page.splitlines()]
+    stated = {line[0]: line[-1] for line in lines if line[1:2] == ["audits"]}
+    assert stated == {f"| {name}": f"{sources.sentence('audits', name)} |" for name in entries}
+
+
+def test_a_sample_confirms_an_entry_of_other_code(tmp_path, day, capsys):
+    sources, ran = Sources(tmp_path), []
+    sources.measure("board", "lda", "one", "wine")
+
+    def confirm(code, difference=0.0):
+        compare = lambda key: ran.append(key) or (3, difference)  # noqa: E731
+        options = {"number": 2, "tolerance": 0.001}
+        return sources.confirm_sample("board", "lda", code, ["wine"], "abcdef", compare, **options)
+
+    assert confirm("one")
+    assert ran == []
+    assert not confirm("two", 0.002)
+    assert "board, lda: not what the table says" in capsys.readouterr().out
+    assert not sources.is_current("board", "lda", "two", "wine")
+    assert len(set(ran)) == len(ran) == 2
+    assert confirm("two", 0.001)
+    assert sources.sentence("board", "lda").endswith("by 6 cells (largest difference 0.001)")
+    # The code draws the sample, not the caller.
+    assert ran[:2] == ran[2:]
+    for code in ("three", "four", "five"):
+        confirm(code)
+    assert len(set(ran)) > 2

@@ -8,13 +8,15 @@ tables are told apart by all that leaves the computer: the model, the counts, an
 from __future__ import annotations
 
 import argparse
-import csv
-import io
+import sys
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from sections import csv_text
 
 from privsvm.auditing.cells import CellBound, audit_cell
 from privsvm.files import write_text
@@ -81,11 +83,7 @@ def main() -> None:
                 "refuted": bound.sure > EPSILON,
             })  # fmt: skip
             print(rows[-1], flush=True)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(CSV, text.getvalue())
+    write_text(CSV, csv_text(list(rows[0]), rows))
 
 
 if __name__ == "__main__":

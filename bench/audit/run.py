@@ -8,24 +8,22 @@ resumes: results are kept as long as the method's sources are unchanged.
 from __future__ import annotations
 
 import argparse
-import collections
 import csv
-import hashlib
-import io
+import itertools
 import json
 import multiprocessing
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
-from sections import with_section
+from sections import csv_text, markdown_table, sources_table, with_section
 
 from privsvm.auditing.methods import Claims, audit_method, is_audited, relations_of
 from privsvm.files import write_text
@@ -39,7 +37,7 @@ EPSILONS = (0.5, 1.0, 4.0, 8.0)
 DELTA = 1e-5
 CSV = Path("reports/audits.csv")
 PAGE, PICTURE = Path("docs/audits.md"), Path("docs/images/audits.svg")
-KEPT = Path(".cache/audits")
+CACHE = Path(".cache/audits")
 HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
         "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
 BEGIN, END = "<!-- table: written by bench/audit/run.py -->", "<!-- end of table -->"
@@ -57,11 +55,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 def jobs() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """List implementation, variant, relation and parameters of every audit."""
     variants: dict[str, Mapping[str, Any]] = {"": {}, **VARIANTS}
-    for variant, changes in variants.items():
-        for name in implementations():
-            declared = getattr(estimator_class(name), "declared", {})
-            if not is_audited(estimator_class(name)) or not all(key in declared for key in changes):
-                continue
+    for (variant, changes), name in itertools.product(variants.items(), implementations()):
+        declared = getattr(estimator_class(name), "declared", {})
+        if is_audited(estimator_class(name)) and all(key in declared for key in changes):
             # Auditing a false claim requires consent to it.
             common = {"allow_unsound": True} if "allow_unsound" in declared else {}
             for relation in relations_of(estimator_class(name)):
@@ -73,10 +69,10 @@ def code_of(name: str) -> str:
     return closure_digest(estimator_class(name).__module__, "privsvm_bench.jobs.auditing")[:12]
 
 
-def kept(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
+def cache_path(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
     """Return the file that keeps the rows of an audit."""
     name, variant, relation, _ = job
-    return KEPT / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{code_of(name)}.json"
+    return CACHE / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{code_of(name)}.json"
 
 
 def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, float]:
@@ -91,7 +87,7 @@ def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, floa
     except ValueError as error:
         return f"{name} {variant}: {error}", 0.0
     seconds = time.process_time() - started
-    KEPT.mkdir(parents=True, exist_ok=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps({"seconds": seconds, "rows": list(rows_of(variant, record))}))
     return "", seconds
 
@@ -111,12 +107,15 @@ def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
+def group_rows(rows: list[dict[str, str]], key: Callable[[dict[str, str]], Any]) -> dict[Any, list[dict[str, str]]]:
+    """Group rows by a key, in its order."""
+    return {value: list(group) for value, group in itertools.groupby(sorted(rows, key=key), key)}
+
+
 def cells_of(rows: list[dict[str, str]]) -> list[list[dict[str, str]]]:
     """Group bounds by cell: method, variant, relation and stated epsilon."""
-    cells: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for row in rows:
-        cells.setdefault(tuple(row[name] for name in ("method", "variant", "relation", "epsilon")), []).append(row)
-    return list(cells.values())
+    names = ("method", "variant", "relation", "epsilon")
+    return list(group_rows(rows, lambda row: tuple(row[name] for name in names)).values())
 
 
 def largest(bounds: list[dict[str, str]]) -> float:
@@ -124,26 +123,24 @@ def largest(bounds: list[dict[str, str]]) -> float:
     return max(float(row["low"]) for row in bounds)
 
 
-def table(rows: list[dict[str, str]]) -> str:
+def stated_epsilons(rows: list[dict[str, str]]) -> list[str]:
+    """List the stated epsilons."""
+    return sorted({row["epsilon"] for row in rows}, key=float)
+
+
+def audit_table(rows: list[dict[str, str]]) -> str:
     """Write the largest bound of each cell; bold where it refutes."""
-    epsilons = sorted({row["epsilon"] for row in rows}, key=float)
-    head = ["method", "neighbours", "draws", *(f"stated {epsilon}" for epsilon in epsilons)]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    names = dict.fromkeys((row["status"] == "claimed", row["method"], row["variant"], row["relation"]) for row in rows)
-    for claimed, method, variant, relation in sorted(names):
-        audit_rows = [
-            row for row in rows if (row["method"], row["variant"], row["relation"]) == (method, variant, relation)
-        ]
-        by_epsilon = {bounds[0]["epsilon"]: bounds for bounds in cells_of(audit_rows)}
-        texts = []
-        for epsilon in epsilons:
-            bounds = by_epsilon.get(epsilon)
-            text = "–" if bounds is None else f"{largest(bounds):.3g}"
-            texts.append(f"**{text}**" if bounds and bounds[0]["refuted"] == "True" else text)
+    lines, epsilons = [], stated_epsilons(rows)
+    audits = group_rows(rows, lambda row: (row["status"] == "claimed", row["method"], row["variant"], row["relation"]))
+    for (claimed, method, variant, relation), audit_rows in audits.items():
+        texts = dict.fromkeys(epsilons, "–")
+        for bounds in cells_of(audit_rows):
+            text = f"{largest(bounds):.3g}"
+            texts[bounds[0]["epsilon"]] = f"**{text}**" if bounds[0]["refuted"] == "True" else text
         name = f"`{method}`" + (f", {variant}" if variant else "") + (", claimed" if claimed else "")
-        draws = " to ".join(dict.fromkeys(f"{count:,}" for count in sorted({int(row["draws"]) for row in audit_rows})))
-        lines.append("| " + " | ".join([name, relation, draws, *texts]) + " |")
-    return "\n".join(lines)
+        draws = " to ".join(f"{count:,}" for count in sorted({int(row["draws"]) for row in audit_rows}))
+        lines.append([name, relation, draws, *texts.values()])
+    return markdown_table(["method", "neighbours", "draws", *(f"stated {epsilon}" for epsilon in epsilons)], lines)
 
 
 def group_of(bounds: list[dict[str, str]]) -> str:
@@ -181,25 +178,19 @@ def answer(rows: list[dict[str, str]]) -> str:
 
 
 def summary(rows: list[dict[str, str]]) -> str:
-    """Write for each kind of release which share of the stated epsilon is shown."""
+    """Write for each kind of release the share of the stated epsilon that audits show."""
     groups: dict[str, list[list[dict[str, str]]]] = {}
     for bounds in cells_of(rows):
         groups.setdefault(group_of(bounds), []).append(bounds)
-    epsilons = sorted({row["epsilon"] for row in rows}, key=float)
-    lines = [
-        "Share of the stated epsilon that the largest bound shows, as smallest and median over the audits of a kind:",
-        "",
-        "| releases | refuted | " + " | ".join(f"stated {epsilon}" for epsilon in epsilons) + " |",
-        "|" + " --- |" * (2 + len(epsilons)),
-    ]
+    lines, epsilons = [], stated_epsilons(rows)
     for name, members in sorted(groups.items()):
         texts = []
         for epsilon in epsilons:
             shares = [largest(bounds) / float(epsilon) for bounds in members if bounds[0]["epsilon"] == epsilon]
             texts.append(f"{min(shares):.0%}, {statistics.median(shares):.0%}" if shares else "–")
         refuted = sum(bounds[0]["refuted"] == "True" for bounds in members)
-        lines.append("| " + " | ".join([name, f"{refuted} of {len(members)}", *texts]) + " |")
-    return "\n".join(lines)
+        lines.append([name, f"{refuted} of {len(members)}", *texts])
+    return markdown_table(["releases", "refuted", *(f"stated {epsilon}" for epsilon in epsilons)], lines)
 
 
 def picture(rows: list[dict[str, str]]) -> str:
@@ -218,12 +209,6 @@ def picture(rows: list[dict[str, str]]) -> str:
     return audit_bars(bars, 1.0, "Largest lower bound on epsilon of every audited method, where epsilon 1 is stated")
 
 
-def expected_cost(job: tuple[Any, ...], earlier: Mapping[tuple[str, ...], int]) -> tuple[int, int]:
-    """Sort new audits first, then by earlier draws, as many draws are cheap."""
-    draws = earlier.get(job[:3])
-    return (0, 0) if draws is None else (1, -draws)
-
-
 def main() -> None:
     """Run all audits, cheap ones first, and write the table after each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -235,15 +220,13 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="only write CSV and page from kept audits")
     parser.add_argument("--confirm", action="store_true", help="run one audit of each method whose code has changed")
     options = parser.parse_args()
-    everything = [(*job, options.draws, kept(job, options.draws)) for job in jobs()]
-    if options.confirm:
-        holds = confirm([job for job in everything if not options.only or job[0] in options.only])
-        write(everything)
-        sys.exit(not holds)
-    wanted = [job for job in everything if not options.only or job[0] in options.only]
-    wanted = [] if options.table else [job for job in wanted if not job[-1].exists()]
+    everything = [(*job, options.draws, cache_path(job, options.draws)) for job in jobs()]
+    chosen = [job for job in everything if not options.only or job[0] in options.only]
+    holds = confirm(chosen) if options.confirm else True
+    wanted = [] if options.table or options.confirm else [job for job in chosen if not job[-1].exists()]
+    # New audits first, then by earlier draws, as many draws are cheap.
     earlier = {key: int(rows[-1]["draws"]) for key, rows in earlier_rows().items()}
-    wanted.sort(key=lambda job: expected_cost(job, earlier))
+    wanted.sort(key=lambda job: -earlier.get(job[:3], sys.maxsize))
     with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=4) as pool:
         for job, (error, seconds) in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
             if error:
@@ -252,6 +235,7 @@ def main() -> None:
             Sources(CSV.parent).measure("audits", job[0], code_of(job[0]), part_of(job), round(seconds, 1))
             write(everything)
     write(everything)
+    sys.exit(not holds)
 
 
 def part_of(job: tuple[Any, ...]) -> str:
@@ -259,21 +243,11 @@ def part_of(job: tuple[Any, ...]) -> str:
     return " ".join(filter(None, job[1:3]))
 
 
-def confirm(everything: list[Any]) -> bool:
+def confirm(chosen: list[Any]) -> bool:
     """Run one audit of every method whose code has changed, and return whether all give the bounds of the table."""
-    sources, earlier, holds = Sources(CSV.parent), earlier_rows(), True
-    jobs_by_method: dict[str, list[Any]] = collections.defaultdict(list)
-    for job in everything:
-        if job[:3] in earlier:
-            jobs_by_method[job[0]].append(job)
-    for name, audits in jobs_by_method.items():
-        code = code_of(name)
-        if all(sources.is_current("audits", name, code, part_of(job)) for job in audits):
-            continue
-        # Of those with fewest draws, nobody chooses.
-        job = min(
-            audits, key=lambda job: (int(earlier[job[:3]][0]["draws"]), hashlib.sha256(repr(job).encode()).digest())
-        )
+    earlier, holds = earlier_rows(), True
+
+    def compare(job: tuple[Any, ...]) -> tuple[int, float]:
         # Apart from kept audits, which would replace the rows that they confirm.
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "audit.json"
@@ -282,54 +256,47 @@ def confirm(everything: list[Any]) -> bool:
                 sys.exit(f"error: {error}")
             rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         pairs = zip(rows, earlier[job[:3]], strict=True)
-        difference = max(abs(float(row["low"]) - float(stated["low"])) for row, stated in pairs)
-        print(f"{name}, {part_of(job)}: {len(rows)} bounds, largest difference {difference:g}", flush=True)
-        if difference > 0.01:
-            holds = False
-        else:
-            sources.confirm("audits", name, code, len(rows), difference)
+        return len(rows), max(abs(float(row["low"]) - float(stated["low"])) for row, stated in pairs)
+
+    for name, group in itertools.groupby(sorted(chosen, key=lambda job: job[0]), lambda job: job[0]):
+        audits = [job for job in group if job[:3] in earlier]
+        draws = [int(earlier[job[:3]][0]["draws"]) for job in audits]
+        # Few draws are quick.
+        candidates = [job for job, count in zip(audits, draws, strict=True) if count == min(draws)]
+        holds &= Sources(CSV.parent).confirm_sample(
+            "audits", name, code_of(name), map(part_of, audits), candidates, compare, number=1, tolerance=0.01
+        )
     return holds
 
 
 def earlier_rows() -> dict[tuple[str, ...], list[dict[str, str]]]:
     """Read the rows of the present CSV by method, variant and relation."""
-    rows_by_audit: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    if CSV.exists():
-        with CSV.open(encoding="utf-8", newline="") as handle:
-            for row in csv.DictReader(handle):
-                rows_by_audit.setdefault((row["method"], row["variant"], row["relation"]), []).append(row)
-    return rows_by_audit
+    if not CSV.exists():
+        return {}
+    with CSV.open(encoding="utf-8", newline="") as file:
+        return group_rows(list(csv.DictReader(file)), lambda row: (row["method"], row["variant"], row["relation"]))
 
 
 def write(everything: list[Any]) -> None:
     """Write CSV and page from kept audits; others keep their earlier rows."""
-    earlier = earlier_rows()
-    kept_audits = {job[:3]: json.loads(job[-1].read_text(encoding="utf-8")) for job in everything if job[-1].exists()}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, HEAD, lineterminator="\n")
-    writer.writeheader()
+    rows_by_audit: dict[tuple[str, ...], list[dict[str, Any]]] = earlier_rows()
     for job in everything:
-        writer.writerows(kept_audits[job[:3]]["rows"] if job[:3] in kept_audits else earlier.get(job[:3], []))
-    write_text(CSV, text.getvalue())
-    with CSV.open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
+        if job[-1].exists():
+            rows_by_audit[job[:3]] = json.loads(job[-1].read_text(encoding="utf-8"))["rows"]
+    write_text(CSV, csv_text(HEAD, itertools.chain(*(rows_by_audit.get(job[:3], []) for job in everything))))
+    rows = list(itertools.chain(*earlier_rows().values()))
     write_text(PICTURE, picture(rows))
     sections = [
         answer(rows),
         "![Epsilon that an audit shows for each method: proved methods end at the stated 1, claimed ones far beyond]"
         "(images/audits.svg)",
+        "Share of the stated epsilon that the largest bound shows, as smallest and median over the audits of a kind:",
         summary(rows),
         "Largest bound of each audit, with 95 % confidence. Bold: refuted, and confirmed by fresh draws.",
-        table(rows),
+        audit_table(rows),
+        sources_table(Sources(CSV.parent), ["audits"]),
     ]
-    sources = Sources(CSV.parent)
-    methods_by_source = collections.defaultdict(list)
-    for name in sources.entries("audits"):
-        methods_by_source[sources.sentence("audits", name)].append(name)
-    sections += [f"{', '.join(names)}: {words}." for words, names in methods_by_source.items()]
-    missing = [
-        " ".join(filter(None, job[:3])) for job in everything if job[:3] not in kept_audits and job[:3] not in earlier
-    ]
+    missing = [" ".join(filter(None, job[:3])) for job in everything if job[:3] not in rows_by_audit]
     if missing:
         sections.append(f"Not run yet: {', '.join(missing)}.")
     write_text(PAGE, with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, "\n\n".join(sections)))

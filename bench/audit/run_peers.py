@@ -10,7 +10,6 @@ import argparse
 import csv
 import importlib
 import importlib.metadata
-import io
 import json
 import os
 import subprocess
@@ -22,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from peer_environments import peer_python
-from sections import with_section
+from sections import csv_text, markdown_table, with_section
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -73,7 +72,7 @@ def run_cases(name: str) -> None:
         print(json.dumps(row), flush=True)
 
 
-def audited(name: str) -> list[dict[str, Any]]:
+def audit_package(name: str) -> list[dict[str, Any]]:
     """Audit the cases of a file in its environment; print verdicts as they come."""
     rows = []
     command = [peer_python(ENVIRONMENTS[name]), __file__, "--here", name]
@@ -89,32 +88,25 @@ def audited(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def written(rows: list[dict[str, Any]]) -> None:
+def write_results(rows: list[dict[str, Any]]) -> None:
     """Write CSV and table."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    CSV.write_text(text.getvalue(), encoding="utf-8")
+    CSV.write_text(csv_text(FIELDS, rows), encoding="utf-8")
     PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables(rows)), encoding="utf-8")
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
     """Write a table of refuted claims with their sources, and one of the other claims."""
-    lines: list[str] = []
-    for refuted, heads in (
-        ("True", ["package", "what", "epsilon is at least", "why", "the two tables"]),
-        ("False", ["package", "what", "draws", "epsilon is at least", "ceiling"]),
-    ):
-        lines += [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
-        for row in rows:
-            if str(row["refuted"]) == refuted:
-                first = [f"{row['package']} {row['version']}", row["case"]]
-                bound = [f"**{row['low']}**", row["source"] or "unexpected", row["pair"]]
-                rest = bound if refuted == "True" else [f"{int(row['draws']):,}", row["low"], row["ceiling"]]
-                lines.append(f"| {' | '.join([*first, *rest])} |")
-        lines.append("")
-    return "\n".join(lines).rstrip()
+    refuted, others = [], []
+    for row in rows:
+        first = [f"{row['package']} {row['version']}", row["case"]]
+        if str(row["refuted"]) == "True":
+            refuted.append([*first, f"**{row['low']}**", row["source"] or "unexpected", row["pair"]])
+        else:
+            others.append([*first, f"{int(row['draws']):,}", row["low"], row["ceiling"]])
+    return "\n\n".join([
+        markdown_table(["package", "what", "epsilon is at least", "why", "the two tables"], refuted),
+        markdown_table(["package", "what", "draws", "epsilon is at least", "ceiling"], others),
+    ])  # fmt: skip
 
 
 def main() -> int:
@@ -130,7 +122,7 @@ def main() -> int:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
     failed = False
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = {name: pool.submit(audited, name) for name in options.only}
+        jobs = {name: pool.submit(audit_package, name) for name in options.only}
         for name, job in jobs.items():
             try:
                 found = job.result()
@@ -141,7 +133,7 @@ def main() -> int:
             made = {(row["package"], row["version"]) for row in found}
             rows = [row for row in rows if (row["package"], row["version"]) not in made] + found
             rows.sort(key=lambda row: (row["package"], row["version"]))
-            written(rows)
+            write_results(rows)
     return int(failed or any(str(row["refuted"]) != str(row["expected"]) for row in rows))
 
 

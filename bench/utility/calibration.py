@@ -1,19 +1,21 @@
 """Measure calibration and coverage of releases with held-back rows: ``python bench/utility/calibration.py``.
 
 ``reports/utility/calibration.csv`` has a row for each split of the eight largest sets of the utility table: one release
-at epsilon 1 under replace_one with a tenth held back, what it states, and what holds on the test rows.
+at epsilon 1 under replace_one with a tenth held back, its statements, and their counterparts on the test rows.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from entries import DELTA, TABLES
-from sets import OLDER, UtilitySet, load
+from sets import UtilitySet, load
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from sections import csv_text
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
@@ -24,7 +26,7 @@ from privsvm.tables.schema import parse_schema
 from privsvm_bench.evidence import Sources
 from privsvm_bench.workflow.sources import closure_digest
 
-__all__ = ["LARGEST", "expected_calibration_error", "measure_split", "write_rows"]
+__all__ = ["LARGEST", "expected_calibration_error", "measure_split"]
 
 CSV = TABLES / "calibration.csv"
 # The eight sets with most rows that are not of a package.
@@ -52,9 +54,9 @@ def _error_on(path: ReleasedPath, scores: np.ndarray, shares: np.ndarray, codes:
 
 
 def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
-    """Release a model with seeded noise, and compare what it states with the test rows."""
+    """Release a model with seeded noise, and compare its statements with the test rows."""
     train_rows, test_rows = data.splits[split]
-    X, names = data.scaled(), [f"x{number}" for number in range(data.X.shape[1])]
+    X, names = data.scale_features(), [f"x{number}" for number in range(data.X.shape[1])]
     columns: dict[str, Any] = {
         name: {"boolean": True, "fill": False} if boolean else {"bounds": [-1, 1], "fill": "middle"}
         for name, boolean in zip(names, data.indicators, strict=True)
@@ -88,28 +90,15 @@ def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
     return {name: round(float(value), 4) if isinstance(value, float) else value for name, value in row.items()}
 
 
-def write_rows(rows: list[dict[str, Any]]) -> None:
-    """Write the table."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(CSV, text.getvalue())
-
-
 def main() -> None:
     """Measure all sets."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", nargs="*", default=list(LARGEST), choices=list(OLDER))
-    parser.add_argument("--splits", type=int, default=SPLITS)
-    arguments = parser.parse_args()
-    rows = []
-    for name in arguments.sets:
-        for split in range(arguments.splits):
+    rows: list[dict[str, Any]] = []
+    for name in LARGEST:
+        for split in range(SPLITS):
             rows.append(measure_split(load(name), split))
             print(rows[-1], flush=True)
         Sources(TABLES).measure("calibration", "release", closure_digest(train.__module__)[:12], name)
-    write_rows(rows)
+    write_text(CSV, csv_text(list(rows[0]), rows))
 
 
 if __name__ == "__main__":

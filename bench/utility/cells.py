@@ -1,4 +1,4 @@
-"""Tables of measured cells: a run adds the missing ones and may be stopped, a sample confirms those of earlier code."""
+"""Tables of measured cells: a run adds the missing ones and may be stopped, a sample confirms cells of earlier code."""
 
 from __future__ import annotations
 
@@ -25,16 +25,8 @@ _SHOWN = 0.001
 class Cells:
     """A table with one row for each cell: its keys, of which the first two are entry and dataset, and its scores.
 
-    Attributes
-    ----------
-    path : Path
-        The table, beside ``sources.json``.
-    keys : sequence of str
-        Columns that tell cells apart.
-    code : callable
-        Entry to the digest of its code.
-    run : callable
-        Key to the scores and ``seconds`` of a cell.
+    ``sources.json`` is beside its `path`. `keys` are the columns that tell cells apart, `code` digests the code of an
+    entry, and `run` computes the scores and ``seconds`` of the cell of a key.
     """
 
     path: Path
@@ -87,26 +79,19 @@ class Cells:
 
     def confirm(self, entries: Sequence[str], number: int) -> bool:
         """Run a sample of the cells of entries whose code has changed; return whether all of them hold."""
+        rows = self.rows()
+
+        def compare(key: tuple[str, ...]) -> tuple[int, float]:
+            cell = self.run(key)
+            differences = [abs(cell[score] - float(text)) for score, text in zip(SCORES, rows[key], strict=True)]
+            # Without rows of both classes there is no area under the curve.
+            return 1, float(np.nan_to_num(differences).max())
+
         holds = True
         for entry in entries:
-            rows = {key: scores for key, scores in self.rows().items() if key[0] == entry}
-            if all(self._is_current(entry, name) for name in {key[1] for key in rows}):
-                continue
-            # Nobody chooses the sample.
-            order = np.random.default_rng(list(self.code(entry).encode())).permutation(len(rows))
-            keys = [list(rows)[place] for place in order[:number]]
-            difference = max(self._difference(key, rows[key]) for key in keys)
-            print(f"{entry}: {len(keys)} of {len(rows)} cells, largest difference {difference:g}", flush=True)
-            if difference > _SHOWN:
-                print(f"{entry}: not what {self.path.name} says; measure it again")
-                holds = False
-                continue
-            self.sources.confirm(self.path.stem, entry, self.code(entry), len(keys), round(difference, 6))
+            keys = [key for key in rows if key[0] == entry]
+            names, code = {key[1] for key in keys}, self.code(entry)
+            holds &= self.sources.confirm_sample(
+                self.path.stem, entry, code, names, keys, compare, number=number, tolerance=_SHOWN
+            )
         return holds
-
-    def _difference(self, key: tuple[str, ...], stated: tuple[str, ...]) -> float:
-        """Run a cell, and return by how much its scores differ from the table's."""
-        cell = self.run(key)
-        differences = [abs(cell[score] - float(text)) for score, text in zip(SCORES, stated, strict=True)]
-        # Without rows of both classes there is no area under the curve.
-        return float(np.nan_to_num(differences).max())

@@ -1,4 +1,4 @@
-"""What the leaderboard compares: entries with their settings and names, epsilons, and where its tables are."""
+"""Entries of the leaderboard with their settings and names, epsilons, and where its tables are."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 It also writes its pictures, a table of docs/epsilon.md, and the sentences on accuracy in the README.
 
 A cell is an entry, a set, a relation of neighbours, an epsilon and a split. Rows of library methods, and of references
-without privacy, are in ``reports/utility/leaderboard.csv``, those of other libraries in ``peers.csv``.
+without privacy, are in ``reports/utility/leaderboard.csv``, rows of other libraries in ``peers.csv``.
 ``sources.json`` says by which code each entry was measured; ``--confirm 8`` runs eight cells of every entry whose code
 has changed since. A submission is one file with a class that has ``fit`` and ``decision_function``, importable as
 ``package.module:Class``: ``python bench/utility/leaderboard.py --entries package.module:Class``. Its constructor may
@@ -38,17 +38,14 @@ from entries import (
     TABLES,
     VARIANTS,
 )
-from scores import SCORES, score_row
-from sets import LARGE_SPLITS, OLDER, SETS, SMALL_DRAWS, SMALL_ROWS, SPLITS, UtilitySet, load, measured_splits
+from scores import DIGITS, SCORES, score_row
+from sets import LARGE_SPLITS, OLDER, SETS, SMALL_DRAWS, SMALL_ROWS, SPLITS, UtilitySet, list_splits, load
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import LinearSVC
 
 from privsvm.errors import PrivSVMError
 from privsvm.registry import estimator_class, foreign_source, implementations, is_foreign, module_name
 from privsvm_bench.workflow.sources import closure_digest
-
-# Of scores: with more, equal answers would differ by how they were rounded.
-_DIGITS = 4
 
 
 def _method(entry: str) -> str:
@@ -76,7 +73,7 @@ def _epsilons(entry: str, name: str, relation: str) -> tuple[float, ...]:
 def _splits(entry: str, name: str) -> range:
     """List the splits of an entry; boosting takes minutes on large tables."""
     few = entry == "boosting" and len(load(name).y) >= SMALL_ROWS
-    return range(LARGE_SPLITS) if few else measured_splits(name)
+    return range(LARGE_SPLITS) if few else list_splits(name)
 
 
 def _columns(scores: np.ndarray) -> np.ndarray:
@@ -89,7 +86,7 @@ def run(entry: str, data: UtilitySet, relation: str, epsilon: float, split: int)
     train, test = data.splits[split]
     method = estimator_class(_method(entry))
     known = inspect.signature(method).parameters
-    coded, X = data.coded(), data.scaled()
+    coded, X = data.code_columns(), data.scale_features()
     offered = {
         "epsilon": epsilon, "delta": DELTA, "classes": list(range(data.n_classes)), "neighbours": relation,
         "n_rows": len(train),
@@ -109,7 +106,7 @@ def run(entry: str, data: UtilitySet, relation: str, epsilon: float, split: int)
         model.fit(X[train], data.y[train])
         seconds = time.process_time() - start
         draws.append({**score_row(data.y[test], _columns(model.decision_function(X[test]))), "seconds": seconds})
-    return {name: float(np.round(np.mean([cell[name] for cell in draws]), _DIGITS)) for name in (*SCORES, "seconds")}
+    return {name: float(np.round(np.mean([cell[name] for cell in draws]), DIGITS)) for name in (*SCORES, "seconds")}
 
 
 def run_reference(entry: str, data: UtilitySet, split: int) -> dict[str, float]:
@@ -120,8 +117,8 @@ def run_reference(entry: str, data: UtilitySet, split: int) -> dict[str, float]:
         counts = np.bincount(data.y[train], minlength=data.n_classes)
         scores = np.tile(counts.astype(float), (len(test), 1))
     else:
-        coded = data.coded()
-        model, X = LinearSVC(C=1.0, dual="auto"), data.scaled()
+        coded = data.code_columns()
+        model, X = LinearSVC(C=1.0, dual="auto"), data.scale_features()
         if entry == "boosting":
             X = coded.X
             model = HistGradientBoostingClassifier(categorical_features=coded.levels > 0, random_state=split)
@@ -130,7 +127,7 @@ def run_reference(entry: str, data: UtilitySet, split: int) -> dict[str, float]:
         scores[:, model.classes_] = _columns(model.decision_function(X[test]))
         scores = np.maximum(scores, scores[np.isfinite(scores)].min() - 1.0)
     cell = {**score_row(data.y[test], scores), "seconds": time.process_time() - start}
-    return {name: round(value, _DIGITS) for name, value in cell.items()}
+    return {name: round(value, DIGITS) for name, value in cell.items()}
 
 
 def run_cell(key: tuple[str, ...]) -> dict[str, Any]:
@@ -144,7 +141,7 @@ def run_cell(key: tuple[str, ...]) -> dict[str, Any]:
 CELLS = Cells(TABLES / "leaderboard.csv", ("entry", "set", "neighbours", "epsilon", "split"), _code, run_cell)
 
 
-def wanted(
+def list_cells(
     entries: Sequence[str], names: Sequence[str], splits: Sequence[int] | None, relations: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     """List the keys of cells."""
@@ -178,7 +175,7 @@ def main() -> None:
     if arguments.confirm:
         holds = CELLS.confirm(arguments.entries, arguments.confirm)
     elif not arguments.page_only:
-        CELLS.measure(wanted(arguments.entries, arguments.sets, arguments.splits, arguments.relations))
+        CELLS.measure(list_cells(arguments.entries, arguments.sets, arguments.splits, arguments.relations))
     page.write()
     sys.exit(not holds)
 

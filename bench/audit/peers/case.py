@@ -44,7 +44,7 @@ def options(draws: int, **others: Any) -> dict[str, Any]:
     return {"draws": draws, **others}
 
 
-def clipped(X: np.ndarray, low: float = -1.0, high: float = 1.0) -> np.ndarray:
+def clip_feature(X: np.ndarray, low: float = -1.0, high: float = 1.0) -> np.ndarray:
     """Return the first feature, cut at public bounds."""
     return np.clip(X[:, 0], low, high)
 

@@ -14,7 +14,7 @@ PACKAGE = "datasynthesizer"
 _RNG = np.random.default_rng()
 
 
-def _described(
+def _describe_column(
     publish: Callable[[dict[str, Any]], Any], own_range: bool = False, own_seed: bool = False
 ) -> Callable[[np.ndarray, np.ndarray], Any]:
     """Publish a part of the description; types, range and seed are given unless they are left to the package."""
@@ -40,16 +40,16 @@ def _shares(column: dict[str, Any]) -> list[float]:
 
 
 CASES = [
-    Case(name="shares of a column of given range", make=release(_described(_shares)), options=options(1500)),
+    Case(name="shares of a column of given range", make=release(_describe_column(_shares)), options=options(1500)),
     Case(
         name="shares with the seed that is the default",
-        make=release(_described(_shares, own_seed=True)),
+        make=release(_describe_column(_shares, own_seed=True)),
         source="its code: seed=0 unless given",
         options=options(600),
     ),
     Case(
         name="range of a column",
-        make=release(_described(lambda column: [column["min"], column["max"]], own_range=True)),
+        make=release(_describe_column(lambda column: [column["min"], column["max"]], own_range=True)),
         source="Stadler, Oprisanu and Troncoso, Synthetic data - anonymisation groundhog day (2022)",
         options=options(600),
     ),

@@ -8,7 +8,7 @@ from unittest import mock
 
 import diffprivlib.models.logistic_regression as module
 import numpy as np
-from case import Case, clipped, options, pair, release
+from case import Case, clip_feature, options, pair, release
 from diffprivlib import tools
 from diffprivlib.mechanisms import Vector
 from diffprivlib.models import LinearRegression, LogisticRegression, StandardScaler
@@ -91,7 +91,7 @@ def _scaler(bounds: Any) -> Callable[[], Any]:
 
 def _overflow(X: np.ndarray, y: np.ndarray) -> float:
     """Sum two whole numbers of up to 2^62, whose sum has more than 64 bits (Casacuberta et al. 2022)."""
-    return float(tools.sum((clipped(X) * 2.0**62).astype(np.int64), bounds=(0, 2**62), epsilon=1.0))
+    return float(tools.sum((clip_feature(X) * 2.0**62).astype(np.int64), bounds=(0, 2**62), epsilon=1.0))
 
 
 _WARNED = "its PrivacyLeakWarning: bounds come from the rows"

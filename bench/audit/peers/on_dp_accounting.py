@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dp_accounting
 import numpy as np
-from case import Case, clipped, options, release
+from case import Case, clip_feature, options, release
 from dp_accounting.pld import PLDAccountant
 
 PACKAGE = "dp-accounting"
@@ -20,25 +20,25 @@ def _multiplier(event: object) -> float:
     )
 
 
-def _sampled(multiplier: float) -> object:
+def _compose_batches(multiplier: float) -> object:
     step = dp_accounting.PoissonSampledDpEvent(1.0 / _STEPS, dp_accounting.GaussianDpEvent(multiplier))
     return dp_accounting.SelfComposedDpEvent(step, _STEPS)
 
 
-_ONCE, _SAMPLED = _multiplier(dp_accounting.GaussianDpEvent), _multiplier(_sampled)
+_ONCE, _SAMPLED = _multiplier(dp_accounting.GaussianDpEvent), _multiplier(_compose_batches)
 
 
 def _sum(X: np.ndarray, y: np.ndarray) -> float:
-    return float(clipped(X).sum() + _RNG.normal(0.0, _ONCE))
+    return float(clip_feature(X).sum() + _RNG.normal(0.0, _ONCE))
 
 
 def _random_batches(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     taken = _RNG.random((_STEPS, len(y))) < 1.0 / _STEPS
-    return taken @ clipped(X) + _RNG.normal(0.0, _SAMPLED, _STEPS)
+    return taken @ clip_feature(X) + _RNG.normal(0.0, _SAMPLED, _STEPS)
 
 
 def _batches_in_turn(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    sums = np.bincount(np.arange(len(y)) % _STEPS, clipped(X), _STEPS)
+    sums = np.bincount(np.arange(len(y)) % _STEPS, clip_feature(X), _STEPS)
     return sums + _RNG.normal(0.0, _SAMPLED, _STEPS)
 
 

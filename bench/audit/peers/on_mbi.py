@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import Case, clipped, options, release
+from case import Case, clip_feature, options, release
 from mbi import Domain, LinearMeasurement
 from mbi.estimation import MirrorDescent
 
@@ -14,11 +14,11 @@ PACKAGE = "mbi"
 _RNG = np.random.default_rng()
 
 
-def _estimated(total: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[np.ndarray, np.ndarray], Any]:
+def _estimate_cells(total: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[np.ndarray, np.ndarray], Any]:
     """Publish the cells that fit noisy counts best and add up to a total."""
 
     def estimate(X: np.ndarray, y: np.ndarray) -> Any:
-        cells = 2 * (clipped(X) > 0).astype(int) + (y == 1).astype(int)
+        cells = 2 * (clip_feature(X) > 0).astype(int) + (y == 1).astype(int)
         counts = np.bincount(cells, minlength=4) + _RNG.laplace(0.0, 1.0, 4)
         measured = LinearMeasurement(counts, ("cell",), 2.0**0.5)
         model = MirrorDescent().estimate(
@@ -32,12 +32,12 @@ def _estimated(total: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[np
 CASES = [
     Case(
         name="cells that add up to a noisy total",
-        make=release(_estimated(lambda y, counts: max(1.0, float(counts.sum())))),
+        make=release(_estimate_cells(lambda y, counts: max(1.0, float(counts.sum())))),
         options=options(400, relation="add_remove"),
     ),
     Case(
         name="cells that add up to the number of rows",
-        make=release(_estimated(lambda y, counts: float(len(y)))),
+        make=release(_estimate_cells(lambda y, counts: float(len(y)))),
         source="planted: the number of rows is private where rows are added",
         options=options(400, relation="add_remove"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from case import Case, clipped, options, release
+from case import Case, clip_feature, options, release
 
 PACKAGE = "numpy"
 _RNG = np.random.default_rng()
@@ -15,7 +15,7 @@ _N_QUERIES = 200
 
 def _answers(X: np.ndarray) -> np.ndarray:
     """Answer queries of sensitivity 1: half of them rise with the last row, half fall."""
-    value = clipped(X, 0.0, 1.0)[-1]
+    value = clip_feature(X, 0.0, 1.0)[-1]
     return np.where(np.arange(_N_QUERIES) % 2 == 0, value, 1.0 - value)
 
 
@@ -45,7 +45,7 @@ def _sparse_vector(
 
 def _largest(published: Callable[[np.ndarray], float]) -> Callable[[np.ndarray, np.ndarray], float]:
     """Publish the index or the value of the largest of eight noisy counts, which one row moves by 1 each."""
-    return lambda X, y: published(clipped(X, 0.0, 1.0)[-1] + _RNG.laplace(0.0, 2.0, 8))
+    return lambda X, y: published(clip_feature(X, 0.0, 1.0)[-1] + _RNG.laplace(0.0, 2.0, 8))
 
 
 def _floats_of(centre: float, outputs: float) -> bool:
@@ -58,7 +58,7 @@ def _floats_of(centre: float, outputs: float) -> bool:
 
 def _floating_laplace(X: np.ndarray, y: np.ndarray) -> list[float]:
     """Add noise to a number from 0 to 1, and say which of two numbers could have given the result."""
-    output = float(_RNG.laplace(clipped(X, 0.0, 1.0)[-1], 1.0))
+    output = float(_RNG.laplace(clip_feature(X, 0.0, 1.0)[-1], 1.0))
     return [float(_floats_of(centre, output)) for centre in (0.0, 1.0)]
 
 

@@ -7,18 +7,17 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import snsql
-from case import Case, clipped, options, release
+from case import Case, clip_feature, options, release
 
 PACKAGE = "smartnoise-sql"
 _COLUMN = {"type": "float", "lower": -1.0, "upper": 1.0, "nullable": False}
 _TABLE = {"row_privacy": True, "censor_dims": False, "rows": 100, "x": _COLUMN}
 
 
-def _asked(query: str) -> Callable[[np.ndarray, np.ndarray], float]:
+def _ask_query(query: str) -> Callable[[np.ndarray, np.ndarray], float]:
     def ask(X: np.ndarray, y: np.ndarray) -> float:
-        reader = snsql.from_df(
-            pd.DataFrame({"x": clipped(X)}), privacy=snsql.Privacy(epsilon=1.0), metadata={"": {"main": {"t": _TABLE}}}
-        )
+        table, privacy = pd.DataFrame({"x": clip_feature(X)}), snsql.Privacy(epsilon=1.0)
+        reader = snsql.from_df(table, privacy=privacy, metadata={"": {"main": {"t": _TABLE}}})
         return float(reader.execute(query)[1][0])
 
     return ask
@@ -26,6 +25,6 @@ def _asked(query: str) -> Callable[[np.ndarray, np.ndarray], float]:
 
 _COUNT, _SUM = "SELECT COUNT(*) AS n FROM main.t", "SELECT SUM(x) AS n FROM main.t"
 CASES = [
-    Case(name=name, make=release(_asked(query)), options=options(400, relation="add_remove"))
+    Case(name=name, make=release(_ask_query(query)), options=options(400, relation="add_remove"))
     for name, query in (("count", _COUNT), ("sum", _SUM))
 ]

@@ -45,16 +45,16 @@ def aim_boosting(
     np.random.seed(seed)  # noqa: NPY002 - what mbi draws rows from
     sizes = np.where(levels > 0, levels, _BINS)
 
-    def coded(X: np.ndarray) -> np.ndarray:
+    def to_codes(X: np.ndarray) -> np.ndarray:
         return np.clip(np.where(levels > 0, X, X * sizes), 0, sizes - 1).astype(int)
 
     names = [*(f"x{j}" for j in range(X.shape[1])), _LABEL]
     domain = Domain.fromdict(dict(zip(names, [*sizes.tolist(), n_classes], strict=True)))
-    columns = dict(zip(names, np.column_stack([coded(X), y.astype(int)]).T, strict=True))
+    columns = dict(zip(names, np.column_stack([to_codes(X), y.astype(int)]).T, strict=True))
     model = _model(columns, domain, _zcdp(epsilon, delta), rng)
     synthetic = model.synthetic_data(rows=len(y))
     made = np.column_stack([np.asarray(synthetic.data[name]) for name in names])
-    return _boosting(made[:, :-1], made[:, -1], n_classes, levels > 0, coded)
+    return _boosting(made[:, :-1], made[:, -1], n_classes, levels > 0, to_codes)
 
 
 def _candidates(names: list[str]) -> dict[Marginal, float]:
@@ -79,7 +79,7 @@ def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.r
         before, known = measured.get(marginal, (0.0, 0.0))
         measured[marginal] = (before * known + counts * precision) / (known + precision), known + precision
 
-    def fitted(iters: int, warm_start: MarkovRandomField | None = None) -> MarkovRandomField:
+    def fit_model(iters: int, warm_start: MarkovRandomField | None = None) -> MarkovRandomField:
         found = [LinearMeasurement(counts, marginal, p**-0.5) for marginal, (counts, p) in measured.items()]
         return MirrorDescent().estimate(domain, found, iters=iters, tol=1e-4, warm_start=warm_start)
 
@@ -89,7 +89,7 @@ def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.r
     sigma, step_epsilon = math.sqrt(rounds / (2.0 * _MEASURED * rho)), math.sqrt(8.0 * (1.0 - _MEASURED) * rho / rounds)
     for name in names:
         measure((name,), sigma)
-    used, model, last = len(names) / (2.0 * sigma**2), fitted(1000), False
+    used, model, last = len(names) / (2.0 * sigma**2), fit_model(1000), False
     while not last:
         cost = step_epsilon**2 / 8.0 + 0.5 / sigma**2
         if rho - used <= 2.0 * cost:
@@ -107,7 +107,7 @@ def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.r
         chosen = list(scores)[rng.choice(len(scores), p=np.exp(logits - logsumexp(logits)))]
         before = np.asarray(model.project(chosen).datavector())
         measure(chosen, sigma)
-        model = fitted(1000 if last else 200, model)
+        model = fit_model(1000 if last else 200, model)
         moved = np.abs(np.asarray(model.project(chosen).datavector()) - before).sum()
         if moved <= math.sqrt(2.0 / math.pi) * sigma * domain.size(chosen):
             sigma, step_epsilon = sigma / 2.0, 2.0 * step_epsilon
@@ -115,7 +115,7 @@ def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.r
 
 
 def _boosting(
-    X: np.ndarray, y: np.ndarray, n_classes: int, categorical: np.ndarray, coded: Callable[[np.ndarray], np.ndarray]
+    X: np.ndarray, y: np.ndarray, n_classes: int, categorical: np.ndarray, to_codes: Callable[[np.ndarray], np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
     present = np.unique(y)
     if len(present) == 1:
@@ -125,7 +125,7 @@ def _boosting(
 
     def score(X: np.ndarray) -> np.ndarray:
         full = np.zeros((len(X), n_classes))
-        full[:, present] = model.predict_proba(coded(X))
+        full[:, present] = model.predict_proba(to_codes(X))
         return full
 
     return score
