@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from measuring import AddedMemory, time_call
 from peer_environments import single_threaded
 from sections import markdown_table, with_section
 
@@ -38,7 +39,6 @@ BUSY = 10.0
 AGAIN = 5
 # Shorter fits are repeated.
 SHORT_SECONDS = 0.3
-MOST_CALLS = 100
 # Most numbers of a matrix: 320 MB in double precision.
 LARGEST = 40_000_000
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -144,26 +144,16 @@ def objective(model: Any, X: Any, kernel: str, gamma: float) -> float:
     return total
 
 
-def time_call(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
-    """Call once, and again if that is short; return the last result and a time.
-
-    The time is the mean processor time with one thread, whose clock may be coarse, else the least wall time of three.
-    """
+def time_run(call: Callable[[], Any], threads: int) -> tuple[Any, float]:
+    """Return the result of a call and its mean processor time; on several threads, the least wall time of three."""
+    if threads == 1:
+        return time_call(call, SHORT_SECONDS)
     times: list[float] = []
-    while True:
-        started = time.perf_counter(), time.process_time()
+    while len(times) < 3 and (not times or times[-1] <= SHORT_SECONDS):
+        started = time.perf_counter()
         result = call()
-        times.append(time.process_time() - started[1] if threads == 1 else time.perf_counter() - started[0])
-        if threads == 1 and (sum(times) > SHORT_SECONDS or len(times) == MOST_CALLS):
-            return result, float(np.mean(times))
-        if threads > 1 and (times[-1] > SHORT_SECONDS or len(times) == 3):
-            return result, min(times)
-
-
-def megabytes(field: str) -> float:
-    """Read the memory of this process: present (VmRSS) or peak (VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
+        times.append(time.perf_counter() - started)
+    return result, min(times)
 
 
 def limit_processor_time(seconds: float) -> None:
@@ -196,15 +186,15 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     # Untimed fit that loads and compiles.
     warm_up_rows = np.concatenate([np.flatnonzero(y == k)[:20] for k in range(case["classes"])])
     build().fit(X[warm_up_rows], y[warm_up_rows]).predict(rows[:10])
-    Path("/proc/self/clear_refs").write_text("5")
-    before = megabytes("VmRSS")
-    model, fit = time_call(lambda: build().fit(X, y), threads)
-    added = megabytes("VmHWM") - before
+    with AddedMemory() as added:
+        model, fit = time_run(lambda: build().fit(X, y), threads)
     if threads == 1:
         # Predictions and objectives are not limited.
         limit_processor_time(60 * LIMIT_SECONDS)
-    predict = time_call(lambda: model.predict(rows), threads)[1]
-    return {"fit": fit, "predict": predict, "megabytes": added}, lambda: objective(model, X, case["kernel"], gamma)
+    predict = time_run(lambda: model.predict(rows), threads)[1]
+    return {"fit": fit, "predict": predict, "megabytes": added.megabytes}, lambda: objective(
+        model, X, case["kernel"], gamma
+    )
 
 
 class Worker:

@@ -9,17 +9,18 @@ NumPy's BLAS computes the two matrix products of a step.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import statistics
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from measuring import time_call
 from peer_environments import peer_python, single_threaded
 from threadpoolctl import threadpool_limits
 
@@ -132,11 +133,7 @@ def measure(library: str) -> dict[str, float]:
     for case in CASES:
         run = CANDIDATES[library](case)
         run(5)
-        step_seconds[case] = float("inf")
-        for _ in range(ROUNDS):
-            started = time.process_time()
-            run(count)
-            step_seconds[case] = min(step_seconds[case], (time.process_time() - started) / count)
+        step_seconds[case] = min(time_call(functools.partial(run, count), 0.0)[1] for _ in range(ROUNDS)) / count
     return step_seconds
 
 

@@ -14,17 +14,16 @@ import importlib.metadata
 import importlib.util
 import os
 import statistics
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from drawn import CACHE_MB, PAGE, compare, date_seed, measure_all, megabytes, read_rows, start_workers, write_page
+from drawn import CACHE_MB, PAGE, compare, date_seed, measure_all, read_rows, start_workers, write_page
 from gradient import gradient_rows
+from measuring import AddedMemory, time_call
 from sections import markdown_table, with_section
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -91,21 +90,13 @@ Row = list[str]
 
 def seconds(*candidates: Callable[[], Any]) -> tuple[list[float], list[Any]]:
     """Return the median processor times of alternating runs of candidates, and their results."""
-    results, times, calls = [], [], []
-    for candidate in candidates:
-        started = time.process_time()
-        results.append(candidate())
-        first = time.process_time() - started
-        times.append([first] if first > LONG_SECONDS else [])
-        calls.append(0 if first > LONG_SECONDS else max(1, int(TURN_SECONDS / max(first, 1e-6))))
+    results, firsts = zip(*(time_call(candidate, 0.0) for candidate in candidates), strict=True)
+    times: list[list[float]] = [[first] if first > LONG_SECONDS else [] for first in firsts]
     for _ in range(REPETITIONS):
-        for candidate, runs, count in zip(candidates, times, calls, strict=True):
-            started = time.process_time()
-            for _ in range(count):
-                candidate()
-            if count:
-                runs.append((time.process_time() - started) / count)
-    return [statistics.median(runs) for runs in times], results
+        for candidate, first, runs in zip(candidates, firsts, times, strict=True):
+            if first <= LONG_SECONDS:
+                runs.append(time_call(candidate, TURN_SECONDS)[1])
+    return [statistics.median(runs) for runs in times], list(results)
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -316,14 +307,10 @@ def condensing_rows() -> Iterator[Row]:
             yield [f"{one}", "no data"]
             continue
         X = scipy.sparse.csr_array(X) if np.count_nonzero(X) < 0.3 * X.size else X
-        Path("/proc/self/clear_refs").write_text("5")
-        before, started = megabytes("VmRSS"), time.process_time()
-        with threadpool_limits(1):
-            group_by_triples(X)
-        spent, kind = time.process_time() - started, "sparse" if scipy.sparse.issparse(X) else "dense"
-        label = one if isinstance(one, str) else "random rows"
-        added = megabytes("VmHWM") - before
-        yield [label, f"{X.shape[0]:,} x {X.shape[1]}, {kind}", f"{spent:.2f}", f"{added:.0f}"]
+        with threadpool_limits(1), AddedMemory() as added:
+            _, spent = time_call(lambda: group_by_triples(X), 0.0)  # noqa: B023 - called at once
+        label, kind = one if isinstance(one, str) else "random rows", "sparse" if scipy.sparse.issparse(X) else "dense"
+        yield [label, f"{X.shape[0]:,} x {X.shape[1]}, {kind}", f"{spent:.2f}", f"{added.megabytes:.0f}"]
 
 
 # Rows and header of each table, by the name of its marks.

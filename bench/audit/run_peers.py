@@ -60,7 +60,7 @@ def run_cases(name: str) -> None:
     warnings.simplefilter("ignore")
     module: Any = importlib.import_module(f"on_{name}")
     for case in module.CASES:
-        result = audit(case.make, **{"epsilon": 1.0, **case.options})
+        result = audit(case.make, **{"epsilon": 1.0, "draws": case.draws, **case.options})
         best = max(result.bounds, key=lambda bound: bound.epsilon)
         row = {
             "package": module.PACKAGE, "version": importlib.metadata.version(module.PACKAGE), "case": case.name,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Case:
     """One audit."""
 
     name: str  # The audited mechanism.
     make: Callable[[], Any]  # Returns a fresh estimator.
+    draws: int
     source: str = ""  # Where a violation is published, reported or planted; empty for a sound mechanism.
     # Further arguments of `privsvm.audit`; defaults here: epsilon 1, and neighbours that replace one row.
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class Release:
@@ -37,11 +38,6 @@ class Release:
 def release(function: Callable[[np.ndarray, np.ndarray], Any]) -> Callable[[], Release]:
     """Return a maker of estimators that publish the result of a function."""
     return lambda: Release(function)
-
-
-def options(draws: int, **others: Any) -> dict[str, Any]:
-    """Name arguments of an audit."""
-    return {"draws": draws, **others}
 
 
 def clip_feature(X: np.ndarray, low: float = -1.0, high: float = 1.0) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from autodp.calibrator_zoo import ana_gaussian_calibrator
 from autodp.mechanism_zoo import ExactGaussianMechanism
-from case import Case, clip_feature, options, release
+from case import Case, clip_feature, release
 
 PACKAGE = "autodp"
 _DELTA = 1e-5
@@ -14,8 +14,9 @@ _SIGMA = ana_gaussian_calibrator()(ExactGaussianMechanism, 1.0, _DELTA).params["
 
 CASES = [
     Case(
-        name="Gaussian sum",
-        make=release(lambda X, y: clip_feature(X).sum() + _RNG.normal(0.0, _SIGMA)),
-        options=options(4000, relation="add_remove", delta=_DELTA, gaussian=True),
+        "Gaussian sum",
+        release(lambda X, y: clip_feature(X).sum() + _RNG.normal(0.0, _SIGMA)),
+        4000,
+        options={"relation": "add_remove", "delta": _DELTA, "gaussian": True},
     ),
 ]

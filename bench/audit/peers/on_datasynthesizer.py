@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import Case, options, release
+from case import Case, release
 from DataSynthesizer.DataDescriber import DataDescriber
 
 PACKAGE = "datasynthesizer"
@@ -40,17 +40,17 @@ def _shares(column: dict[str, Any]) -> list[float]:
 
 
 CASES = [
-    Case(name="shares of a column of given range", make=release(_describe_column(_shares)), options=options(1500)),
+    Case("shares of a column of given range", release(_describe_column(_shares)), 1500),
     Case(
-        name="shares with the seed that is the default",
-        make=release(_describe_column(_shares, own_seed=True)),
+        "shares with the seed that is the default",
+        release(_describe_column(_shares, own_seed=True)),
+        600,
         source="its code: seed=0 unless given",
-        options=options(600),
     ),
     Case(
-        name="range of a column",
-        make=release(_describe_column(lambda column: [column["min"], column["max"]], own_range=True)),
+        "range of a column",
+        release(_describe_column(lambda column: [column["min"], column["max"]], own_range=True)),
+        600,
         source="Stadler, Oprisanu and Troncoso, Synthetic data - anonymisation groundhog day (2022)",
-        options=options(600),
     ),
 ]

@@ -8,7 +8,7 @@ from unittest import mock
 
 import diffprivlib.models.logistic_regression as module
 import numpy as np
-from case import Case, clip_feature, options, pair, release
+from case import Case, clip_feature, pair, release
 from diffprivlib import tools
 from diffprivlib.mechanisms import Vector
 from diffprivlib.models import LinearRegression, LogisticRegression, StandardScaler
@@ -97,34 +97,27 @@ def _overflow(X: np.ndarray, y: np.ndarray) -> float:
 _WARNED = "its PrivacyLeakWarning: bounds come from the rows"
 
 CASES = [
-    Case(name="logistic regression", make=AsItIs, options=options(2000)),
-    Case(name="offset without noise", make=ExactIntercept, source="planted", options=options(600)),
-    Case(name="one seed", make=OneSeed, source="planted", options=options(600)),
-    Case(name="rows not clipped", make=NoClipping, source="planted", options=options(1500)),
+    Case("logistic regression", AsItIs, 2000),
+    Case("offset without noise", ExactIntercept, 600, source="planted"),
+    Case("one seed", OneSeed, 600, source="planted"),
+    Case("rows not clipped", NoClipping, 1500, source="planted"),
     Case(
-        name="scale read from the rows",
-        make=ScaleOfTheRows,
+        "scale read from the rows",
+        ScaleOfTheRows,
+        1500,
         source="planted",
-        options=options(1500, **dict(zip(("X", "y"), _rows(), strict=True))),
+        options=dict(zip(("X", "y"), _rows(), strict=True)),
     ),
-    Case(name="an eighth of the noise", make=AnEighthOfTheNoise, source="planted", options=options(3000)),
-    Case(name="mean", make=release(lambda X, y: tools.mean(X, bounds=(-1.0, 1.0))), options=options(2000)),
+    Case("an eighth of the noise", AnEighthOfTheNoise, 3000, source="planted"),
+    Case("mean", release(lambda X, y: tools.mean(X, bounds=(-1.0, 1.0))), 2000),
+    Case("histogram", release(lambda X, y: tools.histogram(X[:, 0], bins=4, range=(-1.0, 1.0))[0]), 2000),
+    Case("means of a scaler", _scaler((-1.0, 1.0)), 2000),
+    Case("means of a scaler without bounds", _scaler(None), 1500, source=_WARNED),
+    Case("linear regression", Linear, 3000, source="IBM/differential-privacy-library#105"),
     Case(
-        name="histogram",
-        make=release(lambda X, y: tools.histogram(X[:, 0], bins=4, range=(-1.0, 1.0))[0]),
-        options=options(2000),
-    ),
-    Case(name="means of a scaler", make=_scaler((-1.0, 1.0)), options=options(2000)),
-    Case(name="means of a scaler without bounds", make=_scaler(None), source=_WARNED, options=options(1500)),
-    Case(
-        name="linear regression",
-        make=Linear,
-        source="IBM/differential-privacy-library#105",
-        options=options(3000),
-    ),
-    Case(
-        name="sum of large whole numbers",
-        make=release(_overflow),
-        options=options(6000, pairs=pair("2^62 twice, and once", [[1.0], [1.0]], [[1.0], [0.0]])),
+        "sum of large whole numbers",
+        release(_overflow),
+        6000,
+        options={"pairs": pair("2^62 twice, and once", [[1.0], [1.0]], [[1.0], [0.0]])},
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dp_accounting
 import numpy as np
-from case import Case, clip_feature, options, release
+from case import Case, clip_feature, release
 from dp_accounting.pld import PLDAccountant
 
 PACKAGE = "dp-accounting"
@@ -43,20 +43,13 @@ def _batches_in_turn(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 CASES = [
+    Case("Gaussian sum", release(_sum), 4000, options={"relation": "add_remove", "delta": _DELTA, "gaussian": True}),
+    Case("sums of random batches", release(_random_batches), 4000, options={"relation": "add_remove", "delta": _DELTA}),
     Case(
-        name="Gaussian sum",
-        make=release(_sum),
-        options=options(4000, relation="add_remove", delta=_DELTA, gaussian=True),
-    ),
-    Case(
-        name="sums of random batches",
-        make=release(_random_batches),
-        options=options(4000, relation="add_remove", delta=_DELTA),
-    ),
-    Case(
-        name="noise for random batches, batches in turn",
-        make=release(_batches_in_turn),
+        "noise for random batches, batches in turn",
+        release(_batches_in_turn),
+        4000,
         source="Chua et al., How private are DP-SGD implementations? (2024)",
-        options=options(4000, relation="add_remove", delta=_DELTA, gaussian=True),
+        options={"relation": "add_remove", "delta": _DELTA, "gaussian": True},
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from case import Case, options
+from case import Case
 from interpret.privacy import DPExplainableBoostingClassifier
 
 PACKAGE = "interpret-core"
@@ -34,11 +34,12 @@ class Boosted(DPExplainableBoostingClassifier):
 
 
 CASES = [
-    Case(name="DP-EBM", make=Boosted, options=options(1000, delta=_DELTA, **_rows())),
+    Case("DP-EBM", Boosted, 1000, options={"delta": _DELTA, **_rows()}),
     Case(
-        name="DP-EBM without bounds",
-        make=lambda: Boosted(None),
+        "DP-EBM without bounds",
+        lambda: Boosted(None),
+        600,
         source="its warning: bounds come from the rows",
-        options=options(600, delta=_DELTA, **_rows()),
+        options={"delta": _DELTA, **_rows()},
     ),
 ]

@@ -9,7 +9,7 @@ import dp_accounting
 import jax
 import jax.numpy as jnp
 import numpy as np
-from case import Case, options, release
+from case import Case, release
 from dp_accounting.pld import PLDAccountant
 from jax_privacy.clipping import clipped_grad
 from jax_privacy.noise_addition import gaussian_privatizer
@@ -22,7 +22,7 @@ _MULTIPLIER = float(
     )
 )
 _RNG = np.random.default_rng()
-_GAUSSIAN = options(2000, relation="add_remove", delta=_DELTA, gaussian=True)
+_GAUSSIAN = {"relation": "add_remove", "delta": _DELTA, "gaussian": True}
 
 
 def _step(norm: float) -> Callable[[np.ndarray, np.ndarray], Any]:
@@ -39,6 +39,6 @@ def _step(norm: float) -> Callable[[np.ndarray, np.ndarray], Any]:
 
 
 CASES = [
-    Case(name="one step", make=release(_step(1.0)), options=_GAUSSIAN),
-    Case(name="one step, noise of another norm", make=release(_step(4.0)), source="planted", options=_GAUSSIAN),
+    Case("one step", release(_step(1.0)), 2000, options=_GAUSSIAN),
+    Case("one step, noise of another norm", release(_step(4.0)), 2000, source="planted", options=_GAUSSIAN),
 ]

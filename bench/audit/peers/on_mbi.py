@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import Case, clip_feature, options, release
+from case import Case, clip_feature, release
 from mbi import Domain, LinearMeasurement
 from mbi.estimation import MirrorDescent
 
@@ -31,14 +31,16 @@ def _estimate_cells(total: Callable[[np.ndarray, np.ndarray], float]) -> Callabl
 
 CASES = [
     Case(
-        name="cells that add up to a noisy total",
-        make=release(_estimate_cells(lambda y, counts: max(1.0, float(counts.sum())))),
-        options=options(400, relation="add_remove"),
+        "cells that add up to a noisy total",
+        release(_estimate_cells(lambda y, counts: max(1.0, float(counts.sum())))),
+        400,
+        options={"relation": "add_remove"},
     ),
     Case(
-        name="cells that add up to the number of rows",
-        make=release(_estimate_cells(lambda y, counts: float(len(y)))),
+        "cells that add up to the number of rows",
+        release(_estimate_cells(lambda y, counts: float(len(y)))),
+        400,
         source="planted: the number of rows is private where rows are added",
-        options=options(400, relation="add_remove"),
+        options={"relation": "add_remove"},
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from case import Case, options, release
+from case import Case, release
 from opacus import PrivacyEngine
 from opacus.accountants.utils import get_noise_multiplier
 from torch.utils.data import DataLoader, TensorDataset
@@ -17,7 +17,7 @@ _DELTA = 1e-5
 _MULTIPLIER = get_noise_multiplier(
     target_epsilon=1.0, target_delta=_DELTA, sample_rate=1.0, steps=1, accountant="rdp", epsilon_tolerance=1e-4
 )
-_GAUSSIAN = options(4000, relation="add_remove", delta=_DELTA, gaussian=True)
+_GAUSSIAN = {"relation": "add_remove", "delta": _DELTA, "gaussian": True}
 torch.set_num_threads(1)
 
 
@@ -56,17 +56,19 @@ def _step(width: int, reduction: str, average: bool = False) -> Callable[[np.nda
 
 
 CASES = [
-    Case(name="one step, sums", make=release(_step(1, "sum")), options=_GAUSSIAN),
+    Case("one step, sums", release(_step(1, "sum")), 4000, options=_GAUSSIAN),
     Case(
-        name="one step, the average gradient clipped",
-        make=release(_step(1, "sum", average=True)),
+        "one step, the average gradient clipped",
+        release(_step(1, "sum", average=True)),
+        4000,
         source="planted, as in Tramèr et al., Debugging differential privacy (2022)",
         options=_GAUSSIAN,
     ),
     Case(
-        name="one step, means of 2 or 3 rows, 64 weights",
-        make=release(_step(64, "mean")),
+        "one step, means of 2 or 3 rows, 64 weights",
+        release(_step(64, "mean")),
+        1000,
         source="meta-pytorch/opacus#571, #819: the number of rows divides sum and noise",
-        options=options(1000, relation="add_remove", delta=_DELTA),
+        options={"relation": "add_remove", "delta": _DELTA},
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-from case import Case, options, release
+from case import Case, release
 
 PACKAGE = "opendp"
 dp.enable_features("contrib", "idealized-numerics")
@@ -38,17 +38,14 @@ def _label_counts(y: np.ndarray) -> list[int]:
 
 
 CASES = [
-    Case(name="Laplace sum", make=release(lambda X, y: _LAPLACE(X[:, 0].tolist())), options=options(4000)),
+    Case("Laplace sum", release(lambda X, y: _LAPLACE(X[:, 0].tolist())), 4000),
     Case(
-        name="Gaussian sum",
-        make=release(lambda X, y: _GAUSSIAN(X[:, 0].tolist())),
-        options=options(4000, delta=_DELTA, gaussian=True),
+        "Gaussian sum",
+        release(lambda X, y: _GAUSSIAN(X[:, 0].tolist())),
+        4000,
+        options={"delta": _DELTA, "gaussian": True},
     ),
-    Case(
-        name="geometric count",
-        make=release(lambda X, y: _COUNT(X[:, 0].tolist())),
-        options=options(4000, relation="add_remove"),
-    ),
-    Case(name="randomised response", make=release(lambda X, y: _COIN(bool(y[-1]))), options=options(4000)),
-    Case(name="report noisy max", make=release(lambda X, y: _CHOICE(_label_counts(y))), options=options(4000)),
+    Case("geometric count", release(lambda X, y: _COUNT(X[:, 0].tolist())), 4000, options={"relation": "add_remove"}),
+    Case("randomised response", release(lambda X, y: _COIN(bool(y[-1]))), 4000),
+    Case("report noisy max", release(lambda X, y: _CHOICE(_label_counts(y))), 4000),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from case import Case, clip_feature, options, release
+from case import Case, clip_feature, release
 
 PACKAGE = "numpy"
 _RNG = np.random.default_rng()
@@ -63,39 +63,24 @@ def _floating_laplace(X: np.ndarray, y: np.ndarray) -> list[float]:
 
 
 CASES = [
-    Case(name="sparse vector, corrected", make=release(_sparse_vector(2.0, 4.0, 1)), options=options(4000)),
+    Case("sparse vector, corrected", release(_sparse_vector(2.0, 4.0, 1)), 4000),
+    Case("sparse vector of Dwork and Roth", release(_sparse_vector(4.0, 8.0, 2, True)), 4000),
     Case(
-        name="sparse vector of Dwork and Roth", make=release(_sparse_vector(4.0, 8.0, 2, True)), options=options(4000)
+        "sparse vector of Lee and Clifton", release(_sparse_vector(4.0, 4.0 / 3.0, _N_QUERIES)), 4000, source=f"{_SVT}4"
     ),
+    Case("sparse vector of Stoddard et al.", release(_sparse_vector(2.0, 0.0, 0)), 4000, source=f"{_SVT}5"),
+    Case("sparse vector of Chen et al.", release(_sparse_vector(2.0, 2.0, 0)), 4000, source=f"{_SVT}6"),
+    Case("index of the noisy maximum", release(_largest(np.argmax)), 4000),
     Case(
-        name="sparse vector of Lee and Clifton",
-        make=release(_sparse_vector(4.0, 4.0 / 3.0, _N_QUERIES)),
-        source=f"{_SVT}4",
-        options=options(4000),
-    ),
-    Case(
-        name="sparse vector of Stoddard et al.",
-        make=release(_sparse_vector(2.0, 0.0, 0)),
-        source=f"{_SVT}5",
-        options=options(4000),
-    ),
-    Case(
-        name="sparse vector of Chen et al.",
-        make=release(_sparse_vector(2.0, 2.0, 0)),
-        source=f"{_SVT}6",
-        options=options(4000),
-    ),
-    Case(name="index of the noisy maximum", make=release(_largest(np.argmax)), options=options(4000)),
-    Case(
-        name="value of the noisy maximum",
-        make=release(_largest(np.max)),
+        "value of the noisy maximum",
+        release(_largest(np.max)),
+        40_000,
         source="Ding et al., Detecting violations of differential privacy (2018)",
-        options=options(40_000),
     ),
     Case(
-        name="Laplace noise in floating point",
-        make=release(_floating_laplace),
+        "Laplace noise in floating point",
+        release(_floating_laplace),
+        2000,
         source="Mironov, On significance of the least significant bits (2012)",
-        options=options(2000),
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from case import Case, options, release
+from case import Case, release
 from pure_ldp.frequency_oracles.direct_encoding import DEClient
 from pure_ldp.frequency_oracles.unary_encoding import UEClient
 
@@ -21,12 +21,7 @@ def unary(optimised: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 CASES = [
-    Case(name="symmetric unary encoding", make=release(unary(False)), options=options(20_000)),
-    Case(name="optimised unary encoding", make=release(unary(True)), options=options(20_000)),
-    Case(
-        name="direct encoding",
-        # The number of an answer has no order.
-        make=release(lambda X, y: np.eye(ANSWERS)[_DIRECT.privatise(int(y[-1]) + 1)]),
-        options=options(20_000),
-    ),
+    Case("symmetric unary encoding", release(unary(False)), 20_000),
+    Case("optimised unary encoding", release(unary(True)), 20_000),
+    Case("direct encoding", release(lambda X, y: np.eye(ANSWERS)[_DIRECT.privatise(int(y[-1]) + 1)]), 20_000),
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from case import Case, options, release
+from case import Case, release
 from on_pure_ldp import unary
 
 PACKAGE = "pure-ldp"
 _REPORT = "Arcolezi and Gambs (2023); Samuel-Maddock/pure-LDP#11"
 
 CASES = [
-    Case(name="symmetric unary encoding", make=release(unary(False)), source=_REPORT, options=options(20_000)),
-    Case(name="optimised unary encoding", make=release(unary(True)), source=_REPORT, options=options(20_000)),
+    Case("symmetric unary encoding", release(unary(False)), 20_000, source=_REPORT),
+    Case("optimised unary encoding", release(unary(True)), 20_000, source=_REPORT),
 ]

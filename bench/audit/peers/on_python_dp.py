@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from case import Case, options, release
+from case import Case, release
 from pydp.algorithms.laplacian import BoundedMean, BoundedSum, Count, Median
 
 PACKAGE = "python-dp"
@@ -10,15 +10,17 @@ _BOUNDS = {"epsilon": 1.0, "lower_bound": -1.0, "upper_bound": 1.0, "dtype": "fl
 
 CASES = [
     Case(
-        name="count",
-        make=release(lambda X, y: Count(epsilon=1.0, dtype="int").quick_result([1] * len(y))),
-        options=options(4000, relation="add_remove"),
+        "count",
+        release(lambda X, y: Count(epsilon=1.0, dtype="int").quick_result([1] * len(y))),
+        4000,
+        options={"relation": "add_remove"},
     )
 ] + [
     Case(
-        name=name,
-        make=release(lambda X, y, made=made: made(**_BOUNDS).quick_result(X[:, 0].tolist())),
-        options=options(4000, relation="add_remove"),
+        name,
+        release(lambda X, y, made=made: made(**_BOUNDS).quick_result(X[:, 0].tolist())),
+        4000,
+        options={"relation": "add_remove"},
     )
     for name, made in (("sum", BoundedSum), ("mean", BoundedMean), ("median", Median))
 ]

@@ -7,7 +7,7 @@ import importlib.util
 from typing import Any
 
 import numpy as np
-from case import Case, options
+from case import Case
 
 PACKAGE = "sacroml"
 
@@ -77,13 +77,14 @@ _DPSVC = _dp_svc()
 _NO_NOISE = "its code: computed from the rows, without noise"
 
 CASES = [
-    Case(name="DPSVC, its noisy weights alone", make=Published, options=options(1000)),
-    Case(name="DPSVC, its offset", make=Intercept, source=_NO_NOISE, options=options(600)),
+    Case("DPSVC, its noisy weights alone", Published, 1000),
+    Case("DPSVC, its offset", Intercept, 600, source=_NO_NOISE),
     Case(
-        name='DPSVC, its width with gamma="scale"',
-        make=Gamma,
+        'DPSVC, its width with gamma="scale"',
+        Gamma,
+        600,
         source=_NO_NOISE,
-        options=options(600, **dict(zip(("X", "y"), _rows(), strict=True))),
+        options=dict(zip(("X", "y"), _rows(), strict=True)),
     ),
-    Case(name="DPSVC, its Platt scaling", make=Platt, source=_NO_NOISE, options=options(1500)),
+    Case("DPSVC, its Platt scaling", Platt, 1500, source=_NO_NOISE),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from case import Case, options, pair, release
+from case import Case, pair, release
 
 PACKAGE = "smartnoise-synth"
 ROWS = 20
@@ -48,16 +48,16 @@ def rows(value: list[float]) -> np.ndarray:
 
 CASES = [
     Case(
-        name="covariances of two columns",
-        make=release(covariances([1.0, 1.0])),
-        options=options(1500, pairs=pair("rows of zeros, and a long one", rows([9.0, 9.0]), rows([0.0, 0.0]))),
+        "covariances of two columns",
+        release(covariances([1.0, 1.0])),
+        1500,
+        options={"pairs": pair("rows of zeros, and a long one", rows([9.0, 9.0]), rows([0.0, 0.0]))},
     ),
     Case(
-        name="covariances of columns of different ranges",
-        make=release(covariances([0.01, 10.0, 0.01])),
+        "covariances of columns of different ranges",
+        release(covariances([0.01, 10.0, 0.01])),
+        1500,
         source="its code: noise is listed by rows of the upper triangle, covariances by rows of the lower",
-        options=options(
-            1500, pairs=pair("rows of zeros, and one at a limit", rows([0.0, 10.0, 0.0]), rows([0.0, 0.0, 0.0]))
-        ),
+        options={"pairs": pair("rows of zeros, and one at a limit", rows([0.0, 10.0, 0.0]), rows([0.0, 0.0, 0.0]))},
     ),
 ]
