@@ -12,9 +12,7 @@ import datetime
 import importlib.util
 import json
 import resource
-import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from measuring import AddedMemory, time_call
-from peer_environments import single_threaded
+from peer_environments import LineWorker, single_threaded
 from sections import markdown_table, with_section
 
 N_CASES = 24
@@ -197,62 +195,34 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     )
 
 
-class Worker:
-    """One library in a subprocess, which restarts after it was killed."""
+class Worker(LineWorker):
+    """A library in a subprocess."""
 
-    def __init__(self, library: str, threads: int):
-        self.library, self.threads = library, threads
-        self._process: subprocess.Popen[str] | None = None
+    def __init__(self, library: str, threads: int) -> None:
+        self.threads = threads
+        # OPENBLAS_CORETYPE may restrict OpenBLAS to an older processor, but not MKL, which oneDAL uses.
+        environment = single_threaded("OPENBLAS_CORETYPE")
+        super().__init__([sys.executable, __file__, "--worker", library, str(threads)], environment)
 
     def run(self, case: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Measure a case; return ``{"over": seconds}`` if the fit did not end in time."""
-        if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, __file__, "--worker", self.library, str(self.threads)]
-            # OPENBLAS_CORETYPE may restrict OpenBLAS to an older processor, but not MKL, which oneDAL uses.
-            environment = single_threaded("OPENBLAS_CORETYPE")
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-            )
+        if self.start():
             # Loading and compiling are not limited.
-            self._answer(None)
-        self._ask({**case, "limit": seconds})
-        answer = self._answer(BUSY * seconds if self.threads == 1 else seconds)
+            self.answer()
+        self.ask({**case, "limit": seconds})
+        answer = self.answer(BUSY * seconds if self.threads == 1 else seconds)
         if answer is None:
             self.end()
             # The wall time of one thread is no measurement: the machine was busy.
             return {"over": seconds} if self.threads > 1 else {"error": "took too long by the clock"}
         if answer:
             return answer
-        return {"over": seconds} if self._running.wait() == -signal.SIGXCPU else {"error": "ended"}
+        return {"over": seconds} if self.process.wait() == -signal.SIGXCPU else {"error": "ended"}
 
     def objective(self) -> float | None:
         """Return the dual objective of the last model; None if it has none."""
-        self._ask(None)
-        return (self._answer(None) or {}).get("objective")
-
-    @property
-    def _running(self) -> subprocess.Popen[str]:
-        assert self._process is not None
-        return self._process
-
-    def _ask(self, message: dict[str, Any] | None) -> None:
-        assert self._running.stdin is not None
-        self._running.stdin.write(json.dumps(message) + "\n")
-        self._running.stdin.flush()
-
-    def _answer(self, seconds: float | None) -> dict[str, Any] | None:
-        """Wait for an answer; empty if the process ended, None after the limit."""
-        assert self._running.stdout is not None
-        if not select.select([self._running.stdout], [], [], seconds)[0]:
-            return None
-        answer = self._running.stdout.readline()
-        return json.loads(answer) if answer else {}
-
-    def end(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        self.ask(None)
+        return (self.answer() or {}).get("objective")
 
 
 def serve(library: str, threads: int) -> None:

@@ -1,12 +1,16 @@
-"""Environments of libraries whose requirements conflict with ours, built from their locks on first use."""
+"""Environments of libraries whose requirements conflict with ours, built from their locks on first use, and workers."""
 
 from __future__ import annotations
 
 import functools
+import json
 import os
+import select
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 _FOLDERS = (HERE / "utility" / "peers", HERE / "audit" / "peers")
@@ -39,3 +43,46 @@ def peer_version(python: Path, package: str) -> str:
     """Return the version of a package in the environment of a Python."""
     code = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+class LineWorker:
+    """A process that answers lines of JSON on one thread, and is started again after its end."""
+
+    def __init__(self, command: Sequence[str | Path], environment: dict[str, str], *, quiet: bool = False) -> None:
+        self._command, self._environment = command, environment
+        self._errors = subprocess.DEVNULL if quiet else None
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> bool:
+        """Start the process unless it runs; return whether it was started."""
+        if self._process is not None and self._process.poll() is None:
+            return False
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
+        self._process = subprocess.Popen(self._command, text=True, env=self._environment, **pipes)
+        return True
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        """The last process that was started."""
+        assert self._process is not None
+        return self._process
+
+    def ask(self, message: dict[str, Any] | None) -> None:
+        """Send a message."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self, seconds: float | None = None) -> dict[str, Any] | None:
+        """Wait for an answer; empty if the process ended, None after so many seconds."""
+        assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], seconds)[0]:
+            return None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else {}
+
+    def end(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()

@@ -11,11 +11,8 @@ import argparse
 import collections
 import csv
 import itertools
-import json
 import resource
-import select
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,7 +23,7 @@ from scores import SCORES, score_row
 from sets import LARGE_SPLITS, SETS, SPLITS, UtilitySet, list_splits, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from peer_environments import peer_python, peer_version, single_threaded
+from peer_environments import LineWorker, peer_python, peer_version, single_threaded
 
 from privsvm_bench.evidence import Sources
 
@@ -52,46 +49,26 @@ _FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *
 _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
 
 
-class Worker:
+class Worker(LineWorker):
     """A process in a peer's environment that fits cells in turn."""
 
     def __init__(self, peer: str) -> None:
         name, self.function, _ = PEERS[peer]
         self.python = peer_python(name)
-        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__([self.python, HERE / "peers" / "fit.py"], single_threaded("PYTHONPATH"), quiet=True)
 
     def run(self, task: dict[str, object]) -> str:
         """Run a task; return "ok" or the reason of failure."""
-        if self.process is None:
-            self.process = subprocess.Popen(
-                [self.python, HERE / "peers" / "fit.py"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=single_threaded("PYTHONPATH"),
-            )
+        if self.start():
             resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (_GIGABYTES * 2**30,) * 2)
-        to_worker, from_worker = self.process.stdin, self.process.stdout
-        assert to_worker is not None
-        assert from_worker is not None
-        to_worker.write(json.dumps(task | {"function": self.function}).encode() + b"\n")
-        to_worker.flush()
-        ready, _, _ = select.select([from_worker], [], [], 60 * _MINUTES)
-        line = from_worker.readline() if ready else b""
-        if not line:
-            self.close()
+        self.ask(task | {"function": self.function})
+        answer = self.answer(60 * _MINUTES)
+        if not answer:
+            self.end()
             return "did not finish"
-        error = json.loads(line)["error"]
-        if error:
-            print(error[:200], file=sys.stderr)
-        return "failed" if error else "ok"
-
-    def close(self) -> None:
-        """End the process."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        if answer["error"]:
+            print(answer["error"][:200], file=sys.stderr)
+        return "failed" if answer["error"] else "ok"
 
 
 def fit(
@@ -150,7 +127,7 @@ def main() -> None:
                     times[peer, name].append(seconds)
                     code = f"{package} {peer_version(worker.python, package)}"
                     sources.measure("peers", peer, code, name, round(statistics.median(times[peer, name]), 2))
-            worker.close()
+            worker.end()
 
 
 if __name__ == "__main__":
