@@ -82,7 +82,7 @@ def test_a_sample_confirms_an_entry_of_other_code(tmp_path, day, capsys):
     def confirm(code, difference=0.0):
         compare = lambda key: ran.append(key) or (3, difference)  # noqa: E731
         options = {"number": 2, "tolerance": 0.001}
-        return sources.confirm_sample("board", "lda", code, ["wine"], "abcdef", compare, **options)
+        return sources.confirm_sample("board", "lda", code, "abcdef", compare, **options)
 
     assert confirm("one")
     assert ran == []

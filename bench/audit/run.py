@@ -264,7 +264,7 @@ def confirm(chosen: list[Any]) -> bool:
         # Few draws are quick.
         candidates = [job for job, count in zip(audits, draws, strict=True) if count == min(draws)]
         holds &= Sources(CSV.parent).confirm_sample(
-            "audits", name, code_of(name), map(part_of, audits), candidates, compare, number=1, tolerance=0.01
+            "audits", name, code_of(name), candidates, compare, number=1, tolerance=0.01
         )
     return holds
 

@@ -90,8 +90,7 @@ class Cells:
         holds = True
         for entry in entries:
             keys = [key for key in rows if key[0] == entry]
-            names, code = {key[1] for key in keys}, self.code(entry)
             holds &= self.sources.confirm_sample(
-                self.path.stem, entry, code, names, keys, compare, number=number, tolerance=_SHOWN
+                self.path.stem, entry, self.code(entry), keys, compare, number=number, tolerance=_SHOWN
             )
         return holds

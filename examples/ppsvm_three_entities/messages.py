@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privsvm.base.parameters import check_values
-from privsvm.base.released import BlockPath
+from privsvm.base.released import LinearPath
 from privsvm.errors import PrivSVMError
 from privsvm.families.one_norm.one_norm_training import check_tuning, count_kernel_rows
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks
@@ -272,7 +272,7 @@ def train_on_messages(
     C: float | str,
     gamma: float | str,
     stream: Callable[[int], np.random.Generator],
-) -> list[BlockPath]:
+) -> list[LinearPath]:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
     `messages` are results of `make_block` for the training rows, by the file each came in; C and gamma are parameters
@@ -299,15 +299,13 @@ def train_on_messages(
             )
         except ValueError as error:
             raise PrivSVMError(f"split {split}: {error}") from None
-        path = BlockPath(
+        path = LinearPath(
             epsilons=(math.inf,),
             guarantees=(guarantee,),
             n_classes=labels.n_classes,
             objective=model.objective,
             n_iter=model.n_iter,
-            coef=arrays["coef"],
-            intercept=arrays["intercept"],
-            power=arrays["power"],
+            **arrays,
         )
         paths.append(dataclasses.replace(path, fit_seconds=time.perf_counter() - started))
     return paths

@@ -16,7 +16,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,7 +85,6 @@ class Sources:
         table: str,
         entry: str,
         code: str,
-        parts: Iterable[str],
         candidates: Sequence[Key],
         compare: Callable[[Key], tuple[int, float]],
         *,
@@ -96,6 +95,7 @@ class Sources:
 
         `compare` runs a candidate, and returns the number of its values and their largest difference from the table.
         """
+        parts = {part for source in self.entries(table)[entry]["measured"] for part in source["parts"]}
         if all(self.is_current(table, entry, code, part) for part in parts):
             return True
         # The code draws the sample: nobody chooses it.

@@ -157,11 +157,13 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
         "support_vectors": (9, 6), "pair_coef": (1, 1, 9, 1), "intercept": (1, 1, 1), "kernel_parameters": (4,),
     },
     "constant": {"class_scores": (1, 1, 2)},
-    "fourier": {"frequencies": (6, 5), "coef": (1, 1, 1, 10)},
+    "fourier linear": {
+        "coef": (1, 1, 1, 10), "intercept": (1, 1, 1), "0.frequencies": (6, 5), "0.count": (1, 1),
+    },
     "predictions": {"predicted_scores": (1, 1, 9, 2), "digest": (32,)},
-    "random_kernel": {
-        "coef": (1, 1, 1, 9), "intercept": (1, 1, 1), "power": (1,), "random_matrix": (9, 6), "centre": (6,),
-        "spread": (6,), "gamma": (1,),
+    "random_kernel power linear": {
+        "coef": (1, 1, 1, 9), "intercept": (1, 1, 1), "0.random_matrix": (9, 6), "0.centre": (6,),
+        "0.spread": (6,), "0.gamma": (1,), "1.power": (1,),
     },
     "unknown": {"coef": (1, 1, 1, 6)},
 }  # fmt: skip

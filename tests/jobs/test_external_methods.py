@@ -12,8 +12,7 @@ import yaml
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from privsvm.base.released import PredictionsPath
-from privsvm.base.stored_paths import path_from_arrays
+from privsvm.base.released import PredictionsPath, path_from_arrays
 from privsvm.errors import PrivSVMError
 from privsvm.registry import version_of_package
 from privsvm_bench.jobs.external_methods import ForeignMethod

@@ -100,13 +100,14 @@ def test_what_is_stated_is_judged(implementation):
 
 def test_methods_get_declared_bounds_and_indicators():
     path = wine_path("recommended", {"indicators": [3]})
-    assert (path.lower == -1.0).all()
-    assert (path.upper == 1.0).all()
-    assert np.flatnonzero(path.indicators).tolist() == [3]
+    columns = path.step("columns")
+    assert (columns["lower"] == -1.0).all()
+    assert (columns["upper"] == 1.0).all()
+    assert np.flatnonzero(columns["indicators"]).tolist() == [3]
     # Rows that were scaled by themselves, or not at all, have no declared range.
     for kind in ("none", "min_max"):
         path = wine_path("recommended", {"scaling": {"kind": kind, "origin": "none", "range": [-1.0, 1.0]}})
-        assert (path.upper > 1e100).all()
+        assert (path.step("columns")["upper"] > 1e100).all()
 
 
 def test_a_method_that_pays_for_counts_is_told_no_private_number():

@@ -8,14 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsvm.base.released import (
-    CentredLinearPath,
-    ConstantPath,
-    FourierPath,
-    LinearPath,
-    StandardizedLinearPath,
-    UnitLinearPath,
-)
+from privsvm.base.feature_steps import Step
+from privsvm.base.released import ConstantPath, LinearPath
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Guarantee
 from privsvm_bench.datasets.prepare import write_prepared
@@ -62,14 +56,14 @@ def a_path(cls, **arrays):
 
 
 LINEAR = {"coef": np.ones((1, 1, 1, 3)), "intercept": np.zeros((1, 1, 1))}
+STEPS = (
+    Step("unit"), Step("direction", centre=np.ones((1, 1, 3))), Step("scale", mean=np.ones((1, 1, 3))),
+    Step("standardise", centre=np.zeros((1, 1, 3)), spread=np.ones((1, 1, 3)), bound=np.ones(1)),
+    Step("fourier", frequencies=np.ones((3, 4)), count=np.full((1, 1), 4)),
+)  # fmt: skip
 PATHS = {
     "linear": a_path(LinearPath, **LINEAR),
-    "unit_linear": a_path(UnitLinearPath, **LINEAR),
-    "centred_linear": a_path(CentredLinearPath, **LINEAR, centre=np.zeros((1, 1, 3))),
-    "standardized_linear": a_path(
-        StandardizedLinearPath, **LINEAR, centre=np.zeros((1, 1, 3)), spread=np.ones((1, 1, 3)), bound=np.ones(1)
-    ),
-    "fourier": a_path(FourierPath, frequencies=np.ones((3, 4)), coef=np.ones((1, 1, 1, 8))),
+    "steps": a_path(LinearPath, coef=np.ones((1, 1, 1, 8)), intercept=np.zeros((1, 1, 1)), steps=STEPS),
     "constant": a_path(ConstantPath, class_scores=np.ones((1, 1, 2))),
 }
 

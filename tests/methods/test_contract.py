@@ -28,7 +28,7 @@ from privsvm import (
     WestonWatkinsClassifier,
 )
 from privsvm.base.estimators import noise_streams
-from privsvm.base.stored_paths import path_from_arrays
+from privsvm.base.released import path_from_arrays
 from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import NEIGHBOURS

@@ -24,7 +24,7 @@ def test_without_noise_it_is_least_squares(load):
     X, y = scaled(load)
     n_classes = len(set(y))
     path = silent(model_for(n_classes), X, y, 40.0)
-    centre, coef = path.centre[0, 0], np.column_stack([path.coef[0, 0], path.intercept[0, 0]])
+    centre, coef = path.step("direction")["centre"][0, 0], np.column_stack([path.coef[0, 0], path.intercept[0, 0]])
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     # The estimator of James and Stein shrinks by the noise that there would have been.
     assert 0.9 < (centre @ unit.mean(axis=0)) / (unit.mean(axis=0) @ unit.mean(axis=0)) <= 1.0

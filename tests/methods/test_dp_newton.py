@@ -74,7 +74,7 @@ def test_without_noise_it_is_newton_s_method(load):
     n_classes = len(set(y))
     model = model_for(n_classes, n_steps=3)
     path = model.release_path(X, y, [20.0], 1, lambda epsilon, repeat: Silence())
-    rows = X / np.linalg.norm(X, axis=1, keepdims=True) - path.centre[0, 0]
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True) - path.step("direction")["centre"][0, 0]
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     scale, constant = np.sqrt(0.96), 0.2
     rows = np.column_stack([scale * rows, np.full(len(rows), constant)])

@@ -1,5 +1,7 @@
 """PPSVM: separable kernels, the entities' messages, and the trainer's model."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,7 +11,6 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier, load
-from privsvm.base.released import BlockPath
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_blocks
 from privsvm.numerics.rows.rows import squared_distances
@@ -86,7 +87,7 @@ def test_blocks_of_one_gamma_train_models_of_any():
     codes = Y.astype(np.int64)
     rng = np.random.default_rng(0)
     model, arrays = train_on_blocks(block**5.0, codes, 2, PublicKernel("gaussian", 0.05), 1.0, False, rng)
-    assert arrays["power"] == 1.0
+    assert arrays["steps"][0].arrays["power"] == 1.0
     again, _ = train_on_blocks(block, codes, 2, PublicKernel("gaussian", 0.01), 1.0, False, rng)
     direct = PPSVMClassifier(kernel="gaussian", gamma=0.05, random_state=0).fit(X, Y)
     assert direct.objective_ == pytest.approx(model.objective, rel=1e-6)
@@ -95,7 +96,7 @@ def test_blocks_of_one_gamma_train_models_of_any():
 
 def test_tuned_gaussian_uses_the_power_of_what_was_published():
     model = PPSVMClassifier(kernel="gaussian", C="tune", gamma="tune", random_state=0, mbar=20).fit(X[::3], Y[::3])
-    power = model._path.power[0]
+    power = model._path.step("power")["power"][0]
     assert power == pytest.approx(model.gamma_ * 30)
     values = model.public_kernel(X) ** power @ model.coef_[0] + model.intercept_[0]
     assert np.allclose(model.decision_function(X), values)
@@ -108,7 +109,7 @@ def test_a_saved_model_predicts_as_all_entities_together(chosen, tmp_path):
     rows = scale(rows) + 1.0
     model = PPSVMClassifier(entities=4, mbar=20, random_state=0, **chosen).fit(rows, labels)
     kernel = model.public_kernel(rows)
-    expected = BlockPath.scores(model._path, kernel, 0)[0]
+    expected = dataclasses.replace(model._path, steps=model._path.steps[1:]).scores(kernel, 0)[0]
     assert np.allclose(model.decision_function(rows), expected)
     assert np.allclose(model.decision_function(scipy.sparse.csr_array(rows)), expected)
     model.save(tmp_path)

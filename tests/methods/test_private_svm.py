@@ -74,7 +74,7 @@ def test_without_noise_it_is_the_hinge_svm(kernel):
     path = silent(model, X, y)
     rows = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
     if kernel == "rbf":
-        rows = fourier_features(X, path.frequencies)
+        rows = fourier_features(X, path.step("fourier")["frequencies"])
     signs = np.where(y == 1, 1.0, -1.0)
     theirs = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10**6).fit(rows, y)
     best = hinge_objective(rows, signs, theirs.coef_[0], 0.5)
@@ -93,7 +93,7 @@ def test_the_audit_of_two_classes_comes_close_to_the_bound():
 def test_scores_are_those_of_the_released_features():
     X, y = scaled(load_wine)
     path = model_for(3, kernel="rbf").release_path(X, y, [0.5, 8.0], 2, 0)
-    expected = fourier_features(X, path.frequencies) @ path.coef[1, 1].T
+    expected = fourier_features(X, path.step("fourier")["frequencies"]) @ path.coef[1, 1].T
     assert np.allclose(path.scores(X, 1)[1], expected, atol=1e-12)
 
 
@@ -103,6 +103,6 @@ def test_features_depend_on_their_public_seed_and_not_on_the_rows():
         model_for(3, kernel="rbf", features_seed=seed).release_path(rows, y, [1.0], 1, 0)
         for seed, rows in ((0, X), (0, X[::-1] ** 3), (1, X))
     )
-    assert np.array_equal(first.frequencies, second.frequencies)
-    assert not np.array_equal(first.frequencies, third.frequencies)
+    assert np.array_equal(first.step("fourier")["frequencies"], second.step("fourier")["frequencies"])
+    assert not np.array_equal(first.step("fourier")["frequencies"], third.step("fourier")["frequencies"])
     assert any("seed 1" in line for line in third.guarantees[0].assumptions)

@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 import math
 
@@ -12,7 +11,7 @@ from sklearn.model_selection import FixedThresholdClassifier, train_test_split
 from tests.replay import Recorder, check_record
 
 from privsvm import PrivateLinearClassifier
-from privsvm.base.scaled_paths import bounded_rows
+from privsvm.base.released import path_from_arrays
 from privsvm.families.moments import scaled_descent
 from privsvm.families.moments.scaled_descent import Budget
 from privsvm.methods import recommended
@@ -61,13 +60,11 @@ def test_the_released_model_reads_rows_as_training_did(features, bounds):
     assert np.quantile(close, 0.99) < 1e-3
     assert np.array_equal(model.predict(scipy.sparse.csr_array(X)), model.predict(X))
     many = model.release_path(X, model.predict(X), [1.0, 8.0], 5, 3)
-    fewer_features = dataclasses.replace(
-        many, **{name: getattr(many, name)[:, :2]
-                 for name in ("coef", "intercept", "mean", "n_frequencies", "feature_mean", "constant", "n_hats",
-                              "hat_weight")}
-    )  # fmt: skip
+    shapes, arrays = many.array_shapes, many.arrays()
+    first_two = {name: array[:, :2] if shapes[name][:3] == "E R" else array for name, array in arrays.items()}
+    fewer = path_from_arrays(many.kind, first_two, epsilons=many.epsilons, guarantees=(), n_classes=3)
     for index in range(2):
-        assert np.allclose(many.scores(X, index)[:2], fewer_features.scores(X, index), atol=1e-9)
+        assert np.allclose(many.scores(X, index)[:2], fewer.scores(X, index), atol=1e-9)
 
 
 def test_other_constants_choose_other_recipes():
@@ -171,7 +168,7 @@ def test_columns_that_are_declared_indicators_stay():
     mapped = classifier(bounds=(0, 1)).fit(X, y)
     assert np.array_equal(mapped.coef_, classifier(bounds=(-1, 1)).fit(2.0 * cut - 1.0, y).coef_)
     some = classifier(bounds=(0, 1), indicators=[1, 3]).fit(X, y)
-    assert some._path.indicators.tolist() == [0, 1, 0, 1]
+    assert some._path.step("columns")["indicators"].tolist() == [0, 1, 0, 1]
     for wrong in ([4], [-1], "some", [0.5]):
         with pytest.raises(ValueError, match="indicators="):
             classifier(bounds=(0, 1), indicators=wrong).fit(X, y)
@@ -292,9 +289,8 @@ def test_bounds_as_near_as_numbers_can_be_make_numbers(top):
     # Their halves are 0 or not exact, and the quotient was no number: a row of 2^63 cells, and no noise hid its count.
     lower, upper = np.array([0.0, -top, 0.0]), np.array([top, top, 1.0])
     rows = np.array([[-1.0, -1.0, -1.0], [top, 0.0, 0.5], [1e308, 1e308, 1e308]])
-    np.testing.assert_array_equal(
-        bounded_rows(rows, lower, upper), [[-1.0, -1.0, 0.0], [1.0, 0.0, 0.5], [1.0, 1.0, 1.0]]
-    )
+    features = column_features(rows, lower, upper, (lower == 0.0) & (upper == 1.0), Columns())
+    np.testing.assert_array_equal(features, [[-1.0, -1.0, 0.0], [1.0, 0.0, 0.5], [1.0, 1.0, 1.0]])
     model = PrivateLinearClassifier(classes=[0, 1], bounds=(lower, upper), n_rows=3, neighbours="add_remove")
     assert np.abs(model.fit(rows, [0, 1, 1]).mean_).max() < 1e3
 

@@ -224,7 +224,8 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     model = case.model() if times == 1 else case.model(n_rows=len(rows))
     path = model.release_path(rows, labels, [2.0], n, 3)
     multiplier = leaves(path.guarantees[0].event)[0][0].noise_multiplier
-    centres = (path.centre if hasattr(path, "centre") else path.mean)[0] * len(rows) / multiplier
+    centre = path.step("scale")["mean"] if path.steps[-1].name == "scale" else path.step("direction")["centre"]
+    centres = centre[0] * len(rows) / multiplier
     shrunk = np.linalg.norm(centres, axis=1)
     kept = shrunk > 0
     # Vectors longer than the root of d stay: then c = r - d / r.
@@ -277,7 +278,7 @@ def test_least_squares_have_the_law_that_noise_of_the_record_gives_them(case):
     # Beside a centre that differs from 0, rows of zeros are one unit vector; with the constant, another one.
     codes = simplex_codes(case.n_classes)
     rng, solutions = np.random.default_rng(1), []
-    for centre in path.centre[0]:
+    for centre in path.step("direction")["centre"][0]:
         length = np.linalg.norm(centre)
         row = np.append(-centre / length if length > 0 else 0 * centre, 0.2 / math.sqrt(0.96))
         row /= np.linalg.norm(row)

@@ -388,18 +388,25 @@ def in_place(folder, arrays, **changes):
     return folder
 
 
-@pytest.mark.parametrize("name", ["coef", "intercept", "mean", "n_frequencies", "frequencies", "feature_mean", "lower"])
+@pytest.mark.parametrize(
+    "name", ["coef", "intercept", "0.lower", "0.n_hats", "2.centre", "3.frequencies", "3.count", "4.mean"]
+)
 def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
     folder = hospital_copy / "model"
     with np.load(folder / "model.npz") as stored:
         array = stored[name]
-    odd = [array[None], array.astype(complex), array.astype(str), np.ones(()), np.ones((*array.shape[:-1], 77))]
-    odd += [array[..., :-1]] * (array.size > 0 and name not in ("frequencies", "lower"))
-    odd += [-1 - array, array + 1000] * (name == "n_frequencies")
+    odd = [array[None], array.astype(complex), array.astype(str), np.ones(())]
+    # A model without random features has none of their frequencies.
+    odd += [np.ones((*array.shape[:-1], 77))] * (name != "3.frequencies")
+    odd += [array[..., :-1]] * (array.size > 0 and name not in ("3.frequencies", "0.lower"))
+    odd += [-1 - array, array + 1000] * (name in ("3.count", "0.n_hats"))
     for changed in odd:
         with pytest.raises(PrivSVMError, match="model file: array") as caught:
             privsvm.load(with_arrays(folder, **{name: changed}))
         assert "\n" not in str(caught.value)
+
+
+FOURIER = {"coef": (1, 1, 1, 10), "intercept": (1, 1, 1), "0.frequencies": (3, 5), "0.count": (1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -411,8 +418,9 @@ def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
         ("kernel", 2, {"support_vectors": (2, 1), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
         ("one_vs_rest_kernel", 3, {"support_vectors": (2, 3), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
         ("one_vs_one_linear", 4, {"coef": (1, 1, 4, 3), "intercept": (1, 1, 4)}),
-        ("fourier", 2, {"frequencies": (1, 5), "coef": (1, 1, 1, 10)}),
-        ("fourier", 2, {"frequencies": (3, 5), "coef": (1, 1, 1, 12)}),
+        ("fourier linear", 2, FOURIER | {"0.frequencies": (1, 5)}),
+        ("fourier linear", 2, FOURIER | {"0.frequencies": (3, 4)}),
+        ("fourier linear", 2, FOURIER | {"coef": (1, 1, 1, 8)}),
         ("linear", 3, {"coef": (1, 1, 2, 3), "intercept": (1, 1, 2)}),
         ("constant", 3, {"class_scores": (1, 1, 2)}),
     ],

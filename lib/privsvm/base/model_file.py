@@ -17,8 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pydantic
 
-from privsvm.base.released import ReleasedPath
-from privsvm.base.stored_paths import path_class, path_from_arrays
+from privsvm.base.released import ReleasedPath, array_names, path_from_arrays
 from privsvm.constraints import DIGEST, LABEL, VERSION
 from privsvm.digests import canonical_json, sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
@@ -301,7 +300,7 @@ def read_model(folder: str | os.PathLike[str]) -> tuple[ReleasedPath, ModelFile]
     except FileNotFoundError:
         raise PrivSVMError(f"{folder / ARRAYS}: file not found; get the file again") from None
     try:
-        arrays = parse_npz(data, path_class(record.kind).array_names)
+        arrays = parse_npz(data, array_names(record.kind))
     except ValueError as error:
         raise PrivSVMError(f"{folder / ARRAYS}: model file: array file is refused: {error}; get it again") from None
     path = path_from_arrays(record.kind, arrays, epsilons=(0.0,), guarantees=(), n_classes=len(record.classes))

@@ -11,31 +11,29 @@ import abc
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privsvm.errors import PrivSVMError
+from privsvm.base.feature_steps import SHORTEST, STEPS, Step
+from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.privacy.gate import Guarantee
 
 __all__ = [
-    "BlockPath",
-    "CentredLinearPath",
     "ConstantPath",
-    "FourierPath",
     "KernelPath",
     "LinearPath",
     "OneVsOneLinearPath",
     "OneVsRestKernelPath",
     "PredictionsPath",
-    "RandomKernelPath",
     "ReleasedPath",
-    "StandardizedLinearPath",
     "TreesPath",
-    "UnitLinearPath",
+    "array_names",
     "codes_one_by_one",
     "one_vs_one_scores",
+    "path_from_arrays",
     "rows_digest",
     "scores_one_by_one",
 ]
@@ -54,7 +52,7 @@ _ALONE = 4096
 
 # Arrays of other types than float64.
 _TYPES = {
-    "n_frequencies": "int64", "n_hats": "int64", "digest": "uint8", "levels": "int64", "feature": "int64",
+    "count": "int64", "n_hats": "int64", "digest": "uint8", "levels": "int64", "feature": "int64",
 }  # fmt: skip
 
 
@@ -67,10 +65,9 @@ class ReleasedPath(abc.ABC):
     of the exact solve, `release_seconds` the time of all E x R releases from it, without audits.
     """
 
-    kind: ClassVar[str]
+    name: ClassVar[str]
     # Sizes of the arrays by name: a letter is the same size everywhere, p the number of pairs of classes, k one or c.
     shapes: ClassVar[Mapping[str, str]]
-    array_names: ClassVar[tuple[str, ...]]
     # Which of `privsvm.warm_up.MODULES` predicts.
     jit_module: ClassVar[str | None] = None
     # Whether scores of several classes come from `one_vs_one_scores`.
@@ -85,10 +82,15 @@ class ReleasedPath(abc.ABC):
     fit_seconds: float = 0.0
     release_seconds: float = 0.0
 
-    def __init_subclass__(cls) -> None:
-        """List the names of the arrays."""
-        super().__init_subclass__()
-        cls.array_names = tuple(cls.shapes)
+    @property
+    def kind(self) -> str:
+        """The word for a path in a file, which tells its arrays."""
+        return self.name
+
+    @property
+    def array_shapes(self) -> Mapping[str, str]:
+        """`shapes` of all arrays."""
+        return self.shapes
 
     @property
     def n_repeats(self) -> int:
@@ -101,10 +103,10 @@ class ReleasedPath(abc.ABC):
 
         Returns sizes by the letters of `shapes`. Raises PrivSVMError, naming the first array of another shape or type.
         """
-        c = self.n_classes
+        c, arrays = self.n_classes, self.arrays()
         sizes = {"E": len(self.epsilons), "p": c * (c - 1) // 2}
-        for name, shape in self.shapes.items():
-            array, words, kind = getattr(self, name), shape.split(), _TYPES.get(name, "float64")
+        for name, shape in self.array_shapes.items():
+            array, words, kind = arrays[name], shape.split(), _TYPES.get(name.partition(".")[2] or name, "float64")
             fits = array.dtype == kind and array.ndim == len(words)
             for word, size in zip(words, array.shape, strict=False):
                 letter = word.lstrip("0123456789")
@@ -134,153 +136,133 @@ class ReleasedPath(abc.ABC):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the path by name, enough to rebuild it with `path_from_arrays`."""
-        return {name: getattr(self, name) for name in self.array_names}
+        return {name: getattr(self, name) for name in self.shapes}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LinearPath(ReleasedPath):
-    """Linear models: weight vectors (E, R, k, d) and offsets (E, R, k)."""
+    """Linear models of features: weights (E, R, k, D) and offsets (E, R, k).
 
-    kind: ClassVar[str] = "linear"
-    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R k d", "intercept": "E R k"}
+    The features are the rows themselves, or what the `steps` make of them, one after the other. Of the weights of a
+    model with fewer features than D, the last ones are 0.
+    """
+
+    name: ClassVar[str] = "linear"
+    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R k D", "intercept": "E R k"}
 
     coef: np.ndarray
     intercept: np.ndarray
+    steps: tuple[Step, ...] = ()
 
-    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        n_repeats, n_scores, n_features = self.coef.shape[1:]
-        # One product for all repeats.
-        products = np.asarray(X @ self.coef[epsilon_index].reshape(-1, n_features).T)
-        products = products.reshape(-1, n_repeats, n_scores) + self.intercept[epsilon_index]
-        return np.ascontiguousarray(products.transpose(1, 0, 2))
+    @property
+    def kind(self) -> str:
+        return " ".join([*(step.name for step in self.steps), self.name])
 
+    @property
+    def array_shapes(self) -> Mapping[str, str]:
+        return {**self.shapes, **step_shapes([step.name for step in self.steps])}
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class UnitLinearPath(LinearPath):
-    """Linear models of rows that are divided by their norm, with the attributes of `LinearPath`."""
+    def arrays(self) -> dict[str, np.ndarray]:
+        parts = {
+            f"{number}.{name}": array for number, step in enumerate(self.steps) for name, array in step.arrays.items()
+        }
+        return super().arrays() | parts
 
-    kind: ClassVar[str] = "unit_linear"
-
-    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows.rows import unit_rows
-
-        return super().scores(unit_rows(X), epsilon_index)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CentredLinearPath(LinearPath):
-    """Linear models, with offsets, of the directions in which unit rows lie from a centre (E, R, d).
-
-    Rows are divided by their norm, less the centre, and divided by their norm again.
-    """
-
-    kind: ClassVar[str] = "centred_linear"
-    shapes: ClassVar[Mapping[str, str]] = {**LinearPath.shapes, "centre": "E R d"}
-
-    centre: np.ndarray
-
-    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows.rows import unit_rows
-
-        rows = unit_rows(X)
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names), strict=True)
-        return np.stack([unit_rows(rows - centre) @ coef.T + intercept for coef, intercept, centre in models])
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StandardizedLinearPath(LinearPath):
-    """Linear models of standardised features; each model has its own centres and spreads (E, R, d).
-
-    The models read features as ``(x - centre) / spread``, clipped to the size `bound` (1,).
-    """
-
-    kind: ClassVar[str] = "standardized_linear"
-    shapes: ClassVar[Mapping[str, str]] = {**LinearPath.shapes, "centre": "E R d", "spread": "E R d", "bound": "1"}
-
-    centre: np.ndarray
-    spread: np.ndarray
-    bound: np.ndarray
-
-    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        X = X if isinstance(X, np.ndarray) else X.toarray()
-        bound = float(self.bound[0])
-        models = zip(*(getattr(self, name)[epsilon_index] for name in self.array_names[:4]), strict=True)
-        with np.errstate(over="ignore"):
-            return np.stack(
-                [
-                    np.clip((X - centre) / spread, -bound, bound) @ coef.T + intercept
-                    for coef, intercept, centre, spread in models
-                ]
+    def check_arrays(self) -> dict[str, int]:
+        sizes = super().check_arrays()
+        stated = [sizes.get(f"d{number}") for number in range(len(self.steps))] + [sizes["D"]]
+        # The first array that is as wide as rows tells their width.
+        sizes["d"] = next(width for width in stated if width is not None)
+        by_model = []
+        for epsilon_index, repeat in np.ndindex(len(self.epsilons), self.n_repeats):
+            widths = [sizes["d"]]
+            for step in self.steps:
+                part = step.of_model(epsilon_index, repeat, widths[-1])
+                widths.append(widths[-1] if part is None else part.n_features(widths[-1]))
+            by_model.append(widths)
+        # Arrays are as wide as the widest model.
+        fits = (width in (None, max(read)) for width, *read in zip(stated, *by_model, strict=True))
+        if min(map(min, by_model)) < 0 or not all(fits):
+            raise PrivSVMError(
+                f"model file: arrays of a model of kind {self.kind!r} do not fit each other; get or make it again"
             )
+        return sizes
 
+    def step(self, name: str) -> Mapping[str, np.ndarray]:
+        """Return the arrays of a step, none where there is no such step."""
+        return next((step.arrays for step in self.steps if step.name == name), {})
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BlockPath(LinearPath):
-    """Linear models of the columns of a public kernel that several entities compute together.
-
-    The rows to predict are kernel values, which only the entities can compute from the data. They are first raised to
-    the `power` (1,), which gives the Gaussian kernel with another gamma.
-    """
-
-    kind: ClassVar[str] = "block"
-    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R k n", "intercept": "E R k", "power": "1"}
-
-    power: np.ndarray
-
-    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        power = float(self.power[0])
-        return super().scores(X if power == 1.0 else X**power, epsilon_index)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RandomKernelPath(BlockPath):
-    """The models of a `BlockPath` with the secrets of all entities, which predict rows as they do together.
-
-    The kernel's random matrix (n, d) is in the order of the features, which the kernel reads as
-    ``(x - centre) / spread``. `gamma` (1,) belongs to the Gaussian kernel; 0 for the linear one.
-    """
-
-    kind: ClassVar[str] = "random_kernel"
-    shapes: ClassVar[Mapping[str, str]] = {
-        **BlockPath.shapes, "random_matrix": "n d", "centre": "d", "spread": "d", "gamma": "1",
-    }  # fmt: skip
-
-    random_matrix: np.ndarray
-    centre: np.ndarray
-    spread: np.ndarray
-    gamma: np.ndarray
+    def model_steps(self, epsilon_index: int, repeat: int, width: int) -> list[Step]:
+        """Return the steps of one model, for rows of a width."""
+        steps = []
+        for step in self.steps:
+            part = step.of_model(epsilon_index, repeat, width)
+            if part is not None:
+                steps.append(part)
+                width = part.n_features(width)
+        return steps
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.numerics.rows.rows import squared_distances
-
-        rows = ((X if isinstance(X, np.ndarray) else X.toarray()) - self.centre) / self.spread
-        gamma = float(self.gamma[0])
-        kernel = np.exp(-gamma * squared_distances(rows, self.random_matrix)) if gamma else rows @ self.random_matrix.T
-        return super().scores(kernel, epsilon_index)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FourierPath(ReleasedPath):
-    """Linear models (E, R, k, 2 D) on random Fourier features of public frequencies (d, D)."""
-
-    kind: ClassVar[str] = "fourier"
-    shapes: ClassVar[Mapping[str, str]] = {"frequencies": "d F", "coef": "E R k 2F"}
-
-    frequencies: np.ndarray
-    coef: np.ndarray
-
-    def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
-        from privsvm.solvers.features.fourier import fourier_features
-
-        n_repeats, n_scores, n_features = self.coef.shape[1:]
-        coef = self.coef[epsilon_index].reshape(-1, n_features).T
-        products = np.empty((X.shape[0], n_repeats * n_scores))
+        if not self.steps:
+            return _products(X, self.coef[epsilon_index], self.intercept[epsilon_index], ())
         # Blocks of rows keep the features within about 64 MB.
-        block = max(1, 8_000_000 // n_features)
-        for start in range(0, X.shape[0], block):
-            products[start : start + block] = fourier_features(X[start : start + block], self.frequencies) @ coef
-        return np.ascontiguousarray(products.reshape(-1, n_repeats, n_scores).transpose(1, 0, 2))
+        block = max(1, 8_000_000 // max(X.shape[1], self.coef.shape[-1], 1))
+        starts = range(0, max(X.shape[0], 1), block)
+        return np.concatenate([self._block_scores(X[start : start + block], epsilon_index) for start in starts], axis=1)
+
+    def _block_scores(self, X: Any, epsilon_index: int) -> np.ndarray:
+        coef, intercept = self.coef[epsilon_index], self.intercept[epsilon_index]
+        models = [self.model_steps(epsilon_index, repeat, X.shape[1]) for repeat in range(self.n_repeats)]
+        # Scaling is a part of the product with the weights.
+        means = [steps.pop().arrays["mean"] if steps and steps[-1].name == "scale" else None for steps in models]
+        keys = {tuple((step.name, step.key) for step in steps) for steps in models}
+        made: dict[Any, Any] = {}
+        if len(models) == 1 or (len(keys) == 1 and all(key is not None for _, key in next(iter(keys)))):
+            rows = _apply(models[0], X, made)
+            return _products(rows, coef, intercept, means)
+        models_alone = zip(models, coef[:, None], intercept[:, None], means, strict=True)
+        return np.concatenate(
+            [
+                _products(_apply(steps, X, made), weights, offset, [mean])
+                for steps, weights, offset, mean in models_alone
+            ]
+        )
+
+
+def _apply(steps: Sequence[Step], rows: Any, made: dict[Any, Any]) -> Any:
+    """Compute the features of a model; `made` collects features that other models may share."""
+    key: tuple[Any, ...] = ()
+    for step in steps:
+        key += (step.name, step.key)
+        rows = made[key] if key in made else step.apply(rows)
+        if None not in key:
+            made[key] = rows
+    return rows
+
+
+def _products(rows: Any, coef: np.ndarray, intercept: np.ndarray, means: Sequence[np.ndarray | None]) -> np.ndarray:
+    """Scores (R, n, k) of features (n, d) by the first d weights of each model, scaled where there are means (d,).
+
+    See the step ``scale`` of `privsvm.base.feature_steps`.
+    """
+    (n_models, n_scores, _), n_features = coef.shape, rows.shape[1]
+    coef = coef[..., :n_features]
+    centres = [mean for mean in means if mean is not None]
+    if centres and n_models < 4:
+        # Few models: as written.
+        differences = [rows - centre for centre in centres]
+        norms = [np.maximum(np.linalg.norm(each, axis=1), SHORTEST)[:, None] for each in differences]
+        models = zip(differences, norms, coef, intercept, strict=True)
+        return np.stack([(each @ weights.T) / norm + offset for each, norm, weights, offset in models])
+    # One product for all models.
+    weights = coef[0] if n_models == 1 else coef.reshape(-1, n_features)
+    products = np.asarray(rows @ weights.T).reshape(-1, n_models, n_scores)
+    if centres:
+        mean = np.stack(centres)
+        products -= np.einsum("rcd,rd->rc", coef, mean)
+        squares = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * rows @ mean.T + np.einsum("rd,rd->r", mean, mean)
+        products /= np.maximum(np.sqrt(np.maximum(squares, 0.0)), SHORTEST)[:, :, None]
+    return np.ascontiguousarray((products + intercept).transpose(1, 0, 2))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -292,7 +274,7 @@ class TreesPath(ReleasedPath):
     (E, R, T, L, k) to scores, which begin with `intercept` (E, R, k).
     """
 
-    kind: ClassVar[str] = "trees"
+    name: ClassVar[str] = "trees"
     shapes: ClassVar[Mapping[str, str]] = {
         "lower": "d", "upper": "d", "levels": "d", "feature": "E R T N", "low": "E R T N", "high": "E R T N",
         "value": "E R T L k", "intercept": "E R k",
@@ -339,7 +321,7 @@ class TreesPath(ReleasedPath):
 class ConstantPath(ReleasedPath):
     """A model with the same class scores (E, R, c) for every row."""
 
-    kind: ClassVar[str] = "constant"
+    name: ClassVar[str] = "constant"
     shapes: ClassVar[Mapping[str, str]] = {"class_scores": "E R k"}
 
     class_scores: np.ndarray
@@ -390,7 +372,7 @@ class KernelPath(ReleasedPath):
     `kernel_parameters` (4,) are an index into `privsvm.solvers.kernel.kernels.KERNELS`, gamma, degree and coef0.
     """
 
-    kind: ClassVar[str] = "kernel"
+    name: ClassVar[str] = "kernel"
     by_votes: ClassVar[bool] = True
     jit_module: ClassVar[str | None] = "solvers.kernel.kernel_rows"
     shapes: ClassVar[Mapping[str, str]] = {
@@ -485,9 +467,9 @@ class OneVsOneLinearPath(LinearPath):
     Attributes are as in `LinearPath` with ``k = c (c - 1) / 2``; a pair's value is positive for its first class.
     """
 
-    kind: ClassVar[str] = "one_vs_one_linear"
+    name: ClassVar[str] = "one_vs_one_linear"
     by_votes: ClassVar[bool] = True
-    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R p d", "intercept": "E R p"}
+    shapes: ClassVar[Mapping[str, str]] = {"coef": "E R p D", "intercept": "E R p"}
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         return one_vs_one_scores(super().scores(X, epsilon_index), self.n_classes)[1]
@@ -500,7 +482,7 @@ class OneVsRestKernelPath(KernelPath):
     Attributes are as in `KernelPath`, with classes in place of pairs: p is c, or 1 for two classes.
     """
 
-    kind: ClassVar[str] = "one_vs_rest_kernel"
+    name: ClassVar[str] = "one_vs_rest_kernel"
     by_votes: ClassVar[bool] = False
     shapes: ClassVar[Mapping[str, str]] = {**KernelPath.shapes, "pair_coef": "E R m k", "intercept": "E R k"}
 
@@ -546,7 +528,7 @@ class PredictionsPath(ReleasedPath):
     `digest` (32,) identifies the rows, see `rows_digest`: of other rows nothing is known.
     """
 
-    kind: ClassVar[str] = "predictions"
+    name: ClassVar[str] = "predictions"
     shapes: ClassVar[Mapping[str, str]] = {"predicted_scores": "E R n k", "digest": "32"}
 
     predicted_scores: np.ndarray
@@ -559,3 +541,53 @@ class PredictionsPath(ReleasedPath):
             )
         scores: np.ndarray = self.predicted_scores[epsilon_index]
         return scores
+
+
+_PATHS: Mapping[str, type[ReleasedPath]] = {
+    path.name: path
+    for path in (
+        LinearPath, OneVsOneLinearPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath, TreesPath,
+    )
+}  # fmt: skip
+_MOST_STEPS = 8
+
+
+def step_shapes(steps: Sequence[str]) -> dict[str, str]:
+    """Sizes of the arrays of steps by their names in a file; letters but E and R are a step's own."""
+    return {
+        f"{number}.{name}": re.sub(r"\b(?![ER])[A-Za-z]\b", rf"\g<0>{number}", shape)
+        for number, step in enumerate(steps)
+        for name, shape in STEPS[step].shapes.items()
+    }
+
+
+def array_names(kind: str) -> list[str]:
+    """List the arrays of a stored path; raise PrivSVMError for an unknown kind."""
+    *steps, name = kind.split(" ")
+    known = {**dict.fromkeys(steps, STEPS), name: _PATHS}
+    for word, names in known.items():
+        if word not in names:
+            raise PrivSVMError(f"model file: kind {kind[:100]!r} is unknown; {nearest_name(word, names)}")
+    if len(steps) > (_MOST_STEPS if issubclass(_PATHS[name], LinearPath) else 0):
+        raise PrivSVMError(f"model file: kind {kind[:100]!r} has too many steps; get or make the model again")
+    return [*_PATHS[name].shapes, *step_shapes(steps)]
+
+
+def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
+    """Rebuild a path from its stored arrays.
+
+    `arrays` come from `ReleasedPath.arrays`, and `common` has the attributes of `ReleasedPath`. Raises PrivSVMError if
+    the kind is unknown, or an array is missing, or is not such as a model of this kind has.
+    """
+    missing = set(array_names(kind)) - set(arrays)
+    if missing:
+        raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
+    *words, name = kind.split(" ")
+    steps = [
+        Step(word, **{part: arrays[f"{number}.{part}"] for part in STEPS[word].shapes})
+        for number, word in enumerate(words)
+    ]
+    stored: dict[str, Any] = {part: arrays[part] for part in _PATHS[name].shapes} | common
+    path = _PATHS[name](**stored | ({"steps": tuple(steps)} if steps else {}))
+    path.check_arrays()
+    return path

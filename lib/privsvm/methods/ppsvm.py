@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.estimators import randomness_of
+from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import parameter
-from privsvm.base.released import RandomKernelPath, ReleasedPath
+from privsvm.base.released import LinearPath, ReleasedPath
 from privsvm.constraints import Constraint
 from privsvm.families.one_norm.one_norm_training import OneNormModel, count_kernel_rows
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
@@ -120,7 +121,7 @@ class PPSVMClassifier(PPSVMParameters):
 
         secrets = {name: joined(name) for name in ("random_matrix", "centre", "spread")}
         gamma = np.array([self.published_gamma_ if self.kernel == "gaussian" else 0.0])
-        return model, RandomKernelPath, {**arrays, **secrets, "gamma": gamma}
+        return model, LinearPath, arrays | {"steps": (Step("random_kernel", **secrets, gamma=gamma), *arrays["steps"])}
 
     def _guarantee(self, rng: Any) -> Guarantee:
         return dataclasses.replace(ppsvm_guarantee(self.kernel), randomness=randomness_of(rng))

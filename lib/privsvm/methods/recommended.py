@@ -16,14 +16,15 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, parameter
-from privsvm.base.scaled_paths import ColumnLinearPath
+from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_bounds
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (
@@ -403,7 +404,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         super()._check_parameters()
         count_threads(self.n_jobs)
 
-    def _release(self, release: Release) -> ColumnLinearPath:
+    def _release(self, release: Release) -> LinearPath:
         X, n_threads = release.rows, count_threads(self.n_jobs)
         lower, upper, indicators = self._limits(X.shape[1])
         self._n_numbers = int((~indicators).sum())
@@ -433,14 +434,9 @@ class PrivateLinearClassifier(PrivateClassifier):
             results = list(map(run, jobs) if pool is None else pool.map(run, jobs))
         seconds = time.perf_counter() - started
         self._why = results[0][1].why
-        return release.path(
-            ColumnLinearPath,
-            release_seconds=seconds,
-            lower=lower,
-            upper=upper,
-            indicators=indicators.astype(np.float64),
-            **_stack_models([result[0] for result in results], [result[1].recipe for result in results], len(budgets)),
-        )
+        models, recipes = [result[0] for result in results], [result[1].recipe for result in results]
+        bounds = {"lower": lower, "upper": upper, "indicators": indicators.astype(np.float64)}
+        return release.path(LinearPath, release_seconds=seconds, **_path(models, recipes, bounds, len(budgets)))
 
     def _candidates(self, n_rows: float, n_features: int, budget: Budget) -> tuple[str, ...]:
         """Features to try."""
@@ -562,11 +558,11 @@ class PrivateLinearClassifier(PrivateClassifier):
         )
         return release.grant(claim, n_rows=used, features="public")
 
-    def _keep(self, path: ColumnLinearPath) -> None:
+    def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
-        self.intercept_, self.mean_, self.feature_mean_ = (
-            array[0, 0] for array in (path.intercept, path.mean, path.feature_mean)
-        )
+        centre, mean = path.step("direction")["centre"][0, 0], path.step("scale")["mean"][0, 0]
+        self.intercept_ = path.intercept[0, 0]
+        self.mean_, self.feature_mean_ = (centre, mean) if path.step("fourier")["count"].any() else (mean, mean[:0])
         self.recipe_ = self._why
 
 
@@ -580,34 +576,41 @@ def _trial_shares(kinds: tuple[str, ...], large: bool, n_features: int) -> list[
     return linear + [(1.0 - _VOTE_SHARE - math.fsum(linear)) / n_others] * n_others
 
 
-def _stack_models(models: list[ScaledModel], recipes: list[Recipe], n_epsilons: int) -> dict[str, Any]:
-    """Make the arrays of a path from E R models, padded to the widest."""
+def _path(
+    models: list[ScaledModel], recipes: list[Recipe], bounds: dict[str, np.ndarray], n_epsilons: int
+) -> dict[str, Any]:
+    """Make the weights and steps of a path from E R models, padded to the widest, and the bounds of columns."""
 
-    def padded(name: str, width: int) -> np.ndarray:
-        rows = [getattr(model, name) for model in models]
-        return np.stack([np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, width - row.shape[-1])]) for row in rows])
+    def stack(arrays: Iterable[np.ndarray]) -> np.ndarray:
+        arrays = list(arrays)
+        width = max(array.shape[-1] for array in arrays)
+        rows = [np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, width - row.shape[-1])]) for row in arrays]
+        return np.reshape(rows, (n_epsilons, -1, *rows[0].shape))
 
-    width, most = max(model.mean.size for model in models), max(recipe.n_frequencies for recipe in recipes)
-    frequencies = np.zeros((width, most))
-    for model, recipe in zip(models, recipes, strict=True):
+    # The mean of rows is subtracted before random features; without them, before the scaling.
+    pairs = [
+        (model.mean, model.feature_mean) if recipe.n_frequencies else (np.zeros_like(model.mean), model.mean)
+        for model, recipe in zip(models, recipes, strict=True)
+    ]
+    centres, means = zip(*pairs, strict=True)
+    count = np.array([recipe.n_frequencies for recipe in recipes], dtype=np.int64).reshape(n_epsilons, -1)
+    most = int(count.max())
+    frequencies = np.zeros((max(centre.size for centre in centres), most))
+    for centre, recipe in zip(centres, recipes, strict=True):
         # They are the first ones of the longest draw.
         if recipe.n_frequencies == most > 0:
-            frequencies[: model.mean.size] = recipe.frequencies(model.mean.size)
-    stacked = {
-        "coef": padded("coef", max(model.coef.shape[1] for model in models)),
-        "feature_mean": padded("feature_mean", 2 * most),
-        "intercept": padded("intercept", models[0].intercept.size),
-        "mean": padded("mean", width),
-        "n_frequencies": np.array([recipe.n_frequencies for recipe in recipes], dtype=np.int64),
-        "constant": np.array([recipe.columns.constant for recipe in recipes]),
-        "n_hats": np.array([recipe.columns.n_hats for recipe in recipes], dtype=np.int64),
-        "hat_weight": np.array([recipe.columns.hat_weight for recipe in recipes]),
-    }
-    shape = (n_epsilons, len(models) // n_epsilons)
-    return {
-        **{name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()},
-        "frequencies": frequencies,
-    }
+            frequencies[: centre.size] = recipe.frequencies(centre.size)
+    by_column = zip(*(recipe.columns for recipe in recipes), strict=True)
+    columns = dict(zip(Columns._fields, (np.reshape(each, (n_epsilons, -1)) for each in by_column), strict=True))
+    steps = (
+        Step("columns", **bounds, **columns),
+        Step("unit"),
+        Step("direction", centre=stack(centres)),
+        Step("fourier", frequencies=frequencies, count=count),
+        Step("scale", mean=stack(means)),
+    )
+    coef, intercept = stack(model.coef for model in models), stack(model.intercept for model in models)
+    return {"coef": coef, "intercept": intercept, "steps": steps}
 
 
 ESTIMATOR = PrivateLinearClassifier

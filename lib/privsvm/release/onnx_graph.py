@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.feature_steps import SHORTEST
 from privsvm.errors import PrivSVMError
-from privsvm.release.exported_scores import write_scores
+from privsvm.release.exported_scores import TINY, write_scores
 from privsvm.release.model import ReleasedModel
 from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import Column
@@ -114,43 +115,49 @@ class _Graph:
         )  # fmt: skip
         return self.node("Gather", self.constant(rows), code, axis=0)
 
-    def bounded(self, rows: str, lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> str:
-        kept = self.cut(rows, lower, upper)
-        if np.all(stays):
-            return kept
-        wide = upper > lower
-        half = np.where(wide, upper / 2.0 - lower / 2.0, 1.0)
-        doubled = self.node("Mul", self.ratio(kept, 0.5, lower / 2.0, half), self.constant(2.0))
-        mapped = self.node("Sub", doubled, self.constant(np.where(wide, 1.0, 0.0)))
-        return self.node("Where", self.constant(stays, np.bool_), kept, mapped)
-
-    def with_hats(self, rows: str, indicators: np.ndarray, columns: Columns) -> str:
+    def columns(self, rows: str, lower: Any, upper: Any, indicators: Any, **columns: Any) -> str:
+        features, stays = Columns(**columns), indicators != 0.0
+        rows = self.cut(rows, lower, upper)
+        if not np.all(stays):
+            wide = upper > lower
+            half = np.where(wide, upper / 2.0 - lower / 2.0, 1.0)
+            doubled = self.node("Mul", self.ratio(rows, 0.5, lower / 2.0, half), self.constant(2.0))
+            mapped = self.node("Sub", doubled, self.constant(np.where(wide, 1.0, 0.0)))
+            rows = self.node("Where", self.constant(stays, np.bool_), rows, mapped)
         parts = [rows]
-        if columns.constant > 0.0:
+        if features.constant > 0.0:
             # One number of each row, without its value.
             zeros = self.node("Mul", self.picked(rows, [0]), self.constant(0.0))
-            parts.append(self.node("Add", zeros, self.constant(columns.constant)))
-        numbers = np.flatnonzero(~indicators)
-        if columns.n_hats > 0 and numbers.size:
-            centres, width = np.linspace(-1.0, 1.0, columns.n_hats, retstep=True)
+            parts.append(self.node("Add", zeros, self.constant(features.constant)))
+        numbers = np.flatnonzero(~stays)
+        if features.n_hats > 0 and numbers.size:
+            centres, width = np.linspace(-1.0, 1.0, features.n_hats, retstep=True)
             cells = self.node("Unsqueeze", self.picked(rows, numbers), self.constant([2], np.int64))
             distances = self.node(
                 "Div", self.node("Abs", self.node("Sub", cells, self.constant(centres))), self.constant(width)
             )
             heights = self.node("Max", self.node("Sub", self.constant(1.0), distances), self.constant(0.0))
-            hats = self.node("Mul", heights, self.constant(columns.hat_weight))
-            parts.append(self.node("Reshape", hats, self.constant([0, numbers.size * columns.n_hats], np.int64)))
+            hats = self.node("Mul", heights, self.constant(features.hat_weight))
+            parts.append(self.node("Reshape", hats, self.constant([0, numbers.size * features.n_hats], np.int64)))
         return self.node("Concat", *parts, axis=1)
 
-    def centred(self, rows: str, mean: np.ndarray, least: float) -> str:
-        rows = self.node("Sub", rows, self.constant(mean)) if np.any(mean) else rows
+    def unit(self, rows: str) -> str:
+        return self._divide_by_norm(rows, TINY)
+
+    def direction(self, rows: str, centre: np.ndarray) -> str:
+        return self._divide_by_norm(self.node("Sub", rows, self.constant(centre)), TINY)
+
+    def scale(self, rows: str, mean: np.ndarray) -> str:
+        return self._divide_by_norm(self.node("Sub", rows, self.constant(mean)), SHORTEST)
+
+    def _divide_by_norm(self, rows: str, least: float) -> str:
         squares = self.node("ReduceSum", self.node("Mul", rows, rows), self.constant([1], np.int64), keepdims=1)
         return self.node("Div", rows, self.node("Max", self.node("Sqrt", squares), self.constant(least)))
 
-    def fourier(self, rows: str, frequencies: np.ndarray) -> str:
-        angles = self.node("MatMul", rows, self.constant(frequencies))
+    def fourier(self, rows: str, frequencies: np.ndarray, count: int) -> str:
+        angles = self.node("MatMul", rows, self.constant(frequencies[:, :count]))
         waves = self.node("Concat", self.node("Cos", angles), self.node("Sin", angles), axis=1)
-        return self.node("Div", waves, self.constant(np.sqrt(frequencies.shape[1])))
+        return self.node("Div", waves, self.constant(np.sqrt(count)))
 
     def scores(self, rows: str, coef: np.ndarray, intercept: np.ndarray) -> str:
         return self.node(
@@ -170,7 +177,7 @@ def onnx_model(model: ReleasedModel, description: str) -> bytes:
             raise PrivSVMError(f"column {name!r}: an output of the graph has this name; export to sql")
     graph = _Graph(columns)
     onnx, types = graph.onnx, graph.onnx.TensorProto
-    scores = write_scores(graph, model._path, graph.features(columns))
+    scores = write_scores(graph, model._path, graph.features(columns), model.n_features_in_)
     labels, is_text = model.classes_, model.classes_.dtype.kind == "U"
     n_scores = model._path.intercept.shape[-1]  # type: ignore[attr-defined]
     if n_scores == 1:

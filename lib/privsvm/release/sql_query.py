@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.feature_steps import SHORTEST
 from privsvm.errors import PrivSVMError, list_names
-from privsvm.release.exported_scores import write_scores
+from privsvm.release.exported_scores import TINY, write_scores
 from privsvm.release.model import ReleasedModel, check_names
 from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import FALSE, TRUE, Column
@@ -121,40 +122,48 @@ class _Query:
                     expressions[index] = finished.value
                     running.remove(index)
 
-    def bounded(self, rows: list[str], lower: np.ndarray, upper: np.ndarray, stays: np.ndarray) -> list[str]:
-        cut = self.step([_cut(row, *ends) for row, *ends in zip(rows, lower.tolist(), upper.tolist(), strict=True)])
-        if np.all(stays):
-            return cut
-        bounded = []
-        for value, low, high, stay in zip(cut, lower.tolist(), upper.tolist(), stays.tolist(), strict=True):
-            scaled = f"2e0 * (({value} / 2e0 - {_number(low / 2)}) / {_number(high / 2 - low / 2)}) - 1e0"
-            bounded.append(value if stay else scaled if high > low else "0e0")
-        return self.step(bounded)
-
-    def with_hats(self, rows: list[str], indicators: np.ndarray, columns: Columns) -> list[str]:
-        features = [*rows, *([_number(columns.constant)] if columns.constant > 0.0 else [])]
-        if columns.n_hats > 0:
-            centres, width = np.linspace(-1.0, 1.0, columns.n_hats, retstep=True)
+    def columns(self, rows: list[str], lower: Any, upper: Any, indicators: Any, **columns: Any) -> list[str]:
+        features, limits = Columns(**columns), (lower.tolist(), upper.tolist())
+        rows = self.step([_cut(row, *ends) for row, *ends in zip(rows, *limits, strict=True)])
+        if not np.all(indicators):
+            bounded = []
+            for value, low, high, stay in zip(rows, *limits, indicators.tolist(), strict=True):
+                scaled = f"2e0 * (({value} / 2e0 - {_number(low / 2)}) / {_number(high / 2 - low / 2)}) - 1e0"
+                bounded.append(value if stay else scaled if high > low else "0e0")
+            rows = self.step(bounded)
+        expressions = [*rows, *([_number(features.constant)] if features.constant > 0.0 else [])]
+        if features.n_hats > 0:
+            centres, width = np.linspace(-1.0, 1.0, features.n_hats, retstep=True)
             for row, indicator in zip(rows, indicators, strict=True):
                 distances = [] if indicator else [f"abs({row} - {_number(centre)})" for centre in centres]
-                features += [
-                    f"CASE WHEN {distance} < {_number(width)} THEN {_number(columns.hat_weight)} * "
+                expressions += [
+                    f"CASE WHEN {distance} < {_number(width)} THEN {_number(features.hat_weight)} * "
                     f"(1e0 - {distance} / {_number(width)}) ELSE 0e0 END"
                     for distance in distances
                 ]
-        return self.step(features)
+        return self.step(expressions)
 
-    def centred(self, rows: list[str], mean: np.ndarray, least: float) -> list[str]:
-        if np.any(mean):
-            rows = self.step([f"{row} - {_number(number)}" for row, number in zip(rows, mean.tolist(), strict=True)])
+    def unit(self, rows: list[str]) -> list[str]:
+        return self._divide_by_norm(rows, TINY)
+
+    def direction(self, rows: list[str], centre: np.ndarray) -> list[str]:
+        return self._divide_by_norm(self._subtract(rows, centre), TINY)
+
+    def scale(self, rows: list[str], mean: np.ndarray) -> list[str]:
+        return self._divide_by_norm(self._subtract(rows, mean) if mean.any() else rows, SHORTEST)
+
+    def _subtract(self, rows: list[str], mean: np.ndarray) -> list[str]:
+        return self.step([f"{row} - {_number(number)}" for row, number in zip(rows, mean.tolist(), strict=True)])
+
+    def _divide_by_norm(self, rows: list[str], least: float) -> list[str]:
         *rows, norm = self.step([*rows, f"sqrt({_joined([f'{row} * {row}' for row in rows], '+')})"])
         return self.step(
             [f"{row} / CASE WHEN {norm} < {_number(least)} THEN {_number(least)} ELSE {norm} END" for row in rows]
         )
 
-    def fourier(self, rows: list[str], frequencies: np.ndarray) -> list[str]:
-        angles = self.step([_weighted(rows, frequency) for frequency in frequencies.T])
-        root = _number(np.sqrt(frequencies.shape[1]))
+    def fourier(self, rows: list[str], frequencies: np.ndarray, count: int) -> list[str]:
+        angles = self.step([_weighted(rows, frequency) for frequency in frequencies[:, :count].T])
+        root = _number(np.sqrt(count))
         return self.step([f"{function}({angle}) / {root}" for function in ("cos", "sin") for angle in angles])
 
     def scores(self, rows: list[str], coef: np.ndarray, intercept: np.ndarray) -> list[str]:
@@ -320,7 +329,7 @@ def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
         raise PrivSVMError(f"columns {list_names(twice)}: databases do not tell their names apart; export to onnx")
     query = _Query(table, keep)
     readers = [_reader(name, column, schema.decimal) for name, column in schema.features.items()]
-    scores = write_scores(query, model._path, query.read(readers))
+    scores = write_scores(query, model._path, query.read(readers), model.n_features_in_)
     labels = [_label(value) for value in model.record.classes]
     if len(scores) == 1:
         names, predicted = ["score"], f"CASE WHEN {scores[0]} > 0 THEN {labels[1]} ELSE {labels[0]} END"

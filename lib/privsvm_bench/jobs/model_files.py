@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from privsvm.base.released import ReleasedPath
-from privsvm.base.stored_paths import path_from_arrays
+from privsvm.base.released import ReleasedPath, path_from_arrays
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import missing_file, read_npz, write_npz

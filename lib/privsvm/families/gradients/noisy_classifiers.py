@@ -8,7 +8,7 @@ from typing import Any
 
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
-from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath
+from privsvm.base.released import LinearPath
 from privsvm.constraints import (
     BOUND,
     COUNT,
@@ -167,10 +167,11 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
         self.intercept_ = path.intercept[0, 0]
-        if isinstance(path, StandardizedLinearPath):
-            self.centre_, self.spread_, self.bound_ = path.centre[0, 0], path.spread[0, 0], float(path.bound[0])
-        elif isinstance(path, CentredLinearPath):
-            self.centre_ = path.centre[0, 0]
+        if scaling := path.step("standardise"):
+            self.centre_, self.spread_ = scaling["centre"][0, 0], scaling["spread"][0, 0]
+            self.bound_ = float(scaling["bound"][0])
+        elif scaling := path.step("direction"):
+            self.centre_ = scaling["centre"][0, 0]
         self.privacy_ = self.guarantee_
         guarantee: Any = path.guarantees[0]
         self.noise_multiplier_ = guarantee.noise_scale / float(self.max_grad_norm)

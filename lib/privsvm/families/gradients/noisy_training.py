@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.estimators import Release
-from privsvm.base.released import CentredLinearPath, LinearPath, StandardizedLinearPath, UnitLinearPath
+from privsvm.base.feature_steps import Step
+from privsvm.base.released import LinearPath
 from privsvm.constraints import one_of
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
@@ -145,14 +146,13 @@ def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], 
     # Too large a learning rate makes weights that are no numbers: zeros, since an error would tell something about the
     # noise.
     coef, intercept = (np.nan_to_num(np.clip(array, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)) for array in (coef, intercept))
-    common = {"coef": coef, "intercept": intercept, "release_seconds": seconds}
+    steps: tuple[Step, ...] = ()
     if scaling == "whiten":
         centre, spread = features
-        bound = np.full(1, feature_bound(coef.shape[-1]))
-        return release.path(StandardizedLinearPath, centre=centre, spread=spread, bound=bound, **common)
-    if scaling == "centre" and features:
-        return release.path(CentredLinearPath, centre=features[0], **common)
-    return release.path(UnitLinearPath if scaling == "centre" else LinearPath, **common)
+        steps = (Step("standardise", centre=centre, spread=spread, bound=np.full(1, feature_bound(coef.shape[-1]))),)
+    elif scaling == "centre":
+        steps = (Step("unit"), *(Step("direction", centre=centre) for centre in features))
+    return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps, release_seconds=seconds)
 
 
 def release_noisy_gradient(

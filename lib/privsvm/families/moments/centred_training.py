@@ -17,8 +17,9 @@ import numpy as np
 
 from privsvm.auditing.witnesses import gaussian_witness
 from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import DELTA, parameter
-from privsvm.base.released import CentredLinearPath
+from privsvm.base.released import LinearPath
 from privsvm.constraints import ROWS, optional
 from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
@@ -122,7 +123,7 @@ class CentredRowsClassifier(PrivateClassifier):
                 "or consent with allow_unsound=True"
             )
 
-    def _release(self, release: Release) -> CentredLinearPath:
+    def _release(self, release: Release) -> LinearPath:
         X = release.rows
         n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
         started = time.perf_counter()
@@ -135,8 +136,9 @@ class CentredRowsClassifier(PrivateClassifier):
             for epsilon, multiplier, plan in plans
             for repeat in range(release.repeats)
         ]
-        arrays = dict(zip(("coef", "intercept", "centre"), release.stack_models(models), strict=True))
-        return release.path(CentredLinearPath, release_seconds=time.perf_counter() - started, **arrays)
+        coef, intercept, centre = release.stack_models(models)
+        steps, seconds = (Step("unit"), Step("direction", centre=centre)), time.perf_counter() - started
+        return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps, release_seconds=seconds)
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:
         """Noise multiplier of the centre, and what follows."""
@@ -195,6 +197,6 @@ class CentredRowsClassifier(PrivateClassifier):
         )
         return release.grant(claim, witness, n_rows=self.n_rows)
 
-    def _keep(self, path: CentredLinearPath) -> None:
+    def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
-        self.intercept_, self.centre_ = path.intercept[0, 0], path.centre[0, 0]
+        self.intercept_, self.centre_ = path.intercept[0, 0], path.step("direction")["centre"][0, 0]

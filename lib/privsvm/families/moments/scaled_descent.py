@@ -164,7 +164,7 @@ class Recipe:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaledModel:
-    """A linear model of scaled rows; see `privsvm.base.scaled_paths.ColumnLinearPath`.
+    """A linear model of scaled rows; see `privsvm.base.feature_steps`.
 
     `coef` (c, D) are weights of centred unit rows, or of their centred features, and `intercept` (c,) offsets. `mean`
     (d,) is subtracted from unit rows, and `feature_mean` (D,), zeros without them, from random features.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import parameter
 from privsvm.constraints import FLAG
 from privsvm.families.one_norm.one_norm_training import MBAR, OneNormClassifier, OneNormModel, train_one_norm
@@ -33,12 +34,12 @@ class PublicKernel(NamedTuple):
 
 def train_on_blocks(
     block: np.ndarray, codes: np.ndarray, n_classes: int, published: PublicKernel, C: Any, tune_gamma: bool, rng: Any
-) -> tuple[OneNormModel, dict[str, np.ndarray]]:
+) -> tuple[OneNormModel, dict[str, Any]]:
     """Train on the public kernel: all that the trainer has are blocks and labels (step IV).
 
     The block (n, mbar) comes from `combine_blocks`, and all entities agreed on the class codes. With `tune_gamma`, C
     and gamma are chosen together: blocks of one gamma give blocks of all, since the kernel of another is a power of it.
-    `rng` draws the rows that parameters are chosen on. Returns the model and the arrays of a `BlockPath`.
+    `rng` draws the rows that parameters are chosen on. Returns the model and the parts of a `LinearPath` on the block.
     """
     kernel, gamma = published
     if kernel == "linear":
@@ -50,7 +51,7 @@ def train_on_blocks(
     return model, {
         "coef": model.coef[None, None],
         "intercept": model.intercept[None, None],
-        "power": np.array([1.0 if kernel == "linear" else model.gamma / gamma]),
+        "steps": (Step("power", power=np.array([1.0 if kernel == "linear" else model.gamma / gamma])),),
     }
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import parameter
-from privsvm.base.released import FourierPath
+from privsvm.base.released import LinearPath
 from privsvm.constraints import COUNT, POSITIVE, either, one_of, whole
 from privsvm.families.output_perturbation.hinge_release import (
     Features,
@@ -71,5 +74,7 @@ class FourierRows(HingeReleaseClassifier):
             model=frequencies,
         )
 
-    def _build_path(self, release: OneVsRestRelease, features: Features) -> FourierPath:
-        return release.path(FourierPath, frequencies=features.model, coef=release.coef)
+    def _build_path(self, release: OneVsRestRelease, features: Features) -> LinearPath:
+        count = np.full(release.coef.shape[:2], features.model.shape[1])
+        steps = (Step("fourier", frequencies=features.model, count=count),)
+        return release.path(LinearPath, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]), steps=steps)
