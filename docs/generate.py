@@ -69,8 +69,8 @@ def _audits() -> str:
 def list_files() -> dict[Path, str]:
     """Return the content of every generated file."""
     return {
-        _PACKAGE / "release" / "audits.json": _audits(),
-        _PACKAGE / "release" / "utility.json": _utility(),
+        _PACKAGE / "release" / "documents" / "audits.json": _audits(),
+        _PACKAGE / "release" / "training" / "utility.json": _utility(),
     }
 
 

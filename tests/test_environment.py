@@ -70,7 +70,13 @@ def test_the_wheel_holds_the_library_alone(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
         texts = [archive.read(f"privsvm/{name}__init__.pyi").decode() for name in ("", "methods/")]
-    data = {"py.typed", "__init__.pyi", "methods/__init__.pyi", "release/audits.json", "release/utility.json"}
+    data = {
+        "py.typed",
+        "__init__.pyi",
+        "methods/__init__.pyi",
+        "release/documents/audits.json",
+        "release/training/utility.json",
+    }
     modules = (REPOSITORY / "lib/privsvm").rglob("*.py")
     assert inside == {f"privsvm/{name}" for name in data} | {
         path.relative_to(REPOSITORY / "lib").as_posix() for path in modules

@@ -29,7 +29,7 @@ NOT_RUN = {
         "needs an account with AWS and a registry of images",
     ],
     "docs/install.md": ["needs an index of packages, which tests do not have"],
-    "docs/production.md": ["makes a key for good; tests/release/test_released.py signs and verifies"],
+    "docs/production.md": ["makes a key for good; tests/release/predicting/test_released.py signs and verifies"],
     "docs/reproductions.md": [
         "hours of computing, and needs data sets; tests/reproduction runs each experiment on a few rows"
     ],

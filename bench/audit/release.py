@@ -21,8 +21,8 @@ from sections import csv_text
 from privsvm.auditing.cells import CellBound, audit_cell
 from privsvm.files import write_text
 from privsvm.privacy.events import NEIGHBOURS, Neighbours
-from privsvm.release.calibration import Calibration
-from privsvm.release.recipes import Recipe, Terms, train
+from privsvm.release.documents.calibration import Calibration
+from privsvm.release.training.recipes import Recipe, Terms, train
 from privsvm.tables.schema import parse_schema
 
 __all__ = ["audit_release", "lay_out_numbers"]
@@ -64,7 +64,7 @@ def audit_release(epsilon: float, neighbours: Neighbours, draws: int, measures: 
         del stream  # Every release takes its noise from the operating system.
         return np.array([lay_out_numbers(*tables[dataset], epsilon, neighbours) for _ in range(n)])
 
-    with mock.patch("privsvm.release.recipes.held_back_rows", lambda units, *_: units % 2 == int(measures)):
+    with mock.patch("privsvm.release.training.recipes.held_back_rows", lambda units, *_: units % 2 == int(measures)):
         return audit_cell(draw, draws, epsilon, DELTA, gaussian=False)
 
 

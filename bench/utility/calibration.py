@@ -19,9 +19,9 @@ from sections import csv_text
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
-from privsvm.release.calibration import Calibration, ranked_labels
-from privsvm.release.model import probabilities
-from privsvm.release.recipes import Terms, train
+from privsvm.release.documents.calibration import Calibration, ranked_labels
+from privsvm.release.predicting.model import probabilities
+from privsvm.release.training.recipes import Terms, train
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.evidence import Sources
 from privsvm_bench.workflow.sources import closure_digest

@@ -21,10 +21,10 @@ _MODULES = {
     "RowBlocks": "privsvm.numerics.rows.row_blocks",
     "SVMClassifier": "privsvm.families.exact.svm_classifier",
     "audit": "privsvm.auditing.estimators",
-    "load": "privsvm.release.model",
-    "make_private_pipeline": "privsvm.release.private_pipeline",
+    "load": "privsvm.release.predicting.model",
+    "make_private_pipeline": "privsvm.release.training.private_pipeline",
     "open_rows": "privsvm.numerics.rows.row_blocks",
-    "save": "privsvm.release.model",
+    "save": "privsvm.release.predicting.model",
 }
 __all__ = list(_MODULES)
 

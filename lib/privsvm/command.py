@@ -39,7 +39,7 @@ def _schema(options: argparse.Namespace) -> int:
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from privsvm.release.inspections import record_inspection
+    from privsvm.release.training.inspections import record_inspection
     from privsvm.tables.inspection import inspect_table
     from privsvm.tables.schema import read_schema
 
@@ -53,7 +53,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 def _risk_target(options: argparse.Namespace) -> Any:
     """Return the risk that is given in place of epsilon; None where there is none."""
-    from privsvm.release.risk_targets import RiskTarget
+    from privsvm.release.training.risk_targets import RiskTarget
 
     if options.guess is None and options.true_positives is None:
         return None
@@ -63,8 +63,8 @@ def _risk_target(options: argparse.Namespace) -> Any:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import TableShape, plan_lines
-    from privsvm.release.recipes import default_delta
+    from privsvm.release.training.planning import TableShape, plan_lines
+    from privsvm.release.training.recipes import default_delta
 
     table = TableShape(options.rows, options.features, options.classes, options.prevalence)
     target = _risk_target(options)
@@ -75,16 +75,16 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _ledger_of(options: argparse.Namespace) -> Any:
-    from privsvm.release.ledger import Ledger, default_ledger
+    from privsvm.release.documents.ledger import Ledger, default_ledger
 
     return Ledger(options.ledger or default_ledger(), wait=options.wait)
 
 
 def _release(options: argparse.Namespace) -> int:
-    from privsvm.release.card import CARD, read_card
-    from privsvm.release.ledger import cost_words
-    from privsvm.release.recipes import Terms, terms_of_risk
-    from privsvm.release.releasing import CardOptions, Permission, release
+    from privsvm.release.documents.card import CARD, read_card
+    from privsvm.release.documents.ledger import cost_words
+    from privsvm.release.training.recipes import Terms, terms_of_risk
+    from privsvm.release.training.releasing import CardOptions, Permission, release
     from privsvm.tables.schema import read_schema
 
     training = "training; the first run on a machine compiles first (`privsvm warm-up` does so in advance)"
@@ -154,7 +154,7 @@ def _predict(options: argparse.Namespace) -> int:
     import numpy as np
 
     from privsvm.escaping import spreadsheet_cell
-    from privsvm.release.model import NOT_CALIBRATED, check_names, load
+    from privsvm.release.predicting.model import NOT_CALIBRATED, check_names, load
     from privsvm.tables.delimited import Tally
 
     model, tally, apostrophes = load(options.model), Tally(), 0
@@ -192,7 +192,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from privsvm.release.exporting import export
+    from privsvm.release.predicting.exporting import export
 
     _check_outside(options.out, options.model)
     export(options.model, options.to, options.out, table=options.table, keep=options.keep)
@@ -201,8 +201,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _card(options: argparse.Namespace) -> int:
-    from privsvm.release.card import CARD, card_text, read_card
-    from privsvm.release.verifying import verify
+    from privsvm.release.documents.card import CARD, card_text, read_card
+    from privsvm.release.documents.verifying import verify
 
     # Recompute whatever is shown as proved.
     verify(options.model)
@@ -212,8 +212,8 @@ def _card(options: argparse.Namespace) -> int:
 
 def _dossier(options: argparse.Namespace) -> int:
     from privsvm.files import write_text
-    from privsvm.release.dossier import dossier
-    from privsvm.release.ledger import Ledger
+    from privsvm.release.documents.dossier import dossier
+    from privsvm.release.documents.ledger import Ledger
 
     text = dossier(options.model, None if options.ledger is None else Ledger(options.ledger))
     if options.out is None:
@@ -226,8 +226,8 @@ def _dossier(options: argparse.Namespace) -> int:
 
 def _risk(options: argparse.Namespace) -> int:
     from privsvm.base.model_file import read_model
-    from privsvm.release.ledger import cost_words
-    from privsvm.release.risk_targets import per_cent
+    from privsvm.release.documents.card import per_cent
+    from privsvm.release.documents.ledger import cost_words
 
     record = read_model(options.model)[1]
     unit, computed = record.protection.unit, record.judged[1]
@@ -255,8 +255,8 @@ def _risk(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from privsvm.release.ledger import Ledger, cost_words
-    from privsvm.release.verifying import verify
+    from privsvm.release.documents.ledger import Ledger, cost_words
+    from privsvm.release.documents.verifying import verify
 
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
     signed = "signed by this key" if options.key else "no signature was checked"
@@ -266,8 +266,8 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _ledger(options: argparse.Namespace) -> int:
     from privsvm.digests import canonical_json
-    from privsvm.release.deployments import deployments
-    from privsvm.release.ledger import cost_words
+    from privsvm.release.documents.deployments import deployments
+    from privsvm.release.documents.ledger import cost_words
 
     ledger = _ledger_of(options)
     entries = ledger.entries()
@@ -284,9 +284,9 @@ def _ledger(options: argparse.Namespace) -> int:
 
 
 def _ledger_plan(options: argparse.Namespace) -> int:
-    from privsvm.release.planning import TableShape, expected_accuracy, expected_lines
-    from privsvm.release.recipes import default_delta
-    from privsvm.release.retraining import schedule
+    from privsvm.release.training.planning import TableShape, expected_accuracy, expected_lines
+    from privsvm.release.training.recipes import default_delta
+    from privsvm.release.training.retraining import schedule
 
     if (options.rows is None) != (options.features is None):
         raise PrivSVMError("accuracy depends on both: give --rows and --features, or neither")
@@ -310,7 +310,7 @@ def _ledger_plan(options: argparse.Namespace) -> int:
 
 def _methods(options: argparse.Namespace) -> int:
     from privsvm.registry import estimator_class, implementations
-    from privsvm.release.recipes import recommended
+    from privsvm.release.training.recipes import recommended
 
     print(f"For your own data: {recommended().implementation}. What each epsilon is worth, and what each method is:")
     for name in implementations():

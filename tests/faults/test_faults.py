@@ -20,10 +20,10 @@ from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
 from privsvm.files import remove_leftovers, write_json, write_npz, write_text
 from privsvm.privacy.gate import Guarantee
-from privsvm.release.ledger import Ledger
-from privsvm.release.recipes import Recipe, Terms
-from privsvm.release.releasing import CardOptions, Permission, release
-from privsvm.release.verifying import verify
+from privsvm.release.documents.ledger import Ledger
+from privsvm.release.documents.verifying import verify
+from privsvm.release.training.recipes import Recipe, Terms
+from privsvm.release.training.releasing import CardOptions, Permission, release
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets import download
 from privsvm_bench.datasets.catalogue import DataFile

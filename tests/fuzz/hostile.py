@@ -24,7 +24,7 @@ from tests.release.conftest import run
 from tests.release.made_up import release_by
 
 from privsvm.errors import PrivSVMError
-from privsvm.release.model import load
+from privsvm.release.predicting.model import load
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 

@@ -28,8 +28,8 @@ from privsvm.numerics.rows.row_blocks import open_rows
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import check_sparse
 from privsvm.privacy.gate import Guarantee
-from privsvm.release.ledger import Ledger
-from privsvm.release.model import load, save
+from privsvm.release.documents.ledger import Ledger
+from privsvm.release.predicting.model import load, save
 from privsvm.tables.schema import parse_schema, read_schema
 from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
 from privsvm_bench.datasets.readers import read_part

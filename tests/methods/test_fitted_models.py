@@ -22,7 +22,7 @@ from privsvm import (
 )
 from privsvm.base.estimators import PrivateClassifier, plain_parameters
 from privsvm.numerics.rows.row_blocks import ArrayBlocks
-from privsvm.release.private_pipeline import PrivatePipeline
+from privsvm.release.training.private_pipeline import PrivatePipeline
 
 ONE_EACH = [case for case in CASES if case.values[1] == "replace_one"]
 

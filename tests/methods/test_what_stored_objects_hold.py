@@ -18,7 +18,7 @@ from tests.methods.test_what_a_model_holds import CASES, N_ROWS, RNG, X, Y, can_
 from privsvm import PrivateLinearClassifier, PrivateSearch, PublicSchema, SVMClassifier, load, make_private_pipeline
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.row_blocks import ArrayBlocks
-from privsvm.release.exporting import export
+from privsvm.release.predicting.exporting import export
 
 # Each proved method, by the first relation that it takes.
 RELATIONS = {case.values[0]: case.values[1] for case in reversed(CASES)}

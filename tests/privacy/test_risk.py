@@ -33,7 +33,7 @@ from privsvm.privacy.gate import LARGEST_EPSILON
 from privsvm.privacy.losses import loss_distribution, loss_grid, transform_slack
 from privsvm.privacy.mechanisms import LaplaceMechanism
 from privsvm.privacy.risk import COUNT_GRID, LAPLACE_GRID, SMALLEST_RATE, trade_off
-from privsvm.release.measuring import _noise
+from privsvm.release.training.measuring import _noise
 
 RATES = [0.0, 1e-9, 1e-6, 1e-4, 0.003, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0]
 PRIORS = [0.0, 1e-4, 0.01, 0.2, 0.5, 0.7, 0.999, 1.0]

@@ -10,10 +10,10 @@ from privsvm.base.model_file import RECORD, Description, content_digest, read_mo
 from privsvm.base.released import LinearPath
 from privsvm.digests import canonical_json, sha256_of_file
 from privsvm.privacy.gate import restore
-from privsvm.release.calibration import HeldBackCounts
-from privsvm.release.card import CARD_FILES, CARD_FORMAT, card_content, total_on_card
-from privsvm.release.card_page import page
-from privsvm.release.ledger import Ledger
+from privsvm.release.documents.calibration import HeldBackCounts
+from privsvm.release.documents.card import CARD_FILES, CARD_FORMAT, card_content, total_on_card
+from privsvm.release.documents.card_page import page
+from privsvm.release.documents.ledger import Ledger
 from privsvm.tables.schema import read_schema
 
 # A ledger of version 1 and its schema: epsilon 2 for a row of 400, by few events, which take little time.

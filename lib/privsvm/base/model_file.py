@@ -77,8 +77,8 @@ class ModelFile(Model, strict=True):
     and `arrays` the SHA-256 of their file. `classes` are labels in the order of their codes. `guarantee` is the privacy
     record for rows, as JSON, and `protection` states whom it protects, and how far: nobody has judged either, see
     `judged`. `recipe` is class and parameters, and `table` the public schema by which a table becomes rows. `held_back`
-    are noisy counts of rows that did not train (`privsvm.release.calibration.HeldBackCounts`). `digest` is the SHA-256
-    of the canonical JSON of all other keys.
+    are noisy counts of rows that did not train (`privsvm.release.documents.calibration.HeldBackCounts`). `digest` is
+    the SHA-256 of the canonical JSON of all other keys.
     """
 
     format: Literal["privsvm model"]

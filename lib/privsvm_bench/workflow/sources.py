@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[3]
 # Files of the repository that a module reads besides its imports.
 PACKAGE_DATA = {
     "privsvm_bench.datasets.catalogue": ("lib/privsvm_bench/datasets/catalogue.json",),
-    "privsvm.release.dossier": ("lib/privsvm/release/audits.json",),
-    "privsvm.release.planning": ("lib/privsvm/release/utility.json",),
+    "privsvm.release.documents.dossier": ("lib/privsvm/release/documents/audits.json",),
+    "privsvm.release.training.planning": ("lib/privsvm/release/training/utility.json",),
     "privsvm_bench.reporting.page": ("lib/privsvm_bench/reporting/templates/*.jinja",),
     "reproduce.engine.rendering": (
         "lib/privsvm_bench/reporting/templates/*.jinja",

@@ -1,0 +1,1 @@
+"""Documents of a release: ledger, card, measurement, dossier, and their verification."""

@@ -1,0 +1,1 @@
+"""Released models at work: predictions, and exports to other programs."""

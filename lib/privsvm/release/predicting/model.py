@@ -1,0 +1,235 @@
+"""A released model that was read from its files: it predicts, and has a guarantee."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsvm.base.model_file import RECORD, Description, ModelFile, Protection, read_model, write_model
+from privsvm.base.released import ReleasedPath
+from privsvm.errors import PrivSVMError, list_names
+from privsvm.numerics.compiled.threads import one_blas_thread
+from privsvm.privacy.gate import Guarantee
+from privsvm.release.documents.calibration import COVERAGE, Calibration, HeldBackCounts
+from privsvm.tables.delimited import Tally
+from privsvm.tables.schema import Schema, parse_schema
+from privsvm.tables.tables import Encoder, read_chunks, take_columns
+
+__all__ = ["NOT_CALIBRATED", "ReleasedModel", "check_names", "load", "probabilities", "save"]
+
+NOT_CALIBRATED = "probabilities are not calibrated: a release with --hold-back 0.1 calibrates them on rows held back"
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """Turn decision values (n, k) into numbers (n, c) that add up to 1; k is 1 for two classes decided by sign.
+
+    They follow the logistic curve of the decision values, a fixed one, which no rows have calibrated.
+    """
+    if scores.shape[1] == 1:
+        scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+class ReleasedModel:
+    """A released model, with its record.
+
+    Predicting needs NumPy, and nothing is compiled for linear models. `classes_` are the labels (c,), `n_features_in_`
+    is the number of features d, and `schema_` the schema by which tables become rows, or None.
+    """
+
+    def __init__(self, path: ReleasedPath, record: ModelFile) -> None:
+        self._path, self.record = path, record
+        self.classes_ = np.array(record.classes)
+        self.n_features_in_ = record.n_features
+        self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
+        self._encoder = None if self.schema_ is None else Encoder(self.schema_)
+
+    @functools.cached_property
+    def guarantee_(self) -> Guarantee:
+        """The guarantee for rows, judged again at its first use; see `ModelFile.judged`."""
+        return self.record.judged[0]
+
+    @functools.cached_property
+    def protection_(self) -> Protection:
+        """Who is protected, and how well: computed from the event at the stated delta when it is first asked for."""
+        return self.record.judged[1]
+
+    @one_blas_thread()
+    def scores(self, X: Any) -> np.ndarray:
+        """Compute decision values (n, k) of features (n, d); k is 1 for two classes decided by sign, else c.
+
+        With a schema, X may be a data frame or mapping with its columns. Raises PrivSVMError for rows of another width,
+        numbers that are not finite, columns that are missing or there twice, and tables where there is no schema: the
+        order of columns at training is not stored.
+        """
+        if hasattr(X, "columns") or isinstance(X, Mapping):
+            if self._encoder is None:
+                raise PrivSVMError(
+                    "X: is a table, and the model has no schema to read it by; give an array with the columns in the "
+                    "order of training"
+                )
+            X = self._encoder.features(take_columns(X, self._encoder.schema))
+        if not hasattr(X, "indptr"):
+            try:
+                X = np.asarray(X, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise PrivSVMError(f"X: must hold rows of {self.n_features_in_} numbers each") from None
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            shape = "x".join(map(str, X.shape))
+            raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
+        if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
+            raise PrivSVMError("X: holds a number that is not finite; fill missing values as for training")
+        scores: np.ndarray = self._path.scores(X, 0)[0]
+        return scores
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values, as of the estimator: (n,) for two classes, positive for ``classes_[1]``, else (n, c)."""
+        scores = self.scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels (n,)."""
+        return self._labels(self.scores(X))
+
+    @functools.cached_property
+    def calibration_(self) -> Calibration | None:
+        """What rows that were held back say of probabilities and prediction sets; None where none were."""
+        if self.record.held_back is None:
+            return None
+        try:
+            return HeldBackCounts.from_json(self.record.held_back, len(self.record.classes)).calibration
+        except ValueError as error:
+            raise PrivSVMError(f"{RECORD}: {error}; get the model again") from None
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Compute probabilities (n, c); a warning says where they are not calibrated, see `probabilities`."""
+        if self.calibration_ is None:
+            warnings.warn(NOT_CALIBRATED, UserWarning, stacklevel=2)
+        return self._shares(self.scores(X))
+
+    def predict_set(self, X: Any, coverage: float = COVERAGE) -> np.ndarray:
+        """Compute prediction sets (n, c): True for the classes of `classes_` in the set of a row.
+
+        X is as in `scores`. At least the share `coverage` of new rows has a set with their class. This holds with 97.5
+        % confidence, over the rows that were held back and the noise on their counts. Raises PrivSVMError for a model
+        that was released without ``--hold-back``.
+        """
+        return self._sets(self.scores(X), coverage)
+
+    def _shares(self, scores: np.ndarray) -> np.ndarray:
+        calibration = self.calibration_
+        return probabilities(scores) if calibration is None else calibration.probabilities(self._path, scores)
+
+    def _sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
+        if self.calibration_ is None:
+            raise PrivSVMError("no rows were held back for prediction sets: release with --hold-back 0.1")
+        if not 0.0 < coverage < 1.0:
+            raise PrivSVMError(f"coverage={coverage!r}: must lie between 0 and 1")
+        return self.calibration_.sets(self._path, scores, coverage)
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
+        return labels
+
+    def predict_table(
+        self,
+        path: str | os.PathLike[str],
+        keep: tuple[str, ...] = (),
+        tally: Tally | None = None,
+        coverage: float | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[Any], np.ndarray | None]]:
+        """Predict the rows of a file of delimited text with the schema's columns, block by block.
+
+        Yields labels (n,), shares (n, c), the values of the columns in `keep`, and, with a coverage, prediction sets
+        (n, c), else None. `tally` counts the records, and the malformed ones: these are predicted as rows without any
+        value.
+        """
+        if self._encoder is None:
+            raise PrivSVMError("the model has no schema: call predict(X) in Python, or release it with one")
+        for columns in read_chunks(path, self._encoder.schema, keep, tally=tally):
+            scores = self.scores(self._encoder.features(columns))
+            sets = None if coverage is None else self._sets(scores, coverage)
+            yield self._labels(scores), self._shares(scores), [columns[name] for name in keep], sets
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model once more; see `save`."""
+        record = self.record
+        described = Description(
+            classes=record.classes,
+            n_features=record.n_features,
+            recipe=record.recipe,
+            table=record.table,
+            held_back=record.held_back,
+        )
+        write_model(path, self._path, described, self.guarantee_, self.protection_)
+
+
+def check_names(names: list[str]) -> None:
+    """Raise PrivSVMError where two columns of predictions would have one name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PrivSVMError(f"--keep: two columns would have the name {list_names(twice)}; keep each once, or rename it")
+
+
+def load(path: str | os.PathLike[str]) -> ReleasedModel:
+    """Read a released model.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder with `model.npz` and `model.json`.
+
+    Raises
+    ------
+    PrivSVMError
+        If a file is missing, damaged, or of a newer version. `guarantee_` and `protection_` raise it where the file
+        says more than its event does.
+    """
+    return ReleasedModel(*read_model(path))
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model, or a Pipeline that begins with a `PublicSchema`, as files.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or ReleasedModel
+        Fitted.
+    path : path-like
+        The folder to write `model.npz` and `model.json` to.
+
+    Raises
+    ------
+    PrivSVMError
+        For a model of another kind, or a Pipeline with other steps.
+    """
+    table = None
+    steps = list(getattr(model, "steps", []))
+    if steps:
+        from privsvm.tables.public_schema import PublicSchema
+
+        for name, step in steps[:-1]:
+            if type(step) is not PublicSchema or len(steps) != 2:
+                raise PrivSVMError(f"step {name!r} cannot be saved: a model file holds one PublicSchema and one model")
+            broken = step.broken_assumption
+            if broken is not None and steps[-1][1].guarantee_.theorem_holds:
+                raise PrivSVMError(f"step {name!r}: {broken}; fit it with privsvm.make_private_pipeline")
+            table = step.declaration.to_json()
+        model = steps[-1][1]
+    if isinstance(model, ReleasedModel):
+        model.save(path)
+    elif hasattr(model, "_path") and hasattr(model, "save"):
+        Path(path).mkdir(parents=True, exist_ok=True)
+        model.save(path, table=table)
+    else:
+        raise PrivSVMError(f"{type(model).__name__} cannot be saved: fit a classifier of PrivSVM first")

@@ -1,0 +1,1 @@
+"""Training of one private model: recipes, the release and its payment, plans."""

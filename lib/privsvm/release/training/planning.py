@@ -1,0 +1,272 @@
+"""What accuracy to expect of an epsilon, without any data of one's own.
+
+The recommended method on made-up tables of the shape, and its accuracy on real sets of about this shape.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from privsvm.errors import PrivSVMError
+from privsvm.numerics.rows.rows import memory_of_machine
+from privsvm.release.documents.card import per_cent
+from privsvm.release.training.recipes import Terms, default_delta, train
+from privsvm.release.training.risk_targets import gaussian_curve
+from privsvm.tables.schema import Schema, parse_schema
+
+__all__ = [
+    "Expected",
+    "Measured",
+    "TableShape",
+    "expected_accuracy",
+    "expected_lines",
+    "made_up_rows",
+    "measured_on_real_sets",
+    "plan_lines",
+]
+
+# How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
+DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
+_TEST_ROWS = 4000
+# Tables of one shape that are in memory at once, about.
+_COPIES = 4
+# Factors between the rows, and between the features, of tables of about one shape.
+_NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class TableShape:
+    """Shape of a table, and the share of its rarest class; None: all are as common.
+
+    Raises PrivSVMError for a shape that no table has, or that this machine cannot hold.
+    """
+
+    rows: int
+    features: int
+    n_classes: int
+    prevalence: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.prevalence is not None and not 0.0 < self.prevalence <= 1.0 / max(self.n_classes, 1):
+            raise PrivSVMError(
+                f"prevalence={self.prevalence!r}: is the share of the rarest of {self.n_classes} classes; must lie "
+                f"between 0 and 1 / {self.n_classes}"
+            )
+        needed, most = 8 * _COPIES * self.rows * self.features, memory_of_machine()
+        if needed > most:
+            raise PrivSVMError(
+                f"rows={self.rows}, features={self.features}: made-up tables of this shape would take "
+                f"{needed // 10**9} GB, {most / 1e9:.0f} GB of this machine; plan with fewer: more rows only help"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """Result of the simulation for one epsilon and one difficulty of the table.
+
+    `attainable_auc` is without privacy. `spent` is the part of epsilon to spend: less than all where a smaller epsilon
+    gave more accuracy. `auc` and `balanced_accuracy` are least, mean and greatest over repeated tables and noise.
+    `recipe` describes the model that was trained on the first table, and the reason for it.
+    """
+
+    difficulty: str
+    attainable_auc: float
+    epsilon: float
+    spent: float
+    auc: tuple[float, float, float]
+    balanced_accuracy: tuple[float, float, float]
+    recipe: str
+
+    def is_worse(self, other: Expected) -> bool:
+        """Whether another one has a higher mean, to two digits."""
+        return any(
+            round(ours[1], 2) < round(theirs[1], 2)
+            for ours, theirs in ((self.auc, other.auc), (self.balanced_accuracy, other.balanced_accuracy))
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Accuracy of the recommended method on one real set, and of a linear SVM there without privacy.
+
+    `name` is the set's in the catalogue, and `rows` counts its training rows. `epsilon` is the measured one nearest to
+    the requested one. Accuracies are the least and greatest of the splits; without privacy, medians.
+    """
+
+    name: str
+    rows: int
+    features: int
+    classes: int
+    epsilon: float
+    auc: tuple[float, float]
+    balanced_accuracy: tuple[float, float]
+    auc_without_privacy: float
+    balanced_accuracy_without_privacy: float
+
+
+def measured_on_real_sets(
+    rows: int, features: int, n_classes: int, epsilons: Sequence[float], *, rows_per_person: int | None = None
+) -> list[Measured]:
+    """Look up releases of at most three real sets of about a shape, the nearest first.
+
+    With k rows a person, epsilon / k for a row is looked up: the sets were released with a guarantee for rows. The list
+    is empty where no set has about so many rows, features and classes.
+    """
+    sets = json.loads(Path(__file__).with_name("utility.json").read_text(encoding="utf-8"))["sets"]
+
+    def distance(entry: dict[str, int]) -> float:
+        by_rows = abs(math.log(entry["rows"] / rows)) / math.log(_NEAR_ROWS)
+        by_features = abs(math.log(entry["features"] / features)) / math.log(_NEAR_FEATURES)
+        same_kind = (entry["classes"] == 2) == (n_classes == 2)
+        return math.inf if max(by_rows, by_features) > 1 or not same_kind else by_rows + by_features
+
+    near = sorted((distance(entry), name) for name, entry in sets.items())
+    measured = {}
+    for name in [name for far, name in near if far < math.inf][:_MOST_SETS]:
+        entry = sets[name]
+        without_noise = entry["measured"]["inf"]
+        by_epsilon = {float(key): value for key, value in entry["measured"].items() if key != "inf"}
+        for asked in epsilons:
+            epsilon = min(by_epsilon, key=lambda value: abs(math.log(value * (rows_per_person or 1) / asked)))
+            auc, balanced = by_epsilon[epsilon]
+            shape = (entry["rows"], entry["features"], entry["classes"])
+            ranges = ((auc[0], auc[2]), (balanced[0], balanced[2]))
+            measured[name, epsilon] = Measured(name, *shape, epsilon, *ranges, without_noise[0][1], without_noise[1][1])
+    return list(measured.values())
+
+
+def made_up_rows(
+    rng: np.random.Generator, rows: int, direction: np.ndarray, prevalence: float, n_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows in [-1, 1] whose classes lie along a direction (two classes) or around centres (more)."""
+    d = direction.shape[1]
+    shares = np.full(n_classes, (1.0 - prevalence) / (n_classes - 1))
+    shares[-1] = prevalence
+    y = rng.choice(n_classes, size=rows, p=shares)
+    X = rng.normal(size=(rows, d)) + direction[y]
+    return np.clip(X / 4.0, -1.0, 1.0), y
+
+
+def _auc(scores: np.ndarray, y: np.ndarray) -> float:
+    order = np.argsort(scores, kind="stable")
+    ranks = np.empty(len(y))
+    ranks[order] = np.arange(1, len(y) + 1)
+    positives = int(y.sum())
+    return float((ranks[y == 1].sum() - positives * (positives + 1) / 2) / (positives * (len(y) - positives)))
+
+
+def _range(values: Sequence[float]) -> tuple[float, float, float]:
+    return min(values), math.fsum(values) / len(values), max(values)
+
+
+def _distance(auc: float) -> float:
+    from statistics import NormalDist
+
+    return float(np.sqrt(2.0) * NormalDist().inv_cdf(auc))
+
+
+def _simulated(difficulty: str, shape: TableShape, schema: Schema, epsilon: float, seeds: Sequence[int]) -> Expected:
+    """Train on one made-up table for each seed, and test."""
+    rows, features, n_classes, prevalence = dataclasses.astuple(shape)
+    prevalence = 1.0 / n_classes if prevalence is None else prevalence
+    auc = DIFFICULTIES[difficulty]
+    pairs, recipes = [], []
+    for repeat, seed in enumerate(seeds):
+        rng = np.random.default_rng([seeds[0], repeat])
+        direction = rng.normal(size=(n_classes, features))
+        direction -= direction.mean(axis=0)
+        direction /= np.linalg.norm(direction[-1] - direction[0]) / _distance(auc)
+        X, y = made_up_rows(rng, rows, direction, prevalence, n_classes)
+        trained = train(X, y, schema, Terms(epsilon), random_state=seed).estimator
+        recipes.append(trained.recipe_)
+        test, truth = made_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
+        scores = trained._path.scores(test, 0)[0]
+        codes = trained._path.codes(scores[None])[0]
+        recalls = [float((codes[truth == code] == code).mean()) for code in range(n_classes)]
+        margin = scores[:, -1] - (scores[:, :-1].max(axis=1) if scores.shape[1] > 1 else 0.0)
+        pairs.append((_auc(margin, (truth == n_classes - 1).astype(int)), float(np.mean(recalls))))
+    aucs, balanced = zip(*pairs, strict=True)
+    return Expected(difficulty, auc, epsilon, epsilon, _range(aucs), _range(balanced), recipes[0])
+
+
+def expected_accuracy(
+    shape: TableShape,
+    epsilons: Sequence[float],
+    *,
+    rows_per_person: int | None = None,
+    repeats: int = 5,
+) -> list[Expected]:
+    """Simulate releases. No epsilon is promised less accuracy than a smaller one: it need not be spent.
+
+    `repeats` tables of the shape are made up for each epsilon, for persons with `rows_per_person` rows. Raises
+    PrivSVMError for a shape that no table has.
+    """
+    schema = parse_schema(
+        {
+            "name": "plan",
+            "label": "label",
+            "classes": list(range(shape.n_classes)),
+            "rows": shape.rows,
+            "prescaled": False,
+            "columns": {f"x{column}": {"bounds": [-1, 1], "fill": 0} for column in range(shape.features)},
+            "person": None if rows_per_person is None else "id",
+            "rows_per_person": rows_per_person,
+        }
+    )
+    expectations = []
+    for difficulty in DIFFICULTIES:
+        best: Expected | None = None
+        for epsilon in sorted(epsilons):
+            found = _simulated(difficulty, shape, schema, epsilon, range(repeats))
+            best = found if best is None or not found.is_worse(best) else dataclasses.replace(best, epsilon=epsilon)
+            expectations.append(best)
+    return expectations
+
+
+def expected_lines(expected: Sequence[Expected]) -> Iterator[str]:
+    """Write a simulation as a table."""
+    yield "Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range."
+    yield "difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy"
+    for row in expected:
+        auc, balanced = (f"{mean:.2f} ({low:.2f} - {high:.2f})" for low, mean, high in (row.auc, row.balanced_accuracy))
+        less = "" if row.spent == row.epsilon else f"  spend only {row.spent:.4g}: more gave no better model"
+        yield f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}"
+
+
+def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_per_person: int | None) -> Iterator[str]:
+    """Write each epsilon's leakage, to a test with such a rate of false positives too, and its accuracy."""
+    unit, delta = "person" if rows_per_person else "row", default_delta(shape.rows)
+    yield (
+        f"Someone who knows everything else guesses whether a {unit} was used. At most, per 100: right guesses "
+        f"(without the model 50), and used {unit}s that a test names if it also names {100 * rate:.6g} of 100 others."
+    )
+    yield f"epsilon per {unit}, delta {delta:<8.3g}  right guesses  used {unit}s named"
+    for epsilon in epsilons:
+        curve = gaussian_curve(epsilon, delta)
+        yield f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}"
+    expected = expected_accuracy(shape, epsilons, rows_per_person=rows_per_person)
+    yield from expected_lines(expected)
+    for row in expected:
+        if row.difficulty == expected[0].difficulty:
+            yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."
+    real = measured_on_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
+    if not real:
+        yield "No real set of similar shape was measured; see docs/leaderboard.md for others."
+        return
+    yield (
+        "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy "
+        "(docs/leaderboard.md)."
+    )
+    for one in real:
+        yield (
+            f"{one.name}, {one.rows} x {one.features}, {one.classes} classes: epsilon {one.epsilon:g}: AUC "
+            f"{one.auc[0]:.2f} - {one.auc[1]:.2f} ({one.auc_without_privacy:.2f}), balanced accuracy "
+            f"{one.balanced_accuracy[0]:.2f} - {one.balanced_accuracy[1]:.2f} "
+            f"({one.balanced_accuracy_without_privacy:.2f})"
+        )

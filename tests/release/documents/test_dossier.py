@@ -1,0 +1,75 @@
+"""The dossier of a release: complete, from its files, and safe to show."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.blocks import blocks_run_by
+from tests.release.conftest import run
+from tests.release.made_up import release_of_wards
+
+from privsvm.privacy.events import leaves
+from privsvm.release.documents.card import per_cent, read_card
+from privsvm.release.documents.dossier import dossier
+from privsvm.release.documents.ledger import Ledger
+from privsvm.release.predicting.model import load
+
+
+def test_dossier_has_what_the_record_has(hospital):
+    text = dossier(hospital / "model", Ledger(hospital / "ledger.jsonl"))
+    model, card = load(hospital / "model"), read_card(hospital / "model" / "card.json")
+    assert re.findall(r"^## (\d+)\.", text, re.MULTILINE) == [str(number) for number in range(1, 13)]
+    assert f"epsilon | {model.protection_.epsilon:.6g} per person" in text
+    assert f"at most {per_cent(model.record.risk().guess)} in 100 (without the model 50)" in text
+    assert "the first 5 rows of each person" in text
+    assert "Together they cost epsilon 1 and delta 1e-05 per person" in text
+    for event, count in leaves(model.guarantee_.event):
+        assert re.search(rf"Gaussian: noise\\_multiplier {event.noise_multiplier:.6g} \| {count} \|", text)
+    for words in (*card["assumptions"], *card["not_covered"], *card["public"]):
+        assert f"\n- {words}\n" in text.replace("\\", "")
+    # The audits of the method under the relation of persons.
+    assert "| on all rows | 1,000,000 | 1 | 0.9865 |" in text
+    assert "card is signed" in text
+    assert "it was release 1 of this data set, and all releases cost epsilon 1 and" in dossier(hospital / "model")
+
+
+def test_dossier_says_who_answers_for_the_model(hospital, monkeypatch):
+    card = read_card(hospital / "model" / "card.json") | {"about": {"intended_use": "triage | <b>", "owner": "Ward 7"}}
+    monkeypatch.setattr("privsvm.release.documents.dossier.read_card", lambda path: card)
+    text = dossier(hospital / "model")
+    assert "| intended use | triage \\| &lt;b&gt; |\n| owner | Ward 7 |\n" in text
+
+
+def test_releases_of_a_public_number_of_rows_have_a_dossier(tmp_path):
+    release_of_wards(tmp_path)
+    text = dossier(tmp_path / "model")
+    assert "give `--ledger`" in text
+    assert "The number of rows is public." in text
+    assert "- the number of rows, 400" in text
+
+
+def test_every_command_of_the_page_runs(hospital_copy, monkeypatch):
+    monkeypatch.chdir(hospital_copy)
+    (block,) = blocks_run_by(__file__)
+    for command in block.commands:
+        program, *arguments = shlex.split(command)
+        assert program == "privsvm"
+        arguments, target = (arguments[:-2], arguments[-1]) if ">" in arguments else (arguments, None)
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "")
+        if target:
+            assert json.loads(out)[0]["status"] == "Draft"
+    assert Path("dossier.md").read_text(encoding="utf-8") == run("dossier", "model", "--ledger", "ledger.jsonl")[1]
+
+
+@pytest.mark.parametrize("out", ["model/dossier.md", "dossier.md"])
+def test_no_dossier_of_a_changed_release_or_inside_it(hospital_copy, monkeypatch, out):
+    monkeypatch.chdir(hospital_copy)
+    if out == "dossier.md":
+        path = Path("model/card.json")
+        path.write_text(path.read_text().replace('"epsilon": ', '"epsilon": 0'))
+    code, _, err = run("dossier", "model", "--out", out)
+    assert (code, err.count("\n")) == (1, 1)
+    assert not Path(out).exists()
