@@ -75,6 +75,7 @@ def test_the_wheel_holds_the_library_alone(tmp_path):
         "__init__.pyi",
         "methods/__init__.pyi",
         "release/documents/audits.json",
+        *(f"release/documents/templates/{name}.jinja" for name in ("card.html", "card.txt", "dossier.md")),
         "release/training/utility.json",
     }
     modules = (REPOSITORY / "lib/privsvm").rglob("*.py")

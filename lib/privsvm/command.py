@@ -201,7 +201,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _card(options: argparse.Namespace) -> int:
-    from privsvm.release.documents.card import CARD, card_text, read_card
+    from privsvm.release.documents.card import CARD, read_card
+    from privsvm.release.documents.card_page import card_text
     from privsvm.release.documents.verifying import verify
 
     # Recompute whatever is shown as proved.

@@ -22,6 +22,7 @@ from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.privacy.gate import Guarantee
 
 __all__ = [
+    "PATHS",
     "ConstantPath",
     "KernelPath",
     "LinearPath",
@@ -543,7 +544,7 @@ class PredictionsPath(ReleasedPath):
         return scores
 
 
-_PATHS: Mapping[str, type[ReleasedPath]] = {
+PATHS: Mapping[str, type[ReleasedPath]] = {
     path.name: path
     for path in (
         LinearPath, OneVsOneLinearPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath, TreesPath,
@@ -564,13 +565,13 @@ def step_shapes(steps: Sequence[str]) -> dict[str, str]:
 def array_names(kind: str) -> list[str]:
     """List the arrays of a stored path; raise PrivSVMError for an unknown kind."""
     *steps, name = kind.split(" ")
-    known = {**dict.fromkeys(steps, STEPS), name: _PATHS}
+    known = {**dict.fromkeys(steps, STEPS), name: PATHS}
     for word, names in known.items():
         if word not in names:
             raise PrivSVMError(f"model file: kind {kind[:100]!r} is unknown; {nearest_name(word, names)}")
-    if len(steps) > (_MOST_STEPS if issubclass(_PATHS[name], LinearPath) else 0):
+    if len(steps) > (_MOST_STEPS if issubclass(PATHS[name], LinearPath) else 0):
         raise PrivSVMError(f"model file: kind {kind[:100]!r} has too many steps; get or make the model again")
-    return [*_PATHS[name].shapes, *step_shapes(steps)]
+    return [*PATHS[name].shapes, *step_shapes(steps)]
 
 
 def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any) -> ReleasedPath:
@@ -587,7 +588,7 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
         Step(word, **{part: arrays[f"{number}.{part}"] for part in STEPS[word].shapes})
         for number, word in enumerate(words)
     ]
-    stored: dict[str, Any] = {part: arrays[part] for part in _PATHS[name].shapes} | common
-    path = _PATHS[name](**stored | ({"steps": tuple(steps)} if steps else {}))
+    stored: dict[str, Any] = {part: arrays[part] for part in PATHS[name].shapes} | common
+    path = PATHS[name](**stored | ({"steps": tuple(steps)} if steps else {}))
     path.check_arrays()
     return path

@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGE_DATA = {
     "privsvm_bench.datasets.catalogue": ("lib/privsvm_bench/datasets/catalogue.json",),
     "privsvm.release.documents.dossier": ("lib/privsvm/release/documents/audits.json",),
+    "privsvm.release.documents.rendering": ("lib/privsvm/release/documents/templates/*.jinja",),
     "privsvm.release.training.planning": ("lib/privsvm/release/training/utility.json",),
     "privsvm_bench.reporting.page": ("lib/privsvm_bench/reporting/templates/*.jinja",),
     "reproduce.engine.rendering": (

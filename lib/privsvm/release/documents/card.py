@@ -9,11 +9,9 @@ from typing import Annotated, Any, Literal
 
 from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_versioned
 from privsvm.constraints import DAY, DIGEST, NAME, VERSION
-from privsvm.errors import printable
 from privsvm.models import Model, Obeys, check_model
 from privsvm.privacy.statement import Neighbours, Status
 from privsvm.release.documents.calibration import HeldBackCounts
-from privsvm.release.documents.card_page import text
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.ledger import Total
 
@@ -24,7 +22,6 @@ __all__ = [
     "CARD_VERSION",
     "PAGE",
     "card_content",
-    "card_text",
     "per_cent",
     "read_card",
     "total_on_card",
@@ -253,11 +250,3 @@ def total_on_card(total: Total, risk: Mapping[str, Any]) -> dict[str, Any]:
         "guess": own if total.releases == 1 else max(own, min(math.ceil(100.0 * total.guess()), 100)),
         "budget": total.budget,
     }
-
-
-def card_text(content: Mapping[str, Any]) -> str:
-    """Write a card, the content of `card.json`, as text for a terminal, in the order of its page."""
-    signed = "signed; see `privsvm verify --key`" if content.get("signature") else "not signed"
-    lines = [*text(content), "", "Digest of this card", f"  {content.get('digest')}, {signed}"]
-    # It may be of others, who could hide a terminal's control characters in it.
-    return "\n".join(map(printable, lines)) + "\n"
