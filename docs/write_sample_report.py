@@ -1,8 +1,7 @@
 """Write docs/sample-report.html, its first screen docs/images/report.png, and the rows of README's picture from a run.
 
 Run ``python docs/write_sample_report.py`` after ``make run`` with the params.yaml of the repository. The sample has
-neither times nor provenance, which differ from run to run, nor charts that need a file beside it. The picture needs
-Chromium.
+neither times nor provenance, which differ from run to run. The picture needs Chromium.
 """
 
 import re
@@ -28,9 +27,6 @@ def sample(page):
     for name in WITHOUT:
         page = re.sub(rf'<section id="{name}">.*?</section>\n', "", page, flags=re.DOTALL)
         page = re.sub(rf' *<li><a href="#{name}">.*?</li>\n', "", page)
-    page = re.sub(r'<figure>\n<div class="chart.*?</figure>\n', "", page, flags=re.DOTALL)
-    page = re.sub(r'(<script type="application/json" id="report-figures">).*?</script>', r"\1{}</script>", page)
-    page = page.replace('<script src="assets/plotly.js"></script>\n', "")
     page = re.sub(r' <span class="files">.*?</span>', "", page)
     page = re.sub(r' href="pages/[^"]*"', "", page)
     return page.replace("<main>\n", f"<main>\n{NOTE}", 1)

@@ -67,9 +67,13 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def named(artist: Artist, tooltip: str, more: bool = False) -> None:
-    """Show a tooltip when the mouse is over an artist; with `more`, its class is ``more``."""
-    artist.set_gid(f"{'more' if more else 'title'}: {tooltip}")
+def named(artist: Artist, tooltip: str, more: bool = False, points: Sequence[str] = ()) -> None:
+    """Show a tooltip when the mouse is over an artist, and one for each of a line's markers.
+
+    With `more`, the class of the artist is ``more``.
+    """
+    lines = [f"{'more' if more else 'title'}: {tooltip}", *points]
+    artist.set_gid("\n".join(" ".join(line.split()) for line in lines))
 
 
 def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = None) -> str:
@@ -84,13 +88,20 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
         no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(stream, format="svg", metadata=no_metadata, transparent=variables is not None)
 
+    points: list[str] = []  # Tooltips of the markers that follow.
+
     def tag(match: re.Match[str]) -> str:
+        if tooltips := re.fullmatch(r'<g id="(title|more): ([^"]*)"([^>]*)>', match[0]):
+            title, *points[:] = tooltips[2].split("\n")
+            kind = "" if tooltips[1] == "title" else ' class="more"'
+            return f"<g{kind}{tooltips[3]}><title>{title}</title>"
         # Round to a tenth of a pixel: the last bits differ between processors.
         text = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), match[0])
         text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"\s+", " ", text))
-        text = re.sub(r' id="(?!title: |more: |at-|[mpC][0-9a-f]{10})[^"]*"', "", text)
-        text = re.sub(r'<g id="title: ([^"]*)"', r"<g><title>\1</title", text)
-        text = re.sub(r'<g id="more: ([^"]*)"', r'<g class="more"><title>\1</title', text)
+        text = text.replace('<g id="band"', '<g class="band"')
+        text = re.sub(r' id="(?!at-|[mpC][0-9a-f]{10})[^"]*"', "", text)
+        if points and text.startswith("<use "):
+            text = f"{text.removesuffix('/>')}><title>{points.pop(0)}</title></use>"
         if variables is not None:
             text = text.replace("font-family: 'DejaVu Sans', sans-serif; ", "").replace("xlink:href", "href")
         for colour, variable in (variables or {}).items():
@@ -103,8 +114,8 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
 
     body = stream.getvalue().partition("<svg")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<g/>|\n\s+(?=<)", "", body, flags=re.DOTALL)
-    body = re.sub(r"<[^>]*>", tag, body)
     body = re.sub(r'<g([^>]*)>((?:<use [^>]*? style="([^"]*)"/>)(?:<use [^>]*? style="\3"/>)*)(?=</g>)', hoist, body)
+    body = re.sub(r"<[^>]*>", tag, body)
     head = f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}"'
     content = body[body.index(">") + 1 :].strip()
     if variables is None:

@@ -136,8 +136,8 @@ def test_one_entry_is_all_that_a_metric_takes(tmp_path: Path, monkeypatch: pytes
     page = render_page([result])
     assert re.search(r'<option value="\d+">Toy error rate</option>', page)
     assert "Share of the test rows that are predicted wrongly." in page
-    (figure,) = page_context([result])["figures"]["datasets"]
-    assert figure["curves"][0]["values"]["toy_error"][0] == [round(value, 4) for value in mean]
+    (row,) = page_context([result])["datasets"][0]["tables"]["toy_error"]
+    assert [cell["score"][:5] for cell in row["cells"]] == [f"{value:.3f}" for value in mean]
     # The tables.
     assert metrics_record([result])["rows"]["method"]["toy_error"] == round(mean[0], 6)
     rows = list(csv.DictReader(io.StringIO(curves_csv(curve_rows([result])))))
@@ -156,5 +156,5 @@ def test_a_metric_that_is_not_drawn_is_in_the_tables_only(tmp_path: Path, monkey
     monkeypatch.setitem(METRICS, "hidden", hidden)
     result = a_result(tmp_path)
     assert "hidden" in curve_rows([result])[0]
-    assert "hidden" not in page_context([result])["figures"]["datasets"][0]["curves"][0]["values"]
+    assert "hidden" not in page_context([result])["datasets"][0]["tables"]
     assert "hidden" not in {chart["metricKey"] for chart in view_state()["compareRunCharts"]}

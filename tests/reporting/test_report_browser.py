@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import METHODS, attack_of, make_attack, make_condensed_attack, make_condensed_result
+from synthetic_results import GRID, METHODS, attack_of, make_attack, make_condensed_attack, make_condensed_result
 from tests.browser import headless_browser, needs_browser
 from tests.waits import wait_until
 
@@ -50,38 +50,37 @@ def open_page(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
     browser.get("about:blank")
 
 
-def draw(driver: Any, selector: str) -> dict[str, Any]:
-    """Describe what Plotly drew."""
+def draw(driver: Any, selector: str = "[data-metric] svg", place: int = 0) -> dict[str, Any]:
+    """Describe a visible chart: curves by name, with dashes, marks and tooltips of their points."""
     return driver.execute_script(
-        """const chart = document.querySelector(arguments[0]);
-        const shown = chart.data.filter((trace) => trace.showlegend !== false);
-        return {
-          names: shown.map((trace) => trace.name),
-          dashes: shown.map((trace) => trace.line.dash),
-          symbols: shown.map((trace) => trace.marker.symbol),
-          bands: chart.data.filter((trace) => trace.meta === "band").length,
-          lines: chart.querySelectorAll("path.js-line").length,
-          title: chart.layout.yaxis.title.text,
-          notes: [...chart.querySelectorAll(".annotation-text")].map((node) => node.textContent),
-          cut: [...chart.querySelectorAll(".legendtext")].filter((node) => {
-            const inner = node.getBoundingClientRect(), outer = chart.getBoundingClientRect();
-            return inner.left < outer.left || inner.right > outer.right || inner.bottom > outer.bottom;
-          }).length,
-          plotShare: chart.querySelector(".nsewdrag").getBoundingClientRect().width / chart.clientWidth,
-          headings: [...chart.querySelectorAll(".legendtitletext, .legendtext")].map((node) => node.textContent),
-        };""",
+        """const charts = [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVisibility());
+        const chart = charts[arguments[1]];
+        const curves = {};
+        for (const group of chart.querySelectorAll("g:has(> title):not(.more)")) {
+          // Beside the curve there are its name and mark.
+          const [name, path] = [group.querySelector("title").textContent, group.querySelector(":scope > path")];
+          const marks = group.querySelector("g:has(> use)")?.style;
+          curves[name] ??= {dashed: path.style.strokeDasharray, hollow: marks?.fillOpacity === "0", fill: marks?.fill,
+            points: [...group.querySelectorAll("use > title")].map((title) => title.textContent)};
+        }
+        const inner = chart.getBoundingClientRect();
+        const bands = [...chart.querySelectorAll(".band")].map((one) => getComputedStyle(one).display);
+        return {curves, bands: bands.filter((display) => display !== "none").length,
+          texts: [...chart.querySelectorAll("text")].map((text) => text.textContent), label: chart.ariaLabel,
+          cut: [...chart.querySelectorAll("text")].map((text) => text.getBoundingClientRect())
+            .filter((box) => box.left < inner.left || box.right > inner.right || box.bottom > inner.bottom).length};""",
         selector,
+        place,
     )
 
 
-def choose(driver: Any, identity: str, value: str) -> None:
-    """Choose an entry of a drop-down list."""
+def choose(driver: Any, title: str) -> None:
+    """Choose a metric."""
     driver.execute_script(
-        """const select = document.getElementById(arguments[0]);
-        select.selectedIndex = [...select.options].findIndex((one) => one.text === arguments[1]);
+        """const select = document.querySelector("[name=metric]");
+        select.selectedIndex = [...select.options].findIndex((one) => one.text === arguments[0]);
         select.dispatchEvent(new Event("change"));""",
-        identity,
-        value,
+        title,
     )
 
 
@@ -130,27 +129,39 @@ def test_charts_are_drawn(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
 ) -> None:
     driver = open_page(page_of(write_experiment(("wine",))), width)
-    private = [method for method, status in METHODS.items() if status != "none"]
-    curves = draw(driver, ".curve-chart")
-    assert "claimed, not proved" not in curves["notes"]
-    assert curves["cut"] == 0
-    assert curves["plotShare"] > (0.7 if width < 500 else 0.5)
-    # Claims carry the mark that the legend at the top of the page shows: a crossed box.
-    symbols = dict(zip(curves["names"], curves["symbols"], strict=True))
-    assert symbols["dpsvmdvp — claimed, not proved"] == "square-x-open"
-    assert len(curves["names"]) == len(METHODS)
-    assert curves["bands"] == len(private)
-    assert curves["lines"] >= len(METHODS)
-    for name, dash, symbol in zip(curves["names"], curves["dashes"], curves["symbols"], strict=True):
-        method, _, words = name.partition(" — ")
+    chart = draw(driver)
+    assert chart["cut"] == 0
+    assert chart["bands"] == sum(status != "none" for status in METHODS.values())
+    assert chart["curves"].keys() == {f"{method} — {STATUS_TEXT[status]}" for method, status in METHODS.items()}
+    for name, curve in chart["curves"].items():
+        method = name.partition(" — ")[0]
         status = METHODS[method]
-        assert words == STATUS_TEXT[status]
-        assert dash == {"claimed": "dash", "none": "1.5px,4px"}.get(status, "solid")
-        assert symbol.endswith("-open") == (not theorem_holds(status))
-    assert "CLAIMED, NOT PROVED" in " ".join(curves["headings"])
-    # The page itself never scrolls sideways; tables do so inside their box.
+        assert (curve["dashed"] not in ("", "none")) == (not theorem_holds(status))
+        assert len(curve["points"]) == (0 if status == "none" else len(GRID))
+        assert all(point.startswith(f"{name}: ε = ") and " ± " in point for point in curve["points"])
+        # Claims are crossed boxes, seeded proofs are pale.
+        assert curve["hollow"] == (status == "claimed")
+        assert (curve["fill"] == "var(--panel)") == (status == "seeded")
+        # The end of each curve has its name.
+        assert method + (", claimed" if status == "claimed" else "") in chart["texts"]
+    driver.execute_script("document.getElementById('bands').click()")
+    assert draw(driver)["bands"] == 0
+    # The page itself never scrolls sideways; tables and large charts do so inside their box.
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
+
+
+def test_a_name_under_the_mouse_makes_other_curves_faint(
+    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
+) -> None:
+    driver = open_page(page_of(write_experiment(("wine",))))
+    faint = """const chart = document.querySelector("[data-metric] svg");
+        const groups = [...chart.querySelectorAll("g:has(> title)")];
+        const target = groups.find((one) => one.querySelector("text")?.textContent === arguments[0]) ?? chart;
+        target.dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
+        return groups.filter((one) => !one.matches(".faint")).map((one) => one.firstChild.textContent);"""
+    assert driver.execute_script(faint, "pmsvm_wp") == ["pmsvm_wp — proved"] * 3
+    assert len(driver.execute_script(faint, None)) == 3 * len(METHODS)
 
 
 @pytest.mark.parametrize("width", [1400, 420])
@@ -159,14 +170,13 @@ def test_an_attack_is_drawn(
 ) -> None:
     attacks = (make_attack("wine", "ppsvm_gaussian"), make_attack("wine", "ppsvm_linear", (1e-14,) * 20))
     driver = open_page(page_of(write_experiment(), attacks), width)
-    few_entities, many_entities = (draw(driver, f"#attack-chart-{number}") for number in (0, 1))
-    assert few_entities["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
-    assert few_entities["notes"] == ["below: recovered"]
-    assert few_entities["cut"] == 0
-    # One line an entity and the threshold; the legend of the first has two more.
-    assert (few_entities["lines"], many_entities["lines"]) == (3 + 2, 21)
-    # So many names would be taller than the chart; the table below has them.
-    assert many_entities["headings"] == []
+    few_entities, many_entities = (draw(driver, "#attacks svg", place) for place in (0, 1))
+    assert few_entities["curves"].keys() == {"entity-1 (6 features)", "entity-2 (7 features)"}
+    assert "below: recovered " in few_entities["texts"]
+    points = few_entities["curves"]["entity-1 (6 features)"]["points"]
+    assert points[2].startswith("entity-1: 6 known rows, 6 needed; largest error 2e-14; 100 % of the other rows")
+    assert len(many_entities["curves"]) == 20
+    assert few_entities["cut"] == many_entities["cut"] == 0
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 
@@ -178,8 +188,6 @@ def test_what_condensed_rows_give_away_fits(
     condensed = [("ci_svm", "ci"), ("fcm_svm", "fcm"), (None, "ci")]
     attacks = tuple(make_condensed_attack("breast_cancer", method, kind, lost_classes=1) for method, kind in condensed)
     driver = open_page(page_of(write_experiment(("wine",)), (make_attack("wine", "ppsvm_linear"), *attacks)), width)
-    # The chart still shows the other attack.
-    assert draw(driver, ".attack-chart")["names"] == ["entity-1 (6 features)", "entity-2 (7 features)"]
     cut = driver.execute_script(
         """const box = document.querySelector("table.condensed").parentElement;
         const inside = box.getBoundingClientRect();
@@ -205,11 +213,9 @@ def test_a_page_of_condensed_rows_without_audits_reads_well(
     driver = open_page(page_of(files, attacks), width)
     assert driver.execute_script("return document.querySelector('#claims svg')") is None
     # Claims keep their looks in the other charts.
-    curves = draw(driver, ".curve-chart")
-    assert curves["lines"] >= len(METHODS)
-    words = [name.partition(" — ")[2] for name in curves["names"]]
+    curves = draw(driver)["curves"]
+    words = [name.partition(" — ")[2] for name in curves]
     assert words.count("claimed, not proved") == sum(status != "none" for status in METHODS.values())
-    assert curves["dashes"] == ["dash" if "claimed" in word else "1.5px,4px" for word in words]
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 
@@ -222,17 +228,14 @@ def test_metric_selector_changes_charts_and_tables(
         return record
 
     driver = open_page(page_of(write_experiment(("wine",), change=distinct)))
-    draw(driver, ".curve-chart")
-    shown = "[...document.querySelectorAll('#metric-name, table.scores td > span')].map((cell) => cell.textContent)"
     title = "Matthews correlation (MCC)"
-    assert title in driver.execute_script(
-        "return [...document.getElementById('metric').options].map((one) => one.text)"
+    choose(driver, title)
+    assert draw(driver)["label"] == f"{title} of all methods against epsilon on wine"
+    caption, *cells = driver.execute_script(
+        """return [...document.querySelectorAll("table.scores caption, table.scores td > span")]
+            .filter((one) => one.checkVisibility()).map((one) => one.textContent);"""
     )
-    choose(driver, "metric", title)
-    wait_until(lambda: draw(driver, ".curve-chart")["title"] == title)
-    caption, *cells = driver.execute_script(f"return {shown}")
-    assert caption == title
-    assert cells
+    assert caption.startswith(title)
     assert all(cell.startswith("0.250 ± ") for cell in cells)
     check_quiet(driver)
 
@@ -299,7 +302,8 @@ def test_a_chart_opens_on_five_methods(
     driver = open_page(page_of(write_experiment()))
     shown = """const visible = (selector) =>
           [...document.querySelectorAll(selector)].filter((one) => one.getBoundingClientRect().width > 0);
-        return [visible("#summary svg g:has(> title)").length, visible("#summary .chips li").length];"""
+        const names = visible("#summary svg g:has(> title)").map((one) => one.firstChild.textContent);
+        return [new Set(names).size, visible("#summary .chips li").length];"""
     assert driver.execute_script(shown) == [5, 0]
     driver.execute_script("document.getElementById('all-methods').click()")
     # All private methods, and the two references.
@@ -308,7 +312,7 @@ def test_a_chart_opens_on_five_methods(
 
 
 COLLISIONS = """
-    // Texts of one picture or one legend; the browser draws some of Plotly's without any size.
+    // Texts of one picture or one legend; hidden ones have no size.
     const found = [];
     for (const picture of document.querySelectorAll("svg, .chips, figcaption, .epsilons")) {
       const boxes = [...picture.querySelectorAll(picture.matches("svg") ? "text" : "li, label, .files")]
@@ -377,12 +381,10 @@ def test_the_overview_of_many_datasets_leads_to_their_pages(
     write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
 ) -> None:
     methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
-    files = write_experiment(tuple(f"dataset_{index:02d}" for index in range(40)), methods)
+    files = write_experiment(tuple(f"dataset_{index:02d}" for index in range(12)), methods)
     driver = open_page(page_of(files))
-    assert driver.execute_script("return document.querySelectorAll('a.dataset svg').length") == 40
-    assert driver.execute_script("return document.querySelectorAll('.curve-chart').length") == 0
-    driver.execute_script("document.querySelector('#dataset-30').click()")
-    wait_until(lambda: "dataset_30.html" in driver.current_url)
-    curves = draw(driver, ".curve-chart")
-    assert len(curves["names"]) == 20
+    assert driver.execute_script("return document.querySelectorAll('a.dataset svg').length") == 12
+    driver.execute_script("document.querySelector('#dataset-10').click()")
+    wait_until(lambda: "dataset_10.html" in driver.current_url)
+    assert len(draw(driver)["curves"]) == 20
     check_quiet(driver)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import gzip
 import html.parser
 import json
 import posixpath
@@ -13,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from plotly.offline import get_plotlyjs
 from synthetic_results import (
     GRID,
     METHODS,
@@ -45,10 +42,9 @@ from privsvm_bench.records import (
     read_timings,
     sealed,
 )
-from privsvm_bench.reporting import ReportRecords, chart_library, page_context, read_results, render_page, report_files
+from privsvm_bench.reporting import ReportRecords, page_context, read_results, render_page, report_files
 from privsvm_bench.reporting.audits import audit_bars_of
 from privsvm_bench.reporting.claims import right_guess
-from privsvm_bench.reporting.figures import plotly_figures
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
 from privsvm_bench.reporting.text import counted, percent, short_number
@@ -202,20 +198,21 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
     fresh = render_page(results_of(make_result("wine", "pmsvm_wp", "proved")))
     seeded = results_of(make_result("wine", "pmsvm_wp", "seeded"))
     context, page = page_context(seeded), render_page(seeded)
-    # At each epsilon under the sentence and in the table; then legend, the dataset's count, its table, the card.
-    assert page.count('class="badge seeded"') == 2 * len(GRID) + 4
+    # At each epsilon under the sentence and in the table; then legend, the dataset's count, its tables, the card.
+    assert page.count('class="badge seeded"') == 2 * len(GRID) + 3 + len(context["metrics"])
     assert 'class="badge seeded"' not in fresh
     # Only the legend explains proofs.
     assert page.count('class="badge proved"') == 1
     assert not re.search(r"proved ε|proved at ε|[Pp]roved guarantee", page)
     assert '<tr class="seeded">' in page
-    figures = context["figures"]
-    assert {curve["status"] for curve in figures["datasets"][0]["curves"]} == {"seeded"}
-    assert all(text.endswith("with system noise") for text in figures["datasets"][0]["curves"][0]["known"])
-    assert all("with system noise" in cell["note"] for cell in context["datasets"][0]["rows"][0]["cells"])
-    drawn = json.dumps(plotly_figures(figures), ensure_ascii=False)
-    assert "proved method, seeded noise" in drawn
-    assert "— proved<" not in drawn
+    (row,) = context["datasets"][0]["tables"]["accuracy"]
+    assert all("with system noise" in cell["note"] for cell in row["cells"])
+    # Each point of the chart says so too.
+    chart = context["metric_chart"]("accuracy", "Accuracy")
+    points = re.findall("<title>(pmsvm_wp — [^<]* ε = [^<]*)</title></use>", chart)
+    assert len(points) == len(GRID)
+    for point in points:
+        assert re.fullmatch(r"pmsvm_wp — proved method, seeded noise: ε = .* with system noise\): [\d.]+ ± .*", point)
 
 
 def test_the_page_says_what_lies_outside_every_epsilon() -> None:
@@ -620,20 +617,13 @@ def test_hostile_names_stay_text() -> None:
     assert not any(tag == "img" for tag, _ in elements.tags)
     assert not any(name.startswith("on") for _, attributes in elements.tags for name in attributes)
     assert not any((attributes.get("href") or "").startswith("javascript") for _, attributes in elements.tags)
-    stored = re.search(r'<script type="application/json" id="report-figures">(.*?)</script>', page, re.DOTALL)
-    assert stored is not None
-    assert "<" not in stored.group(1)
-    # Plotly reads tags in names.
-    trace = json.loads(stored.group(1))["curve-chart-0"]["data"][-1]
-    assert trace["name"].startswith("&lt;script&gt;alert(1)&lt;/script&gt;")
-    assert "<script" not in str(trace)
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:
     page = render_page(whole(), origin=provenance())
     elements = Elements(page)
     for tag, attributes in elements.tags:
-        assert attributes.get("src") in (None, "assets/plotly.js")
+        assert attributes.get("src") is None
         assert "srcset" not in attributes
         assert "background" not in attributes
         href = attributes.get("href") or ""
@@ -726,23 +716,15 @@ def test_a_large_report_stays_small_enough() -> None:
     methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
     results = [
         result_of(make_result(f"dataset_{position:02d}", method, status))
-        for position in range(40)
+        for position in range(12)
         for method, status in methods.items()
     ]
     files = report_files(results)
-    assert len(files) == 1 + 3 + 3 * 40
-    # The chart library is no part of any page: it is there once.
-    assert len(files.pop("assets/plotly.js")) < 2_500_000
+    assert len(files) == 1 + 2 + 3 * 12
     assert sum(len(text.encode()) for text in files.values()) < 9_000_000
     # The overview leads to all others.
     assert len(files["index.html"].encode()) < 2_000_000
-    assert all(f'href="pages/dataset_{position:02d}.html"' in files["index.html"] for position in range(40))
-
-
-def test_the_chart_library_is_that_of_the_package() -> None:
-    packed = re.fullmatch(r'window\.packedPlotly = "(.*)";\n', chart_library())
-    assert packed is not None
-    assert gzip.decompress(base64.b64decode(packed[1])).decode() == get_plotlyjs()
+    assert all(f'href="pages/dataset_{position:02d}.html"' in files["index.html"] for position in range(12))
 
 
 def test_the_first_screen_answers_at_every_epsilon() -> None:

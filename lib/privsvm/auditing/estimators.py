@@ -80,19 +80,18 @@ class Audit:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def plot(self) -> Any:
-        """Draw bounds and ceilings as bars beside the stated epsilon, in a Plotly figure."""
-        import plotly.graph_objects as go
+        """Draw bounds and ceilings as bars beside the stated epsilon, and return matplotlib's axes."""
+        from matplotlib.figure import Figure
 
-        kinds = [bound.kind for bound in self.bounds]
-        figure = go.Figure(
-            [
-                go.Bar(name="at least, 95 %", x=kinds, y=[bound.epsilon for bound in self.bounds]),
-                go.Bar(name="most that the draws can show", x=kinds, y=[bound.ceiling for bound in self.bounds]),
-            ]
-        )
-        figure.add_hline(y=self.epsilon, line_dash="dash", annotation_text="stated")
-        figure.update_layout(yaxis_title="epsilon", title=self.pair.words)
-        return figure
+        axes, kinds = Figure().subplots(), [bound.kind for bound in self.bounds]
+        places, end = np.arange(len(kinds)), 2.0 * max([self.epsilon, *(bound.ceiling for bound in self.bounds)])
+        axes.bar(places - 0.2, [min(bound.epsilon, end) for bound in self.bounds], 0.4, label="at least, 95 %")
+        axes.bar(places + 0.2, [bound.ceiling for bound in self.bounds], 0.4, label="most that the draws can show")
+        axes.axhline(self.epsilon, linestyle="--", color="black", label="stated")
+        axes.set_xticks(places, kinds)
+        axes.set(ylabel=f"epsilon (bars end at {end:g})", title=self.pair.words)
+        axes.legend()
+        return axes
 
 
 def _numbers(value: Any) -> np.ndarray | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import functools
-import gzip
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -51,7 +49,7 @@ from privsvm_bench.reporting.tables import (
 from privsvm_bench.reporting.text import counted, percent, score_text, short_number, shown_name
 from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics, key_methods
 
-__all__ = ["ReportRecords", "chart_library", "page_context", "render_page", "report_files"]
+__all__ = ["ReportRecords", "page_context", "render_page", "report_files"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 # Marks of methods in tables, filled for proofs, hollow where the noise was seeded.
@@ -123,11 +121,27 @@ def _audit_svg(bars: Sequence[Any], stated: float, narrow: bool = False) -> str:
     return drawn.replace("<svg ", f'<svg class="curves {"narrow" if narrow else "wide"}" ', 1)
 
 
-def _curve_svg(*arguments: Any, **options: Any) -> str:
-    """Draw with matplotlib, imported here since only the report's job needs it."""
-    from privsvm_bench.reporting.pictures import curve_svg
+def _draw_metric(
+    figure: Mapping[str, Any], names: Sequence[str], looks: Sequence[Look], metric: str, title: str
+) -> str:
+    """Draw one metric of all methods on a dataset; matplotlib is imported here since only the report's job needs it."""
+    from privsvm_bench.reporting.curve_charts import CurveChart, Scale
 
-    return curve_svg(*arguments, **options)
+    return CurveChart(figure, names, looks, range(len(names)), Scale(metric, title), every_band=True).svg()
+
+
+def _draw_attack(figures: Sequence[Mapping[str, Any]], number: int, title: str) -> str:
+    """Draw the errors of one known-sample attack."""
+    from privsvm_bench.reporting.curve_charts import attack_svg
+
+    return attack_svg(figures[number], title)
+
+
+def _draw_accuracy(*arguments: Any, narrow: bool = False, alone: bool = False, **options: Any) -> str:
+    """Draw the accuracy of a few methods."""
+    from privsvm_bench.reporting.curve_charts import CurveChart
+
+    return CurveChart(*arguments, **options).svg(narrow, alone)
 
 
 def _key_numbers(
@@ -163,7 +177,7 @@ def _first_screen(
     figure = next(figure for figure in figures if figure["name"] == lead)
     keys = {figure["name"]: _key_numbers(results, figure["name"], methods, reference_epsilon) for figure in figures}
     # A function: the template draws with it.
-    chart = functools.partial(_curve_svg, figure, names, looks, key=keys[lead], chosen=chosen)
+    chart = functools.partial(_draw_accuracy, figure, names, looks, key=keys[lead], chosen=chosen)
     return {
         "lead": lead,
         "chosen": chosen,
@@ -185,7 +199,7 @@ def _small_multiples(
     keys: Mapping[str, Sequence[int]],
 ) -> list[dict[str, Any]]:
     """Draw the main methods of each data set on one axis of accuracy, with a legend for each."""
-    from privsvm_bench.reporting.pictures import accuracy_range
+    from privsvm_bench.reporting.curve_charts import accuracy_range
 
     shown = {
         figure["name"]: [curve for curve in figure["curves"] if curve["method"] in keys[figure["name"]]]
@@ -195,7 +209,7 @@ def _small_multiples(
     limits = (min(low for low, _ in ranges), max(high for _, high in ranges))
     return [
         {
-            "svg": _curve_svg({**figure, "limits": limits}, names, looks, key=keys[figure["name"]], narrow=True),
+            "svg": _draw_accuracy({**figure, "limits": limits}, names, looks, key=keys[figure["name"]], narrow=True),
             "chips": [chip for chip in _chips(figure, keys[figure["name"]]) if not chip["more"]],
         }
         for figure in figures
@@ -232,7 +246,7 @@ def page_context(
     own_datasets: Collection[str] = (),
     data_set: str | None = None,
 ) -> dict[str, Any]:
-    """Compute the template's variables from the records; ``figures`` is drawn by the page's script.
+    """Compute the template's variables from the records; the functions among them draw charts.
 
     `origin` comes from `provenance` and is left out of the page if None. Headline numbers are given at
     `reference_epsilon`. `own_datasets` names the user's datasets. `data_set` is the one whose page this is, in a folder
@@ -248,7 +262,7 @@ def page_context(
     methods = _methods_in_order(results)
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
-    metrics = drawn_metrics(results)
+    metrics = drawn_metrics(results) or {"accuracy": "Accuracy"}
     # The same for all results.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
     implementations = {result.method: result.implementation for result in results}
@@ -280,7 +294,8 @@ def page_context(
         "audited_methods": audited_methods,
         "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
         "best": best_proved(results, reference_epsilon),
-        "datasets": dataset_sections(results, grids),
+        "datasets": dataset_sections(results, grids, metrics),
+        "metric_chart": functools.partial(_draw_metric, figures[0], names, looks),
         "metrics": list(metrics.items()),
         "cards": guarantee_cards(results, methods, reference_epsilon),
         "timings": timing_rows(records.timings, results),
@@ -288,16 +303,10 @@ def page_context(
         "prepared": without_absolute_paths([dataclasses.asdict(record) for record in records.prepared]),
         "origin": origin,
         "parameters": parameter_rows(results),
-        "figures": {
-            "methods": methods,
-            "looks": [dataclasses.asdict(look) for look in looks],
-            "metrics": metrics,
-            # The overview draws these without a script.
-            "datasets": figures if len(grids) == 1 else [],
-            "attacks": known_sample_figures(
-                [attack for attack in records.attacks if isinstance(attack, KnownSampleAttack)]
-            ),
-        },
+        "attack_chart": functools.partial(
+            _draw_attack,
+            known_sample_figures([attack for attack in records.attacks if isinstance(attack, KnownSampleAttack)]),
+        ),
     }
 
 
@@ -335,8 +344,6 @@ def _environment() -> jinja2.Environment:
     environment.globals["randomness_text"] = RANDOMNESS_TEXT
     environment.filters["breakable"] = _breakable
     environment.filters["definition"] = _definition
-    # JSON inside <script>: jinja's own filter escapes <, >, & and quotes, so no text can end the element.
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     environment.globals["status_text"] = STATUS_TEXT
     environment.globals["theorem_holds"] = theorem_holds
     environment.globals["infinity"] = math.inf
@@ -345,27 +352,16 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def chart_library() -> str:
-    """Pack plotly's script as one that the page's own unpacks: pages opened as files may load scripts and no data."""
-    from plotly.offline import get_plotlyjs
-
-    packed = gzip.compress(get_plotlyjs().encode(), mtime=0)
-    return f'window.packedPlotly = "{base64.b64encode(packed).decode()}";\n'
-
-
 @functools.cache
 def _text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def render_page(results: Sequence[Result], **options: Any) -> str:
-    """Write one page as one HTML document, with style, data and first figures inside.
+    """Write one page as one HTML document, with style, charts and script inside.
 
-    A content security policy forbids it to load anything but the chart library, which lies beside it in the folder
-    ``assets``.
+    A content security policy forbids it to load anything from elsewhere.
     """
-    from privsvm_bench.reporting.figures import plotly_figures
-
     context = page_context(results, **options)
     return (
         _environment()
@@ -373,7 +369,6 @@ def render_page(results: Sequence[Result], **options: Any) -> str:
         .render(
             context,
             glossary=glossary(),
-            plotly_figures=plotly_figures(context["figures"]),
             # Files of this package.
             style=Markup(_text("style.css.jinja")),  # nosec B704
             script=Markup(_text("report.js.jinja")),  # nosec B704
@@ -392,7 +387,6 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
         files[f"pages/{page}"] = render_page(results, data_set=name, **options)
     # The overview has these inside, to be complete alone; all other pages share one copy.
     files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
-    files["assets/plotly.js"] = chart_library()
     methods = _methods_in_order(results)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
@@ -404,7 +398,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     for figure in curve_figures(results, grids, method_index):
         stem = figure_stem(figure["name"], page_names(results))
         key = _key_numbers(results, figure["name"], methods, reference)
-        files[f"pages/{stem}.svg"] = _curve_svg(figure, names, looks, key=key, alone=True)
+        files[f"pages/{stem}.svg"] = _draw_accuracy(figure, names, looks, key=key, alone=True)
         drawn = (row for row in rows if row["dataset"] == figure["name"])
         files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
     return files

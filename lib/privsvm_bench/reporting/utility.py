@@ -28,18 +28,20 @@ def drawn_metrics(results: Iterable[Result]) -> dict[str, str]:
     return {name: metric.title for name, metric in METRICS.items() if metric.drawn and name in present}
 
 
-def dataset_sections(results: Iterable[Result], grids: Mapping[str, list[float]]) -> list[dict[str, Any]]:
-    """Facts and table of each dataset."""
-    of_dataset = grouped(results, "dataset")
-    return [_section(dataset, of_dataset[dataset], grid) for dataset, grid in grids.items()]
+def dataset_sections(
+    results: Iterable[Result], grids: Mapping[str, list[float]], metrics: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Facts of each dataset, and a table for each metric."""
+    of_dataset, names = grouped(results, "dataset"), list(metrics)
+    return [_section(dataset, of_dataset[dataset], grid, names) for dataset, grid in grids.items()]
 
 
-def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> dict[str, Any]:
+def _section(dataset: str, members: Sequence[Result], grid: Sequence[float], metrics: Sequence[str]) -> dict[str, Any]:
     first = members[0]
     return {
         "name": dataset,
         "grid": grid,
-        "rows": [_table_row(result, grid) for result in members],
+        "tables": {metric: [_table_row(result, grid, metric) for result in members] for metric in metrics},
         "n_train": first.n_train,
         "n_test": first.n_test,
         "n_features": first.n_features,
@@ -51,33 +53,28 @@ def _section(dataset: str, members: Sequence[Result], grid: Sequence[float]) -> 
     }
 
 
-def _accuracy(result: Result, index: int) -> str:
-    return score_text(result.value("accuracy", "mean", index), result.value("accuracy", "sd", index))
-
-
 def _percents(result: Result, index: int) -> str:
     return percent_score(result.value("accuracy", "mean", index), result.value("accuracy", "sd", index))
 
 
-def _table_row(result: Result, grid: Sequence[float]) -> dict[str, Any]:
-    """One row of a dataset's table; cells follow the dataset's grid."""
-    if result.is_reference:
-        cells = [{"score": _accuracy(result, 0)}]
-    else:
-        position = {epsilon: index for index, epsilon in enumerate(result.epsilons)}
-        cells = [_cell(result, position.get(epsilon)) for epsilon in grid]
+def _table_row(result: Result, grid: Sequence[float], metric: str) -> dict[str, Any]:
+    """One row of a dataset's table; cells follow the dataset's grid, of which a reference has one."""
+    position = {epsilon: index for index, epsilon in enumerate(result.epsilons)}
+    indices = [0] if result.is_reference else [position.get(epsilon) for epsilon in grid]
     return {
         "method": result.method,
         "status": result.status,
         "reference": result.is_reference,
-        "cells": cells,
+        "cells": [
+            {"score": "", "note": ""}
+            if index is None
+            else {
+                "score": score_text(result.value(metric, "mean", index), result.value(metric, "sd", index)),
+                "note": _note(result.guarantees[index], result.status),
+            }
+            for index in indices
+        ],
     }
-
-
-def _cell(result: Result, index: int | None) -> dict[str, str]:
-    if index is None:
-        return {"score": "", "note": ""}
-    return {"score": _accuracy(result, index), "note": _note(result.guarantees[index], result.status)}
 
 
 def _note(guarantee: Guarantee, status: Status) -> str:

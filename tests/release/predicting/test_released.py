@@ -570,7 +570,7 @@ def test_nothing_that_releases_needs_posix_or_the_workflow(hospital, tmp_path):
     program = """
 import sys
 posix = ("fcntl", "pwd", "grp", "resource", "termios")
-workflow = ("dvc", "highspy", "jsonschema", "mlflow", "pandas", "plotly", "pooch", "pyarrow", "snakemake")
+workflow = ("dvc", "highspy", "jsonschema", "mlflow", "pandas", "pooch", "pyarrow", "snakemake")
 for name in (*posix, *workflow):
     sys.modules[name] = None
 import privsvm.command, privsvm.methods.recommended, privsvm.solvers, privsvm.base.budget
