@@ -54,7 +54,7 @@ def test_the_contracts_hold(copy):
         ("base/validation.py", "from privsvm import SVMClassifier", "No module imports the top-level package"),
         ("privsvm_bench/metrics.py", "import privsvm.base.validation", "Datasets, metrics and records do not depend"),
         ("privsvm_bench/tracking/store.py", "import privsvm.base.released", "Reporting and tracking depend on records"),
-        ("privsvm_bench/reporting/tables.py", "import json", "Reporting and tracking read records, not raw JSON"),
+        ("privsvm_bench/reporting/curve_tables.py", "import json", "Reporting and tracking read records, not raw JSON"),
         ("privsvm_bench/workflow/stage.py", "import stages.train", "Neither imports a program"),
         ("privsvm_bench/jobs/training.py", "import privsvm_bench.workflow.stage", BENCH_DOWNWARD),
         ("newcomer.py", "", DOWNWARD),

@@ -14,7 +14,7 @@ from privsvm_bench.charts import BLUE, CLAIMED, AuditBar, audit_bars
 from privsvm_bench.palette import Look
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.reporting import ReportRecords, page_context, render_page
-from privsvm_bench.reporting.audits import audit_bars_of
+from privsvm_bench.reporting.audit_tables import audit_bars_of
 
 
 def cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:

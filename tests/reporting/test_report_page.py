@@ -43,12 +43,12 @@ from privsvm_bench.records import (
     sealed,
 )
 from privsvm_bench.reporting import ReportRecords, page_context, read_results, render_page, report_files
-from privsvm_bench.reporting.audits import audit_bars_of
-from privsvm_bench.reporting.claims import right_guess
+from privsvm_bench.reporting.audit_tables import audit_bars_of
+from privsvm_bench.reporting.claim_tables import right_guess
+from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
 from privsvm_bench.reporting.text import counted, percent, short_number
-from privsvm_bench.reporting.utility import best_proved
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from privsvm_bench.reporting.curve_tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 from privsvm_bench.reporting.page import ReportRecords, page_context, render_page, report_files
 from privsvm_bench.reporting.provenance import provenance
 from privsvm_bench.reporting.results import read_results
-from privsvm_bench.reporting.tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 
 __all__ = [
     "ReportRecords",

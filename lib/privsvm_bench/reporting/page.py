@@ -24,8 +24,7 @@ from privsvm_bench.records import (
     Result,
     Timing,
 )
-from privsvm_bench.reporting.answers import answers, claimed_by, data_set_rows
-from privsvm_bench.reporting.attacks import (
+from privsvm_bench.reporting.attack_tables import (
     NEARLY,
     RECOVERED,
     condensed_rows_findings,
@@ -33,12 +32,9 @@ from privsvm_bench.reporting.attacks import (
     known_sample_figures,
     known_sample_table,
 )
-from privsvm_bench.reporting.audits import audit_bars_of, audit_rows, with_audits
-from privsvm_bench.reporting.cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
-from privsvm_bench.reporting.claims import broken_claims, contradictions
-from privsvm_bench.reporting.glossary import glossary
-from privsvm_bench.reporting.provenance import without_absolute_paths
-from privsvm_bench.reporting.tables import (
+from privsvm_bench.reporting.audit_tables import audit_bars_of, audit_rows, with_audits
+from privsvm_bench.reporting.claim_tables import broken_claims, contradictions
+from privsvm_bench.reporting.curve_tables import (
     curve_columns,
     curve_rows,
     curves_csv,
@@ -46,8 +42,18 @@ from privsvm_bench.reporting.tables import (
     metric_columns,
     nearest_epsilon,
 )
+from privsvm_bench.reporting.dataset_sections import (
+    best_proved,
+    curve_figures,
+    dataset_sections,
+    drawn_metrics,
+    key_methods,
+)
+from privsvm_bench.reporting.first_screen import answers, claimed_by, data_set_rows
+from privsvm_bench.reporting.glossary import glossary
+from privsvm_bench.reporting.guarantee_cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
+from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.text import counted, percent, score_text, short_number, shown_name
-from privsvm_bench.reporting.utility import best_proved, curve_figures, dataset_sections, drawn_metrics, key_methods
 
 __all__ = ["ReportRecords", "page_context", "render_page", "report_files"]
 

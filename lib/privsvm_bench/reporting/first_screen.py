@@ -8,9 +8,9 @@ from typing import Any
 
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import Result
-from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.curve_tables import nearest_epsilon
+from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.text import percent_score, short_number, shown_name
-from privsvm_bench.reporting.utility import best_proved
 
 __all__ = ["answers", "claimed_by", "data_set_rows"]
 

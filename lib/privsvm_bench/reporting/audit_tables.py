@@ -11,8 +11,8 @@ from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Witness, theorem_holds
 from privsvm_bench.palette import Look
 from privsvm_bench.records import AuditCell, AuditRecord, Result
-from privsvm_bench.reporting.claims import finite_guarantees, verdict_on
-from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.claim_tables import finite_guarantees, verdict_on
+from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.text import short_number, shown_name
 
 if TYPE_CHECKING:

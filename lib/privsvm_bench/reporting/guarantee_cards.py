@@ -11,10 +11,10 @@ from privsvm.digests import canonical_json
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status
 from privsvm_bench.records import CondenseTimings, Result, Timing
-from privsvm_bench.reporting.claims import finite_guarantees, right_guess
+from privsvm_bench.reporting.claim_tables import finite_guarantees, right_guess
+from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, grouped
-from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, percent, short_number, unique
 
 __all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "timing_rows"]

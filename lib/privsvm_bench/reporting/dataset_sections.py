@@ -10,10 +10,10 @@ from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status, theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
-from privsvm_bench.reporting.claims import right_guess, verdict_on
+from privsvm_bench.reporting.claim_tables import right_guess, verdict_on
+from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, grouped
-from privsvm_bench.reporting.tables import nearest_epsilon
 from privsvm_bench.reporting.text import percent_score, score_text, short_number, shown_name, unique
 
 __all__ = ["best_proved", "curve_figures", "dataset_sections", "drawn_metrics", "key_methods"]

@@ -11,7 +11,7 @@ from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.risk import trade_off
 from privsvm.privacy.statement import Status, theorem_holds
 from privsvm_bench.records import Result
-from privsvm_bench.reporting.tables import nearest_epsilon
+from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, short_number, unique
 
 __all__ = ["Verdict", "broken_claims", "contradictions", "finite_guarantees", "right_guess", "verdict_on"]
