@@ -69,10 +69,10 @@ def main(arguments: list[str] | None = None) -> None:
     results = find_results(Path("data"), Path("reports/tracking.json"))
 
     from privsvm_bench.tracking.audits import AUDITS
+    from privsvm_bench.tracking.experiments import experiment_links
     from privsvm_bench.tracking.mlflow_log import log_results
     from privsvm_bench.tracking.runs import collect_runs
     from privsvm_bench.tracking.store import file_folder, is_server
-    from privsvm_bench.tracking.views import view_links
 
     serve = not is_server(tracking_uri)
     if serve and importlib.util.find_spec("flask") is None:
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else without_passwords(tracking_uri)
-    for name, link in view_links(tracking_uri, base_url, names).items():
+    for name, link in experiment_links(tracking_uri, base_url, names).items():
         print(f"{name}: {link}")
     print(_OLDER_RUNS)
     if not serve:

@@ -23,7 +23,6 @@ from privsvm_bench.records import ModelRecord, Result, read, write
 from privsvm_bench.reporting import curve_rows, curves_csv, metrics_record, page_context, render_page
 from privsvm_bench.reporting.glossary import glossary_page
 from privsvm_bench.tracking.runs import collect_runs
-from privsvm_bench.tracking.views import view_state
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 60), st.integers(1, 5))
@@ -143,12 +142,10 @@ def test_one_entry_is_all_that_a_metric_takes(tmp_path: Path, monkeypatch: pytes
     rows = list(csv.DictReader(io.StringIO(curves_csv(curve_rows([result])))))
     assert [float(row["toy_error"]) for row in rows] == [round(value, 6) for value in mean]
     assert {"toy_error_sd", "toy_error_low", "toy_error_high"} <= set(rows[0])
-    # MLflow: the points of the run, and a chart in the saved view.
+    # MLflow: the points of the run.
     (run,) = collect_runs([(tmp_path / "results/method/rows.json", [])])
     assert [point.value for point in run.metrics if point.name == "toy_error"] == list(mean)
     assert "Toy error rate" in glossary_page()
-    charts = {chart["metricKey"]: chart["displayName"] for chart in view_state()["compareRunCharts"]}
-    assert charts["toy_error"] == "Toy error rate against log10 epsilon"
 
 
 def test_a_metric_that_is_not_drawn_is_in_the_tables_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,4 +154,3 @@ def test_a_metric_that_is_not_drawn_is_in_the_tables_only(tmp_path: Path, monkey
     result = a_result(tmp_path)
     assert "hidden" in curve_rows([result])[0]
     assert "hidden" not in page_context([result])["datasets"][0]["tables"]
-    assert "hidden" not in {chart["metricKey"] for chart in view_state()["compareRunCharts"]}

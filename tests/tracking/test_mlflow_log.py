@@ -27,11 +27,10 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.metrics import METRICS
-from privsvm_bench.palette import looks_of
 from privsvm_bench.records import sealed
+from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.runs import collect_runs
-from privsvm_bench.tracking.views import VIEW_KEY, view_links
 
 
 def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
@@ -87,10 +86,8 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
         "CLAIMED: pmsvm_wp_as_published",
     }
     assert published.data.tags["guarantee"] == "claimed"
-    # Names say how a method was set; a method has the colour of the report.
+    # Names say how a method was set.
     assert run.info.run_name == "seeded: pmsvm_wp C=1.0 kernel=linear"
-    (look,) = looks_of([content["implementation"]])
-    assert run.data.tags["mlflow.runColor"] == look.light
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
 
 
@@ -475,18 +472,16 @@ def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_res
             names = [file.path for file in MlflowClient(address).list_artifacts(run.info.run_id)]
             assert names == ["card.md", "guarantees.json"]
         assert sorted(run.data.tags["current"] for run in runs) == ["no", "yes", "yes", "yes", "yes"]
-        link = view_links(address, address + "/")["demo/wine"]
+        link = experiment_links(address, address + "/", {"demo/wine"})["demo/wine"]
         assert link.startswith(f"{address}/#/experiments/")
-        assert link.endswith(f"viewStateShareKey={VIEW_KEY}")
 
 
 def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: Any) -> None:
     results = [write_result("svm", dataset=name, status="none", epsilons=["inf"]) for name in ("wine", "iris", "old")]
     log_results(results, uri, "abc")
-    assert list(view_links(uri, "http://127.0.0.1:5000")) == ["demo/iris", "demo/old", "demo/wine"]
-    assert list(view_links(uri, "http://127.0.0.1:5000", {"demo/wine"})) == ["demo/wine"]
+    names = ["demo/wine", "demo/iris", "demo/old", "demo/not-logged"]
+    assert list(experiment_links(uri, "http://127.0.0.1:5000", names)) == ["demo/iris", "demo/old", "demo/wine"]
     tags = MlflowClient(uri).get_experiment_by_name("demo/wine").tags
-    assert tags["mlflow.experimentKind"] == "custom_model_development"
     assert all(f"`{status}`" in tags["mlflow.note.content"] for status in STATUSES)
 
 

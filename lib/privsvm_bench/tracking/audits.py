@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.escaping import markdown_text
 from privsvm.privacy.statement import Status, theorem_holds
+from privsvm_bench.palette import looks_of
 from privsvm_bench.records import AuditRecord
-from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, colour_of, curve_name
+from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, curve_name
 
 __all__ = ["AUDITS", "CONFIDENCE", "at_stated", "audit_runs", "chart"]
 
@@ -18,6 +19,7 @@ AUDITS = "claimed-against-audited"
 
 # As in `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
+_GREYS = {"claimed": "#8a8f98", "none": "#46505f"}
 
 
 def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun]:
@@ -55,7 +57,6 @@ def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
         tags={
             "guarantee": status,
             "refuted": "yes" if any(cell.refuted for cell in record.cells) else "no",
-            "mlflow.runColor": colour_of(record.implementation, status),
         },
         metrics=tuple(_points(record)),
         timings=(),
@@ -119,6 +120,11 @@ def _card(record: AuditRecord, curve: str) -> str:
     return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])
 
 
+def _colour(implementation: str, status: Status) -> str:
+    """Return the report's colour of a method, grey without a proof."""
+    return _GREYS.get(status) or looks_of([implementation])[0].light
+
+
 def chart(records: Sequence[AuditRecord]) -> str:
     """Draw the audits of all methods as an SVG picture without references, a bar for each method.
 
@@ -136,7 +142,7 @@ def chart(records: Sequence[AuditRecord]) -> str:
         bars.append(
             AuditBar(
                 name=record.method,
-                colour=colour_of(record.implementation, status),
+                colour=_colour(record.implementation, status),
                 is_claim=not theorem_holds(status),
                 bound=max((cell.best.epsilon for cell in cells), default=None),
                 refuted=any(cell.refuted for cell in cells),

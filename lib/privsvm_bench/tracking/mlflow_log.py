@@ -13,14 +13,15 @@ from mlflow.tracking import MlflowClient
 from privsvm.files import write_text
 from privsvm_bench.records import read_audits
 from privsvm_bench.tracking.audits import AUDITS, audit_runs
+from privsvm_bench.tracking.experiments import AUDIT_NOTE, CURVE_NOTE
 from privsvm_bench.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
 from privsvm_bench.tracking.store import file_folder, is_server, open_store
-from privsvm_bench.tracking.views import experiment_tags
 
 __all__ = ["log_results"]
 
 _KEY_TAG = "record_key"
 _CURRENT_TAG = "current"
+_NOTE_TAG = "mlflow.note.content"
 # A server takes no more, of all kinds together.
 _METRICS_IN_A_BATCH = 900
 _PARAMETERS_IN_A_BATCH = 100
@@ -55,15 +56,14 @@ def log_results(
 
     with open_store(tracking_uri) as client:
         for name, members in sorted(by_experiment.items()):
-            audited = name.endswith(f"/{AUDITS}")
-            stated = {point.value for one in members for point in one.metrics if audited and point.name == "epsilon"}
-            experiment_id = _experiment(client, name, tracking_uri, sorted(stated))
+            note = AUDIT_NOTE if name.endswith(f"/{AUDITS}") else CURVE_NOTE
+            experiment_id = _experiment(client, name, tracking_uri, note)
             _log_experiment(client, experiment_id, members, git_commit, file_folder(tracking_uri))
     return [curve.key for curve in curves[: len(results)]]
 
 
-def _experiment(client: MlflowClient, name: str, tracking_uri: str, stated: Sequence[float]) -> str:
-    """Find, restore or create the MLflow experiment of that name, and update its tags."""
+def _experiment(client: MlflowClient, name: str, tracking_uri: str, note: str) -> str:
+    """Find, restore or create the MLflow experiment of that name, and update its note."""
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # Without an explicit place a database would store the absolute path of the working folder.
@@ -74,9 +74,8 @@ def _experiment(client: MlflowClient, name: str, tracking_uri: str, stated: Sequ
         experiment_id, tags = experiment.experiment_id, experiment.tags
         if experiment.lifecycle_stage != "active":
             client.restore_experiment(experiment_id)
-    for tag, value in experiment_tags(stated).items():
-        if tags.get(tag) != value:
-            client.set_experiment_tag(experiment_id, tag, value)
+    if tags.get(_NOTE_TAG) != note:
+        client.set_experiment_tag(experiment_id, _NOTE_TAG, note)
     return str(experiment_id)
 
 

@@ -12,10 +12,9 @@ from typing import Any
 from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.escaping import markdown_text
 from privsvm.privacy.statement import Status
-from privsvm_bench.palette import looks_of
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 
-__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs", "colour_of", "curve_name"]
+__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs", "curve_name"]
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
@@ -59,7 +58,6 @@ _WORTH: dict[Status, str] = {
     "claimed": "CLAIMED",
     "none": "no guarantee",
 }
-_GREYS = {"claimed": "#8a8f98", "none": "#46505f"}
 _LONGEST_TAG = 4000
 
 
@@ -127,7 +125,6 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
         "witness": _distinct(guarantee.witness.description for guarantee in guarantees if guarantee.witness),
         "dataset_digest": result.dataset_digest,
-        "mlflow.runColor": colour_of(result.implementation, result.status),
     }
     return CurveRun(
         experiment=result.experiment,
@@ -177,11 +174,6 @@ def _parameters(result: Result) -> dict[str, str]:
 def curve_name(method: str, status: Status, *, is_reference: bool = False) -> str:
     """Name a curve, its kind of guarantee first, since legends cut the end of long names."""
     return f"{'no privacy' if is_reference else _WORTH[status]}: {method}"
-
-
-def colour_of(implementation: str, status: Status) -> str:
-    """Return the colour of a method, grey without a proof: the report's, where no other method there has it too."""
-    return _GREYS.get(status) or looks_of([implementation])[0].light
 
 
 def _curve(result: Result) -> str:

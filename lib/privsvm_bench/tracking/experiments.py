@@ -1,0 +1,66 @@
+"""MLflow experiments: the note on how to read one, and links to its charts."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Collection
+
+from privsvm_bench.tracking.store import open_store
+
+__all__ = ["AUDIT_NOTE", "CURVE_NOTE", "experiment_links"]
+
+CURVE_NOTE = """\
+One run is one curve: a method on this data set, over the grid of epsilons.
+
+**Is epsilon backed by a proof?** The legend says it before each name (parameters `curve` and `status`):
+
+- `seeded`: a theorem covers the method as it is implemented here, and the noise of \
+these models can be drawn again from a seed: `epsilon_with_system_noise` is what a release with system noise proves.
+- `proved`: the same, with system noise; `epsilon_proved` holds it.
+- `claimed`: an epsilon is stated, and nothing proves it for what is implemented; tag \
+`guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
+- `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
+
+**Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. \
+Runs of earlier values are kept with `current = no`; to compare with them, clear the search field.
+
+**Two settings side by side?** Their names say what they were set to: tick both and press *Compare*, or run \
+`python -m privsvm_bench compare A B`, which adds intervals.
+
+**Metrics against epsilon?** Charts open with the place in the grid of epsilons as x-axis. For epsilon itself choose \
+*Configure charts > X-axis > Metric > `log10_epsilon`*; MLflow's page keeps it, and can save it as a view."""
+
+AUDIT_NOTE = """\
+One run is the audit of one method: a step is a cell, with what is stated (`epsilon`) and what releases of two \
+neighbouring datasets show of it at least (`audited_epsilon`, with the parameter `confidence`). A chart shows the \
+bounds for one stated epsilon.
+
+A bound above the epsilon of a *proved method* would mean that the code is wrong, and ends the run that finds it; one \
+above a *claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is the most expected of so many draws. \
+The files of a run hold its record, a card in words and the chart of all methods, `claimed_against_audited.svg`."""
+
+# The charts of the runs with the last run's parameter values, curve by curve, so that claims stand together.
+_QUERY = urllib.parse.urlencode(
+    {
+        "workflowType": "machine_learning",
+        "compareRunsMode": "CHART",
+        "searchFilter": "tags.current = 'yes'",
+        "orderByKey": "params.`curve`",
+        "orderByAsc": "true",
+    }
+)
+
+
+def experiment_links(tracking_uri: str, base_url: str, names: Collection[str]) -> dict[str, str]:
+    """Make a link to the charts of each named MLflow experiment that is in the store, by name in order.
+
+    `base_url` is the address of the MLflow page, such as ``http://127.0.0.1:5000``. Raises PrivSVMError if the store
+    cannot be used.
+    """
+    with open_store(tracking_uri) as client:
+        found = {name: client.get_experiment_by_name(name) for name in sorted(names)}
+    return {
+        name: f"{base_url.rstrip('/')}/#/experiments/{experiment.experiment_id}/runs?{_QUERY}"
+        for name, experiment in found.items()
+        if experiment is not None
+    }
