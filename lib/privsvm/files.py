@@ -83,7 +83,7 @@ def _number_or_infinity(value: Any) -> float:
     if value in ("inf", "-inf"):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
-        raise ValueError("a number or 'inf'")
+        raise ValueError(f"{value!r} is not valid; must be a number or 'inf'")
     return float(value)
 
 

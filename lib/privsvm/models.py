@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
 import pydantic
@@ -11,16 +11,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name, printable
 
-__all__ = ["KeyedError", "Model", "Obeys", "check_model", "first_problem", "show_value"]
+__all__ = ["KeyedError", "Model", "Obeys", "check_model", "describe_error", "show_value"]
 
 _LONGEST_VALUE = 200
-_RULES: Mapping[str, str] = {
-    "dict_type": "must be a mapping",
-    "model_type": "must be a mapping",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
-    "too_short": "must not be empty",
-}
 
 Checked = TypeVar("Checked", bound="Model")
 
@@ -64,52 +57,74 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
     """
     try:
         return model.model_validate(values)
-    except pydantic.ValidationError as invalid:
-        raise PrivSVMError(first_problem(invalid, where, model=model)) from None
+    except pydantic.ValidationError as errors:
+        problem, error = describe_error(errors, where)
+    if error["type"] == "extra_forbidden":
+        *parents, last = map(str, error["loc"])
+        problem += f"; {nearest_name(last, _fields(model, parents))}"
+    elif error["type"] == "missing":
+        problem += "; add it (see docs/parameters.md)"
+    raise PrivSVMError(problem)
 
 
-def first_problem(
-    invalid: pydantic.ValidationError,
-    where: str = "",
-    *,
-    joint: str = ".",
-    model: Any = None,
-    rules: Mapping[str, str] = _RULES,
-    missing: str = "add it (see docs/parameters.md)",
-    unknown: str = "",
-) -> str:
-    """Write the first problem of a mapping in one line: key, value and rule.
+def describe_error(
+    errors: pydantic.ValidationError, where: str = "", separator: str = ": "
+) -> tuple[str, Mapping[str, Any]]:
+    """Describe the first of pydantic's errors in one line, and return that error too.
 
-    `where` names the mapping and `joint` stands before a key in it. `rules` are texts by type of error, for those of
-    pydantic. `missing` and `unknown` are remedies for keys; without the latter, the keys of `model` give a hint.
+    `where` is the key of the validated mapping. `separator` stands between the key of a mapping and the message of a
+    validator of the whole mapping: ``"."`` if such messages begin with a key.
     """
-    error = min(invalid.errors(include_url=False), key=lambda error: [str(item) for item in error["loc"]])
-    kind, path = error["type"], [str(item) for item in error["loc"]]
+    error = min(errors.errors(include_url=False), key=lambda error: [str(item) for item in error["loc"]])
+    kind, path, value = error["type"], list(error["loc"]), error["input"]
     if path and path[-1] == "[key]":
         # A name that cannot be one: it is the value.
         path = path[:-2]
-    start = f"{where}{joint}" if where else ""
-    key = printable(start + ".".join(path) if path else where)
+    key = _join_keys([where, *path])
+    problem = error["ctx"]["error"] if kind in ("value_error", "json_invalid") else None
     if kind == "json_invalid":
-        return f"{key}: not valid JSON ({error['ctx']['error']})"
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"{key} is not a known key; {unknown or nearest_name(path[-1], _fields(model, path[:-1]))}"
-    if kind == "missing":
-        parent = printable(start + ".".join(path[:-1]) if path[:-1] else where)
-        return f"{parent}{': ' if parent else ''}the key {path[-1]!r} is missing; {missing}"
-    if kind == "value_error":
+        text = f"not valid JSON ({problem})"
+    elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        text = f"{key} is not a known key"
+    elif kind == "missing":
+        parent = _join_keys([where, *path[:-1]])
+        text = f"{parent}{': ' if parent else ''}the key {str(path[-1])!r} is missing"
+    elif isinstance(problem, PrivSVMError):
+        text = _join_keys([where, str(problem)])
+    elif problem is not None:
         # A validator's text is the whole message.
-        problem = error["ctx"]["error"]
-        if isinstance(problem, PrivSVMError):
-            return f"{start}{problem}"
-        return f"{start}{problem.key}: {problem}" if isinstance(problem, KeyedError) else f"{key}: {problem}"
-    return f"{key}: {show_value(error['input'])} is not valid; {rules.get(kind, error['msg'])}"
+        key = _join_keys([where, problem.key]) if isinstance(problem, KeyedError) else key
+        text = f"{key}{(separator if isinstance(value, Mapping) else ': ') if key else ''}{problem}"
+    else:
+        text = f"{key or 'the content'}: {show_value(value)} is not valid; {_wish(error)}"
+    return " ".join(text.split()), error
+
+
+def _join_keys(keys: Iterable[int | str]) -> str:
+    return printable(".".join(str(key) for key in keys if key != ""))
 
 
 def show_value(value: Any) -> str:
     """Write a value so that it fits a line."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."
+
+
+def _wish(error: Mapping[str, Any]) -> str:
+    """Say what would be right, for the types of JSON and YAML in their names."""
+    wishes = {
+        "dataclass_type": "must be a mapping",
+        "dict_type": "must be a mapping",
+        "model_type": "must be a mapping",
+        "list_type": "must be a list",
+        "predicate_failed": "must be a name of at most 64 letters, digits, _ . + and -",
+        "string_too_short": "must not be empty",
+        "too_short": "must not be empty",
+        "tuple_type": "must be a list",
+        "union_tag_invalid": "must have a known 'attack'",
+        "union_tag_not_found": "must have a key 'attack'",
+    }
+    return wishes.get(str(error["type"]), str(error["msg"]).replace("Input should be", "must be"))
 
 
 def _fields(model: Any, path: list[str]) -> list[str]:

@@ -26,7 +26,6 @@ from privsvm.privacy.statement import Neighbours, Status, theorem_holds, weakest
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-    from pydantic_core import ErrorDetails
 
 __all__ = [
     "Attack",
@@ -78,7 +77,6 @@ Numbers = tuple[float | None, ...]
 _Form = TypeVar("_Form")
 
 _REMEDY = "delete the file and run again"
-_LONGEST_VALUE = 80
 _SEAL = "record_sha256"
 
 
@@ -157,7 +155,7 @@ class CondensedRowsAttack(_Record):
         for position, split in enumerate(self.splits):
             undefined = split.undefined(self.condense)
             for field in dataclasses.fields(split):
-                where, value = f"splits[{position}].{field.name}", getattr(split, field.name)
+                where, value = f"splits.{position}.{field.name}", getattr(split, field.name)
                 if field.name in undefined and value is not None:
                     raise ValueError(f"{where} is {value!r}: must be null where {undefined[field.name]}")
                 if field.name not in undefined and value is None:
@@ -603,91 +601,29 @@ def _for_epsilons(values: Sequence[Any], what: str, epsilons: Sequence[float]) -
 
 @functools.cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
-    # Imported where a file is read: those who only write records do not wait for pydantic.
     from pydantic import TypeAdapter
 
     return TypeAdapter(form)
 
 
-def _location(keys: Iterable[int | str]) -> str:
-    """Write where in a record something is, such as ``guarantees[0].delta``."""
-    text = ""
-    for key in keys:
-        if isinstance(key, int):
-            text += f"[{key}]"
-        else:
-            text += f"{'.' if text else ''}{key if key.isprintable() else repr(key)}"
-    return text
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
-
-
-# Python's names of types in pydantic's messages, and those of JSON.
-_RULES = {
-    "dataclass_type": "must be an object",
-    "dict_type": "must be an object",
-    "predicate_failed": "must be a name of at most 64 letters, digits, _ . + and -",
-    "string_too_short": "must not be empty",
-    "too_short": "must not be empty",
-    "tuple_type": "must be a list",
-    "union_tag_invalid": "must have a known 'attack'",
-    "union_tag_not_found": "must have a key 'attack'",
-}
-
-
-def _said(error: ErrorDetails) -> str:
-    """Write one error of pydantic as key, value and what is wrong."""
-    keys, kind, value = error["loc"], error["type"], error["input"]
-    if kind == "json_invalid":
-        return f"not valid JSON ({error['ctx']['error']})"
-    if kind in ("missing", "unexpected_keyword_argument"):
-        *parents, name = keys
-        where = f"{_location(parents)}: " if parents else ""
-        if kind == "missing":
-            return f"{where}key {name!r} is missing"
-        return f"{where}key {name!r} is unknown; another version of PrivSVM may have written it"
-    where = _location(keys)
-    if kind == "value_error" and isinstance(value, dict):
-        # A record's own message begins with the key.
-        return f"{where}{'.' if where else ''}{error['ctx']['error']}"
-    wanted = error["ctx"]["error"] if kind == "value_error" else error["msg"].removeprefix("Input should be ")
-    rule = _RULES.get(kind, f"must be {wanted}")
-    return f"{where or 'the content'} is {_shortened(value)}: {rule}"
-
-
 def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:
-    """Check the text of a record and build it.
+    """Check the JSON text of a record and build it.
 
-    Parameters
-    ----------
-    form : type
-        One of this module's records.
-    text : str or bytes
-        JSON.
-    source : str
-        Where it comes from, for messages.
-
-    Returns
-    -------
-    object
-        Of type `form`.
-
-    Raises
-    ------
-    PrivSVMError
-        One line that names the source, the key and the value: for a missing or an unknown key, a wrong type, a number
-        out of range, or parts that contradict each other.
+    `source` tells where the text comes from. Raises PrivSVMError, in one line that names the source, the key and the
+    value, for a missing or an unknown key, a wrong type, a number out of range, or parts that contradict each other.
     """
+    # Imported where a file is read: those who only write records do not wait for pydantic.
     from pydantic import ValidationError
+
+    from privsvm.models import describe_error
 
     try:
         record: _Form = _adapter(cast(Any, form)).validate_json(text)
     except ValidationError as invalid:
-        first = invalid.errors(include_url=False)[0]
-        raise PrivSVMError(f"{source}: {' '.join(_said(first).split())}; {_REMEDY}") from None
+        problem, error = describe_error(invalid, separator=".")
+        if error["type"] == "unexpected_keyword_argument":
+            problem += "; another version of PrivSVM may have written it"
+        raise PrivSVMError(f"{source}: {problem}; {_REMEDY}") from None
     return record
 
 
@@ -704,7 +640,7 @@ def _unsealed(text: bytes, source: str) -> str | bytes:
         stated = content.pop(_SEAL, None)
         digest = sealed(content)[_SEAL]
     except (ValueError, AttributeError, TypeError, RecursionError):
-        # It is no such record at all, which its form will say.
+        # Not a sealed JSON object: let validation report it.
         return text
     if stated is None:
         raise PrivSVMError(f"{source}: key {_SEAL!r} is missing, so nothing tells whether it was changed; {_REMEDY}")
