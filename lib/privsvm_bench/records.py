@@ -82,7 +82,7 @@ _SEAL = "record_sha256"
 
 @dataclass(frozen=True, kw_only=True)
 class _Record:
-    """What all records share: no unknown keys, no conversion of types, no infinity unless a field allows it.
+    """Base of all records: no unknown keys, no conversion of types, no infinity unless a field allows it.
 
     The file of a sealed record holds a digest of all the rest, which `read` checks.
     """
@@ -94,7 +94,7 @@ class _Record:
 
 @dataclass(frozen=True, kw_only=True)
 class CondensedSplit(_Record):
-    """What attacks on the condensed rows of one split found; see `privsvm.privacy.attacks.condensation_attacks`."""
+    """Findings of attacks on the condensed rows of one split; see `privsvm.privacy.attacks.condensation_attacks`."""
 
     n_rows: Positive
     n_condensed: Positive
@@ -127,18 +127,9 @@ class CondensedSplit(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class CondensedRowsAttack(_Record):
-    """What attacks on condensed rows found on one dataset.
+    """Findings of attacks on the condensed rows of one dataset, with a record for each split.
 
-    Attributes
-    ----------
-    method : str or None
-        The method that condensed them; None for the stage, which does it for all methods.
-    dataset : str
-        Name of the dataset.
-    condense : {"none", "ci", "fcm"}
-        How.
-    splits : tuple of CondensedSplit (S)
-        Empty for "none".
+    `method` condensed the rows; None stands for the stage, which condenses for all methods.
     """
 
     method: Name | None
@@ -174,7 +165,7 @@ class RecoveryErrors(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Membership(_Record):
-    """What guessed columns leave beside a block: the worst right guess, the best wrong one."""
+    """Residuals of guessed columns beside a block: the worst right guess, the best wrong one."""
 
     true_column_residual: float | None
     random_residual: float | None
@@ -182,7 +173,7 @@ class Membership(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Entity(_Record):
-    """What the known-sample attack recovers from one entity's public block."""
+    """Rows that the known-sample attack recovers from one entity's public block."""
 
     entity: Words
     features: Positive
@@ -196,7 +187,7 @@ class Entity(_Record):
 
     @classmethod
     def of_audit(cls, entity: str, recovery: Mapping[str, Any]) -> Self:
-        """Take over what `privsvm.privacy.attacks.known_sample.audit_entity` found."""
+        """Take over the findings of `privsvm.privacy.attacks.known_sample.audit_entity`."""
         curve = {name: tuple(values) for name, values in recovery["curve"].items()}
         nested = {"curve": RecoveryErrors(**curve), "membership": Membership(**recovery["membership"])}
         return cls(entity=entity, **{**recovery, **nested})
@@ -204,7 +195,7 @@ class Entity(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownSampleAttack(_Record):
-    """What the known-sample attack recovers from a method without a guarantee on one dataset."""
+    """Rows that the known-sample attack recovers from a method without a guarantee on one dataset."""
 
     method: Name
     dataset: Name
@@ -245,32 +236,11 @@ class AuditBound(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCell(_Record):
-    """What the audit of one stated epsilon found.
+    """Findings of the audit of one stated epsilon, over `draws` releases of both datasets of a pair.
 
-    Attributes
-    ----------
-    relation : {"replace_one", "add_remove"}
-        Between the two datasets.
-    epsilon, delta : float
-        What is stated.
-    status : {"seeded", "claimed", "none"}
-        Of the audited releases, whose noise is seeded.
-    epsilon_proved, epsilon_with_system_noise : float
-        Those of their guarantee; the second is infinite where no theorem holds, the first always.
-    event : str or None
-        Kind of the releases' event.
-    pair : str
-        The two datasets, in words.
-    draws : int
-        Releases of both together.
-    bounds : tuple of AuditBound
-        By counts of an event; of Gaussian noise also by its trade-off curve, by normal samples and by one run.
-    looks_at : str
-        What of the releases the bounds are about.
-    reachable : float
-        Largest epsilon that any number of draws of this pair can show; infinite where that is not known.
-    refuted : bool
-        Whether a bound that a whole run can build on, and fresh draws too, lie above what is proved or stated.
+    The noise of audited releases is seeded, so `epsilon_proved` is infinite, and `epsilon_with_system_noise` where no
+    theorem holds. `refuted` says whether a bound that a whole run can build on, and fresh draws too, exceed the proved
+    or stated epsilon.
     """
 
     relation: Neighbours
@@ -279,12 +249,13 @@ class AuditCell(_Record):
     status: Status
     epsilon_proved: ExtendedFloat
     epsilon_with_system_noise: ExtendedFloat = math.inf
-    event: str | None
-    pair: Words
+    event: str | None  # Kind of the releases' event.
+    pair: Words  # The two datasets, in words.
     draws: Positive
+    # By counts of an event; of Gaussian noise also by its trade-off curve, by normal samples and by one run.
     bounds: Annotated[tuple[AuditBound, ...], MinLen(1)]
-    looks_at: Words = "the released model"
-    reachable: ExtendedFloat = math.inf
+    looks_at: Words = "the released model"  # Part of the releases that the bounds are about.
+    reachable: ExtendedFloat = math.inf  # Largest epsilon that draws of this pair can show; infinite if unknown.
     refuted: bool
 
     def __post_init__(self) -> None:
@@ -298,23 +269,13 @@ class AuditCell(_Record):
 
     @property
     def best(self) -> AuditBound:
-        """The bound that says most."""
+        """The largest bound."""
         return max(self.bounds, key=lambda bound: bound.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRecord(_Record):
-    """What audits of the releases of one method found.
-
-    Attributes
-    ----------
-    method, implementation : str
-        Name of the entry, and the file of the method.
-    parameters : dict
-        Of the entry; what the audit changed in them, docs/auditing.md says.
-    cells : tuple of AuditCell
-        One for each relation and stated epsilon.
-    """
+    """Findings of audits of one method's releases: a cell for each relation and stated epsilon."""
 
     method: Name
     implementation: Words
@@ -324,22 +285,10 @@ class AuditRecord(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class _Models(_Record):
-    """What is known of the models that one method released on every split of a dataset.
+    """Facts of the models that one method released on every split of a dataset.
 
-    Attributes
-    ----------
-    implementation : str
-        File of the method.
-    epsilons : tuple of float (E)
-        ``(inf,)`` for a non-private method.
-    repeats, n_splits, n_classes : int
-        R, S and c.
-    guarantees : tuple of Guarantee (E)
-        One for each epsilon.
-    objective, n_support, n_iter : tuple (S)
-        Of the solves; None where the number would be private.
-    arrays_sha256 : str
-        Of the file with the models' arrays; "" before it is written.
+    Guarantees are one for each epsilon; `epsilons` is ``(inf,)`` for a non-private method. `objective`, `n_support` and
+    `n_iter` are of the solves, one number a split, None where it would be private.
     """
 
     is_sealed: ClassVar[bool] = True
@@ -353,7 +302,7 @@ class _Models(_Record):
     objective: Numbers
     n_support: tuple[int | None, ...]
     n_iter: tuple[int | None, ...]
-    arrays_sha256: str = ""
+    arrays_sha256: str = ""  # Of the file with the models' arrays; "" before it is written.
 
     def __post_init__(self) -> None:
         if not all(epsilon > 0 for epsilon in self.epsilons):
@@ -372,45 +321,15 @@ class _Models(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedModels(_Models):
-    """The record beside the arrays of saved models: all that is needed to predict with them.
+    """The record beside the arrays of saved models: all that is needed to predict with them."""
 
-    Attributes
-    ----------
-    kind : str
-        What the arrays are, see `privsvm_bench.jobs.model_files`.
-    classes : tuple of str (c)
-        In the order of the class codes.
-    """
-
-    kind: Words
-    classes: tuple[str, ...]
+    kind: Words  # Of the arrays, see `privsvm_bench.jobs.model_files`.
+    classes: tuple[str, ...]  # In the order of the class codes.
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Job(_Record):
-    """What one job of the benchmark was about.
-
-    Attributes
-    ----------
-    experiment, method, dataset : str
-        What was run.
-    dataset_digest : str
-        SHA-256 of the prepared data.
-    parameters, protocol : dict
-        Of the method, and of the splits.
-    condense : {"none", "ci", "fcm"}
-        How the training rows were condensed before this and every other method.
-    delta : float or None
-        Of the benchmark.
-    neighbours : {"replace_one", "add_remove"} or None
-        Of the benchmark.
-    n_train : int or None
-        Training rows, of the largest split; under ``add_remove`` those declared, or None.
-    n_features : int
-        Number of features.
-    attacks : tuple of Attack
-        On the rows that were condensed for this method or by it, and on the blocks that its entities published.
-    """
+    """The subject of one job of the benchmark."""
 
     experiment: Name
     method: Name
@@ -418,17 +337,18 @@ class _Job(_Record):
     dataset_digest: str
     parameters: dict[str, Any]
     protocol: dict[str, Any]
-    condense: Condense
+    condense: Condense  # How the training rows were condensed before this and every other method.
     delta: Share | None
     neighbours: Neighbours | None
-    n_train: Positive | None
+    n_train: Positive | None  # Of the largest split; under ``add_remove`` the declared number, or None.
     n_features: Positive
+    # On the rows that were condensed for this method or by it, and on the blocks that its entities published.
     attacks: tuple[Attack, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord(SavedModels, _Job):
-    """What train says of the models of one job, beside their arrays."""
+    """The record of one training job, beside the arrays of its models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -443,21 +363,11 @@ class Summary(_Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Result(_Models, _Job):
-    """What evaluate found for one method on one dataset: a curve over a grid of epsilons.
+    """Outcome of one method on one dataset: a curve over a grid of epsilons.
 
-    Attributes
-    ----------
-    status : {"proved", "seeded", "claimed", "none"}
-        The weakest word of the record and of its guarantees: one claim that does not hold makes the whole curve
-        ``claimed``.
-    n_test : int
-        Test rows, of the largest split.
-    predictions_sha256 : str
-        Hash of all predictions.
-    metrics : dict of str to nested tuple (S, E, R)
-        Every metric of every model; None where undefined.
-    summary : dict of str to Summary
-        The same over splits and repeats.
+    `status` is the weakest of the record and its guarantees: one broken claim makes the whole curve ``claimed``.
+    `metrics` hold one number for each split, epsilon and repeat, `summary` the same over splits and repeats; None where
+    undefined.
     """
 
     status: Status
@@ -503,19 +413,7 @@ class Result(_Models, _Job):
 
     @classmethod
     def of_models(cls, models: ModelRecord, **outcome: Any) -> Self:
-        """Put together what is said about the models of one job and what they achieved.
-
-        Parameters
-        ----------
-        models : ModelRecord
-            The models' record.
-        **outcome
-            The fields that it lacks, or others in their place.
-
-        Returns
-        -------
-        Result
-        """
+        """Join the record of one job's models with their `outcome`: the fields that it lacks or replaces."""
         fields = {field.name for field in dataclasses.fields(cls)}
         shared = {
             field.name: getattr(models, field.name) for field in dataclasses.fields(models) if field.name in fields
@@ -573,7 +471,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared(_Record):
-    """What was declared of a prepared dataset, and what was taken from its rows."""
+    """Declared facts of a prepared dataset, and those taken from its rows."""
 
     dataset: Name
     digest: str
@@ -650,13 +548,7 @@ def _unsealed(text: bytes, source: str) -> str | bytes:
 
 
 def read(form: type[_Form], path: str | os.PathLike[str]) -> _Form:
-    """Read a record; see `parse`.
-
-    Raises
-    ------
-    PrivSVMError
-        If the file is missing, is not such a record, or was changed after it was written.
-    """
+    """Read a record; raise PrivSVMError as `parse` does, or if the file is missing or was changed after writing."""
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
@@ -673,18 +565,7 @@ def write(path: str | os.PathLike[str], record: Any, indent: int | None = 1) -> 
 
 
 def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
-    """Read results, in the order of the paths.
-
-    Parameters
-    ----------
-    paths : iterable of path-like
-        One file for each method and dataset.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is not a valid record, or two are for the same method and dataset.
-    """
+    """Read results, in the order of the paths; two for the same method and dataset are refused."""
     files: dict[tuple[str, str], str] = {}
     results = []
     for path in paths:
@@ -707,37 +588,16 @@ _TIMING_FORMS: dict[str, type[TrainTimings] | type[EvaluateTimings]] = {
 
 
 def timing_files(result: str | os.PathLike[str], folder: str | os.PathLike[str] = "logs/timings") -> list[Path]:
-    """List the timing files of one result, as far as they are there: another machine's results come without.
-
-    Parameters
-    ----------
-    result : path-like
-        ``<method>/<dataset>.json``.
-    folder : path-like, default="logs/timings"
-        Holds ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
-    """
+    """List the timing files of the result ``<method>/<dataset>.json``; another machine's results have none."""
     result = Path(result)
     files = [Path(folder) / result.parent.name / f"{result.stem}{ending}" for ending in _TIMING_FORMS]
     return [path for path in files if path.is_file()]
 
 
 def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
-    """Read timings, joining the parts of train and evaluate.
+    """Read timings ordered by dataset and method, joining those of train and evaluate.
 
-    Parameters
-    ----------
-    paths : iterable of path-like
-        ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
-
-    Returns
-    -------
-    list of Timing
-        Ordered by dataset and method.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file has another name, or is not such a record.
+    Files are named ``<method>/<dataset>.train.json`` and ``<method>/<dataset>.evaluate.json``.
     """
     joined: dict[tuple[str, str], dict[str, Any]] = {}
     for path in map(Path, paths):
@@ -755,18 +615,7 @@ def _require_condensed(source: str, condense: Condense) -> None:
 
 
 def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[CondenseTimings]:
-    """Read how long it took to condense the rows of each dataset, ordered by dataset.
-
-    Parameters
-    ----------
-    paths : iterable of path-like
-        ``_condense/<dataset>.json``.
-
-    Raises
-    ------
-    PrivSVMError
-        If a file is not such a record, or nothing was condensed.
-    """
+    """Read the seconds to condense each dataset, ordered by dataset; refuse records without condensing."""
     all_timings = []
     for path in paths:
         timings = read(CondenseTimings, path)
@@ -781,17 +630,10 @@ def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Prepared]:
 
 
 def attacks_of(results: Iterable[Result]) -> list[Attack]:
-    """Collect what attacks on methods without a guarantee recovered, ordered by dataset and method.
+    """Collect the attacks on methods without a guarantee, ordered by dataset and method.
 
-    Parameters
-    ----------
-    results : iterable of Result
-        Those on rows that were condensed for all methods are in the results of every one of them, and are taken once.
-
-    Raises
-    ------
-    PrivSVMError
-        If two records of the same attack differ, or one is of rows that were not condensed.
+    An attack on rows that were condensed for all methods is in the results of each, and is taken once. Raises
+    PrivSVMError if two records of it differ, or it is on rows that were not condensed.
     """
     first_attacks: dict[tuple[str, str, str], tuple[str, Attack]] = {}
     for result in results:
@@ -809,7 +651,7 @@ def attacks_of(results: Iterable[Result]) -> list[Attack]:
 
 
 def read_audits(paths: Iterable[str | os.PathLike[str]]) -> list[AuditRecord]:
-    """Read what the audits of releases found, ordered by method."""
+    """Read the audits of releases, ordered by method."""
     return sorted((read(AuditRecord, path) for path in paths), key=lambda record: record.method)
 
 
