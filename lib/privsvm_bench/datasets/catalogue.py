@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
+
+import pydantic
 
 from privsvm.errors import PrivSVMError, nearest_name, without_passwords
 from privsvm.models import KeyedError
@@ -28,7 +30,6 @@ from privsvm_bench.datasets.settings import (
     Protocol,
     Settings,
     check_settings,
-    parse_bounds,
 )
 
 __all__ = [
@@ -61,6 +62,8 @@ _SUFFIX_FORMATS = {
 class DataFile:
     """One raw file of a dataset."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
     name: str  # File name below ``data/raw/<dataset>/``.
     urls: tuple[str, ...] = ()  # Addresses to try, in order.
     sha256: str | None = None  # Hash of the unpacked file; None if unknown.
@@ -76,6 +79,8 @@ class DataFile:
 @dataclass(frozen=True)
 class DataPart:
     """One part (``all``, ``train``, ``test``, ``validation`` or ``remaining``) and how to read it."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     role: str  # Name of the part.
     files: tuple[str, ...]  # File names, read one after the other.
@@ -104,6 +109,8 @@ class DataPart:
 @dataclass(frozen=True)
 class DatasetEntry:
     """A dataset with the settings it is used with."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     name: str  # Name in the catalogue or in params.yaml.
     files: Mapping[str, DataFile]  # Every raw file by name.
@@ -157,75 +164,14 @@ def label_order(labels: Sequence[str]) -> tuple[str, ...]:
         return tuple(sorted(labels))
 
 
-def _github_raw(source: Mapping[str, str]) -> str:
-    """Address of one file of a GitHub repository at a commit."""
-    path = urllib.parse.quote(source["path"])
-    return f"https://raw.githubusercontent.com/{source['repo']}/{source['commit']}/{path}"
-
-
-def _catalogue_file(name: str, record: Mapping[str, Any]) -> DataFile:
-    # Skip an address that serves other bytes (another format, or numbers printed otherwise).
-    urls = [record["canonical_url"]] if record.get("canonical_url") and not record.get("canonical_differs") else []
-    if "source" in record:
-        urls.append(_github_raw(record["source"]))
-    return DataFile(
-        name=name,
-        urls=tuple(urls),
-        sha256=record["sha256"],
-        content_sha256=record.get("content_sha256"),
-        size=record["bytes"],
-        mirror_path=record.get("mirror"),
-    )
-
-
-def _catalogue_part(role: str, record: Mapping[str, Any]) -> DataPart:
-    values = dict(record)
-    values["files"] = tuple(values["files"])
-    values["drop_columns"] = tuple(values.get("drop_columns", ()))
-    if values.get("rows") is not None:
-        values["rows"] = tuple(values["rows"])
-    return DataPart(role=role, **values)
-
-
-def _default_pool(parts: Mapping[str, DataPart]) -> tuple[str, ...]:
-    """Parts used where the protocol draws its own splits: everything in one part, else the training part."""
-    for role in ("all", "train"):
-        if role in parts:
-            return (role,)
-    return (next(iter(parts)),)
-
-
-def _catalogue_entry(name: str, record: Mapping[str, Any]) -> DatasetEntry:
-    parts = {role: _catalogue_part(role, part) for role, part in record["parts"].items()}
-    bounds = None if record.get("bounds") is None else parse_bounds(record["bounds"])
-    return DatasetEntry(
-        name=name,
-        files={file: _catalogue_file(file, item) for file, item in record["files"].items()},
-        parts=parts,
-        labels=tuple(record.get("labels", record["classes"])),
-        classes=tuple(record["classes"]),
-        positive=record.get("positive"),
-        groups={key: tuple(labels) for key, labels in record.get("groups", {}).items()},
-        missing=record["missing"],
-        bounds=bounds,
-        bounds_origin=None if bounds is None else record.get("bounds_origin", "observed"),
-        scaling=record["scaling"],
-        pool=tuple(record.get("pool", _default_pool(parts))),
-        bundled=record.get("bundled"),
-        verified=record.get("verified", True),
-        note=record.get("note", ""),
-        bounds_note=record.get("bounds_note", ""),
-        licence=record.get("licence", ""),
-        papers=tuple(record.get("papers", ())),
-        schema=record.get("schema"),
-        prescaled=record.get("prescaled", False),
-    )
-
-
 @functools.cache
 def _cached_catalogue() -> Mapping[str, DatasetEntry]:
-    text = Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")
-    return MappingProxyType({name: _catalogue_entry(name, record) for name, record in json.loads(text).items()})
+    records = json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8"))
+    for name, record in records.items():
+        record["name"] = name
+        for key, names in (("files", "name"), ("parts", "role")):
+            record[key] = {own: {names: own, **item} for own, item in record[key].items()}
+    return MappingProxyType(pydantic.TypeAdapter(dict[str, DatasetEntry]).validate_python(records))
 
 
 def load_catalogue() -> dict[str, DatasetEntry]:
