@@ -171,8 +171,7 @@ def test_no_network(tmp_path, monkeypatch):
     """It is not waited for."""
     monkeypatch.setattr(download, "RETRIES", 1000)
     message = fails(data_file("http://127.0.0.1:9/a", "http://no-such-host.invalid/a"), tmp_path / "a.data")
-    assert "connection refused" in message
-    assert "no network" in message
+    assert message.count("no connection (ConnectionError; no network?)") == 2
     assert leftovers(tmp_path) == []
 
 

@@ -36,21 +36,6 @@ CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 RETRIES = 2
 _CHUNK = 1 << 16
 
-# Mark in the text of a failed request, its name in messages, and whether another attempt may help.
-_FAILURES = (
-    ("NameResolutionError", "host name not found (no network?)", False),
-    ("ProxyError", "the proxy refused the connection", False),
-    ("refused", "connection refused", False),
-    ("unreachable", "network unreachable", False),
-    ("CERTIFICATE", "the server's certificate is not trusted", False),
-    ("ConnectTimeout", "timed out", False),
-    ("timed out", "timed out", True),
-    ("IncompleteRead", "broken off", True),
-    ("ended prematurely", "broken off", True),
-    ("aborted", "broken off", True),
-    ("reset", "broken off", True),
-)
-
 # Which paper uses a dataset, as the catalogue abbreviates it.
 PAPERS = {
     "A": "dpwss-2021",
@@ -125,8 +110,9 @@ def _explain(error: requests.RequestException) -> tuple[str, bool]:
     if isinstance(error, requests.HTTPError) and error.response is not None:
         status = error.response.status_code
         return f"HTTP {status}", status == 429 or status >= 500
-    text = str(error)
-    return next(((reason, again) for mark, reason, again in _FAILURES if mark in text), (type(error).__name__, False))
+    if isinstance(error, requests.ConnectionError):
+        return f"no connection ({type(error).__name__}; no network?)", False
+    return "broken off" if isinstance(error, requests.exceptions.ChunkedEncodingError) else "timed out", True
 
 
 def _download(file: DataFile, url: str, target: Path) -> None:
