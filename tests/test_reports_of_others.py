@@ -6,7 +6,6 @@ of `SVC`.
 """
 
 import csv
-import os
 import subprocess
 import warnings
 from pathlib import Path
@@ -22,7 +21,7 @@ from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import header_of, training_table
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.tracking.audits import audit_runs
-from privsvm_bench.workflow.session import check_times, scripts_folder
+from privsvm_bench.workflow.session import scripts_folder
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:
@@ -204,21 +203,6 @@ def _(folder):
     features, codes = read(folder, "a,b,y\nNaN,1,0\n,2,1\nx,3,1\n")
     assert features.shape == (3, 2)
     assert codes.size == 3
-
-
-@report("snakemake/snakemake#3254")
-def _(folder):
-    (folder / "x").touch()
-    os.utime(folder / "x", (2e9, 2e9))
-    refused("dated in the future.*find .* -exec touch", check_times, str(folder), kind=PrivSVMError)
-
-
-@report("snakemake/snakemake#3261")
-def _(folder):
-    (folder / "x").touch()
-    ahead = (folder / "x").stat().st_mtime + 5
-    os.utime(folder / "x", (ahead, ahead))
-    check_times(str(folder))
 
 
 @report("snakemake/snakemake#2750")

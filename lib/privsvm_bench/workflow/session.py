@@ -9,7 +9,6 @@ import re
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "argument_file",
-    "check_times",
-    "check_writable",
     "collect_errors",
     "lock_folder",
     "remove_parts",
@@ -37,8 +34,6 @@ __all__ = [
 ]
 
 
-# Seconds by which the clock of a file server may be ahead.
-_CLOCK_SKEW = 60.0
 # Names of half-written files of `privsvm.files.atomic_path`, and of folders of `privsvm_bench.workflow.finished`.
 _PART = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\..+)?")
 
@@ -128,27 +123,6 @@ def argument_file(name: str, *arguments: str) -> str:
     if not path.is_file():
         write_text(path, text)
     return f"@{path}"
-
-
-def check_writable(*folders: str) -> None:
-    """Refuse output folders that are not writable, or contain such folders."""
-    outputs = [Path(name) for name in folders]
-    below = [folder for top in outputs for folder in top.rglob("*") if folder.is_dir()]
-    for folder in (Path(), *outputs, *below):
-        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
-            raise PrivSVMError(f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again")
-
-
-def check_times(*folders: str) -> None:
-    """Refuse outputs that are dated in the future: Snakemake ends every job that reads one."""
-    latest = time.time() + _CLOCK_SKEW
-    for path in (path for top in folders for path in Path(top).rglob("*") if path.is_file()):
-        if path.stat().st_mtime > latest:
-            date = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
-            raise PrivSVMError(
-                f"{path}: dated in the future ({date}); set the clock right, or run `find {' '.join(folders)} -newermt "
-                "now -exec touch {} +`, and run again"
-            )
 
 
 def collect_errors(logs: str | Sequence[str]) -> list[str]:
