@@ -20,7 +20,7 @@ rule audit:
         " --code {params.code:q} --output {output:q} --parameters {params.parameters:q} > {log:q} 2>&1"
 
 
-AUDITS = [f"data/audits/{method}.json" for method in PARAMS.audited_methods()]
+AUDITS = [f"data/audits/{method}.json" for method in PARAMS.methods_to_audit()]
 
 
 # One stage of DVC, so that one Snakemake runs all jobs of all methods side by side.

@@ -57,7 +57,7 @@ __all__ = [
     "read_results",
     "read_timings",
     "read_tracked",
-    "sealed",
+    "seal",
     "timing_files",
     "write",
 ]
@@ -525,18 +525,18 @@ def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:
     return record
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
     """Add to the content of a record its digest, in place of one that it may have."""
     rest = {key: value for key, value in content.items() if key != _SEAL}
     return {**rest, _SEAL: sha256_of_json(rest)}
 
 
-def _unsealed(text: bytes, source: str) -> str | bytes:
+def _unseal(text: bytes, source: str) -> str | bytes:
     """Take the digest off a record, or raise an error if the record is not as it was written."""
     try:
         content = json.loads(text)
         stated = content.pop(_SEAL, None)
-        digest = sealed(content)[_SEAL]
+        digest = seal(content)[_SEAL]
     except (ValueError, AttributeError, TypeError, RecursionError):
         # Not a sealed JSON object: let validation report it.
         return text
@@ -554,13 +554,13 @@ def read(form: type[_Form], path: str | os.PathLike[str]) -> _Form:
     except FileNotFoundError:
         raise missing_file(path) from None
     source = os.fspath(path)
-    return parse(form, _unsealed(text, source) if getattr(form, "is_sealed", False) else text, source)
+    return parse(form, _unseal(text, source) if getattr(form, "is_sealed", False) else text, source)
 
 
 def write(path: str | os.PathLike[str], record: Any, indent: int | None = 1) -> None:
     """Write a record as canonical JSON, sealed if it is of that kind; see `privsvm.files.write_json`."""
     if getattr(record, "is_sealed", False):
-        record = sealed({field.name: getattr(record, field.name) for field in dataclasses.fields(record)})
+        record = seal({field.name: getattr(record, field.name) for field in dataclasses.fields(record)})
     write_json(path, record, indent=indent)
 
 

@@ -27,7 +27,7 @@ from privsvm.release.training.releasing import CardOptions, Permission, release
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets import download
 from privsvm_bench.datasets.catalogue import DataFile
-from privsvm_bench.jobs.model_files import load_paths, released, save_paths
+from privsvm_bench.jobs.model_files import collect_fields, load_paths, save_paths
 from privsvm_bench.records import SavedModels
 from tests.faults.harness import BadServer, Outcome, failing_at, growing_to, in_fork, kill_at
 from tests.waits import PATIENCE
@@ -56,7 +56,7 @@ def write_arrays(folder: Path) -> None:
 
 def write_models(folder: Path) -> None:
     path = ConstantPath(epsilons=(float("inf"),), guarantees=(NONE,), n_classes=40, class_scores=ROWS[:1, None, :])
-    record = SavedModels(implementation="majority", classes=tuple(map(str, range(40))), **released([path]))
+    record = SavedModels(implementation="majority", classes=tuple(map(str, range(40))), **collect_fields([path]))
     save_paths([path], folder / "m.npz", folder / "m.json", record)
 
 

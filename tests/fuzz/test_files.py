@@ -33,7 +33,7 @@ from privsvm.release.predicting.model import load, save
 from privsvm.tables.schema import parse_schema, read_schema
 from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
 from privsvm_bench.datasets.readers import read_part
-from privsvm_bench.jobs.model_files import load_paths, released, save_paths
+from privsvm_bench.jobs.model_files import collect_fields, load_paths, save_paths
 from privsvm_bench.jobs.params import read_params
 from privsvm_bench.records import SavedModels
 
@@ -182,7 +182,7 @@ def test_models(tmp_path: Path) -> None:
     scores = np.array([[[0.25, 0.75]]])
     path = ConstantPath(epsilons=(float("inf"),), guarantees=(none,), n_classes=2, class_scores=scores)
     files = tmp_path / "m.npz", tmp_path / "m.json"
-    save_paths([path], *files, SavedModels(implementation="majority", classes=("a", "b"), **released([path])))
+    save_paths([path], *files, SavedModels(implementation="majority", classes=("a", "b"), **collect_fields([path])))
 
     def check(read: Any, which: int, same: bool) -> None:
         (path,), record = read

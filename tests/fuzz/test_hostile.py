@@ -22,7 +22,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.escaping import markdown_text, spreadsheet_cell
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema, read_schema
-from privsvm_bench.records import Result, read, sealed
+from privsvm_bench.records import Result, read, seal
 from privsvm_bench.reporting import report_files
 from privsvm_bench.tracking.runs import collect_runs
 
@@ -127,7 +127,7 @@ def test_every_accepted_text_in_every_role(tmp_path):
 
 def shapes_of_result(content, folder):
     """Return elements of the report of a result, with their attributes' names, and the shape of its card."""
-    (folder / "result.json").write_bytes(json.dumps(sealed(content)).encode())
+    (folder / "result.json").write_bytes(json.dumps(seal(content)).encode())
     (curve,) = collect_runs([(folder / "result.json", [])])
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*/[A-Za-z0-9][A-Za-z0-9._+-]*", curve.experiment_name)
     files = report_files([read(Result, folder / "result.json")])

@@ -14,7 +14,7 @@ from privsvm.privacy.events import NEIGHBOURS
 from privsvm.registry import estimator_class
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.download import download_raw
-from privsvm_bench.datasets.prepare import _declared_training_rows, _random_splits, prepare
+from privsvm_bench.datasets.prepare import _count_declared_rows, _random_splits, prepare
 from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.datasets.settings import Holdout, parse_protocol
 from privsvm_bench.jobs import training
@@ -209,15 +209,15 @@ def test_label_blind_splits_do_not_move_with_a_label():
         ({"kind": "resubstitution"}, [178]),
     ],
 )
-def test_declared_training_rows_are_those_of_the_splits(plan, expected):
+def test_count_declared_rows_are_those_of_the_splits(plan, expected):
     plan = parse_protocol(plan)
     entry = resolve("wine")
-    assert _declared_training_rows(entry, plan, ("all",), len(expected)) == expected
+    assert _count_declared_rows(entry, plan, ("all",), len(expected)) == expected
     if plan.kind != "resubstitution":
         splits = _random_splits(entry, plan, load_wine().target, ("0", "1", "2"), 7, "e")
         assert [len(train) for train, _ in splits] == expected
     dropping = dataclasses.replace(entry, missing="drop_rows")
-    assert _declared_training_rows(dropping, plan, ("all",), len(expected)) is None
+    assert _count_declared_rows(dropping, plan, ("all",), len(expected)) is None
 
 
 def test_a_file_of_ones_own_is_as_somebody_declares(tmp_path):

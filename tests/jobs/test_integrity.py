@@ -11,8 +11,8 @@ from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_npz
 from privsvm.privacy.gate import Guarantee
-from privsvm_bench.jobs.model_files import check_arrays, load_paths, released, save_paths
-from privsvm_bench.records import SavedModels, read, sealed, write
+from privsvm_bench.jobs.model_files import check_arrays, collect_fields, load_paths, save_paths
+from privsvm_bench.records import SavedModels, read, seal, write
 
 NONE = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
 PATH = ConstantPath(
@@ -24,7 +24,9 @@ PATH = ConstantPath(
 def models(tmp_path):
     """Arrays and record of one model."""
     arrays, record = tmp_path / "m.npz", tmp_path / "m.json"
-    save_paths([PATH], arrays, record, SavedModels(implementation="majority", classes=("a", "b"), **released([PATH])))
+    save_paths(
+        [PATH], arrays, record, SavedModels(implementation="majority", classes=("a", "b"), **collect_fields([PATH]))
+    )
     return arrays, record
 
 
@@ -91,5 +93,5 @@ def test_a_record_without_its_digest(models):
     with pytest.raises(PrivSVMError, match="'record_sha256' is missing"):
         read(SavedModels, record)
     # Order of keys and white space do not count.
-    record.write_text(json.dumps(dict(reversed(sealed(content).items()))))
+    record.write_text(json.dumps(dict(reversed(seal(content).items()))))
     assert read(SavedModels, record).implementation == "majority"

@@ -58,8 +58,8 @@ def test_the_default_benchmark():
         *(("svm", name) for name in ("breast_cancer", "digits", "digit_eight", "wine")),
         ("crammer_singer", "breast_cancer"),
     ]
-    assert "pmsvm_wp" in params.audited_methods()
-    assert "svm" not in params.audited_methods()
+    assert "pmsvm_wp" in params.methods_to_audit()
+    assert "svm" not in params.methods_to_audit()
 
 
 def test_the_model_is_frozen():
@@ -336,7 +336,7 @@ def test_hostile_values_at_every_key_are_one_line(tmp_path, monkeypatch):
             graph.prepare_parameters(checked, dataset)
             for method in checked.methods:
                 graph.train_parameters(checked, method, dataset)
-        for method in checked.audited_methods():
+        for method in checked.methods_to_audit():
             graph.audit_parameters(checked, method)
         monkeypatch.delenv("PRIVSVM_MIRROR", raising=False)
         set_addresses(checked)

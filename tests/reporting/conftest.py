@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from synthetic_results import METHODS, make_prepared, make_result
 
-from privsvm_bench.records import sealed
+from privsvm_bench.records import seal
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def write_experiment(tmp_path: Path) -> Callable[..., dict[str, list[str]]]:
                 record = change(make_result(dataset, method, status))
                 # Names may hold any character; a path cannot hold a slash.
                 folder, name = method.replace("/", "_"), dataset.replace("/", "_")
-                save("results", tmp_path / "results" / folder / f"{name}.json", sealed(record))
+                save("results", tmp_path / "results" / folder / f"{name}.json", seal(record))
                 timing = {"fit_seconds": [0.5, 0.7], "release_seconds": [0.01, 0.02]}
                 save("timings", tmp_path / "timings" / folder / f"{name}.train.json", timing)
                 timing = {"predict_seconds": [0.1, 0.1], "rows_predicted": [100, 100]}

@@ -40,7 +40,7 @@ from privsvm_bench.records import (
     read_condensing,
     read_prepared,
     read_timings,
-    sealed,
+    seal,
 )
 from privsvm_bench.reporting import ReportRecords, page_context, read_results, render_page, report_files
 from privsvm_bench.reporting.audit_tables import audit_bars_of
@@ -48,7 +48,7 @@ from privsvm_bench.reporting.claim_tables import right_guess
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
-from privsvm_bench.reporting.text import counted, percent, short_number
+from privsvm_bench.reporting.text import count_in_words, percent, short_number
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 
@@ -172,7 +172,7 @@ def test_counts_are_written_as_words() -> None:
     words = " ".join(" ".join(Elements(render_page(alone)).text).split())
     assert "One method is proved" in words
     assert "One method states no formal guarantee" in words
-    assert counted(25, "dataset") == "25 datasets"
+    assert count_in_words(25, "dataset") == "25 datasets"
 
 
 @pytest.mark.parametrize(
@@ -524,7 +524,7 @@ def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
     records = (make_result("digits", "svm", "none"), make_condensed_result("wine", "svm", "none", "fcm"))
     paths = [tmp_path / f"{number}.json" for number in range(2)]
     for path, record in zip(paths, records, strict=True):
-        path.write_text(json.dumps(sealed(record)), encoding="utf-8")
+        path.write_text(json.dumps(seal(record)), encoding="utf-8")
     with pytest.raises(PrivSVMError, match=r"1.json: condense is fcm, but none in .*0.json; run all methods again"):
         read_results(paths)
 

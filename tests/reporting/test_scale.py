@@ -9,7 +9,7 @@ from synthetic_results import make_result, results_of
 from tests.steps import steps
 
 from privsvm.files import write_json
-from privsvm_bench.records import Result, sealed
+from privsvm_bench.records import Result, seal
 from privsvm_bench.reporting import curve_rows, metrics_record, page_context
 from privsvm_bench.tracking.runs import collect_runs
 
@@ -47,7 +47,7 @@ def test_tracking_takes_steps_in_proportion_to_the_results(tmp_path: Path) -> No
     files = []
     for method in range(120):
         path = tmp_path / f"method_{method}.json"
-        write_json(path, sealed(make_result("wine", f"method_{method}", STATUSES[method % 4], (1.0,))))
+        write_json(path, seal(make_result("wine", f"method_{method}", STATUSES[method % 4], (1.0,))))
         files.append((path, []))
     collect_runs(files[:1])
     assert steps(lambda: collect_runs(files)) < 2.2 * steps(lambda: collect_runs(files[:60]))

@@ -15,7 +15,7 @@ from tests.once import make_once
 from privsvm.files import write_json
 from privsvm.privacy.statement import theorem_holds
 from privsvm_bench.metrics import METRICS
-from privsvm_bench.records import sealed
+from privsvm_bench.records import seal
 from privsvm_bench.tracking.mlflow_log import log_results
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0]
@@ -120,7 +120,7 @@ def write_result(tmp_path: Path) -> WriteResult:
     def write(method: str, dataset: str = "wine", **options: Any) -> tuple[Path, list[Path]]:
         data = tmp_path / "data"
         path = data / "results" / method / f"{dataset}.json"
-        write_json(path, sealed(result_content(method, dataset, **options)))
+        write_json(path, seal(result_content(method, dataset, **options)))
         train = data.parent / "logs/timings" / method / f"{dataset}.train.json"
         evaluate = data.parent / "logs/timings" / method / f"{dataset}.evaluate.json"
         seconds = 0.2 + math.log(len(method))

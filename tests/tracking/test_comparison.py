@@ -12,7 +12,7 @@ from tests.blocks import blocks_run_by
 from tests.reporting.synthetic_results import GRID, make_result
 
 from privsvm_bench.command import main
-from privsvm_bench.records import sealed
+from privsvm_bench.records import seal
 from privsvm_bench.tracking.comparison import compare, comparison_latex
 
 # Its commands are taken from docs/change.md, from the ```sh block that names this file.
@@ -28,7 +28,7 @@ def write(folder, method, status, gaps, dataset="wine", results="data/results", 
     record |= {name: [None] * len(gaps) for name in ("objective", "n_support", "n_iter")}
     path = folder / results / method / f"{dataset}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(sealed(record)))
+    path.write_text(json.dumps(seal(record)))
     return path
 
 

@@ -27,7 +27,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.metrics import METRICS
-from privsvm_bench.records import sealed
+from privsvm_bench.records import seal
 from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.runs import collect_runs
@@ -130,7 +130,7 @@ def test_pure_differential_privacy_is_logged_with_delta_zero(uri: str, write_res
     content = read_json(result[0])
     for guarantee in content["guarantees"]:
         guarantee["delta"] = guarantee["event"]["delta"] = 0.0
-    write_json(result[0], sealed(content))
+    write_json(result[0], seal(content))
     log_results([result], uri, "abc")
     assert float(only(runs_of(uri), "private_svm").data.params["delta"]) == 0.0
 
@@ -152,7 +152,7 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
     by_method = {
         **common, "method": "ci_svm", "splits": [{**split, "size_ratio": 0.4}, {**split, "size_ratio": 0.5}],
     }  # fmt: skip
-    write_json(result[0], sealed({**read_json(result[0]), "attacks": [by_stage, by_method]}))
+    write_json(result[0], seal({**read_json(result[0]), "attacks": [by_stage, by_method]}))
     log_results([result], uri, "abc")
     metrics = only(runs_of(uri), "ci_svm").data.metrics
     assert metrics["size_ratio"] == pytest.approx(0.45)
@@ -174,7 +174,7 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
         "epsilon_with_system_noise": "inf",
         "reason": "the scale is taken from the data",
     }
-    write_json(path, sealed(content))
+    write_json(path, seal(content))
     assert collect_runs([(path, [])])[0].parameters["curve"] == "CLAIMED: mixed"
 
 
@@ -487,7 +487,7 @@ def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: A
 
 def test_a_malformed_result_is_named_before_anything_is_logged(tmp_path: Path, new_uri: str, wine_results: Any) -> None:
     path = wine_results[3][0]
-    write_json(path, sealed({**read_json(path), "epsilons": [1.0]}))
+    write_json(path, seal({**read_json(path), "epsilons": [1.0]}))
     with pytest.raises(PrivSVMError, match=f"{path}: .*8 guarantees for 1 epsilons"):
         log_results(wine_results, new_uri, "abc")
     assert not (tmp_path / "mlflow.db").exists()

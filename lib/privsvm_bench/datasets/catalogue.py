@@ -165,7 +165,7 @@ def label_order(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def _cached_catalogue() -> Mapping[str, DatasetEntry]:
+def _read_catalogue() -> Mapping[str, DatasetEntry]:
     records = json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8"))
     for name, record in records.items():
         record["name"] = name
@@ -179,7 +179,7 @@ def load_catalogue() -> dict[str, DatasetEntry]:
 
     Read once a process; the mapping is a copy, the entries are frozen.
     """
-    return dict(_cached_catalogue())
+    return dict(_read_catalogue())
 
 
 def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
@@ -188,7 +188,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
     schema = None if settings.schema_ is None else _own_schema(name, settings)
     if schema is not None:
         settings = settings.model_copy(update={"label": schema.label, "header": True, "n_rows": schema.rows})
-    format_ = settings.format or _told_format(file_name, settings.member)
+    format_ = settings.format or _guess_format(file_name, settings.member)
     header = settings.header if settings.header is not None else format_ == "csv"
     _check_label(settings.label, format_, header, file_name)
     for key, formats in (("delimiter", ("csv", "data")), ("encoding", ("csv", "data", "arff"))):
@@ -294,7 +294,7 @@ def _own_file(settings: OwnSettings) -> tuple[str, str]:
     return str(url), file_name
 
 
-def _told_format(file_name: str, member: str | None) -> str:
+def _guess_format(file_name: str, member: str | None) -> str:
     """Return the format that belongs to a file's ending."""
     bare = file_name if member is None else member
     for suffix in PACKING_SUFFIXES:
@@ -326,7 +326,7 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     if not isinstance(settings, Mapping):
         raise PrivSVMError(f"datasets.{name}: {settings!r} is not a mapping; write `{name}: {{}}` for the defaults")
     user_supplied = "path" in settings or "url" in settings
-    catalogue = _cached_catalogue()
+    catalogue = _read_catalogue()
     if user_supplied and name in catalogue:
         raise PrivSVMError(f"datasets.{name}: that name belongs to the catalogue; give your data another name")
     if not user_supplied and name not in catalogue:

@@ -83,7 +83,7 @@ def prepare(
         else "declared",
         # Rows with a schema have no missing value, so no column is dropped before these.
         "indicators": [] if entry.schema is None else parse_schema(entry.schema).indicators,
-        "declared_training_rows": _declared_training_rows(entry, protocol, roles, len(splits)),
+        "declared_training_rows": _count_declared_rows(entry, protocol, roles, len(splits)),
         "prescaled": entry.prescaled,
         "prescaled_origin": "declared" if entry.user_supplied else "catalogue",
         "n_splits": len(splits),
@@ -233,7 +233,7 @@ def _check_splits(
             )
 
 
-def _declared_training_rows(
+def _count_declared_rows(
     entry: DatasetEntry, protocol: Protocol, roles: tuple[str, ...], n_splits: int
 ) -> list[int] | None:
     """Compute the training rows of each split from the declared number of rows; None without one."""

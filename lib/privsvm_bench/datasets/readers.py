@@ -261,11 +261,11 @@ def _check_libsvm_numbers(data: bytes, name: str) -> None:
         for word in line.partition(b"#")[0].split():
             if b"_" in word:
                 raise PrivSVMError(
-                    f"{name}: line {number}: {_shown(word.decode(errors='replace'))} is not a number; mend that line"
+                    f"{name}: line {number}: {_show(word.decode(errors='replace'))} is not a number; mend that line"
                 )
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """Write a value for a message: as Python does, and cut where it is long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
@@ -341,7 +341,7 @@ def _choose_columns(columns: list[str], name: str, recipe: DataPart) -> tuple[in
 
 def _not_numeric(name: str, column: str, value: Any, row: int) -> PrivSVMError:
     return PrivSVMError(
-        f"{name}: column {column!r} is not numeric ({_shown(value)} in row {row + 1}); encode it as numbers or add it "
+        f"{name}: column {column!r} is not numeric ({_show(value)} in row {row + 1}); encode it as numbers or add it "
         "to `drop_columns`"
     )
 
@@ -453,7 +453,7 @@ def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
     for number, line in written:
         attribute = _ATTRIBUTE.fullmatch(line)
         if attribute is not None:
-            column, kind = _unquoted(attribute["name"]), attribute["kind"].strip()
+            column, kind = _unquote(attribute["name"]), attribute["kind"].strip()
             if column in values:
                 raise PrivSVMError(f"{name}: line {number}: two attributes are called {column!r}; name each once")
             try:
@@ -464,7 +464,7 @@ def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
             break
         elif not line.lower().startswith("@relation"):
             raise PrivSVMError(
-                f"{name}: not readable as ARFF (line {number} is {_shown(line)}); after @relation come attributes, "
+                f"{name}: not readable as ARFF (line {number} is {_show(line)}); after @relation come attributes, "
                 "then @data"
             )
     else:
@@ -487,7 +487,7 @@ def _arff_rows(
                 raise ValueError(f"has {len(fields)} values for {len(values)} attributes")
             for (column, allowed), field in zip(values.items(), fields, strict=True):
                 if allowed is not None and field not in allowed and field != "?":
-                    raise ValueError(f"says {_shown(field)}, which {column!r} does not declare")
+                    raise ValueError(f"says {_show(field)}, which {column!r} does not declare")
         except ValueError as error:
             raise PrivSVMError(f"{name}: line {number} {error}; mend that line") from None
         # A missing label is not a class unless it is declared.
@@ -506,12 +506,12 @@ def _arff_fields(line: str) -> list[str]:
         match = _ARFF_FIELD.match(line, position)
         if match is None:
             raise ValueError("has a quotation mark without its pair, or text behind one")
-        fields.append(_unquoted(match["field"].strip()))
+        fields.append(_unquote(match["field"].strip()))
         position = match.end() + 1
     return fields
 
 
-def _unquoted(field: str) -> str:
+def _unquote(field: str) -> str:
     return re.sub(r"\\(.)", r"\1", field[1:-1]) if field[:1] in ("'", '"') else field
 
 

@@ -50,17 +50,17 @@ def evaluate_paths(
         neighbours=models.neighbours if private else None,
         n_test=n_test,
         predictions_sha256=predictions.hexdigest(),
-        metrics={name: _undefined_as_none(values) for name, values in metrics.items()},
+        metrics={name: _replace_undefined(values) for name, values in metrics.items()},
         summary={name: summarise(np.array(values, dtype=float)) for name, values in metrics.items()},
     )
     timings = EvaluateTimings(predict_seconds=tuple(predict_seconds), rows_predicted=tuple(rows_predicted))
     return result, timings
 
 
-def _undefined_as_none(values: Any) -> Any:
+def _replace_undefined(values: Any) -> Any:
     """Turn nested lists into nested tuples, with None in place of NaN."""
     if isinstance(values, list):
-        return tuple(_undefined_as_none(value) for value in values)
+        return tuple(_replace_undefined(value) for value in values)
     return None if math.isnan(values) else values
 
 

@@ -16,12 +16,12 @@ from privsvm.files import missing_file, read_npz, write_npz
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.records import Attack, ModelRecord, Result, SavedModels, TrainTimings, read, write
 
-__all__ = ["check_arrays", "load_paths", "model_record", "released", "save_paths", "train_timings"]
+__all__ = ["check_arrays", "collect_fields", "load_paths", "model_record", "save_paths", "train_timings"]
 
 _Saved = TypeVar("_Saved", bound=SavedModels)
 
 
-def released(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
+def collect_fields(paths: Sequence[ReleasedPath]) -> dict[str, Any]:
     """Collect fields of `SavedModels` from the paths of all splits."""
     first = paths[0]
     return {
@@ -67,7 +67,7 @@ def model_record(
         n_features=description["n_features"],
         n_train=n_train,
         attacks=tuple(attacks),
-        **released(paths),
+        **collect_fields(paths),
     )
 
 

@@ -143,7 +143,7 @@ class Params(Section):
         """List all (method, dataset) pairs of the benchmark, in the order of params.yaml."""
         return [(name, dataset) for name, entry in self.methods.items() for dataset in entry.datasets or self.datasets]
 
-    def audited_methods(self) -> list[str]:
+    def methods_to_audit(self) -> list[str]:
         """List the entries of our methods that state an epsilon."""
         return [name for name, entry in self.methods.items() if states_epsilon(entry.implementation)]
 
@@ -164,11 +164,11 @@ class Params(Section):
 
 def states_epsilon(implementation: str) -> bool:
     """Tell whether a method of this package has a parameter epsilon."""
-    return not is_foreign(implementation) and "epsilon" in _declared(implementation)
+    return not is_foreign(implementation) and "epsilon" in _import_parameters(implementation)
 
 
 @functools.cache
-def _declared(implementation: str) -> Mapping[str, Any]:
+def _import_parameters(implementation: str) -> Mapping[str, Any]:
     """Import the class of a method and return its declared parameters."""
     try:
         declared: Mapping[str, Any] = estimator_class(implementation).declared  # type: ignore[attr-defined]
@@ -182,13 +182,13 @@ def _declared(implementation: str) -> Mapping[str, Any]:
     return declared
 
 
-def _merged(values: Any, changes: Any) -> Any:
+def _merge(values: Any, changes: Any) -> Any:
     """Override values by the changes of ``snakemake --config``, mapping by mapping."""
     if isinstance(changes, Mapping):
         base = values if isinstance(values, Mapping) else {}
-        return {**base, **{key: _merged(base.get(key), value) for key, value in changes.items()}}
+        return {**base, **{key: _merge(base.get(key), value) for key, value in changes.items()}}
     if isinstance(changes, list):
-        return [_merged(None, value) for value in changes]
+        return [_merge(None, value) for value in changes]
     # Snakemake's YAML 1.1 parses 1e-5 as text.
     return float(changes) if isinstance(changes, str) and _EXPONENT.fullmatch(changes) else changes
 
@@ -199,7 +199,7 @@ def read_params(path: str | Path = "params.yaml", changes: Mapping[str, Any] | N
     Raises PrivSVMError, in one line, for the first problem: file, key, value, remedy and position.
     """
     values, positions = read_yaml(path)
-    return check_params(_merged(values, changes or {}), str(path), positions)
+    return check_params(_merge(values, changes or {}), str(path), positions)
 
 
 def check_params(values: Mapping[str, Any], source: str = "params.yaml", positions: Places | None = None) -> Params:
@@ -269,7 +269,9 @@ def _check_entry(params: Params, method: str) -> None:
     """Check the implementation, parameters and datasets of a method's entry."""
     where, entry = f"methods.{method}", params.methods[method]
     try:
-        check_installed(entry.implementation) if is_foreign(entry.implementation) else _declared(entry.implementation)
+        check_installed(entry.implementation) if is_foreign(entry.implementation) else _import_parameters(
+            entry.implementation
+        )
     except PrivSVMError as error:
         raise PrivSVMError(f"{where}.{error}") from None
     if entry.implementation == "ppsvm" and params.condense != "none":
@@ -294,7 +296,7 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
             raise PrivSVMError(f"{where}.states_epsilon: {name!r} is not valid; must name a parameter of the class")
         return
     constraints: dict[str, Constraint] = {
-        name: item.constraint for name, item in _declared(implementation).items() if not item.common
+        name: item.constraint for name, item in _import_parameters(implementation).items() if not item.common
     }
     for name, value in values.items():
         if name not in constraints:

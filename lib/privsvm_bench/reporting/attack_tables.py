@@ -11,10 +11,10 @@ from privsvm_bench.records import CondensedRowsAttack, KnownSampleAttack
 __all__ = [
     "NEARLY",
     "RECOVERED",
-    "condensed_rows_findings",
-    "condensed_rows_table",
-    "known_sample_figures",
-    "known_sample_table",
+    "collect_known_sample",
+    "pick_condensed_findings",
+    "tabulate_condensed_rows",
+    "tabulate_known_sample",
 ]
 
 # Errors below it are round-off: the attacked values are known to eight digits.
@@ -42,7 +42,7 @@ _SPLIT_COLUMNS = (
 )
 
 
-def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
+def tabulate_known_sample(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
     """Sum up the rows that the known-sample attack recovers from every entity."""
     shown = []
     for attack in attacks:
@@ -67,7 +67,7 @@ def known_sample_table(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, A
     return shown
 
 
-def known_sample_figures(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
+def collect_known_sample(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
     """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity."""
     return [
         {
@@ -88,7 +88,7 @@ def known_sample_figures(attacks: Sequence[KnownSampleAttack]) -> list[dict[str,
     ]
 
 
-def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool = False) -> list[dict[str, Any]]:
+def tabulate_condensed_rows(attacks: Sequence[CondensedRowsAttack], condensed: bool = False) -> list[dict[str, Any]]:
     """Sum up the attacks on condensed rows over the splits, one row for each record.
 
     Figures of splits are `_median_and_range`. ``third_member`` is the largest error of all splits; None if the attack
@@ -137,7 +137,7 @@ def condensed_rows_table(attacks: Sequence[CondensedRowsAttack], condensed: bool
     return shown
 
 
-def condensed_rows_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def pick_condensed_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Pick the records that the page's sentences are about; rows that were condensed before do not count.
 
     ``stage`` and ``means`` tell whether there are records of the workflow's stage, and of means. The others are rows of

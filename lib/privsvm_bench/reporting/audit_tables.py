@@ -13,7 +13,7 @@ from privsvm_bench.palette import Look
 from privsvm_bench.records import AuditCell, AuditRecord, Result
 from privsvm_bench.reporting.claim_tables import finite_guarantees, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
-from privsvm_bench.reporting.text import short_number, shown_name
+from privsvm_bench.reporting.text import display_name, short_number
 
 if TYPE_CHECKING:
     from privsvm_bench.charts import AuditBar
@@ -55,7 +55,7 @@ def audit_bars_of(
         bounds = found[stated].get(method, [])
         bars.append(
             AuditBar(
-                name=shown_name(method, private[method].implementation),
+                name=display_name(method, private[method].implementation),
                 colour=CLAIMED if method in claimed else look.light,
                 is_claim=method in claimed,
                 bound=max((bound for bound, _ in bounds), default=None),
@@ -109,14 +109,16 @@ def with_audits(results: Sequence[Result], audits: Sequence[AuditRecord]) -> lis
         if cell.status == "claimed"
     }
 
-    def audited(method: str, guarantee: Guarantee) -> Guarantee:
+    def add_witness(method: str, guarantee: Guarantee) -> Guarantee:
         cell = audit_cells.get((method, guarantee.epsilon_requested, guarantee.neighbours or ""))
         if guarantee.status != "claimed" or guarantee.witness is not None or cell is None:
             return guarantee
         return dataclasses.replace(guarantee, witness=_witness(cell))
 
     return [
-        dataclasses.replace(result, guarantees=tuple(audited(result.method, stated) for stated in result.guarantees))
+        dataclasses.replace(
+            result, guarantees=tuple(add_witness(result.method, stated) for stated in result.guarantees)
+        )
         if result.status == "claimed" and any(math.isfinite(epsilon) for epsilon in result.epsilons)
         else result
         for result in results

@@ -122,7 +122,7 @@ class Scale:
         columns = curve["values"].get(self.metric, [[]] * 4)
         return [None if value is None else self.factor * value for value in columns[statistic]]
 
-    def drawn(self, curve: Mapping[str, Any], statistic: int) -> list[float]:
+    def finite_values(self, curve: Mapping[str, Any], statistic: int) -> list[float]:
         """Values of a curve that are defined."""
         return [value for value in self.values(curve, statistic) if value is not None]
 
@@ -138,7 +138,7 @@ def accuracy_range(
         value
         for curve in curves
         for statistic in ((0, 2, 3) if curve["method"] == first else (0,))
-        for value in scale.drawn(curve, statistic)
+        for value in scale.finite_values(curve, statistic)
     ]
     return min(values, default=0.0), max(values, default=scale.factor)
 
@@ -168,7 +168,7 @@ class CurveChart:
         curves = [
             curve
             for curve in self.figure["curves"]
-            if self.scale.drawn(curve, 0)
+            if self.scale.finite_values(curve, 0)
             and (curve["method"] in self.key or (self.chosen is not None and curve["status"] != "none"))
         ]
         proved = {curve["method"] for curve in curves if theorem_holds(curve["status"])}
@@ -189,7 +189,9 @@ class CurveChart:
             order = {status: -place for place, status in enumerate(STATUSES)}
             for curve in sorted(curves, key=lambda curve: (curve["method"] == first, order[curve["status"]])):
                 look = self._draw(axes, curve, first)
-                end = bottom + (height - top - bottom) * (self.scale.drawn(curve, 0)[-1] - least) / (most - least)
+                end = bottom + (height - top - bottom) * (self.scale.finite_values(curve, 0)[-1] - least) / (
+                    most - least
+                )
                 if curve["method"] in labels:
                     ends.append(_End(end, labels[curve["method"]], self._heading(curve), look))
             _write_labels(picture, width - right, ends, height - top - 4)
@@ -216,7 +218,7 @@ class CurveChart:
         """Draw one curve with its band, and return the arguments of its line."""
         method, status = curve["method"], curve["status"]
         look = _look(status, self.looks[method], method == first)
-        means = self.scale.drawn(curve, 0)
+        means = self.scale.finite_values(curve, 0)
         points = self._describe_points(curve)
         heading = self._heading(curve)
         if not curve["epsilons"]:
@@ -229,7 +231,7 @@ class CurveChart:
         ]
         (line,) = axes.plot(epsilons, means, **look, clip_on=False)
         named(line, heading, more=method not in self.key, points=[f"{heading}: {point}" for point in points])
-        low, high = self.scale.drawn(curve, 2), self.scale.drawn(curve, 3)
+        low, high = self.scale.finite_values(curve, 2), self.scale.finite_values(curve, 3)
         has_band = status != "none" if self.every_band else method == first
         if has_band and len(low) == len(high) == len(epsilons):
             axes.fill_between(epsilons, low, high, color=look["color"], alpha=0.13, linewidth=0, gid="band")

@@ -25,7 +25,7 @@ _DECIMALS = 6
 _EPSILONS = ("epsilon_proved", "epsilon_with_system_noise")
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return value
     # Adding zero turns a rounded -0.0 into 0.0, which would otherwise differ as text.
@@ -74,18 +74,18 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
         if result.guarantees[index].randomness is not None:
             entry["randomness"] = result.guarantees[index].randomness
         if math.isfinite(result.epsilons[index]):
-            entry["epsilon"] = _rounded(result.epsilons[index])
+            entry["epsilon"] = _round(result.epsilons[index])
         for name in _EPSILONS if result.theorem_holds else ():
             epsilon = getattr(result.guarantees[index], name)
             if math.isfinite(epsilon):
-                entry[name] = _rounded(epsilon)
+                entry[name] = _round(epsilon)
         for metric in METRICS:
             mean = result.value(metric, "mean", index)
             if mean is not None:
-                entry[metric] = _rounded(mean)
+                entry[metric] = _round(mean)
         spread = result.value("accuracy", "sd", index)
         if spread is not None:
-            entry["accuracy_sd"] = _rounded(spread)
+            entry["accuracy_sd"] = _round(spread)
         table.setdefault(result.dataset, {})[result.method] = entry
     return table
 
@@ -138,23 +138,23 @@ def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
         "method": result.method,
         "status": result.status,
         "randomness": guarantee.randomness,
-        "epsilon": _rounded(epsilon),
-        "log10_epsilon": _rounded(math.log10(epsilon)),
-        **{name: _stated(result, getattr(guarantee, name)) for name in _EPSILONS},
+        "epsilon": _round(epsilon),
+        "log10_epsilon": _round(math.log10(epsilon)),
+        **{name: _epsilon_cell(result, getattr(guarantee, name)) for name in _EPSILONS},
         # Never rounded to decimals: a delta of 1e-7 would become 0, which is a stronger claim.
         "delta": guarantee.delta if result.status != "none" else None,
         "neighbours": guarantee.neighbours or result.neighbours,
     }
     for metric in METRICS:
-        row[metric] = _rounded(result.value(metric, "mean", index))
+        row[metric] = _round(result.value(metric, "mean", index))
         for statistic in ("sd", "low", "high"):
-            row[f"{metric}_{statistic}"] = _rounded(result.value(metric, statistic, index))
+            row[f"{metric}_{statistic}"] = _round(result.value(metric, statistic, index))
     return row
 
 
-def _stated(result: Result, epsilon: float) -> float | None:
+def _epsilon_cell(result: Result, epsilon: float) -> float | None:
     """One of a guarantee's epsilons: infinite on a curve that is claimed anywhere, None where none is stated."""
-    return {"claimed": math.inf, "none": None}.get(result.status, _rounded(epsilon))
+    return {"claimed": math.inf, "none": None}.get(result.status, _round(epsilon))
 
 
 def _cell(value: Any) -> Any:

@@ -13,16 +13,16 @@ from privsvm_bench.records import Result
 from privsvm_bench.reporting.claim_tables import right_guess, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.provenance import without_absolute_paths
-from privsvm_bench.reporting.results import by_status, grouped
-from privsvm_bench.reporting.text import percent_score, score_text, short_number, shown_name, unique
+from privsvm_bench.reporting.results import by_status, group_by
+from privsvm_bench.reporting.text import display_name, percent_score, score_text, short_number, unique
 
-__all__ = ["best_proved", "curve_figures", "dataset_sections", "drawn_metrics", "key_methods"]
+__all__ = ["best_proved", "curve_figures", "dataset_sections", "key_methods", "metrics_to_draw"]
 
 # No better than the majority class, within this much.
 _WORTHLESS = 0.005
 
 
-def drawn_metrics(results: Iterable[Result]) -> dict[str, str]:
+def metrics_to_draw(results: Iterable[Result]) -> dict[str, str]:
     """Names and titles of the metrics to draw; the others are in curves.csv."""
     present = {name for result in results for name in result.summary}
     return {name: metric.title for name, metric in METRICS.items() if metric.drawn and name in present}
@@ -32,7 +32,7 @@ def dataset_sections(
     results: Iterable[Result], grids: Mapping[str, list[float]], metrics: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Facts of each dataset, and a table for each metric."""
-    of_dataset, names = grouped(results, "dataset"), list(metrics)
+    of_dataset, names = group_by(results, "dataset"), list(metrics)
     return [_section(dataset, of_dataset[dataset], grid, names) for dataset, grid in grids.items()]
 
 
@@ -98,7 +98,7 @@ def curve_figures(
     results: Sequence[Result], grids: Mapping[str, list[float]], method_index: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """Gather the numbers behind the charts of the datasets, compactly: they are most of a large page."""
-    of_dataset = grouped(results, "dataset")
+    of_dataset = group_by(results, "dataset")
     return [
         {
             "name": dataset,
@@ -115,9 +115,9 @@ def _curve(result: Result, method: int) -> dict[str, Any]:
         finite = (index for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon))
         keep = sorted(finite, key=lambda index: result.epsilons[index])
     values = {}
-    for metric in drawn_metrics([result]):
+    for metric in metrics_to_draw([result]):
         columns = [
-            [_rounded(result.value(metric, statistic, index)) for index in keep]
+            [_round(result.value(metric, statistic, index)) for index in keep]
             for statistic in ("mean", "sd", "low", "high")
         ]
         if any(value is not None for value in columns[0]):
@@ -138,7 +138,7 @@ def _curve(result: Result, method: int) -> dict[str, Any]:
     return curve
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
@@ -168,7 +168,7 @@ def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str
 
 def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
     """Find the best proved method of each dataset near the reference epsilon, and its references without privacy."""
-    return [_best_row(dataset, members, reference_epsilon) for dataset, members in grouped(results, "dataset").items()]
+    return [_best_row(dataset, members, reference_epsilon) for dataset, members in group_by(results, "dataset").items()]
 
 
 def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
     guarantee = result.guarantees[index]
     row["best"] = {
         "method": method,
-        "name": shown_name(method, result.implementation),
+        "name": display_name(method, result.implementation),
         "score": _percents(result, index),
         "epsilon": guarantee.epsilon_with_system_noise,
         "delta": guarantee.delta,

@@ -10,9 +10,9 @@ from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.dataset_sections import best_proved
-from privsvm_bench.reporting.text import percent_score, short_number, shown_name
+from privsvm_bench.reporting.text import display_name, percent_score, short_number
 
-__all__ = ["answers", "claimed_by", "data_set_rows"]
+__all__ = ["answers", "claims_by_origin", "data_set_rows"]
 
 # As much as without privacy, within this many points.
 _EQUAL = 0.05
@@ -62,7 +62,7 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
         groups[result.status].append(
             {
                 "method": result.method,
-                "name": shown_name(result.method, result.implementation),
+                "name": display_name(result.method, result.implementation),
                 "mean": -1.0 if mean is None else mean,
                 "score": percent_score(mean, result.value("accuracy", "sd", index)),
                 "loss": None if mean is None or level is None else 100 * (level - mean),
@@ -81,7 +81,7 @@ def data_set_rows(results: Sequence[Result], grid: Sequence[float]) -> list[dict
     return [{"epsilon": epsilon, "rows": best_proved(results, epsilon)} for epsilon in grid]
 
 
-def claimed_by(results: Iterable[Result]) -> dict[str, list[str]]:
+def claims_by_origin(results: Iterable[Result]) -> dict[str, list[str]]:
     """Group claims by their origin: ``papers``, ``own`` (classes outside the library) and ``settings``.
 
     A method belongs to the settings if the only broken facts are about the rows, such as undeclared classes.

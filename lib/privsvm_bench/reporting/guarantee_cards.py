@@ -14,7 +14,7 @@ from privsvm_bench.records import CondenseTimings, Result, Timing
 from privsvm_bench.reporting.claim_tables import finite_guarantees, right_guess
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.provenance import without_absolute_paths
-from privsvm_bench.reporting.results import by_status, grouped
+from privsvm_bench.reporting.results import by_status, group_by
 from privsvm_bench.reporting.text import names_text, percent, short_number, unique
 
 __all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "timing_rows"]
@@ -30,7 +30,7 @@ def guarantee_cards(
 
     Long facts that differ by epsilon, such as the mechanism in words, are shown for the nearest epsilon only.
     """
-    of_method = grouped(results, "method")
+    of_method = group_by(results, "method")
     return [_card(method, of_method[method], reference_epsilon) for method in methods]
 
 

@@ -27,10 +27,10 @@ from privsvm_bench.records import (
 from privsvm_bench.reporting.attack_tables import (
     NEARLY,
     RECOVERED,
-    condensed_rows_findings,
-    condensed_rows_table,
-    known_sample_figures,
-    known_sample_table,
+    collect_known_sample,
+    pick_condensed_findings,
+    tabulate_condensed_rows,
+    tabulate_known_sample,
 )
 from privsvm_bench.reporting.audit_tables import audit_bars_of, audit_rows, with_audits
 from privsvm_bench.reporting.claim_tables import broken_claims, contradictions
@@ -46,14 +46,14 @@ from privsvm_bench.reporting.dataset_sections import (
     best_proved,
     curve_figures,
     dataset_sections,
-    drawn_metrics,
     key_methods,
+    metrics_to_draw,
 )
-from privsvm_bench.reporting.first_screen import answers, claimed_by, data_set_rows
+from privsvm_bench.reporting.first_screen import answers, claims_by_origin, data_set_rows
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.guarantee_cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
 from privsvm_bench.reporting.provenance import without_absolute_paths
-from privsvm_bench.reporting.text import counted, percent, score_text, short_number, shown_name
+from privsvm_bench.reporting.text import count_in_words, display_name, percent, score_text, short_number
 
 __all__ = ["ReportRecords", "page_context", "render_page", "report_files"]
 
@@ -96,13 +96,13 @@ def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict
 def _attacks_context(attacks: Sequence[Attack], condensed: str | None) -> dict[str, Any]:
     """Compute the section on attacks; `condensed` is how the rows were condensed for all methods."""
     known_sample = [attack for attack in attacks if isinstance(attack, KnownSampleAttack)]
-    condensed_rows = condensed_rows_table(
+    condensed_rows = tabulate_condensed_rows(
         [attack for attack in attacks if isinstance(attack, CondensedRowsAttack)], condensed is not None
     )
     return {
-        "known_sample": known_sample_table(known_sample),
+        "known_sample": tabulate_known_sample(known_sample),
         "condensed_rows": condensed_rows,
-        "condensed_findings": condensed_rows_findings(condensed_rows),
+        "condensed_findings": pick_condensed_findings(condensed_rows),
         "condensed": condensed,
     }
 
@@ -268,12 +268,12 @@ def page_context(
     methods = _methods_in_order(results)
     method_index = {method: index for index, method in enumerate(methods)}
     pairs = {(result.method, result.status) for result in results}
-    metrics = drawn_metrics(results) or {"accuracy": "Accuracy"}
+    metrics = metrics_to_draw(results) or {"accuracy": "Accuracy"}
     # The same for all results.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
-    names = [shown_name(method, implementations[method]) for method in methods]
+    names = [display_name(method, implementations[method]) for method in methods]
     figures = curve_figures(results, grids, method_index)
     first = _first_screen(results, figures, grids, reference_epsilon, methods, looks, names)
     audited = [record for record in records.audits if record.method in method_index and record.cells]
@@ -283,7 +283,7 @@ def page_context(
         "reference_epsilon": reference_epsilon,
         **first,
         "stem": figure_stem(first["lead"], pages),
-        "claimed_by": claimed_by(results),
+        "claimed_by": claims_by_origin(results),
         "own": [name for name in grids if name in own_datasets],
         "pages": pages,
         "detail": len(grids) == 1,
@@ -311,7 +311,7 @@ def page_context(
         "parameters": parameter_rows(results),
         "attack_chart": functools.partial(
             _draw_attack,
-            known_sample_figures([attack for attack in records.attacks if isinstance(attack, KnownSampleAttack)]),
+            collect_known_sample([attack for attack in records.attacks if isinstance(attack, KnownSampleAttack)]),
         ),
     }
 
@@ -340,7 +340,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["short"] = short_number
-    environment.filters["counted"] = counted
+    environment.filters["counted"] = count_in_words
     environment.filters["percent"] = percent
     environment.globals["percent"] = percent
     environment.globals["score"] = score_text
@@ -396,7 +396,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     methods = _methods_in_order(results)
     implementations = {result.method: result.implementation for result in results}
     looks = looks_of([implementations[method] for method in methods])
-    names = [shown_name(method, implementations[method]) for method in methods]
+    names = [display_name(method, implementations[method]) for method in methods]
     reference = options.get("reference_epsilon", 1.0)
     grids = epsilon_grids(results, reference)
     method_index = {method: index for index, method in enumerate(methods)}

@@ -11,7 +11,7 @@ from privsvm.privacy.statement import STATUSES, Status
 from privsvm_bench import records
 from privsvm_bench.records import Result
 
-__all__ = ["by_status", "grouped", "read_results"]
+__all__ = ["by_status", "group_by", "read_results"]
 
 
 def read_results(paths: Sequence[str | os.PathLike[str]]) -> list[Result]:
@@ -32,7 +32,7 @@ def read_results(paths: Sequence[str | os.PathLike[str]]) -> list[Result]:
     return sorted(results, key=lambda item: (item.dataset, STATUSES.index(item.status), item.method))
 
 
-def grouped(results: Iterable[Result], by: Literal["dataset", "method"]) -> dict[str, list[Result]]:
+def group_by(results: Iterable[Result], by: Literal["dataset", "method"]) -> dict[str, list[Result]]:
     """Group results by dataset or by method, in the order in which each first occurs."""
     groups: dict[str, list[Result]] = {}
     for result in results:

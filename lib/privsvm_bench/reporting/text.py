@@ -6,7 +6,16 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["counted", "names_text", "percent", "percent_score", "score_text", "short_number", "shown_name", "unique"]
+__all__ = [
+    "count_in_words",
+    "display_name",
+    "names_text",
+    "percent",
+    "percent_score",
+    "score_text",
+    "short_number",
+    "unique",
+]
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -55,7 +64,7 @@ def percent(share: float) -> str:
     return f"{short_number(100 * share if share in (0, 1) else min(100 * share, 99.9))}\N{NO-BREAK SPACE}%"
 
 
-def counted(count: int, word: str) -> str:
+def count_in_words(count: int, word: str) -> str:
     """Write a count of things as in a sentence: ``"one method"`` or ``"25 datasets"``."""
     return f"{_COUNTS[count] if count < len(_COUNTS) else count} {word}{'' if count == 1 else 's'}"
 
@@ -74,7 +83,7 @@ def percent_score(mean: float | None, spread: float | None = None) -> str:
     return f"{100 * mean:.1f}\N{NO-BREAK SPACE}%" + ("" if spread is None else f" ± {100 * spread:.1f}")
 
 
-def shown_name(method: str, implementation: str) -> str:
+def display_name(method: str, implementation: str) -> str:
     """Name a method for readers of the first screen."""
     return _NAMES.get(method, method) if method == implementation else method
 

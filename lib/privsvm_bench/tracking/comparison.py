@@ -62,7 +62,7 @@ def _over_repeats(result: Result, metric: str, index: int) -> list[float | None]
     return means
 
 
-def _paired(
+def _pair_splits(
     first: Result, second: Result, metric: str, epsilon: float, epsilon_indices: tuple[int, int]
 ) -> Difference | None:
     pairs = [
@@ -128,7 +128,7 @@ def compare(
             )
             # Two references meet at infinity, a reference and a curve at the epsilons of the curve.
             if len(epsilon_indices) == 2 and (math.isfinite(epsilon) or (one.is_reference and other.is_reference)):
-                difference = _paired(one, other, metric, epsilon, (epsilon_indices[0], epsilon_indices[1]))
+                difference = _pair_splits(one, other, metric, epsilon, (epsilon_indices[0], epsilon_indices[1]))
                 differences += [] if difference is None else [difference]
     if not differences:
         raise PrivSVMError("compare: the two have no data set and epsilon in common; name two that have")

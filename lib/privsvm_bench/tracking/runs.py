@@ -191,7 +191,7 @@ def _name(result: Result) -> str:
 
 def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
     """Make the curve; the one value of a reference method is repeated at every step."""
-    of_all_steps = {name: _mean(getattr(result, name)) for name in _SOLUTION} | _condensed(result)
+    of_all_steps = {name: _mean(getattr(result, name)) for name in _SOLUTION} | _average_condensed(result)
     for step, epsilon in enumerate(grid):
         index = 0 if result.is_reference else step
         values: dict[str, float | None] = {}
@@ -208,7 +208,7 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
                 yield MetricPoint(name, float(value), step)
 
 
-def _condensed(result: Result) -> dict[str, float | None]:
+def _average_condensed(result: Result) -> dict[str, float | None]:
     """Average the known figures of condensed rows over the splits."""
     values = {}
     for attack in result.attacks:
