@@ -269,9 +269,10 @@ def _check_entry(params: Params, method: str) -> None:
     """Check the implementation, parameters and datasets of a method's entry."""
     where, entry = f"methods.{method}", params.methods[method]
     try:
-        check_installed(entry.implementation) if is_foreign(entry.implementation) else _import_parameters(
-            entry.implementation
-        )
+        if is_foreign(entry.implementation):
+            check_installed(entry.implementation)
+        else:
+            _import_parameters(entry.implementation)
     except PrivSVMError as error:
         raise PrivSVMError(f"{where}.{error}") from None
     if entry.implementation == "ppsvm" and params.condense != "none":
