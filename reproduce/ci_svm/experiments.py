@@ -161,7 +161,7 @@ ACCURACY = _experiment(
     name="ci_svm_accuracy",
     title="CI-SVM, Figures 2 to 4: accuracy",
     compares="Repeated five-fold cross-validation of CI-SVM, LIBSVM, FCM-SVM and RSVM on two-class and multi-class "
-    "datasets; what the paper says of it in words; and what condensing costs, and why.",
+    "datasets, the differences between them, and the cost of condensing.",
     settings=ACCURACY_SETTINGS,
     jobs=accuracy_jobs,
     measure="measurements:accuracy",

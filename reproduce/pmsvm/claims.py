@@ -59,7 +59,7 @@ def _averages(texts: Mapping[str, str]) -> Claim:
                            ("PMSVM-GP", "ms_per_iteration")):  # fmt: skip
         rows = [float(texts[cell_id(dataset, method, "", metric)]) for dataset in DATASETS]
         apart[method] = abs(sum(rows) / len(rows) - float(texts[cell_id("average", method, "", metric)]))
-    return statement("averages", "Table 4", "the averages are those of the rows", max(apart.values()) <= 0.01,
+    return statement("averages", "Table 4", "the averages are the means of the rows", max(apart.values()) <= 0.01,
                      f"largest difference {max(apart.values()):.3g}")  # fmt: skip
 
 

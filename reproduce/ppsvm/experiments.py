@@ -193,7 +193,7 @@ TABLE1 = _experiment(
     name="ppsvm_table1",
     title="PPSVM, Table 1: linear kernel, with and without sharing",
     compares="Ten-fold errors of PPSVM and of entities alone on seven datasets, each dealt to two numbers of entities; "
-    "what the published no sharing errors are; and other readings of what the paper leaves open.",
+    "and other choices where the paper leaves one.",
     settings=TABLE1_SETTINGS,
     jobs=table1_jobs,
     measure="measurements:tables",
@@ -202,7 +202,7 @@ TABLE2 = _experiment(
     name="ppsvm_table2",
     title="PPSVM, Table 2: Gaussian kernel, with and without sharing",
     compares="Ten-fold errors of PPSVM and of entities alone on seven datasets, each dealt to two numbers of entities; "
-    "what the published no sharing errors are; and other readings of what the paper leaves open.",
+    "and other choices where the paper leaves one.",
     settings=TABLE2_SETTINGS,
     jobs=table2_jobs,
     measure="measurements:tables",
@@ -227,7 +227,7 @@ KERNELS = _experiment(
 ATTACK = _experiment(
     name="ppsvm_attack",
     title="PPSVM: other rows recovered from known ones",
-    compares="What Remarks 2.2 and 3.2 call impossible, in the settings of Tables 1 and 2.",
+    compares="An attack that Remarks 2.2 and 3.2 call impossible, in the settings of Tables 1 and 2.",
     settings=ATTACK_SETTINGS,
     jobs=attack_jobs,
     measure="measurements:attack",
