@@ -224,6 +224,24 @@ def _proved_epsilon(protection: Protection, guarantee: Guarantee, neighbours: Ne
     return protection.epsilon
 
 
+def _check_terms(recipe: Recipe, schema: Schema, terms: Terms, delta: float) -> None:
+    """Raise PrivSVMError for terms that no release has, whatever the rows are."""
+    method: Any = estimator_class(recipe.implementation)
+    if not delta <= LARGEST_DELTA:
+        raise PrivSVMError(f"delta={delta!r}: a release accepts at most {LARGEST_DELTA:g}, far below 1 / rows")
+    asks = "n_rows" in method.declared and not getattr(method, "pays_for_counts", False)
+    if asks and _unit(schema, terms)[2] == "add_remove" and schema.rows is None:
+        raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
+    if not terms.epsilon <= LARGEST_EPSILON:
+        raise PrivSVMError(
+            f"epsilon={terms.epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; use a smaller one"
+        )
+    if terms.hold_back is not None:
+        if not LEAST_SHARE <= terms.hold_back <= LARGEST_SHARE:
+            raise PrivSVMError(f"hold_back={terms.hold_back!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
+        refuse_in_budget("no fit pays for what rows held back measure; leave the budget, or hold back none")
+
+
 class _TooExpensiveError(Exception):
     """A budget of one row whose guarantee for a unit exceeds the terms; nothing was drawn."""
 
@@ -250,20 +268,13 @@ def train(
     method, parameters = _checked(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
     unit, rows, neighbours = _unit(schema, terms)
-    if not delta <= LARGEST_DELTA:
-        raise PrivSVMError(f"delta={delta!r}: a release accepts at most {LARGEST_DELTA:g}, far below 1 / rows")
-    asks = "n_rows" in declared and not getattr(method, "pays_for_counts", False)
-    if asks and neighbours == "add_remove" and schema.rows is None:
-        raise PrivSVMError("rows: the number of rows must be public under add_remove; declare it in the schema")
+    _check_terms(recipe, schema, terms, delta)
     # Where a row is replaced, all neighbours have as many rows, those that are held back included.
     public_rows = schema.rows if neighbours == "add_remove" else max(len(X), schema.rows or 1)
     held, n_rows, share = None, schema.rows, terms.hold_back
     # Of the held-back rows, and of the noise on their counts: both as secret as the noise of the training.
     source = system_source() if random_state is None else seeded_source(random_state, schema.name)
     if share is not None:
-        if not LEAST_SHARE <= share <= LARGEST_SHARE:
-            raise PrivSVMError(f"hold_back={share!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
-        refuse_in_budget("no fit pays for what rows held back measure; leave the budget, or hold back none")
         n_rows = None if n_rows is None else max(n_rows - round(share * n_rows), 1)
         units = np.arange(len(X)) if units is None else units
         # Who is held back decides nothing before the release is paid for.
@@ -274,10 +285,6 @@ def train(
         X, codes = np.vstack([X, np.zeros((1, X.shape[1]))]), np.append(codes, 0)
     elif not len(X):
         raise PrivSVMError("the table has no rows; at least one is needed")
-    if not epsilon <= LARGEST_EPSILON:
-        raise PrivSVMError(
-            f"epsilon={epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; use a smaller one"
-        )
     judged: tuple[Guarantee, Protection] | None = None
 
     def pay(trained: Guarantee) -> None:
@@ -294,20 +301,18 @@ def train(
         book(guarantee, protection)
         judged = guarantee, protection
 
+    common = {
+        "classes": list(range(len(schema.classes))),
+        "neighbours": neighbours,
+        "n_rows": n_rows,
+        "random_state": random_state,
+        # As `Encoder.features` makes them.
+        **({"bounds": (-1.0, 1.0), "indicators": schema.indicators} if "indicators" in declared else {}),
+    }
     try:
         for row_epsilon, row_delta in _budgets(epsilon, delta, rows):
-            common = {
-                "classes": list(range(len(schema.classes))),
-                "epsilon": row_epsilon,
-                "delta": row_delta,
-                "neighbours": neighbours,
-                "n_rows": n_rows,
-                "random_state": random_state,
-            }
-            if "indicators" in declared:
-                # As `Encoder.features` makes them.
-                common |= {"bounds": (-1.0, 1.0), "indicators": schema.indicators}
-            settings = parameters | {name: value for name, value in common.items() if name in declared}
+            terms_of_row = common | {"epsilon": row_epsilon, "delta": row_delta}
+            settings = parameters | {name: value for name, value in terms_of_row.items() if name in declared}
             with contextlib.suppress(_TooExpensiveError), charge_to(pay):
                 estimator = method(**settings).fit(X, codes)
                 break
