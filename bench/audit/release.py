@@ -64,7 +64,7 @@ def audit_release(epsilon: float, neighbours: Neighbours, draws: int, measures: 
         del stream  # Every release takes its noise from the operating system.
         return np.array([lay_out_numbers(*tables[dataset], epsilon, neighbours) for _ in range(n)])
 
-    with mock.patch("privsvm.release.training.recipes.held_back_rows", lambda units, *_: units % 2 == int(measures)):
+    with mock.patch("privsvm.release.training.recipes.draw_held_back", lambda units, *_: units % 2 == int(measures)):
         return audit_cell(draw, draws, epsilon, DELTA, gaussian=False)
 
 

@@ -19,7 +19,7 @@ from sections import csv_text
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
-from privsvm.release.documents.calibration import Calibration, ranked_labels
+from privsvm.release.documents.calibration import Calibration, rank_labels
 from privsvm.release.predicting.model import probabilities
 from privsvm.release.training.recipes import Terms, train
 from privsvm.tables.schema import parse_schema
@@ -49,7 +49,7 @@ def _error_on(path: ReleasedPath, scores: np.ndarray, shares: np.ndarray, codes:
     """Compute the error of probabilities of class 1, or of the first label of several classes."""
     if path.n_classes == 2:
         return expected_calibration_error(shares[:, 1], codes == 1)
-    first = ranked_labels(path, scores)[0][:, 0]
+    first = rank_labels(path, scores)[0][:, 0]
     return expected_calibration_error(shares[np.arange(len(codes)), first], first == codes)
 
 

@@ -285,7 +285,7 @@ def _ledger(options: argparse.Namespace) -> int:
 
 
 def _ledger_plan(options: argparse.Namespace) -> int:
-    from privsvm.release.training.planning import TableShape, expected_accuracy, expected_lines
+    from privsvm.release.training.planning import TableShape, simulate_accuracy, simulation_lines
     from privsvm.release.training.recipes import default_delta
     from privsvm.release.training.retraining import schedule
 
@@ -304,16 +304,16 @@ def _ledger_plan(options: argparse.Namespace) -> int:
         print("Add --rows and --features to see the accuracy of each release.")
         return 0
     shape = TableShape(options.rows, options.features, options.classes, options.prevalence)
-    expected = expected_accuracy(shape, [plan.epsilon], rows_per_person=options.rows_per_person)
-    print("\n".join(expected_lines(expected)))
+    expected = simulate_accuracy(shape, [plan.epsilon], rows_per_person=options.rows_per_person)
+    print("\n".join(simulation_lines(expected)))
     return 0
 
 
 def _methods(options: argparse.Namespace) -> int:
     from privsvm.registry import estimator_class, implementations
-    from privsvm.release.training.recipes import recommended
+    from privsvm.release.training.recipes import default_recipe
 
-    print(f"For your own data: {recommended().implementation}. What each epsilon is worth, and what each method is:")
+    print(f"For your own data: {default_recipe().implementation}. What each epsilon is worth, and what each method is:")
     for name in implementations():
         method: Any = estimator_class(name)
         words = (method.__doc__ or "").split("\n\n")[0]

@@ -435,7 +435,7 @@ class KernelPath(ReleasedPath):
         return [Expansion(self.support_vectors, coef, kernel)]
 
     @functools.cached_property
-    def _kept_expansions(self) -> list[Any] | None:
+    def _first_expansions(self) -> list[Any] | None:
         """Arrays of the first epsilon, kept for further predictions; None where they would take much memory."""
         return self._expansions(0) if self.support_vectors.size + self.pair_coef.size <= _KEPT_NUMBERS else None
 
@@ -444,7 +444,7 @@ class KernelPath(ReleasedPath):
         from privsvm.solvers.kernel.kernel_rows import sum_pairs
 
         n_repeats, _, n_pairs = self.pair_coef.shape[1:]
-        expansions = self._kept_expansions
+        expansions = self._first_expansions
         if expansions is None or (epsilon_index and self._classes is None):
             expansions = self._expansions(epsilon_index)
         if self._classes is not None:

@@ -28,7 +28,7 @@ from privsvm.release.documents.calibration import (
     Calibration,
     HeldBackCounts,
     isotonic,
-    ranked_labels,
+    rank_labels,
     sizes_of_ranks,
 )  # fmt: skip
 from privsvm.release.documents.intervals import share_is_above
@@ -140,7 +140,7 @@ def test_probabilities_of_several_classes_add_up():
         shares = calibration.probabilities(path, scores)
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
         assert shares.min() >= 0.0
-        labels, margin = ranked_labels(path, scores)
+        labels, margin = rank_labels(path, scores)
         order = np.argsort(margin)
         assert (np.diff(shares[np.arange(200), labels[:, 0]][order]) >= 0).all()
         # Labels of one rank share by their scores: the third and the fourth, or all but the first.
@@ -170,7 +170,7 @@ def test_what_is_said_of_calibration_holds(n_classes, n_rows, public):
     scores, codes = rows(100_000)
     n_ranks, n_bins = ranks_and_bins(n_rows if public else None, public, 2.0, n_classes)
     edges = public_edges(path, scores.shape[1], n_bins)
-    labels, margin = ranked_labels(path, scores)
+    labels, margin = rank_labels(path, scores)
     before = np.argmax(labels == codes[:, None], axis=1)
     rank = np.searchsorted(sizes_of_ranks(n_classes, n_ranks), before, side="right")
     shape = n_ranks, n_bins, n_classes
@@ -191,7 +191,7 @@ def test_what_is_said_of_calibration_holds(n_classes, n_rows, public):
         low, high = calibration.calibration_error[1:]
         missed_error += not low <= error <= high
         last = calibration.set_ranks()
-        covered, stated = truth._covered(last).right, calibration._covered(last)
+        covered, stated = truth._count_covered(last).right, calibration._count_covered(last)
         uncovered += covered < COVERAGE
         # Whether the truth is inside is asked of its own tails, which costs no search for the ends.
         if covered < 1.0 - 1e-9:

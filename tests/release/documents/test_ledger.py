@@ -417,7 +417,7 @@ def test_an_interrupted_line_is_taken_back(small, tmp_path, monkeypatch):
         write(descriptor, line[:40])
         raise KeyboardInterrupt
 
-    with Ledger(tmp_path / "ledger.jsonl").locked():
+    with Ledger(tmp_path / "ledger.jsonl").lock():
         monkeypatch.setattr(os, "write", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Ledger(tmp_path / "ledger.jsonl").begin({**vars(done.entry), "model": ""} | {"id": "0" * 64})
@@ -638,7 +638,7 @@ def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_p
 def test_links_to_a_ledger_share_its_lock(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "link.jsonl").symlink_to(tmp_path / "ledger.jsonl")
-    with Ledger(tmp_path / "ledger.jsonl").locked():
+    with Ledger(tmp_path / "ledger.jsonl").lock():
         second = threading.Thread(target=_locks, args=(tmp_path / "other" / "link.jsonl", outcomes := []))
         second.start()
         second.join()
@@ -658,7 +658,7 @@ def test_hard_links_share_no_lock_and_are_refused(small, tmp_path):
 
 def _locks(path, outcomes):
     try:
-        with Ledger(path, wait=0.01).locked():
+        with Ledger(path, wait=0.01).lock():
             outcomes.append("it was free")
     except PrivSVMError as error:
         outcomes.append(str(error))
@@ -727,14 +727,14 @@ def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkey
 
 
 def test_a_folder_that_another_release_took_meanwhile_costs_nothing(small, tmp_path, monkeypatch):
-    reserved = releasing._reserved
+    reserved = releasing._reserve
 
     def late(out):
-        monkeypatch.setattr(releasing, "_reserved", reserved)
+        monkeypatch.setattr(releasing, "_reserve", reserved)
         once(small, tmp_path, "m")
         return reserved(out)
 
-    monkeypatch.setattr(releasing, "_reserved", late)
+    monkeypatch.setattr(releasing, "_reserve", late)
     with pytest.raises(PrivSVMError, match="exists already"):
         once(small, tmp_path, "m")
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1

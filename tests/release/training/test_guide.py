@@ -84,7 +84,7 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
 
 
 def test_the_commands_that_choose_epsilon_run(monkeypatch):
-    monkeypatch.setattr("privsvm.release.training.planning.expected_accuracy", lambda *arguments, **options: [])
+    monkeypatch.setattr("privsvm.release.training.planning.simulate_accuracy", lambda *arguments, **options: [])
     (block,) = [block for block in blocks_run_by(__file__) if block.page == "docs/epsilon.md"]
     assert [in_shell(line) for line in block.text.splitlines()] == ["plan", "plan"]
 

@@ -28,7 +28,7 @@ from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.documents.verifying import verify
-from privsvm.release.training.measuring import held_back_rows, scale_of
+from privsvm.release.training.measuring import draw_held_back, scale_of
 from privsvm.release.training.recipes import Recipe, Terms, train
 from privsvm.tables.schema import parse_schema
 
@@ -66,7 +66,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
         for rows, labels in (first, second):
             removed = kind == "removed" and bool(records)
             away = np.delete(held, row) if removed else held
-            patch.setattr("privsvm.release.training.recipes.held_back_rows", lambda *_, rows=away: rows)
+            patch.setattr("privsvm.release.training.recipes.draw_held_back", lambda *_, rows=away: rows)
             # Rows keep their draws: those that train, and under add_remove the public one after them.
             trains = np.append(np.flatnonzero(~held), [-1] if relation == "add_remove" else []).astype(int)
             kept = np.flatnonzero(trains != row) if removed else None
@@ -101,7 +101,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_who_measures_is_drawn_by_units_alone(relation):
     units = np.repeat(np.arange(400), 3)
-    held = held_back_rows(units, 0.25, relation, seeded_source(0, "held"))
+    held = draw_held_back(units, 0.25, relation, seeded_source(0, "held"))
     # All rows of a person, or none.
     by_person = held.reshape(400, 3)
     assert (by_person.all(axis=1) | ~by_person.any(axis=1)).all()
@@ -110,19 +110,19 @@ def test_who_measures_is_drawn_by_units_alone(relation):
         assert number == 100
     else:
         # Each by its own word: the last one's going moves nobody else.
-        fewer = held_back_rows(units[:-3], 0.25, relation, seeded_source(0, "held"))
+        fewer = draw_held_back(units[:-3], 0.25, relation, seeded_source(0, "held"))
         assert np.array_equal(fewer, held[:-3])
         assert binomtest(int(number), 400, 0.25).pvalue > 1e-7
-    assert not np.array_equal(held, held_back_rows(units, 0.25, relation, seeded_source(1, "held")))
-    rates = np.mean([held_back_rows(np.arange(40), 0.25, relation, seeded_source(s, "r")) for s in range(400)], axis=0)
+    assert not np.array_equal(held, draw_held_back(units, 0.25, relation, seeded_source(1, "held")))
+    rates = np.mean([draw_held_back(np.arange(40), 0.25, relation, seeded_source(s, "r")) for s in range(400)], axis=0)
     # Error bound for 40 positions, with 400 draws each: the smallest p-value is below 1e-8 with a probability of 4e-7.
     assert min(binomtest(round(rate * 400), 400, 0.25).pvalue for rate in rates) > 1e-8
 
 
 def test_a_public_number_of_rows_that_leaves_no_part_is_refused_and_a_private_one_is_not():
     with pytest.raises(PrivSVMError, match="would hold back 0 of 3 rows"):
-        held_back_rows(np.arange(3), 0.1, "replace_one", seeded_source(0))
-    assert held_back_rows(np.arange(0), 0.1, "add_remove", seeded_source(0)).shape == (0,)
+        draw_held_back(np.arange(3), 0.1, "replace_one", seeded_source(0))
+    assert draw_held_back(np.arange(0), 0.1, "add_remove", seeded_source(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from tests.release.conftest import run
 
-from privsvm.release.training.planning import Expected, TableShape, expected_accuracy, measured_on_real_sets
+from privsvm.release.training.planning import Expected, TableShape, find_real_sets, simulate_accuracy
 
 TABLE = Path(__file__).resolve().parents[3] / "reports/utility/leaderboard.csv"
 
 
 def test_the_nearest_sets_are_shown_as_measured():
-    near = measured_on_real_sets(700, 8, 2, [0.5, 1.2])
+    near = find_real_sets(700, 8, 2, [0.5, 1.2])
     assert near[0].name == "pima_uci"
     assert [one.epsilon for one in near[:2]] == [0.5, 1.0]
     assert len({one.name for one in near}) == 3
@@ -24,18 +24,18 @@ def test_the_nearest_sets_are_shown_as_measured():
     plain = statistics.median(float(row["balanced_accuracy"]) for row in rows if row["entry"] == "svm")
     assert near[1].balanced_accuracy_without_privacy == round(plain, 3)
     # Five rows a person: a row gets a fifth.
-    assert [one.epsilon for one in measured_on_real_sets(700, 8, 2, [5.0], rows_per_person=5)] == [1.0] * 3
+    assert [one.epsilon for one in find_real_sets(700, 8, 2, [5.0], rows_per_person=5)] == [1.0] * 3
 
 
 def test_other_shapes_have_none():
-    assert measured_on_real_sets(10**7, 8, 2, [1.0]) == []
-    assert measured_on_real_sets(700, 10**4, 2, [1.0]) == []
-    assert {one.classes > 2 for one in measured_on_real_sets(1500, 50, 10, [1.0])} == {True}
+    assert find_real_sets(10**7, 8, 2, [1.0]) == []
+    assert find_real_sets(700, 10**4, 2, [1.0]) == []
+    assert {one.classes > 2 for one in find_real_sets(1500, 50, 10, [1.0])} == {True}
 
 
 def test_the_command_shows_both(monkeypatch):
     expected = Expected("hard", 0.7, 1.0, 1.0, (0.6, 0.65, 0.7), (0.5, 0.55, 0.6), "93.8 rows for one unit of noise")
-    monkeypatch.setattr("privsvm.release.training.planning.expected_accuracy", lambda *arguments, **options: [expected])
+    monkeypatch.setattr("privsvm.release.training.planning.simulate_accuracy", lambda *arguments, **options: [expected])
     code, out, _ = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1)
     assert code == 0
     assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
@@ -52,8 +52,8 @@ def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):
         auc, balanced = means[epsilon]
         return Expected(difficulty, 0.85, epsilon, epsilon, (0.5, auc, 0.9), (0.5, balanced, 0.9), f"of {epsilon:g}")
 
-    monkeypatch.setattr("privsvm.release.training.planning._simulated", simulate)
-    expected = expected_accuracy(TableShape(3000, 14, 2, 0.06), [8.0, 5.0, 1.0, 6.0, 4.0])[:5]
+    monkeypatch.setattr("privsvm.release.training.planning._simulate", simulate)
+    expected = simulate_accuracy(TableShape(3000, 14, 2, 0.06), [8.0, 5.0, 1.0, 6.0, 4.0])[:5]
     assert [(row.epsilon, row.spent) for row in expected] == [(1, 1), (4, 4), (5, 4), (6, 6), (8, 8)]
     assert [row.recipe for row in expected[1:3]] == ["of 4", "of 4"]
     code, out, _ = run("plan", "--rows", 3000, "--features", 14, "--epsilon", "4,5")
@@ -62,7 +62,7 @@ def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):
 
 
 def test_simulated_tables_are_learned():
-    rows = expected_accuracy(TableShape(400, 3, 2), [0.5, 8.0], repeats=2)
+    rows = simulate_accuracy(TableShape(400, 3, 2), [0.5, 8.0], repeats=2)
     assert [row.difficulty for row in rows] == ["hard", "hard", "medium", "medium", "easy", "easy"]
     assert all(low <= mean <= high for row in rows for low, mean, high in (row.auc, row.balanced_accuracy))
     # With noise of seeds: a linear model reaches .95 on the last.

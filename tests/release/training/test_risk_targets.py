@@ -111,7 +111,7 @@ def test_the_command_releases_by_a_risk(hospital, tmp_path):
 
 
 def test_the_plan_says_what_is_revealed(monkeypatch):
-    monkeypatch.setattr("privsvm.release.training.planning.expected_accuracy", lambda *arguments, **options: [])
+    monkeypatch.setattr("privsvm.release.training.planning.simulate_accuracy", lambda *arguments, **options: [])
     code, out, _ = run("plan", "--rows", 9, "--features", 2, "--guess", ".6", "--at-false-positives", ".001")
     assert code == 0
     epsilon, right, found = re.search(r"^(2\.0\d+) +([\d.]+) +([\d.]+)$", out, re.MULTILINE).groups()

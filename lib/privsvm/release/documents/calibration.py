@@ -24,7 +24,7 @@ __all__ = [
     "Calibration",
     "HeldBackCounts",
     "isotonic",
-    "ranked_labels",
+    "rank_labels",
     "sizes_of_ranks",
 ]
 
@@ -145,7 +145,7 @@ class HeldBackCounts:
         return cls(**{**content, "edges": tuple(edges), "counts": counts})
 
 
-def ranked_labels(path: ReleasedPath, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rank_labels(path: ReleasedPath, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rank the labels of each row by decision values (n, k) of a model.
 
     Returns labels (n, c), the predicted class first, then the others by falling scores; and the margin (n,), the
@@ -227,7 +227,7 @@ class Calibration:
 
     def probabilities(self, path: ReleasedPath, scores: np.ndarray) -> np.ndarray:
         """Compute calibrated probabilities (n, c) from decision values (n, k)."""
-        labels, margin = ranked_labels(path, scores)
+        labels, margin = rank_labels(path, scores)
         bins = self._bins(margin)
         if self.n_classes == 2:
             positive = self.maps[0][np.where(labels[:, 0] == 1, self.n_bins + bins, self.n_bins - 1 - bins)]
@@ -245,7 +245,7 @@ class Calibration:
 
     def sets(self, path: ReleasedPath, scores: np.ndarray, coverage: float = COVERAGE) -> np.ndarray:
         """Compute prediction sets (n, c), True for the labels in each, from decision values (n, k)."""
-        labels, margin = ranked_labels(path, scores)
+        labels, margin = rank_labels(path, scores)
         size = self.sizes[self.set_ranks(coverage)][self._bins(margin)]
         members = np.zeros(labels.shape, dtype=bool)
         np.put_along_axis(members, labels, np.arange(self.n_classes) < size[:, None], axis=1)
@@ -261,7 +261,7 @@ class Calibration:
         starts = range(self.n_bins + step * (self.n_ranks - 2) + 1)
         return [sum((bins < start - step * rank).astype(int) for rank in range(self.n_ranks - 1)) for start in starts]
 
-    def _covered(self, last: np.ndarray) -> NoisyCounts:
+    def _count_covered(self, last: np.ndarray) -> NoisyCounts:
         """Noisy numbers of rows whose set holds their class, and of the others."""
         inside = np.arange(self.n_ranks)[:, None] <= last
         totals = self.held_back.consistent.sum(axis=2)
@@ -283,7 +283,7 @@ class Calibration:
     def set_ranks(self, coverage: float = COVERAGE) -> np.ndarray:
         """Choose the last rank (h,) that sets hold in each bin: the smallest whose interval lies above a coverage."""
         for last in self._rules[:-1]:
-            if share_is_above(self._covered(last), coverage, self._error_of_rule):
+            if share_is_above(self._count_covered(last), coverage, self._error_of_rule):
                 return last
         return self._rules[-1]
 
@@ -293,7 +293,7 @@ class Calibration:
         last = self.set_ranks()
         if (last == self.n_ranks - 1).all():
             return 1.0, 1.0, 1.0
-        return estimate_share(self._covered(last), self._error_of_rule)
+        return estimate_share(self._count_covered(last), self._error_of_rule)
 
     @functools.cached_property
     def set_size(self) -> float:

@@ -158,7 +158,7 @@ def card_content(
         "model_digest": record.digest,
         "about": dict(table.get("card", {})),
         "predicts": f"It predicts {label}: {', '.join(classes[:-1])} or {classes[-1]}.",
-        "protected": _protected(unit, protection.rows, guarantee.neighbours),
+        "protected": _describe_unit(unit, protection.rows, guarantee.neighbours),
         "unit": {"kind": unit, "rows": protection.rows},
         "epsilon": protection.epsilon,
         "delta": protection.delta,
@@ -195,7 +195,7 @@ def _is_balanced(record: ModelFile) -> bool:
     return isinstance(parameters, dict) and parameters.get("class_weight") == "balanced"
 
 
-def _protected(unit: str, rows: int, relation: str | None) -> str:
+def _describe_unit(unit: str, rows: int, relation: str | None) -> str:
     extent = "to the extent stated below"
     if unit == "person":
         counted = "their row" if rows == 1 else f"all their rows, of which the first {rows} count"

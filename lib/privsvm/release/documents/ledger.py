@@ -142,7 +142,7 @@ class Ledger:
         self.path, self.wait = Path(path), wait
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the ledger; raise PrivSVMError if another process holds it for too long."""
         import filelock
 
@@ -160,7 +160,7 @@ class Ledger:
 
     def check_writable(self) -> None:
         """Raise OSError or PrivSVMError where no release could be entered, before one is trained in vain."""
-        with self.locked():
+        with self.lock():
             if self.path.exists():
                 with open(self.path, "r+b"):
                     pass

@@ -62,7 +62,7 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [out], **attributes))
         return out
 
-    def picked(self, rows: str, columns: Any) -> str:
+    def pick(self, rows: str, columns: Any) -> str:
         """Pick columns of a table."""
         return self.node("Gather", rows, self.constant(columns, np.int64), axis=1)
 
@@ -84,7 +84,7 @@ class _Graph:
             last = self.constant([1], np.int64)
             scalars = [columns[name] for name in numbers]
             given = self.node("Concat", *(self.node("Unsqueeze", name, last) for name in numbers), axis=1)
-            parts.insert(0, self._scaled(given, scalars))
+            parts.insert(0, self._scale_numbers(given, scalars))
         # Numbers are first in the table, and where the schema has them among the features.
         order: list[int] = []
         after, before = len(numbers), 0
@@ -95,9 +95,9 @@ class _Graph:
             else:
                 order.append(before)
                 before += 1
-        return self.picked(self.node("Concat", *parts, axis=1), order)
+        return self.pick(self.node("Concat", *parts, axis=1), order)
 
-    def _scaled(self, numbers: str, columns: list[Column]) -> str:
+    def _scale_numbers(self, numbers: str, columns: list[Column]) -> str:
         low, high = np.array([column.limits for column in columns]).T
         finite = self.node("Not", self.node("Or", self.node("IsNaN", numbers), self.node("IsInf", numbers)))
         filled = self.node("Where", finite, numbers, self.constant([column.fill_number for column in columns]))
@@ -127,12 +127,12 @@ class _Graph:
         parts = [rows]
         if features.constant > 0.0:
             # One number of each row, without its value.
-            zeros = self.node("Mul", self.picked(rows, [0]), self.constant(0.0))
+            zeros = self.node("Mul", self.pick(rows, [0]), self.constant(0.0))
             parts.append(self.node("Add", zeros, self.constant(features.constant)))
         numbers = np.flatnonzero(~stays)
         if features.n_hats > 0 and numbers.size:
             centres, width = np.linspace(-1.0, 1.0, features.n_hats, retstep=True)
-            cells = self.node("Unsqueeze", self.picked(rows, numbers), self.constant([2], np.int64))
+            cells = self.node("Unsqueeze", self.pick(rows, numbers), self.constant([2], np.int64))
             distances = self.node(
                 "Div", self.node("Abs", self.node("Sub", cells, self.constant(centres))), self.constant(width)
             )

@@ -57,17 +57,17 @@ def _name(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
 
 
-def _joined(terms: Sequence[str], operator: str) -> str:
+def _join(terms: Sequence[str], operator: str) -> str:
     """Join terms in halves: databases read expressions that are nested 1000 times, and no more."""
     if len(terms) < 3:
         return f" {operator} ".join(terms)
     half = len(terms) // 2
-    return f"({_joined(terms[:half], operator)}) {operator} ({_joined(terms[half:], operator)})"
+    return f"({_join(terms[:half], operator)}) {operator} ({_join(terms[half:], operator)})"
 
 
-def _weighted(names: Sequence[str], weights: np.ndarray, *more: str) -> str:
+def _weigh(names: Sequence[str], weights: np.ndarray, *more: str) -> str:
     pairs = zip(names, weights.tolist(), strict=True)
-    return _joined([*(f"{_number(weight)} * {name}" for name, weight in pairs if weight != 0.0), *more], "+") or "0e0"
+    return _join([*(f"{_number(weight)} * {name}" for name, weight in pairs if weight != 0.0), *more], "+") or "0e0"
 
 
 def _cut(value: str, low: float, high: float) -> str:
@@ -156,19 +156,19 @@ class _Query:
         return self.step([f"{row} - {_number(number)}" for row, number in zip(rows, mean.tolist(), strict=True)])
 
     def _divide_by_norm(self, rows: list[str], least: float) -> list[str]:
-        *rows, norm = self.step([*rows, f"sqrt({_joined([f'{row} * {row}' for row in rows], '+')})"])
+        *rows, norm = self.step([*rows, f"sqrt({_join([f'{row} * {row}' for row in rows], '+')})"])
         return self.step(
             [f"{row} / CASE WHEN {norm} < {_number(least)} THEN {_number(least)} ELSE {norm} END" for row in rows]
         )
 
     def fourier(self, rows: list[str], frequencies: np.ndarray, count: int) -> list[str]:
-        angles = self.step([_weighted(rows, frequency) for frequency in frequencies[:, :count].T])
+        angles = self.step([_weigh(rows, frequency) for frequency in frequencies[:, :count].T])
         root = _number(np.sqrt(count))
         return self.step([f"{function}({angle}) / {root}" for function in ("cos", "sin") for angle in angles])
 
     def scores(self, rows: list[str], coef: np.ndarray, intercept: np.ndarray) -> list[str]:
         return self.step(
-            [_weighted(rows, weights, _number(offset)) for weights, offset in zip(coef, intercept, strict=True)]
+            [_weigh(rows, weights, _number(offset)) for weights, offset in zip(coef, intercept, strict=True)]
         )
 
 
@@ -181,7 +181,7 @@ def _is_word(text: str, word: str) -> str:
     return f"{same} OR rtrim({text}, '0') IN ({spellings})"
 
 
-def _trimmed(cell: str) -> str:
+def _trim(cell: str) -> str:
     return f"trim(CAST({cell} AS TEXT), {_text(_BLANKS)})"
 
 
@@ -191,13 +191,13 @@ def _is_text(cell: str) -> str:
 
 def _categories(column: Column, cell: str) -> _Steps:
     words, unknown, missing = category_codes(column)
-    (text,) = yield [f"COALESCE({_trimmed(cell)}, '')"]
+    (text,) = yield [f"COALESCE({_trim(cell)}, '')"]
     named = "".join(f" WHEN {_is_word(text, word)} THEN {code}" for word, code in words.items() if word)
     (code,) = yield [f"CASE WHEN {text} = '' THEN {missing}{named} ELSE {unknown} END"]
     return [f"CASE WHEN {code} = {index} THEN 1e0 ELSE 0e0 END" for index in range(len(words))]
 
 
-def _scaled(column: Column, number: str) -> _Steps:
+def _scale_number(column: Column, number: str) -> _Steps:
     """Fill in a number, cut it to its bounds and map it to [-1, 1]."""
     low, high = column.limits
     (number,) = yield [f"CASE WHEN abs({number}) <= {_LARGEST} THEN {number} ELSE {_number(column.fill_number)} END"]
@@ -212,7 +212,7 @@ def _numbers(column: Column, cell: str, decimal: str | None) -> _Steps:
         text = f"CAST({cell} AS TEXT)"
         point = f"CASE WHEN {text} LIKE '%.%' THEN '' ELSE replace({text}, ',', '.') END"
         cell = f"CASE WHEN {_is_text(cell)} THEN {point} ELSE {text} END"
-    value, text = yield [cell, f"lower({_trimmed(cell)})"]
+    value, text = yield [cell, f"lower({_trim(cell)})"]
     exponent = f"instr({text}, 'e')"
     value, digits, power = yield [
         value,
@@ -226,17 +226,17 @@ def _numbers(column: Column, cell: str, decimal: str | None) -> _Steps:
     )
     # The cast is around the choice: no other text reaches it.
     (number,) = yield [f"CAST(CASE WHEN {is_number} THEN {value} END AS DOUBLE PRECISION)"]
-    return (yield from _scaled(column, number))
+    return (yield from _scale_number(column, number))
 
 
 def _booleans(column: Column, cell: str) -> _Steps:
-    (text,) = yield [f"lower({_trimmed(cell)})"]
+    (text,) = yield [f"lower({_trim(cell)})"]
     cases = "".join(
         f" WHEN {' OR '.join(_is_word(text, word) for word in words)} THEN {number}"
         for words, number in ((TRUE, "1e0"), (FALSE, "0e0"))
     )
     (number,) = yield [f"CASE{cases} END"]
-    return (yield from _scaled(column, number))
+    return (yield from _scale_number(column, number))
 
 
 def _date_cases(text: str, form: str, more: str = "", *, padded: bool) -> str:
@@ -275,7 +275,7 @@ def _dates(column: Column, name: str, cell: str) -> _Steps:
             )
         own = _date_cases("{0}", form, padded=False)
         cases = f" WHEN {_is_text('{1}')} THEN CASE{own} END{iso}"
-    text, cell = yield [_trimmed(cell), cell]
+    text, cell = yield [_trim(cell), cell]
     (digits,) = yield [f"CASE{cases.replace('{0}', text).replace('{1}', cell)} END"]
     places = ((1, 4), (5, 2), (7, 2), (9, 2), (11, 2), (13, 2))
     parts = yield [f"CAST(substr({digits}, {place}, {width}) AS DOUBLE PRECISION)" for place, width in places]
@@ -296,7 +296,7 @@ def _dates(column: Column, name: str, cell: str) -> _Steps:
         f"365e0 * {years} + floor({years} / 4e0) - floor({years} / 100e0) + floor({years} / 400e0) + "
         f"floor((153e0 * {months} + 2e0) / 5e0) + {rest} - 719469e0"
     ]
-    return (yield from _scaled(column, number))
+    return (yield from _scale_number(column, number))
 
 
 def _reader(name: str, column: Column, decimal: str | None) -> _Steps:
@@ -337,7 +337,7 @@ def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
         names = [f"score_{value}" for value in model.record.classes]
         # The first of the largest.
         cases = "".join(
-            f" WHEN {_joined([f'{score} >= {other}' for other in scores[code + 1 :]], 'AND')} THEN {labels[code]}"
+            f" WHEN {_join([f'{score} >= {other}' for other in scores[code + 1 :]], 'AND')} THEN {labels[code]}"
             for code, score in enumerate(scores[:-1])
         )
         predicted = f"CASE{cases} ELSE {labels[-1]} END"

@@ -18,7 +18,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, Guarantee, grant
-from privsvm.release.documents.calibration import HeldBackCounts, ranked_labels, sizes_of_ranks
+from privsvm.release.documents.calibration import HeldBackCounts, rank_labels, sizes_of_ranks
 
 __all__ = [
     "LARGEST_SHARE",
@@ -26,7 +26,7 @@ __all__ = [
     "MEASURED",
     "HeldBack",
     "count_rows",
-    "held_back_rows",
+    "draw_held_back",
     "measure",
     "public_edges",
     "ranks_and_bins",
@@ -45,7 +45,7 @@ _MOST_BINS, _BINS_OF_UNKNOWN, _ROWS_OF_BIN, _ROWS_OF_NOISE = 8, 2, 250, 32
 _MADE_UP_ROWS, _MADE_UP_NUMBERS, _LEAST_MARGIN, _LARGEST_MARGIN = 400, 4_000_000, 1e-100, 1e6
 
 
-def held_back_rows(units: np.ndarray, share: float, neighbours: Neighbours, source: NoiseSource) -> np.ndarray:
+def draw_held_back(units: np.ndarray, share: float, neighbours: Neighbours, source: NoiseSource) -> np.ndarray:
     """Draw who measures (n,); everybody else trains.
 
     `units` (n,) has the number of the person or row that each row belongs to, from 0 on, and `share` is of units. Under
@@ -78,7 +78,7 @@ def count_rows(
     `edges` (h - 1) separate the bins of margins, and `n_ranks` is at least 2; see `sizes_of_ranks`. A row is in one of
     the numbers, whatever the other rows are.
     """
-    labels, margin = ranked_labels(path, scores_one_by_one(path, X))
+    labels, margin = rank_labels(path, scores_one_by_one(path, X))
     before = np.argmax(labels == codes[:, None], axis=1)
     rank = np.searchsorted(sizes_of_ranks(path.n_classes, n_ranks), before, side="right")
     shape = n_ranks, len(edges) + 1, path.n_classes
@@ -113,7 +113,7 @@ def public_edges(path: ReleasedPath, n_features: int, n_bins: int) -> tuple[floa
 
     n_rows = max(1, min(_MADE_UP_ROWS, _MADE_UP_NUMBERS // max(n_features, 1)))
     rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(n_rows, n_features))
-    median = float(np.median(ranked_labels(path, path.scores(rows, 0)[0])[1]))
+    median = float(np.median(rank_labels(path, path.scores(rows, 0)[0])[1]))
     if not _LEAST_MARGIN < median < _LARGEST_MARGIN:
         return ()
     quantiles = ndtri(0.5 + 0.5 * np.arange(1, n_bins) / n_bins) / ndtri(0.75)

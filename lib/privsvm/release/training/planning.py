@@ -24,11 +24,11 @@ __all__ = [
     "Expected",
     "Measured",
     "TableShape",
-    "expected_accuracy",
-    "expected_lines",
-    "made_up_rows",
-    "measured_on_real_sets",
+    "find_real_sets",
+    "make_up_rows",
     "plan_lines",
+    "simulate_accuracy",
+    "simulation_lines",
 ]
 
 # How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
@@ -110,7 +110,7 @@ class Measured:
     balanced_accuracy_without_privacy: float
 
 
-def measured_on_real_sets(
+def find_real_sets(
     rows: int, features: int, n_classes: int, epsilons: Sequence[float], *, rows_per_person: int | None = None
 ) -> list[Measured]:
     """Look up releases of at most three real sets of about a shape, the nearest first.
@@ -141,7 +141,7 @@ def measured_on_real_sets(
     return list(measured.values())
 
 
-def made_up_rows(
+def make_up_rows(
     rng: np.random.Generator, rows: int, direction: np.ndarray, prevalence: float, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw rows in [-1, 1] whose classes lie along a direction (two classes) or around centres (more)."""
@@ -171,7 +171,7 @@ def _distance(auc: float) -> float:
     return float(np.sqrt(2.0) * NormalDist().inv_cdf(auc))
 
 
-def _simulated(difficulty: str, shape: TableShape, schema: Schema, epsilon: float, seeds: Sequence[int]) -> Expected:
+def _simulate(difficulty: str, shape: TableShape, schema: Schema, epsilon: float, seeds: Sequence[int]) -> Expected:
     """Train on one made-up table for each seed, and test."""
     rows, features, n_classes, prevalence = dataclasses.astuple(shape)
     prevalence = 1.0 / n_classes if prevalence is None else prevalence
@@ -182,10 +182,10 @@ def _simulated(difficulty: str, shape: TableShape, schema: Schema, epsilon: floa
         direction = rng.normal(size=(n_classes, features))
         direction -= direction.mean(axis=0)
         direction /= np.linalg.norm(direction[-1] - direction[0]) / _distance(auc)
-        X, y = made_up_rows(rng, rows, direction, prevalence, n_classes)
+        X, y = make_up_rows(rng, rows, direction, prevalence, n_classes)
         trained = train(X, y, schema, Terms(epsilon), random_state=seed).estimator
         recipes.append(trained.recipe_)
-        test, truth = made_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
+        test, truth = make_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
         scores = trained._path.scores(test, 0)[0]
         codes = trained._path.codes(scores[None])[0]
         recalls = [float((codes[truth == code] == code).mean()) for code in range(n_classes)]
@@ -195,7 +195,7 @@ def _simulated(difficulty: str, shape: TableShape, schema: Schema, epsilon: floa
     return Expected(difficulty, auc, epsilon, epsilon, _range(aucs), _range(balanced), recipes[0])
 
 
-def expected_accuracy(
+def simulate_accuracy(
     shape: TableShape,
     epsilons: Sequence[float],
     *,
@@ -223,13 +223,13 @@ def expected_accuracy(
     for difficulty in DIFFICULTIES:
         best: Expected | None = None
         for epsilon in sorted(epsilons):
-            found = _simulated(difficulty, shape, schema, epsilon, range(repeats))
+            found = _simulate(difficulty, shape, schema, epsilon, range(repeats))
             best = found if best is None or not found.is_worse(best) else dataclasses.replace(best, epsilon=epsilon)
             expectations.append(best)
     return expectations
 
 
-def expected_lines(expected: Sequence[Expected]) -> Iterator[str]:
+def simulation_lines(expected: Sequence[Expected]) -> Iterator[str]:
     """Write a simulation as a table."""
     yield "Recommended method on simulated tables of this shape; no data are read. Mean of the repeats, and range."
     yield "difficulty  AUC without privacy  epsilon  AUC                 balanced accuracy"
@@ -250,12 +250,12 @@ def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_p
     for epsilon in epsilons:
         curve = gaussian_curve(epsilon, delta)
         yield f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}"
-    expected = expected_accuracy(shape, epsilons, rows_per_person=rows_per_person)
-    yield from expected_lines(expected)
+    expected = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person)
+    yield from simulation_lines(expected)
     for row in expected:
         if row.difficulty == expected[0].difficulty:
             yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."
-    real = measured_on_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
+    real = find_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
     if not real:
         yield "No real set of similar shape was measured; see docs/leaderboard.md for others."
         return

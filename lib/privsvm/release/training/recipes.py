@@ -27,7 +27,7 @@ from privsvm.release.training.measuring import (
     LARGEST_SHARE,
     LEAST_SHARE,
     HeldBack,
-    held_back_rows,
+    draw_held_back,
     measure,
     with_measurement,
 )
@@ -41,8 +41,8 @@ __all__ = [
     "Terms",
     "Trained",
     "default_delta",
-    "planned_event",
-    "recommended",
+    "default_recipe",
+    "plan_event",
     "terms_of_risk",
     "train",
 ]
@@ -85,12 +85,12 @@ class Recipe:
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def recommended() -> Recipe:
+def default_recipe() -> Recipe:
     """Return the recipe of `privsvm release`."""
     return Recipe("recommended", {"class_weight": "balanced"})
 
 
-def _checked(recipe: Recipe) -> tuple[type, dict[str, Any]]:
+def _check_recipe(recipe: Recipe) -> tuple[type, dict[str, Any]]:
     """Return the class and the parameters of a recipe; raise PrivSVMError for names that a release does not know."""
     if recipe.implementation not in implementations():
         raise PrivSVMError(
@@ -115,9 +115,9 @@ class Terms:
 
     `epsilon` and `delta` are for the unit: one person, where the schema names a column for persons, else one row; a
     delta of None is `default_delta`. `neighbours` is for rows: persons are added and removed, with all their rows.
-    `recipe` None is `recommended`. `hold_back` is the share of the units, at most a half, that do not train: the model
-    is measured and calibrated on them instead, with noise, at no further epsilon. A release that reveals more than
-    `risk` is refused, see `terms_of_risk`.
+    `recipe` None is `default_recipe`. `hold_back` is the share of the units, at most a half, that do not train: they
+    measure and calibrate the model instead, with noise, at no further epsilon. A release that reveals more than `risk`
+    is refused, see `terms_of_risk`.
     """
 
     epsilon: float
@@ -161,13 +161,13 @@ def _unit(schema: Schema, terms: Terms) -> tuple[Literal["row", "person"], int, 
     return "row", 1, terms.neighbours
 
 
-def planned_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
+def plan_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
     """Return the event of the recommended method, and how many rows of a unit count.
 
     For the cost of a release before its training: afterwards, the event is in its guarantee. None for other recipes.
     """
     _, rows, neighbours = _unit(schema, terms)
-    if terms.recipe not in (None, recommended()):
+    if terms.recipe not in (None, default_recipe()):
         return None, rows
     delta, factor = default_delta(schema.rows) if terms.delta is None else terms.delta, relation_factor(neighbours)
     try:
@@ -200,7 +200,7 @@ def _budgets(epsilon: float, delta: float, rows: int) -> list[tuple[float, float
     return [(gaussian, delta), (one, any_mechanism)]
 
 
-def _stated(schema: Schema, rows: int | None) -> dict[str, Any]:
+def _schema_facts(schema: Schema, rows: int | None) -> dict[str, Any]:
     """Return the facts of a guarantee that a schema and a public number of rows state of the training."""
     stated: dict[str, Any] = {
         "preparation": {None: "undeclared", True: "prescaled", False: "declared"}[schema.prescaled],
@@ -213,7 +213,7 @@ def _stated(schema: Schema, rows: int | None) -> dict[str, Any]:
     return stated if rows is None else stated | {"declared_rows": rows}
 
 
-def _proved_epsilon(protection: Protection, guarantee: Guarantee, neighbours: Neighbours, recipe: Recipe) -> float:
+def _require_epsilon(protection: Protection, guarantee: Guarantee, neighbours: Neighbours, recipe: Recipe) -> float:
     """Return the epsilon that is proved for a unit; raise PrivSVMError where none is, or for another relation."""
     if protection.epsilon is None:
         seeded = guarantee.status == "seeded" and "its noise is seeded"
@@ -263,9 +263,9 @@ def train(
     noise is drawn; it may refuse. Raises PrivSVMError for a budget or a parameter that the method refuses, and where
     nothing is proved.
     """
-    recipe, schema = recommended() if terms.recipe is None else terms.recipe, parse_schema(schema)
+    recipe, schema = default_recipe() if terms.recipe is None else terms.recipe, parse_schema(schema)
     epsilon, delta = terms.epsilon, default_delta(schema.rows) if terms.delta is None else terms.delta
-    method, parameters = _checked(recipe)
+    method, parameters = _check_recipe(recipe)
     declared: Mapping[str, Any] = method.declared  # type: ignore[attr-defined]
     unit, rows, neighbours = _unit(schema, terms)
     _check_terms(recipe, schema, terms, delta)
@@ -278,7 +278,7 @@ def train(
         n_rows = None if n_rows is None else max(n_rows - round(share * n_rows), 1)
         units = np.arange(len(X)) if units is None else units
         # Who is held back decides nothing before the release is paid for.
-        away = held_back_rows(units, share, neighbours, source.part("held back"))
+        away = draw_held_back(units, share, neighbours, source.part("held back"))
         held, X, codes = (X[away], codes[away]), X[~away], codes[~away]
     if neighbours == "add_remove":
         # One public row more: a refusal must not depend on whether there is any.
@@ -290,11 +290,11 @@ def train(
     def pay(trained: Guarantee) -> None:
         """Judge the guarantee for the whole release, and pay for it, before the noise of the training is drawn."""
         nonlocal judged
-        guarantee = restore(trained, **_stated(schema, public_rows))
+        guarantee = restore(trained, **_schema_facts(schema, public_rows))
         if share is not None:
             guarantee = with_measurement(guarantee, terms.epsilon_of_counts / rows)
         protection = protection_of(guarantee, unit, rows, delta, with_system_noise=random_state is not None)
-        if _proved_epsilon(protection, guarantee, neighbours, recipe) > epsilon * (1.0 + 1e-9):
+        if _require_epsilon(protection, guarantee, neighbours, recipe) > epsilon * (1.0 + 1e-9):
             raise _TooExpensiveError
         _check_risk(guarantee, rows, terms)
         spend(trained)

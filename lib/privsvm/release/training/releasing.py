@@ -40,7 +40,7 @@ from privsvm.release.documents.card_page import page
 from privsvm.release.documents.ledger import Entry, Ledger, Total
 from privsvm.release.documents.signing import signature_of
 from privsvm.release.training.inspections import is_inspected
-from privsvm.release.training.recipes import Terms, default_delta, planned_event, train
+from privsvm.release.training.recipes import Terms, default_delta, plan_event, train
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import units_table
 from privsvm.untrusted import parse_json, read_regular_file
@@ -81,7 +81,7 @@ def _check_free(out: Path) -> None:
 
 
 @contextlib.contextmanager
-def _reserved(out: Path) -> Iterator[Path]:
+def _reserve(out: Path) -> Iterator[Path]:
     """Reserve the place of a release, and give its temporary folder."""
     import filelock
 
@@ -158,14 +158,14 @@ def release(
     date = datetime.datetime.now(datetime.UTC).date().isoformat() if card.today is None else card.today
     if not DAY.accepts(date):
         raise PrivSVMError(f"today={date!r}: {DAY.problem(date)}")
-    with _reserved(out) as draft_folder:
+    with _reserve(out) as draft_folder:
         interrupted, token = draft_folder.exists(), _token(draft_folder)
         # Of all that is public: another command does not find the line that paid for this one.
         identifier = sha256_of_json([token, schema.to_json(), terms])
         try:
             resumed = _resume(draft_folder, out, ledger, key, identifier)
         except OSError as error:
-            raise _unfinished(out, error) from None
+            raise _resume_error(out, error) from None
         if resumed is not None:
             spent = ledger.total(resumed.account)
             if spent is None or resumed.account != schema.name or abs(resumed.epsilon - epsilon) > 1e-6 * epsilon:
@@ -189,19 +189,19 @@ def release(
             trained = train(X, codes, schema, terms, units=units, book=payment.book)
             assert payment.entry is not None
             digest = _write_part(draft_folder, trained, schema, date, card.accuracy)
-            with ledger.locked():
+            with ledger.lock():
                 entry = ledger.finish(payment.entry, digest, date)
                 total = ledger.total_up_to(entry)
         except BaseException as error:
             if payment.entry is None and not interrupted:
                 shutil.rmtree(draft_folder, ignore_errors=True)
             elif isinstance(error, OSError):
-                raise _unfinished(out, error) from None
+                raise _resume_error(out, error) from None
             raise
         try:
             _finish(draft_folder, out, entry, total, key)
         except OSError as error:
-            raise _unfinished(out, error) from None
+            raise _resume_error(out, error) from None
     return Released(entry, total, measured=trained.held_back)
 
 
@@ -216,7 +216,7 @@ def _clear(draft_folder: Path) -> None:
             path.unlink()
 
 
-def _unfinished(out: Path, error: OSError) -> PrivSVMError:
+def _resume_error(out: Path, error: OSError) -> PrivSVMError:
     return PrivSVMError(
         f"{out}: {error.strerror or error}; the release is paid for in the ledger: fix that and run the same command "
         "again, which spends nothing"
@@ -247,7 +247,7 @@ class _Payment:
         if before is not None:
             _check_budget(dataclasses.replace(before, budget=budget))
             delta = default_delta(self.schema.rows) if self.terms.delta is None else self.terms.delta
-            after = self.ledger.total_with(before, *planned_event(self.schema, self.terms), epsilon, delta)
+            after = self.ledger.total_with(before, *plan_event(self.schema, self.terms), epsilon, delta)
             after = dataclasses.replace(after, budget=budget)
             if not self.permission.confirm(before, after):
                 raise RefusedError(
@@ -269,7 +269,7 @@ class _Payment:
             "guarantee": guarantee,
             "budget": self.permission.budget,
         }
-        with self.ledger.locked():
+        with self.ledger.lock():
             self.entry = self.ledger.begun(content)
             if self.entry is not None:
                 return
@@ -345,7 +345,7 @@ def _resume(
             # Half a file of the process that was killed.
             path.unlink()
     if not entry.model:
-        with ledger.locked():
+        with ledger.lock():
             entry = ledger.finish(entry, record.digest, entry.date)
     _finish(draft_folder, out, entry, ledger.total_up_to(entry), key)
     return entry
