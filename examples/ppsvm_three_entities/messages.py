@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privsvm.base.parameters import check_values
 from privsvm.base.released import LinearPath
 from privsvm.errors import PrivSVMError
 from privsvm.families.one_norm.one_norm_training import check_tuning, count_kernel_rows
@@ -65,7 +64,8 @@ def kernel_agreement(
             raise PrivSVMError(f"{name} has no column; have fewer entities, or give it one")
     n_features = sum(columns.values())
     try:
-        check_values(declared, values)
+        for name, value in values.items():
+            declared[name].constraint.check(name, value)
         check_tuning(kernel, values["C"], gamma)
         mbar = [count_kernel_rows(values["mbar"], rows) for rows in train_rows]
     except ValueError as error:
