@@ -280,8 +280,7 @@ class TestCentresAndLabels:
         np.testing.assert_array_equal(labels, 0)
 
 
-@pytest.mark.parametrize("levels", [None, 3])
-@pytest.mark.parametrize("d", [3, 30])
+@pytest.mark.parametrize(("d", "levels"), [(3, None), (30, 3)])
 def test_thousands_of_rows_in_all_ways(d, levels):
     X = np.random.default_rng(d).random((3000, d))
     first, *others = find_in_all_ways(X if levels is None else np.round(levels * X))
