@@ -355,15 +355,15 @@ def test_a_claim_is_recorded_as_no_more_than_that(method, neighbours):
         assert parse(Guarantee, canonical_json(guarantee), "stored") == guarantee
 
 
+# Without a negative number: the condensing methods divide sparse rows by the largest one, and dense ones by the range.
+TABLE = np.abs(np.random.default_rng(0).normal(size=(90, 5))) * (np.random.default_rng(1).random((90, 5)) < 0.6)
+LABELS = np.array([2, 1, 0])[np.digitize(TABLE[:, 0] - TABLE[:, 1], [-0.3, 0.4])]
+
+
 @pytest.mark.parametrize("method", [method for method in METHODS if "random_state" in method.declared])
 def test_equal_seeds_give_equal_models(method):
     first, second = (ready(method).fit(TABLE, LABELS).decision_function(TABLE) for _ in range(2))
     assert np.array_equal(first, second)
-
-
-# Without a negative number: the condensing methods divide sparse rows by the largest one, and dense ones by the range.
-TABLE = np.abs(np.random.default_rng(0).normal(size=(90, 5))) * (np.random.default_rng(1).random((90, 5)) < 0.6)
-LABELS = np.array([2, 1, 0])[np.digitize(TABLE[:, 0] - TABLE[:, 1], [-0.3, 0.4])]
 
 
 @with_kernels(UNPROVED)
