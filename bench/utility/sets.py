@@ -1,5 +1,9 @@
 """Datasets of the utility table: real tabular data with public bounds and label-blind splits.
 
+``kinds.json`` names them by kind. Constants of `recommended` may look at *choose*; of *look*, results may be looked at,
+and nothing is chosen; *judge* is run by ``judge.py`` alone, once per release of the rule, and nobody reads single cells
+before the rule is frozen. A rule that is changed after a look at *judge* moves these sets to *look*.
+
 Every library gets the same rows: features with their public bounds, categories as indicators or as codes, label codes,
 and ten splits with a fifth of the rows for testing. Declarations that the catalogue lacks are stated here with their
 origin; nothing is taken from the rows.
@@ -8,12 +12,13 @@ origin; nothing is taken from the rows.
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packaged import PACKAGED, table
+from packaged import HERE, PACKAGED, table
 
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema
@@ -24,9 +29,13 @@ from privsvm_bench.datasets.prepared import rows_of_arrays
 from privsvm_bench.datasets.settings import Holdout
 
 __all__ = [
+    "CHOOSE",
     "CHOSE",
+    "JUDGE",
+    "LOOK",
     "NEWER",
     "OLDER",
+    "REAL",
     "SETS",
     "SMALL_DRAWS",
     "SMALL_ROWS",
@@ -87,11 +96,14 @@ CHOSE: dict[str, Any] = {
     "sonar_scale": None,
     "vehicle.scale": None,
 }
+CHOOSE, LOOK, JUDGE = (tuple(names) for names in json.loads((HERE / "kinds.json").read_text()).values())
+# Sets that choose constants with bounds from meaning, by the schemas of the catalogue.
+REAL = tuple(name for name in CHOOSE if name not in OLDER and name not in CHOSE)
 # Sets that came when the rules of `recommended` were written; they chose none.
 UNSEEN = ("affairs", "mnist_5000", "weather", "websites")
 # Sets that chose no constant, by the schemas of the catalogue.
-NEWER = tuple(name for name in PACKAGED if name not in UNSEEN)
-SETS: dict[str, Any] = {**OLDER, **CHOSE, **dict.fromkeys(NEWER + UNSEEN)}
+NEWER = tuple(name for name in LOOK if name not in UNSEEN)
+SETS: dict[str, Any] = {**OLDER, **CHOSE, **dict.fromkeys((*REAL, *LOOK))}
 
 # Features that are declared to be 0 or 1.
 _INDICATORS: dict[str, Any] = {
@@ -192,8 +204,8 @@ def load(name: str) -> UtilitySet:
     Raises PrivSVMError if no source has a file.
     """
     settings: dict[str, Any] = {"scaling": "none"}
-    if SETS[name] is not None:
-        settings["bounds"] = SETS[name]
+    if (bounds := SETS.get(name)) is not None:
+        settings["bounds"] = bounds
     entry = resolve(name, settings)
     folder = _CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
