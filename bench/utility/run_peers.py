@@ -42,11 +42,17 @@ PEERS = {
     "mst_svm": ("mbi", "on_mbi.mst_svm", "add_remove"),
     "aim_boosting": ("mbi", "on_aim.aim_boosting", "add_remove"),
 }
-_TWO_CLASSES = {"dp_ebm", "dp_ebm_nominal"}
+TWO_CLASSES = {"dp_ebm", "dp_ebm_nominal"}
 # A fit takes seconds to minutes: few splits of all sets.
-_SLOW = {"mst_svm", "aim_boosting"}
+SLOW = {"mst_svm", "aim_boosting"}
 _FIELDS = ("peer", "set", "epsilon", "delta", "neighbours", "split", "status", *SCORES)
 _PACKAGES = {"diffprivlib": "diffprivlib", "interpret": "interpret-core", "opacus": "opacus", "mbi": "mbi"}
+
+
+def peer_code(peer: str) -> str:
+    """Return the version of a peer's library."""
+    environment = PEERS[peer][0]
+    return f"{_PACKAGES[environment]} {peer_version(peer_python(environment), _PACKAGES[environment])}"
 
 
 class Worker(LineWorker):
@@ -79,7 +85,7 @@ def fit(
     delta = 0.0 if name == "diffprivlib" else DELTA
     row: dict[str, object] = {"peer": peer, "set": data.name, "epsilon": epsilon, "delta": delta}
     row |= {"neighbours": neighbours, "split": split}
-    if peer in _TWO_CLASSES and data.n_classes > 2:
+    if peer in TWO_CLASSES and data.n_classes > 2:
         return row | {"status": "not offered"}, None
     train, test = data.splits[split]
     X = np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0)
@@ -115,9 +121,9 @@ def main() -> None:
     sources, times = Sources(TABLE.parent), collections.defaultdict(list)
     for split in arguments.splits:
         for peer in arguments.peers:
-            worker, package = Worker(peer), _PACKAGES[PEERS[peer][0]]
+            worker = Worker(peer)
             for name, epsilon in itertools.product(arguments.sets, EPSILONS["add_remove"]):
-                splits = range(LARGE_SPLITS) if peer in _SLOW else list_splits(name)
+                splits = range(LARGE_SPLITS) if peer in SLOW else list_splits(name)
                 if split not in splits or (peer, name, epsilon, split) in done:
                     continue
                 row, seconds = fit(worker, peer, load(name), epsilon, split)
@@ -125,8 +131,8 @@ def main() -> None:
                     csv.DictWriter(file, _FIELDS, lineterminator="\n").writerow(row)
                 if seconds is not None:
                     times[peer, name].append(seconds)
-                    code = f"{package} {peer_version(worker.python, package)}"
-                    sources.measure("peers", peer, code, name, round(statistics.median(times[peer, name]), 2))
+                    median = round(statistics.median(times[peer, name]), 2)
+                    sources.measure("peers", peer, peer_code(peer), name, median)
             worker.end()
 
 
