@@ -352,15 +352,6 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     )
 
 
-def test_fuzzy_centres_alone_give_no_third_member() -> None:
-    page = render_page(
-        whole(), records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", "fcm_svm", "fcm"))])
-    )
-    assert "known exactly" not in page
-    assert "computes the third" not in words_of(page)
-    assert "of two each gives the other" not in words_of(page)
-
-
 @pytest.mark.parametrize(
     ("nearest", "cell", "sentence"),
     [
@@ -744,11 +735,6 @@ def test_the_first_table_names_the_method_as_other_tables_do() -> None:
         record = {"implementation": "recommended"}
         page = render_page(results_of(*(make_result(name, "recommended", "proved") | record for name in datasets)))
         assert "PrivateLinearClassifier <small>(recommended)</small>" in page
-
-
-def test_one_proved_method_has_its_noise() -> None:
-    words = words_of(render_page(results_of(make_result("wine", "pmsvm_gp", "seeded"))))
-    assert "One method is proved : a theorem covers what the code does. Its noise was drawn from a seed" in words
 
 
 def test_references_without_privacy_have_different_marks() -> None:

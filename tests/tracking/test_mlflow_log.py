@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import multiprocessing
 import os
 import random
@@ -26,7 +25,6 @@ from servers import free_port, running_server
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
 from privsvm.privacy.statement import STATUSES
-from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import seal
 from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
@@ -125,16 +123,6 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     assert len(history(uri, lines["yes"], "accuracy")) == 4
 
 
-def test_pure_differential_privacy_is_logged_with_delta_zero(uri: str, write_result: Any) -> None:
-    result = write_result("private_svm")
-    content = read_json(result[0])
-    for guarantee in content["guarantees"]:
-        guarantee["delta"] = guarantee["event"]["delta"] = 0.0
-    write_json(result[0], seal(content))
-    log_results([result], uri, "abc")
-    assert float(only(runs_of(uri), "private_svm").data.params["delta"]) == 0.0
-
-
 def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_result: Any) -> None:
     log_results([write_result("svm", status="none", epsilons=["inf"])], uri, "abc")
     assert len(history(uri, only(runs_of(uri), "svm"), "log10_epsilon")) == 2
@@ -176,15 +164,6 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     }
     write_json(path, seal(content))
     assert collect_runs([(path, [])])[0].parameters["curve"] == "CLAIMED: mixed"
-
-
-def test_a_metric_is_logged_because_it_is_declared(uri: str, write_result: Any, monkeypatch: Any) -> None:
-    toy = dataclasses.replace(METRICS["accuracy"], name="toy", title="Toy")
-    monkeypatch.setitem(METRICS, "toy", toy)
-    log_results([write_result("pmsvm_wp")], uri, "abc")
-    run = only(runs_of(uri), "pmsvm_wp")
-    assert history(uri, run, "toy") == history(uri, run, "accuracy")
-    assert len(history(uri, run, "toy_sd")) == 8
 
 
 def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:
@@ -491,8 +470,3 @@ def test_a_malformed_result_is_named_before_anything_is_logged(tmp_path: Path, n
     with pytest.raises(PrivSVMError, match=f"{path}: .*8 guarantees for 1 epsilons"):
         log_results(wine_results, new_uri, "abc")
     assert not (tmp_path / "mlflow.db").exists()
-
-
-def test_double_results_are_named(uri: str, wine_results: Any) -> None:
-    with pytest.raises(PrivSVMError, match="already in"):
-        log_results([*wine_results, wine_results[0]], uri, "abc")
