@@ -112,6 +112,25 @@ def test_names_are_refused_before_anything_runs(finished):
     assert finished.hashes("data", "docs", "lib", "stages") == before
 
 
+@pytest.mark.long
+def test_free_text_is_passed_on_unchanged(finished):
+    """Mirror, own file and database may be any text."""
+    file = "my $(touch pwned); `touch pwned` & 'data'.csv"
+    (finished.folder / "data/own" / file).write_text("\n".join(OWN_ROWS) + "\n")
+    own = {"path": file, "label": "label", "classes": ["a", "b"], "bounds": [0, 7]}
+    changes = {
+        "data": {"mirror": "/nowhere/it's \"$(touch pwned)\" `touch pwned`; touch pwned | {wildcards.dataset}"},
+        "datasets": {"own": own}, "methods": {"majority": {"implementation": "majority"}},
+        "mlflow": {"tracking_uri": "sqlite:///$(touch pwned);`touch pwned`.db"},
+    }  # fmt: skip
+    finished.write_params(finished.params() | changes)
+    # Every stage of DVC with all its rules; then the rule that DVC skips.
+    finished.call("dvc", "repro")
+    finished.snakemake()
+    assert (finished.folder / "data/private/results/majority/own.json").is_file()
+    assert not list(finished.folder.rglob("pwned"))
+
+
 def test_every_field_in_a_rule_is_quoted():
     """Fields of `shell:` end in `:q`, except our quoted folder."""
     for rule in sorted((REPOSITORY / "stages").rglob("*.smk")):

@@ -9,7 +9,7 @@ import yaml
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import Params, read_params
 from privsvm_bench.workflow.graph import download_parameters
-from privsvm_bench.workflow.private_outputs import close_folders, private_folder
+from privsvm_bench.workflow.private_outputs import close_folders, private_folder, released_file
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -56,3 +56,13 @@ def test_private_data_lies_in_a_folder_of_its_own():
     download_parameters(params, "clinic", "private/")
     with pytest.raises(PrivSVMError, match="belongs to data/private/raw"):
         download_parameters(params, "clinic", "")
+
+
+def test_a_release_names_a_private_data_set():
+    params = benchmark(clinic=CLINIC)
+    settings = {"dataset": "clinic", "epsilon": 1, "out": "private/model"}
+    assert released_file(params, settings) == "data/own/clinic.csv"
+    with pytest.raises(PrivSVMError, match="dataset=wine is not a data set of your own"):
+        released_file(params, settings | {"dataset": "wine"})
+    with pytest.raises(PrivSVMError, match="--config lacks epsilon, out"):
+        released_file(params, {"dataset": "clinic"})
