@@ -30,7 +30,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
 from privsvm.numerics.noise.streams import system_stream
 from privsvm.privacy.attacks.known_sample import audit_entity
-from privsvm_bench.jobs.model_files import load_paths, released, save_paths
+from privsvm_bench.jobs.model_files import collect_fields, load_paths, save_paths
 from privsvm_bench.records import SavedModels
 
 
@@ -136,7 +136,7 @@ def train(options: argparse.Namespace) -> None:
         options.gamma,
         lambda split: system_stream(),
     )
-    record = SavedModels(implementation="ppsvm", classes=tuple(agreement["classes"]), **released(paths))
+    record = SavedModels(implementation="ppsvm", classes=tuple(agreement["classes"]), **collect_fields(paths))
     save_paths(paths, options.model, options.record, record)
 
 
