@@ -21,7 +21,7 @@ from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import units_table
 
-# Name: features, epsilon, classes, kinds of columns. Numbers alone have decimal commas.
+# Name: features or another method, epsilon, classes, kinds of columns. Numbers alone have decimal commas.
 RECIPES = {
     "linear": ("linear", 8.0, 2, "all"),
     "linear without a constant": ("linear", 0.02, 2, "all"),
@@ -31,6 +31,8 @@ RECIPES = {
     "hats of numbers": ("hats", 8.0, 2, "numbers"),
     "fourier": ("fourier", 20.0, 2, "all"),
     "fourier of two numbers": ("fourier", 20.0, 3, "numbers"),
+    "directions from a centre": ("dp_newton", 40.0, 3, "all"),
+    "plain random features": ("private_svm_rbf", 40.0, 2, "numbers"),
 }
 
 _NUMBERS = ["12", " 17.5", "-3e1", "+.5", "5.", "1E+01", "0", "-0.0", "1e400", "99", "-99", "", "NA", "?", "inf", "nan",
@@ -73,9 +75,9 @@ def write_rows(path, kind, n_classes, n_rows, seed):
     return {name: declared for name, (declared, _) in columns.items()}
 
 
-def make_model(folder, recipe, n_rows=1500):
+def make_model(folder, name, n_rows=1500):
     """Train a model of a recipe and write it; return its folder."""
-    features, epsilon, n_classes, kind = RECIPES[recipe]
+    features, epsilon, n_classes, kind = RECIPES[name]
     table, folder = Path(folder) / "train.csv", Path(folder) / "model"
     columns = write_rows(table, kind, n_classes, n_rows, 1)
     # A label that follows from a number, so that all classes are predicted.
@@ -85,7 +87,10 @@ def make_model(folder, recipe, n_rows=1500):
     })  # fmt: skip
     X, _, _ = units_table(table, schema)
     codes = np.argsort(np.argsort(X @ np.cos(np.arange(X.shape[1])))) * n_classes // len(X)
-    terms = Terms(epsilon, 1e-5, recipe=Recipe("recommended", {"features": features, "class_weight": "balanced"}))
+    recipe = Recipe(features)
+    if features in ("linear", "hats", "fourier"):
+        recipe = Recipe("recommended", {"features": features, "class_weight": "balanced"})
+    terms = Terms(epsilon, 1e-5, recipe=recipe)
     trained = train(X, codes, schema, terms, random_state=1)
     described = Description(
         classes=schema.class_order, n_features=X.shape[1], recipe=trained.recipe, table=schema.to_json()
