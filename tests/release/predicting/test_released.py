@@ -392,7 +392,11 @@ def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
         assert "\n" not in str(caught.value)
 
 
-FOURIER = {"coef": (1, 1, 1, 10), "intercept": (1, 1, 1), "0.frequencies": (3, 5), "0.count": (1, 1)}
+FOURIER = {"coef": (1, 1, 1, 2), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1)}
+COLUMNS = {
+    "coef": (1, 1, 1, 4), "intercept": (1, 1, 1), "0.lower": (3,), "0.upper": (3,), "0.indicators": (3,),
+    "0.constant": (1, 1), "0.n_hats": (1, 1), "0.hat_weight": (1, 1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -404,15 +408,19 @@ FOURIER = {"coef": (1, 1, 1, 10), "intercept": (1, 1, 1), "0.frequencies": (3, 5
         ("kernel", 2, {"support_vectors": (2, 1), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
         ("one_vs_rest_kernel", 3, {"support_vectors": (2, 3), "pair_coef": (1, 1, 2, 1), "intercept": (1, 1, 1)}),
         ("one_vs_one_linear", 4, {"coef": (1, 1, 4, 3), "intercept": (1, 1, 4)}),
-        ("fourier linear", 2, FOURIER | {"0.frequencies": (1, 5)}),
-        ("fourier linear", 2, FOURIER | {"0.frequencies": (3, 4)}),
-        ("fourier linear", 2, FOURIER | {"coef": (1, 1, 1, 8)}),
+        ("fourier linear", 2, FOURIER | {"0.frequencies": (1, 1)}),
+        ("fourier linear", 2, FOURIER | {"0.frequencies": (3, 0)}),
+        ("fourier linear", 2, FOURIER | {"coef": (1, 1, 1, 3)}),
+        # One hat function has no width.
+        ("columns linear", 2, COLUMNS),
         ("linear", 3, {"coef": (1, 1, 2, 3), "intercept": (1, 1, 2)}),
         ("constant", 3, {"class_scores": (1, 1, 2)}),
     ],
 )
 def test_no_arrays_of_a_model_are_read_beside_their_ends(hospital_copy, kind, n_classes, shapes):
-    arrays = {name: np.ones(shape) for name, shape in shapes.items()}
+    arrays = {
+        name: np.ones(shape, np.int64 if name[2:] in ("count", "n_hats") else float) for name, shape in shapes.items()
+    }
     if "kernel" in kind:
         arrays["kernel_parameters"] = np.array([1.0, 1.0, 3.0, 0.0])
     classes = [str(number) for number in range(n_classes)]
