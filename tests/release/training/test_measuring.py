@@ -71,7 +71,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
             trains = np.append(np.flatnonzero(~held), [-1] if relation == "add_remove" else []).astype(int)
             kept = np.flatnonzero(trains != row) if removed else None
             source = Replayer(records[0][1], kept) if records else Recorder(bytes(32))
-            for user in ("base.estimators", "release.recipes"):
+            for user in ("base.estimators", "release.training.recipes"):
                 patch.setattr(f"privsvm.{user}.system_source", lambda source=source: source)
             terms = Terms(2.0, 1e-5, relation, recipe, 0.4)
             rows = np.clip(rows, -1, 1)
