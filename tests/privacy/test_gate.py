@@ -225,6 +225,8 @@ def test_sensitivity_and_noise_are_those_of_a_part(part):
         object.__setattr__(edited, name, value)
         with pytest.raises(ValueError, match="noise_scale is 16"):
             restore(edited)
+        with pytest.raises(ValueError, match="noise_scale is 16"):
+            asked(**{"event": part, "sensitivity": 4.0, "noise_scale": 16.0, "epsilon_requested": 50.0, name: value})
     object.__setattr__(edited, "sensitivity", None)
     with pytest.raises(ValueError, match=r"noise_scale is 16.1: of what sensitivity is not stated"):
         restore(edited)

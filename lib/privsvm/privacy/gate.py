@@ -155,12 +155,13 @@ def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness |
     """Make the record of a release that a theorem covers.
 
     It says ``proved`` or ``seeded``, by the noise; or ``claimed`` with the reasons, where a fact is broken or the
-    numbers are out of all measure. Raises ValueError if the event costs more than was requested, or an exact witness
-    refutes the proof: a fault of the method.
+    numbers are out of all measure. Raises ValueError if the event costs more than was requested or has other noise than
+    is stated, or an exact witness refutes the proof: a fault of the method.
     """
     accounted = account(claim.event, claim.delta, claim.neighbours)
     if accounted.epsilon > claim.epsilon_requested:
         raise ValueError(f"epsilon_requested is {claim.epsilon_requested}: the event costs {accounted.epsilon}")
+    _check_noise(claim)
     fields = vars(claim) | {
         "accountant": accounted.accountant,
         "randomness": randomness,
@@ -296,7 +297,7 @@ def _check(statement: Statement) -> Guarantee:
     accounted_epsilon = account(event, delta, neighbours).epsilon
     if not agrees(accounted_epsilon, epsilon):
         raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {accounted_epsilon:.9g}")
-    _check_noise(statement, event, neighbours)
+    _check_noise(statement)
     assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)
     if (SECRET_SEED in assumptions) != (statement.randomness == "seeded"):
         raise ValueError(f"randomness is {statement.randomness!r}: the assumptions say otherwise")
@@ -308,9 +309,11 @@ def _check(statement: Statement) -> Guarantee:
     return _say_proved(_fields(statement) | {"assumptions": assumptions}, epsilon)
 
 
-def _check_noise(statement: Statement, event: Event, neighbours: Neighbours) -> None:
+def _check_noise(record: Statement | Claim) -> None:
     """Raise ValueError where a record states a sensitivity and a scale of noise that no part of its event has."""
-    sensitivity, scale = statement.sensitivity, statement.noise_scale
+    sensitivity, scale, event, neighbours = record.sensitivity, record.noise_scale, record.event, record.neighbours
+    assert event is not None
+    assert neighbours is not None
     multipliers = list(noise_multipliers(event, neighbours))
     if sensitivity is None and scale is not None:
         raise ValueError(f"noise_scale is {scale}: of what sensitivity is not stated")
