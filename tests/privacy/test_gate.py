@@ -34,6 +34,7 @@ from privsvm.privacy.events import (
     PoissonSampled,
     SelfComposed,
     ZeroConcentrated,
+    relation_factor,
 )
 from privsvm.privacy.gate import _GRANT, SECRET_SEED, THIS_STEP_ALONE, Claim, Guarantee, Stored, compose, grant, restore
 from privsvm.privacy.statement import NEIGHBOURS, Statement
@@ -60,7 +61,7 @@ def asked(**changes):
             "epsilon_requested": 2.0,
             "delta": 1e-5,
             "sensitivity": 1.0,
-            "noise_scale": 4.0,
+            "noise_scale": 8.0 / relation_factor(changes.get("neighbours", "replace_one")),
             "assumptions": ("rows are clipped",),
             **changes,
         }
