@@ -56,15 +56,11 @@ Seconds = dict[str, float]
 
 
 class Side(NamedTuple):
-    """Rows (M, d) to train on, their class codes (M,), and the share of the given rows that have their side's class.
-
-    `mixed` is the share of the given rows that are in a triple of three different classes.
-    """
+    """Rows (M, d) to train on, their class codes (M,), and the share of the given rows that have their side's class."""
 
     rows: Any
     codes: np.ndarray
     purity: float = 1.0
-    mixed: float = 0.0
 
 
 class Folded(NamedTuple):
@@ -126,20 +122,9 @@ def _third(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Gene
     return Side(X[drawn], codes[drawn])
 
 
-def _share_of_mixed(codes: np.ndarray, groups: np.ndarray) -> float:
-    triple_codes = codes[groups[(groups >= 0).all(axis=1)]]
-    different = (
-        (triple_codes[:, 0] != triple_codes[:, 1])
-        & (triple_codes[:, 0] != triple_codes[:, 2])
-        & (triple_codes[:, 1] != triple_codes[:, 2])
-    )
-    return 3.0 * float(different.sum()) / codes.size
-
-
 def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
     results = condense_rows("ci", X, codes, n_classes)
-    assert results.groups is not None
-    return Side(results.rows, results.codes, results.label_purity, _share_of_mixed(codes, results.groups))
+    return Side(results.rows, results.codes, results.label_purity)
 
 
 def _fcm(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
@@ -169,7 +154,7 @@ def _ci_by_distance(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.ra
     rows, condensed_codes = condensed_rows(X, codes, groups)
     held = groups >= 0
     purity = float((codes[groups] == condensed_codes[:, None])[held].mean())
-    return Side(rows, condensed_codes, purity, _share_of_mixed(codes, groups))
+    return Side(rows, condensed_codes, purity)
 
 
 MakeSide = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], Side]
@@ -253,7 +238,6 @@ class _Fitted(NamedTuple):
     n_rows: int
     n_support: int
     purity: float
-    mixed: float
     seconds: Seconds
 
 
@@ -292,7 +276,7 @@ def _fit(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: in
         svm.fit(side.rows, side.codes)
         predict, n_support = svm.predict, int(svm.support_.size)
     clock.stop("train")
-    return _Fitted(predict, chosen, int(side.codes.size), n_support, side.purity, side.mixed, clock.seconds)
+    return _Fitted(predict, chosen, int(side.codes.size), n_support, side.purity, clock.seconds)
 
 
 def _fit_reduced(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: int, grid: Grid,
@@ -320,7 +304,7 @@ def _fit_reduced(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_cla
         return (values > 0).astype(np.int64)
 
     used = int(np.count_nonzero(solution.coef))
-    return _Fitted(predict, chosen, len(X), used, 1.0, 0.0, clock.seconds)
+    return _Fitted(predict, chosen, len(X), used, 1.0, clock.seconds)
 
 
 # --- the jobs -------------------------------------------------------------------------------------------------------
@@ -339,15 +323,14 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     ``{"side", "judge", "mbar"}``: the training rows (`SIDES`, or "reduced kernel" with a share `mbar` of the rows), and
     the rows that judge the search ("its rows" or "held-out rows"); ``search``: "every fold", or "once a repeat": on the
     first fold's training rows, for all folds. Result: ``n_rows, n_features, n_classes``, and for each of ``repeats``:
-    ``folds`` (sizes), ``cpu_seconds``, and for each of ``methods`` lists over the folds: ``errors, C, gamma, n_rows,
-    n_support, purity, mixed``, and ``searched``: the accuracy of the best point in the search (for the folds that were
+    ``folds`` (sizes), and for each of ``methods`` lists over the folds: ``errors, C, gamma, n_rows,
+    n_support, purity``, and ``searched``: the accuracy of the best point in the search (for the folds that were
     searched).
     """
     X, codes, n_classes = read(parameters, context)
     grid = _grid(parameters)
 
     def compute(repeat: int) -> dict[str, Any]:
-        started = time.process_time()
         folds = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], repeat, "folds"))
         result = {}
         for name, how in parameters["methods"].items():
@@ -355,8 +338,7 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
             stream = functools.partial(_stream, parameters, context, how["side"], repeat)
             every_fold = parameters["search"] == "every fold"
             result[name] = _method_errors(how, Folded(X, codes, n_classes, folds), grid, stream, every_fold)
-        seconds = time.process_time() - started
-        return {"folds": np.bincount(folds).tolist(), "methods": result, "cpu_seconds": seconds}
+        return {"folds": np.bincount(folds).tolist(), "methods": result}
 
     repeats = context.parts(parameters, "repeats", "repeat", compute)
     return {"n_rows": codes.size, "n_features": X.shape[1], "n_classes": n_classes, "repeats": repeats}
@@ -367,7 +349,7 @@ def _method_errors(
     every_fold: bool,
 ) -> dict[str, list[Any]]:  # fmt: skip
     """Errors of one method on the folds of one split, and its training parameters, as lists over the folds."""
-    fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "mixed", "searched")
+    fields = ("errors", "C", "gamma", "n_rows", "n_support", "purity", "searched")
     result: dict[str, list[Any]] = {field: [] for field in fields}
     chosen, codes = None, data.codes
     for number in range(_FOLDS):
@@ -382,7 +364,7 @@ def _method_errors(
         result["errors"].append(int((fitted.predict(judged) != codes[test]).sum()))
         result["C"].append(chosen.C)
         result["gamma"].append(chosen.gamma)
-        for field in ("n_rows", "n_support", "purity", "mixed"):
+        for field in ("n_rows", "n_support", "purity"):
             result[field].append(getattr(fitted, field))
     return result
 

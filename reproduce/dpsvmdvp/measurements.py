@@ -20,6 +20,5 @@ def budget(experiment: Experiment, results: Results) -> Iterator[Measurement]:
             curve = [statistics.fmean(draws) for draws in result["variants"][variant]]
             yield from measure("curves", dataset, f"DPSVMDVP ({variant})", option, accuracy=curve)
         yield from measure("curves", dataset, "SVM", option, accuracy=result["SVM"])
-        if result["PrivateSVM"] is not None:
-            curve = [statistics.fmean(draws) for draws in result["PrivateSVM"]]
-            yield from measure("curves", dataset, "PrivateSVM", option, accuracy=curve)
+        curve = [statistics.fmean(draws) for draws in result["PrivateSVM"]]
+        yield from measure("curves", dataset, "PrivateSVM", option, accuracy=curve)

@@ -92,9 +92,8 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
 
     Parameters: ``dataset, train, test`` (name, part, positive label), ``n_train, order, n_test, n_features, scaling, C,
     gamma`` (None: 1 / features, LIBSVM's default), ``tol, epsilons, repeats, variants`` (name to parameters of
-    DPSVMDVP), ``private_svm`` (parameters, or None to leave it out), ``seed``. Result: ``SVM`` (accuracy), ``variants``
-    (name to (E, R) accuracies), ``PrivateSVM`` ((E, R), or None and the reason), numbers of rows and support vectors,
-    share of positive rows, sum of the errors.
+    DPSVMDVP), ``private_svm`` (parameters), ``seed``. Result: ``SVM`` (accuracy), ``variants`` (name to (E, R)
+    accuracies), ``PrivateSVM`` (E, R).
     """
     X, signs, Z, Z_signs = _data(parameters, context)
     gamma = parameters["gamma"] or 1.0 / X.shape[1]
@@ -111,14 +110,7 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     return {
         "SVM": float(scores[0]),
         "variants": {name: tables[index].tolist() for index, name in enumerate(paths)},
-        "n_train": int(signs.size),
-        "n_test": int(Z_signs.size),
-        "n_features": int(X.shape[1]),
-        "positive_share": float((signs > 0).mean()),
-        "test_majority": float(max((Z_signs > 0).mean(), (Z_signs < 0).mean())),
-        "n_support": int(support.size),
-        "n_free": int((solution.alpha[support] < parameters["C"]).sum()),
-        **_private_accuracies(parameters, context, gamma, X, signs, Z, Z_signs),
+        "PrivateSVM": _private_accuracies(parameters, context, gamma, X, signs, Z, Z_signs),
     }
 
 
@@ -157,15 +149,12 @@ def _variant_paths(
 def _private_accuracies(
     parameters: Mapping[str, Any], context: Context, gamma: float, X: np.ndarray, signs: np.ndarray,
     Z: np.ndarray, Z_signs: np.ndarray,
-) -> dict[str, Any]:  # fmt: skip
-    """Accuracies of PrivateSVM, or why there are none."""
-    if parameters["private_svm"] is None:
-        return {"PrivateSVM": None, "why_no_PrivateSVM": "left out"}
+) -> list[list[float]]:  # fmt: skip
+    """Accuracies of PrivateSVM at each epsilon."""
     estimator = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
     stream = functools.partial(_noise, parameters, context, "PrivateSVM")
     path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
-    result = [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
-    return {"PrivateSVM": result, "why_no_PrivateSVM": ""}
+    return [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
 
 
 def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:

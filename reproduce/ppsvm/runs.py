@@ -6,7 +6,6 @@ standardise with all rows, as in the paper, so that a test row's blocks are its 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -174,23 +173,20 @@ def errors(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     Parameters: as for `read`; ``dataset, kernel, entities, mbar, n_folds, partitions, seed``; ``PPSVM`` and ``alone``:
     name to ``{"tune": "once" or "every_fold", "rule"}``; of "alone" also ``columns``: "own" (features for "linear", the
     entity's own random kernel for "gaussian") or "full" (its kernel with all training rows); ``most_entities``: None,
-    or how many entities are drawn for "alone" in each partition. Result: ``n_rows, n_features, majority`` (error of the
-    larger class), ``mbar``, and for each of ``partitions``: sizes of its folds and of its entities, errors by fold of
-    "PPSVM" and of each entity "alone", CPU seconds.
+    or how many entities are drawn for "alone" in each partition. Result: ``n_rows, n_features, mbar``, and for each of
+    ``partitions``: sizes of its folds and of its entities, errors by fold of "PPSVM" and of each entity "alone".
     """
     X, codes = read(parameters, context)
 
     def compute(number: int) -> dict[str, Any]:
-        started = time.process_time()
         partition = _partition(parameters, context, X, number)
-        outcome = {
+        return {
             "folds": np.bincount(partition.folds).tolist(),
             "columns": [columns.size for columns in partition.columns],
             **_partition_errors(parameters, context, X, codes, partition, number),
         }
-        return {**outcome, "cpu_seconds": time.process_time() - started}
 
-    return {**_size(parameters, X, codes), "partitions": context.parts(parameters, "partitions", "partition", compute)}
+    return {**_size(parameters, X), "partitions": context.parts(parameters, "partitions", "partition", compute)}
 
 
 def _partition_errors(
@@ -247,14 +243,9 @@ def _full_columns(rows: np.ndarray, kernel: str) -> Callable[[np.ndarray], np.nd
     return lambda train: values[:, train]
 
 
-def _size(parameters: Mapping[str, Any], X: np.ndarray, codes: np.ndarray) -> dict[str, Any]:
-    share = float(codes.mean())
-    return {
-        "n_rows": int(X.shape[0]),
-        "n_features": int(X.shape[1]),
-        "majority": min(share, 1.0 - share),
-        "mbar": count_kernel_rows(parameters["mbar"], X.shape[0]),
-    }
+def _size(parameters: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
+    n, d = X.shape
+    return {"n_rows": n, "n_features": d, "mbar": count_kernel_rows(parameters["mbar"], n)}
 
 
 def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -267,7 +258,6 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     X, codes = read(parameters, context)
 
     def compute(number: int) -> dict[str, Any]:
-        started = time.process_time()
         kernel, protocol = parameters["kernel"], parameters["protocol"]
         partition = _partition(parameters, context, X, number)
         (entity,) = partition.entities
@@ -281,35 +271,28 @@ def kernels(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         }
 
         def validate(name: str, chosen: tuple[float, float] | None = None) -> dict[str, Any]:
-            began = time.process_time()
-
             def stream(fold: int) -> np.random.Generator:
                 return _stream(parameters, context, "tuning", name, number, fold)
 
-            result = _cross_validate(columns[name], codes, partition.folds, kernel, protocol, stream, chosen)
-            return {**result, "cpu_seconds": time.process_time() - began}
+            return _cross_validate(columns[name], codes, partition.folds, kernel, protocol, stream, chosen)
 
         validated = {name: validate(name) for name in ("random", "reduced")}
         large = kernel == "gaussian" and len(rows) > protocol["most_tuned_rows"]
         reduced = validated["reduced"]
         validated["full"] = validate("full", (reduced["C"][0], reduced["gamma"][0]) if large else None)
-        return {
-            "folds": np.bincount(partition.folds).tolist(),
-            **validated,
-            "cpu_seconds": time.process_time() - started,
-        }
+        return {"folds": np.bincount(partition.folds).tolist(), **validated}
 
-    return {**_size(parameters, X, codes), "partitions": context.parts(parameters, "partitions", "partition", compute)}
+    return {**_size(parameters, X), "partitions": context.parts(parameters, "partitions", "partition", compute)}
 
 
 def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Known-sample recovery from the blocks of each entity.
 
     Parameters: as for `read`; ``dataset, kernel, entities, mbar, n_folds, draws, seed``; ``counts``: numbers of known
-    rows, or None for a grid around those needed. Result: ``n_rows, n_features, majority, mbar, gamma`` and for each of
+    rows, or None for a grid around those needed. Result: ``n_rows, n_features, mbar, gamma`` and for each of
     ``entities`` its number of columns and the fields of `privsvm.privacy.attacks.known_sample.RecoveryCurve`.
     """
-    X, codes = read(parameters, context)
+    X, _ = read(parameters, context)
     kernel, gamma = parameters["kernel"], 1.0 / X.shape[1]
     partition = _partition(parameters, context, X, 0)
     result = []
@@ -325,7 +308,7 @@ def attack(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
             rng=_stream(parameters, context, "known rows", position),
         )
         result.append({"columns": entity_columns.size, **vars(curve)})
-    return {**_size(parameters, X, codes), "gamma": gamma, "entities": result}
+    return {**_size(parameters, X), "gamma": gamma, "entities": result}
 
 
 _KINDS = {"errors": errors, "kernels": kernels, "attack": attack}

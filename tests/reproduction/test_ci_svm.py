@@ -197,8 +197,6 @@ def test_triples_by_distance_follow_the_steps(n):
     labels = [rows[tuple(X[sorted(group)].mean(axis=0).round(9).tolist())] for group in groups]
     right = sum((codes[sorted(group)] == label).sum() for group, label in zip(groups, labels, strict=True))
     assert side.purity == pytest.approx(right / n)
-    mixed = sum(len(group) for group in groups if len(set(codes[sorted(group)])) == 3)
-    assert side.mixed == pytest.approx(mixed / n)
 
 
 def test_sides_of_one_class_each():
@@ -206,7 +204,7 @@ def test_sides_of_one_class_each():
     X, codes = rng.random((50, 3)), np.repeat([0, 2], [20, 30])
     side = SIDES["condensed information, class by class"](X, codes, 3, rng)
     np.testing.assert_array_equal(side.codes, [0] * 7 + [2] * 10)
-    assert (side.purity, side.mixed) == (1.0, 0.0)
+    assert side.purity == 1.0
     # The mean of the means, weighted by their rows, is the mean of the class.
     last = condense_rows("ci", X[:20], np.zeros(20, dtype=int), 1)
     np.testing.assert_array_equal(side.rows[:7], last.rows)
@@ -222,11 +220,6 @@ def test_a_third_of_the_rows_is_drawn_from_each_class():
     assert {tuple(row) for row in side.rows} <= {tuple(row) for row in X}
     other = SIDES["a third of the rows"](X, codes, 2, rng)
     assert not np.array_equal(side.rows, other.rows)
-
-
-def test_rows_in_triples_of_three_classes_are_counted():
-    codes, groups = np.array([0, 1, 2, 0, 0, 1, 2]), np.array([[0, 1, 2], [3, 4, 5], [6, -1, -1]])
-    assert ci_svm_runs._share_of_mixed(codes, groups) == pytest.approx(3 / 7)
 
 
 # --- search ---------------------------------------------------------------------------------------------------------

@@ -106,7 +106,6 @@ def run_weight(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     first, C = variants[parameters["audited"]], parameters["variants"][parameters["audited"]]["C"]
     return {
         "variants": variants,
-        "largest_norm": largest_norm,
         "true_epsilon": [
             true_epsilon(noise, C, largest_norm, parameters["delta"]) for noise in first["noise_scale"]
         ],
