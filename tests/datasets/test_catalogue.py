@@ -9,13 +9,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pydantic
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
-from privsvm_bench.datasets.catalogue import load_catalogue, raw_files, resolve
+from privsvm_bench.datasets.catalogue import DataFile, load_catalogue, raw_files, resolve
 from privsvm_bench.datasets.settings import KFold, parse_protocol
 
 CATALOGUE = load_catalogue()
@@ -106,6 +107,13 @@ def test_bounds_say_where_they_come_from():
     for name, entry in CATALOGUE.items():
         assert (entry.bounds is None) == (entry.bounds_origin is None), name
         assert entry.bounds_origin in (None, "declared", "published"), name
+
+
+def test_a_key_that_no_entry_has_is_refused():
+    form = pydantic.TypeAdapter(DataFile)
+    assert form.validate_python({"name": "a", "size": 3}).size == 3
+    with pytest.raises(pydantic.ValidationError, match="bytes"):
+        form.validate_python({"name": "a", "bytes": 3})
 
 
 def test_tables_with_a_schema_state_their_licence():

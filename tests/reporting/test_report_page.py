@@ -211,8 +211,9 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
     chart = context["metric_chart"]("accuracy", "Accuracy")
     points = re.findall("<title>(pmsvm_wp — [^<]* ε = [^<]*)</title></use>", chart)
     assert len(points) == len(GRID)
-    for point in points:
-        assert re.fullmatch(r"pmsvm_wp — proved method, seeded noise: ε = .* with system noise\): [\d.]+ ± .*", point)
+    for epsilon, point in zip(GRID, points, strict=True):
+        words = rf"pmsvm_wp — proved method, seeded noise: ε = {epsilon:g} \(.* with system noise\): [\d.]+ ± .*"
+        assert re.fullmatch(words, point)
 
 
 def test_the_page_says_what_lies_outside_every_epsilon() -> None:
