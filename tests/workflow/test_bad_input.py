@@ -1,6 +1,8 @@
 """Mistakes end a run with one line that names the file or key, the value and the remedy."""
 
+import os
 import re
+import shutil
 
 import pytest
 
@@ -79,6 +81,27 @@ def test_disk_full(finished, stage):
     # No file is half-written.
     assert not list((finished.folder / "out").glob(".*.part*"))
     assert not (finished.folder / "out" / ("m.npz" if stage == "train" else "i.html")).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(finished):
+    before = finished.hashes("reports")
+    finished.change("report.reference_epsilon", 4.0)
+    command = ["snakemake", "--cores", "2"]
+    if os.geteuid() == 0:
+        # Root may write everywhere unless it drops these capabilities.
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner", *command]
+        shutil.chown(finished.folder / "reports", "nobody")
+    (finished.folder / "reports").chmod(0o555)
+    try:
+        output = finished.call(*command, check=False)
+    finally:
+        (finished.folder / "reports").chmod(0o755)
+    assert finished.code != 0
+    (line,) = [line for line in output.splitlines() if "error:" in line]
+    assert "reports" in line
+    assert "writable" in line
+    assert "Traceback" not in output
+    assert finished.hashes("reports") == before
 
 
 def test_no_home_that_can_be_written(finished):
