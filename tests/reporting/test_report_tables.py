@@ -16,7 +16,6 @@ import pytest
 from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, results_of
 
 from privsvm.errors import PrivSVMError
-from privsvm_bench.records import read_timings
 from privsvm_bench.reporting import (
     curve_columns,
     curve_rows,
@@ -154,15 +153,6 @@ def test_two_results_for_one_curve_are_refused(write_experiment: Callable[..., d
     files = write_experiment()["results"]
     with pytest.raises(PrivSVMError, match="second result of 'svm' on 'breast_cancer'"):
         read_results([*files, files[0]])
-
-
-def test_timings_find_their_names_in_the_path(tmp_path: Path) -> None:
-    path = tmp_path / "svm" / "a.scaled.train.json"
-    path.parent.mkdir()
-    path.write_text('{"fit_seconds": [1.0], "release_seconds": [0.5]}')
-    (timing,) = read_timings([path])
-    assert (timing.method, timing.dataset, timing.fit_seconds) == ("svm", "a.scaled", (1.0,))
-    assert timing.predict_seconds is None
 
 
 def test_outputs_do_not_depend_on_order_timings_or_date(
