@@ -15,7 +15,7 @@ SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none"
 
 
 def with_gate_assumptions(theorem: Sequence[str], facts: Facts, neighbours: Any, randomness: Any) -> tuple[str, ...]:
-    """Add the assumptions of the gate to those of a theorem."""
+    """Add the gate's assumptions to a theorem's."""
     return _add_gate_assumptions(theorem, _judge(facts, neighbours, randomness, 0.0, 0.0)[0])
 
 

@@ -212,7 +212,8 @@ def test_every_public_name_is_looked_at():
     """What takes values of the user's, and where this page plants them; the others take none that a proof reads."""
     planted = {"PrivateLinearClassifier", "SVMClassifier", "PrivateSearch", "PublicSchema", "RowBlocks"}
     planted |= {"make_private_pipeline"}
-    # A budget takes its numbers once, and its record is computed from those of models; a path names any rows or files.
+    # A budget takes its numbers once, and its record is computed from the models' records; a path names any rows or
+    # files.
     others = {"Budget", "BudgetExceededError", "Guarantee", "PrivSVMError", "audit", "load", "open_rows", "save"}
     assert planted | others == {*privsvm.__all__}
 

@@ -204,7 +204,7 @@ def test_models_of_scaled_rows_learn(scaling, method):
 @pytest.mark.parametrize("offsets", [False, True])
 @pytest.mark.parametrize("scaling", PAID)
 def test_released_model_reads_rows_as_they_are(scaling, offsets):
-    """Its scores are those of the scaled rows, but for one positive factor a row."""
+    """Its scores equal the scores of the scaled rows, up to one positive factor a row."""
     X, _ = load_wine(return_X_y=True)
     scaled = scale_rows(X, scaling, len(X), (0.1,) * 4, NoiseSource(bytes(32)), "replace_one", offsets)
     assert not offsets or np.abs(np.linalg.norm(scaled.rows, axis=1) - 1.0).max() < 1e-4

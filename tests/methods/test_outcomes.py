@@ -95,7 +95,7 @@ def test_no_draw_is_an_error_or_a_warning(case, monkeypatch):
         choose_draws(monkeypatch, draw)
         outcomes.append(released(case.model(), X, Y % case.n_classes))
     assert outcomes[0][0].status == "proved"
-    # A model that was released decides what is predicted, and no number of steps is kept.
+    # The released model decides predictions, and no number of steps is stored.
     assert all(outcome == outcomes[0] for outcome in outcomes)
 
 

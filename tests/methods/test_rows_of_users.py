@@ -124,7 +124,7 @@ class StreamOnly:
 
 
 class Streaming(Foreign, StreamOnly):
-    """A table of any package that hands over Arrow data, as those of Polars do."""
+    """A table of any package that exports Arrow data, as Polars does."""
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class ThreeClasses(MadeUp):
     n_classes = 3
 
 
-# --- what a job computes --------------------------------------------------------------------------------------------
+# --- results of a job -----------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(2, 6), st.integers(0, 99))

@@ -310,7 +310,7 @@ def test_every_cell_of_the_overview_leads_to_its_row(judged):
         for item in experiments:
             assert page.count(f'href="{item.name}.csv"') == 1
             assert all(cell.replace("'", "&#39;") in page for _, cell, _ in judged[name].measurements[item.name])
-        # The page says of each measurement what its source says.
+        # The page repeats each measurement's source.
         tables = judged[name].paper.experiments
         sentences = [sources.sentence(table, entry) for table in tables for entry in sources.entries(table)]
         assert re.findall(r"<td>(measured [^<]+)</td>", page) == sentences
