@@ -328,7 +328,7 @@ def calibration_blocks() -> list[str]:
 
 
 def names_of(cells: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the measured sets by what they judge."""
+    """Return the measured sets by their role."""
     measured = set(cells[cells.entry == RECOMMENDED]["set"])
     groups = {"chose": (*OLDER, *CHOSE), "newer": NEWER, "unseen": UNSEEN}
     return {group: [name for name in names if name in measured] for group, names in groups.items()}
@@ -403,7 +403,7 @@ def with_sentences(readme: str, cells: pd.DataFrame) -> str:
     sentences = (
         f"At epsilon 1, a guess whether a row was used is right at most {math.ceil(100 * guess)} times in 100 "
         f"([risks](docs/epsilon.md)). Compared with a linear SVM without privacy, accuracy is {', '.join(sizes)} "
-        f"(medians of {len(gaps)} real sets); it is {rank} of {len(ranks)} private classifiers by mean rank on "
+        f"(medians of {len(gaps)} real sets); the classifier is {rank} of {len(ranks)} private ones by mean rank on "
         f"{len(values)} sets, {chose} of which chose its constants ([leaderboard](docs/leaderboard.md))."
     )
     return with_section(readme, *_ACCURACY, textwrap.fill(sentences, 128))
