@@ -18,7 +18,7 @@ def environments(monkeypatch):
     del sys.modules["peer_environments"]
 
 
-def test_an_environment_is_made_once_from_the_hashes_of_its_lock(environments, monkeypatch, tmp_path):
+def test_an_environment_is_made_once_by_the_hashes_of_its_lock(environments, monkeypatch, tmp_path):
     commands = []
 
     def run(command, check):
@@ -37,13 +37,13 @@ def test_an_environment_is_made_once_from_the_hashes_of_its_lock(environments, m
     assert "\nopacus==" in Path(installed[-1]).read_text()
 
 
-def test_every_package_that_is_asked_for_has_a_lock(environments):
+def test_every_environment_has_a_lock(environments):
     requested = {path.stem for folder in ("utility", "audit") for path in REPOSITORY.glob(f"bench/{folder}/peers/*.in")}
     assert requested
     assert requested == set(environments.LOCKS)
 
 
-def test_audits_of_peers_load_where_none_of_our_packages_is():
+def test_audits_of_peers_load_without_our_packages():
     program = REPOSITORY / "bench" / "audit" / "run_peers.py"
     shown = subprocess.run([sys.executable, "-I", "-S", program, "--help"], capture_output=True, text=True)
     assert "--here" in shown.stdout, shown.stderr

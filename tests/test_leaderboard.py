@@ -1,4 +1,4 @@
-"""The leaderboard follows from its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
+"""The leaderboard is computed from its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
 
 import importlib
 import sys
@@ -50,7 +50,7 @@ def cells(values):
     return pd.DataFrame(rows).assign(balanced_accuracy=0.5, auc=0.5)
 
 
-def test_the_pages_are_those_of_the_cells(page):
+def test_the_pages_are_computed_from_the_cells(page):
     known, again = page.read(), "run python bench/utility/leaderboard.py --page-only"
     worse = known.copy()
     worse.loc[worse.entry == "recommended", "accuracy"] -= 0.1
@@ -130,7 +130,7 @@ def standing(page, values):
     return page.standing(pd.concat([*both, reference.assign(epsilon=np.inf, neighbours="none")]), ["banana", "ring"])
 
 
-def test_what_holds_is_computed_for_every_relation_and_epsilon(page):
+def test_standing_has_every_relation_and_epsilon(page):
     text = standing(
         page,
         {("recommended", "banana"): 0.9, ("recommended", "ring"): 0.83}
@@ -148,7 +148,7 @@ def test_what_holds_is_computed_for_every_relation_and_epsilon(page):
         assert line in text
 
 
-def test_a_peer_with_replaced_rows_alone_is_under_both_relations(ranking):
+def test_a_peer_with_replaced_rows_has_both_relations(ranking):
     rows = [("a", "add_remove"), ("a", "replace_one"), ("b", "add_remove"), ("c", "replace_one")]
     table = pd.DataFrame(rows, columns=["entry", "neighbours"])
     assert ranking.under(table, "add_remove").entry.tolist() == ["a", "b", "c"]
@@ -164,7 +164,7 @@ def test_places_are_shared_by_ties_and_last_without_an_answer(ranking):
     assert ranking.places(ties, "min").iloc[0].tolist() == [1.0, 1.0, 3.0]
 
 
-def test_what_is_missing_and_what_a_private_number_of_rows_costs_are_computed(page):
+def test_missing_answers_and_the_cost_of_counting(page):
     values = {(entry, name): 0.9 for entry in ("recommended", "dp_newton", "dp_ebm") for name in "abc"}
     del values["dp_newton", "b"], values["dp_ebm", "b"]
     table = cells(values).assign(neighbours="add_remove")
@@ -175,7 +175,7 @@ def test_what_is_missing_and_what_a_private_number_of_rows_costs_are_computed(pa
     assert "costs 2.0 points at epsilon 0.5, 2.0 points at epsilon 1" in page.cost_of_counting(table, list("abc"))
 
 
-def test_the_critical_difference_is_that_of_the_literature(ranking):
+def test_the_critical_difference_agrees_with_the_literature(ranking):
     """Demsar (2006), table 5: 2.728 for 5 classifiers."""
     assert ranking.critical_difference(5, 10) == pytest.approx(2.728 * np.sqrt(5 * 6 / 60), rel=1e-3)
 
@@ -191,7 +191,7 @@ def test_a_class_of_another_package_can_be_submitted(board, monkeypatch):
         board.run("sklearn.dummy:DummyClassifier", data, "add_remove", 1.0, 0)
 
 
-def test_a_submission_is_checked_first_and_its_cells_are_those_of_its_source(board, monkeypatch, tmp_path, capsys):
+def test_a_submission_is_checked_and_digested(board, monkeypatch, tmp_path, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
     own = "class Own:\n    fit = predict = print\n"
     (tmp_path / "own_method.py").write_text(own)
