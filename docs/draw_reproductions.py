@@ -3,7 +3,7 @@
 import collections
 from pathlib import Path
 
-from write_reproductions import judged_papers
+from write_reproductions import judge_papers
 
 from privsvm_bench.charts import BLUE, BROWN, GREY, LINE, RED, named, new_figure, style, svg_text
 
@@ -15,7 +15,7 @@ COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "cannot discrimina
 def shares():
     """Return the share of each verdict by paper, and the number of rows."""
     result = {}
-    for judged in judged_papers():
+    for judged in judge_papers():
         counts = collections.Counter(judged.verdicts)
         others = sum(number for word, number in counts.items() if word not in COLOURS)
         counts["no data, given"] = others
