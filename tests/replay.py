@@ -266,11 +266,8 @@ def check_record(calls, guarantee) -> Event:
 def released_bits(path):
     """Return the content of a path by name, as bytes and texts, without times."""
     contents = {}
+    arrays = path.arrays()
     for field in dataclasses.fields(path):
-        value = getattr(path, field.name)
-        if field.name.endswith("seconds"):
-            continue
-        arrays = value if isinstance(value, tuple) and value and isinstance(value[0], np.ndarray) else (value,)
-        for index, item in enumerate(arrays):
-            contents[f"{field.name}[{index}]"] = item.tobytes() if isinstance(item, np.ndarray) else repr(item)
-    return contents
+        if not field.name.endswith("seconds") and field.name not in (*arrays, "steps"):
+            contents[field.name] = repr(getattr(path, field.name))
+    return contents | {name: array.tobytes() for name, array in arrays.items()}
