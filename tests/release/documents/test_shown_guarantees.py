@@ -164,7 +164,7 @@ def test_a_ledger_holds_what_its_events_cost(changes, tmp_path):
 def test_classes_are_different_labels(classes, first):
     record = json.loads((first / "model.json").read_text()) | {"classes": classes, "table": None}
     written(first, record, json.loads((first / "card.json").read_text()))
-    with pytest.raises(PrivSVMError, match="classes must be different"):
+    with pytest.raises(PrivSVMError, match="two or more different labels"):
         privsvm.load(first)
 
 
