@@ -1,15 +1,24 @@
-"""Files that a reader must refuse."""
+"""Files that a reader must refuse, and arrays in one."""
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.datasets.catalogue import DatasetEntry
 from privsvm_bench.datasets.readers import read_part
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    """Return the content of an .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def refused(entry: DatasetEntry, folder: Path, *words: str) -> None:

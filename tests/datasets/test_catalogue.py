@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 
 import pydantic
 import pytest
@@ -63,6 +60,7 @@ def test_entry_is_consistent(name):
             assert all(normalise_label(label) == label for label in part.class_counts)
         if entry.bounds is not None:
             assert len(entry.bounds.lower) in (1, part.n_features)
+    assert entry.bounds_origin in ((None,) if entry.bounds is None else ("declared", "published"))
     for file in entry.files.values():
         assert all(url.startswith(("https://", "http://")) and " " not in url for url in file.urls)
         if entry.bundled:
@@ -77,12 +75,8 @@ def test_entry_is_consistent(name):
 
 
 def test_unverified_sets_are_marked():
-    assert {name for name, entry in CATALOGUE.items() if not entry.verified} == {
-        "gisette_scale",
-        "rcv1_train.binary",
-        "cod-rna.t",
-        "har_smartphone",
-    }
+    unverified = {name for name, entry in CATALOGUE.items() if not entry.verified}
+    assert unverified == {"gisette_scale", "rcv1_train.binary", "cod-rna.t", "har_smartphone"}
     assert CATALOGUE["a5a"].files["a5a.t"].urls == ()
 
 
@@ -101,12 +95,6 @@ def test_bundled_bounds_are_round_and_have_a_public_source():
             assert low <= float(least) < float(most) <= high
             for value in (low, high):
                 assert value == float(f"{value:.2g}")
-
-
-def test_bounds_say_where_they_come_from():
-    for name, entry in CATALOGUE.items():
-        assert (entry.bounds is None) == (entry.bounds_origin is None), name
-        assert entry.bounds_origin in (None, "declared", "published"), name
 
 
 def test_a_key_that_no_entry_has_is_refused():
@@ -128,12 +116,6 @@ def test_tables_with_a_schema_state_their_licence():
         assert sum(max(1, len(column.words)) for column in schema.features.values()) == part.n_features
 
 
-def test_percent_encoding_of_sources():
-    assert CATALOGUE["vehicle_uci"].files["xaa.dat"].urls[-1].endswith("/data/xaa.dat~")
-    for entry in CATALOGUE.values():
-        assert not any(" " in url for file in entry.files.values() for url in file.urls)
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [
@@ -152,17 +134,14 @@ def test_percent_encoding_of_sources():
         ("wine", {"range": [1, 0]}, ["range", "swap"]),
         ("wine", {"bounds": [1, 0]}, ["bounds", "swap or widen"]),
         ("wine", {"bounds": {"lower": [0, 0], "upper": [1]}}, ["2 lower and 1 upper"]),
-        ("wine", {"bounds": {"low": 0, "upper": 1}}, ["low", "did you mean 'lower'?"]),
         ("wine", {"bounds": [0, "many"]}, ["many", "number"]),
         ("pima_uci", {"scaling": "bounds"}, ["pima_uci", "bounds"]),
         ("a1a", {"positive": "2"}, ["no class '2'"]),
-        ("a1a", {"protocol": {"kind": "hold_out"}}, ["hold_out", "did you mean 'holdout'?"]),
         ("mine", {"path": "no/such/file.csv", "label": "y"}, ["no/such/file.csv", "correct the path"]),
         ("mine", {"url": "ftp://host/file.csv", "label": "y"}, ["http"]),
         ("mine", {"url": "https://example.org/f.csv", "path": "x"}, ["keep one"]),
         ("mine", {"url": "https://example.org/f.csv"}, ["label", "missing"]),
         ("mine", {"url": "https://example.org/f.bin", "label": 0}, ["format", "libsvm"]),
-        ("mine", {"url": "https://example.org/f.csv", "label": 0, "format": "cvs"}, ["did you mean 'csv'?"]),
         ("mine", {"url": "https://example.org/f.csv", "label": 0, "sha256": "abc"}, ["64 hexadecimal"]),
         ("mine", {"url": "https://example.org/f.csv", "label": "y", "header": False}, ["give the position"]),
         ("mine", {"url": "https://example.org/f.csv", "label": 0, "classes": ["a"]}, ["at least two"]),
@@ -178,12 +157,8 @@ def test_settings_that_make_no_sense(name, settings, words):
 
 def test_settings_are_merged():
     entry = resolve("a1a", {"positive": -1, "scaling": "min_max", "fit_on": "all_rows", "range": [0, "1e0"]})
-    assert (entry.positive, entry.scaling, entry.fit_on, entry.target_range) == (
-        "-1",
-        "min_max",
-        "all_rows",
-        (0.0, 1.0),
-    )
+    changed = entry.positive, entry.scaling, entry.fit_on, entry.target_range
+    assert changed == ("-1", "min_max", "all_rows", (0.0, 1.0))
     entry = resolve("iris_uci", {"groups": {"setosa": "Iris-setosa", "rest": ["Iris-versicolor", "Iris-virginica"]}})
     assert entry.classes == ("rest", "setosa")
     assert entry.positive is None
@@ -211,7 +186,6 @@ def test_own_data(tmp_path):
 def test_protocol_defaults_and_errors():
     assert parse_protocol("k_fold") == KFold(folds=5, repeats=1, stratified=False)
     for wrong, word in [
-        ({"kind": "holdout", "test_sise": 0.2}, "did you mean 'test_size'?"),
         ({"kind": "holdout", "test_size": 1.5}, "fraction"),
         ({"kind": "holdout", "repeats": 0}, "at least 1"),
         ({"kind": "k_fold", "folds": True}, "at least 2"),
@@ -219,19 +193,3 @@ def test_protocol_defaults_and_errors():
         ({"repeats": 3}, "kind"),
     ]:
         assert word in one_line_error(parse_protocol, wrong)
-
-
-def test_catalogue_agrees_with_the_manifest(mirror: Path):
-    """Every entry of the manifest is in the catalogue with the same facts."""
-    for record in json.loads((mirror / "MANIFEST.json").read_text()):
-        entry = CATALOGUE[record["name"]]
-        part = entry.parts[record["role"]]
-        label_map: Mapping[str, int] = record.get("label_map", {})
-        counts = {str(label_map.get(label, label)): count for label, count in record["classes"].items()}
-        assert dict(part.class_counts or {}) == counts
-        facts = (part.n_rows, part.n_features, part.missing_values)
-        assert facts == (record["n_rows"], record["n_features"], record["missing_values"])
-        files = record["file"] if isinstance(record["file"], list) else [record["file"]]
-        assert [entry.files[name].mirror_path for name in part.files] == files
-        if len(files) == 1:
-            assert entry.files[part.files[0]].sha256 == record["sha256_unpacked"]

@@ -57,6 +57,12 @@ def whole(dataset: str = "wine") -> list[Result]:
     return results_of(*(make_result(dataset, method, status) for method, status in METHODS.items()))
 
 
+def page_with(*attacks: dict[str, Any], results: list[Result] | None = None, **records: Any) -> str:
+    """The page of results, of all methods by default, and of attacks."""
+    held = ReportRecords(attacks=[attack_of(attack) for attack in attacks], **records)
+    return render_page(whole() if results is None else results, records=held)
+
+
 class Elements(html.parser.HTMLParser):
     """Collect start tags, and text outside scripts and styles."""
 
@@ -81,7 +87,7 @@ class Elements(html.parser.HTMLParser):
 
 def test_every_status_is_said_in_words() -> None:
     page = render_page(whole())
-    words = " ".join(" ".join(Elements(page).text).split())
+    words = words_of(page)
     assert "claimed, not proved" in words
     assert "the statement does not hold" in words
     assert "rows are not clipped to the norm" in words
@@ -162,14 +168,14 @@ def test_a_bound_of_a_proof_is_for_the_same_neighbours_only() -> None:
 
 
 def test_counts_are_written_as_words() -> None:
-    words = " ".join(" ".join(Elements(render_page(whole())).text).split())
+    words = words_of(render_page(whole()))
     assert "This report compares eight methods on one dataset." in words
     assert "Three methods are proved" in words
     assert "For pmsvm_gp the noise of this benchmark was drawn from a seed" in words
     assert "For three methods, a paper states" in words
     assert "Two methods state no formal guarantee" in words
     alone = results_of(make_result("wine", "pmsvm_wp", "proved"), make_result("wine", "svm", "none"))
-    words = " ".join(" ".join(Elements(render_page(alone)).text).split())
+    words = words_of(render_page(alone))
     assert "One method is proved" in words
     assert "One method states no formal guarantee" in words
     assert count_in_words(25, "dataset") == "25 datasets"
@@ -217,8 +223,7 @@ def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
 
 
 def test_the_page_says_what_lies_outside_every_epsilon() -> None:
-    page = " ".join(Elements(render_page(results_of(make_result("wine", "pmsvm_wp", "proved")))).text)
-    text = " ".join(page.split())
+    text = words_of(render_page(results_of(make_result("wine", "pmsvm_wp", "proved"))))
     start = text.index("Outside every epsilon:")
     for what in ("test accuracies", "witnesses", "hashes", "seconds", "passes", "counts"):
         assert what in text[start : start + 700]
@@ -252,13 +257,7 @@ def test_a_weak_audit_does_not_rescue_a_claim() -> None:
 
 
 def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
-    page = render_page(
-        whole(),
-        records=ReportRecords(
-            attacks=[attack_of(make_attack("wine", "ppsvm_linear")), attack_of(make_attack("wine", "b", (None, 1e-12)))]
-        ),
-    )
-    words = " ".join(" ".join(Elements(page).text).split())
+    words = words_of(page_with(make_attack("wine", "ppsvm_linear"), make_attack("wine", "b", (None, 1e-12))))
     assert (
         "From the public blocks of ppsvm_linear on wine, an attacker who knows 6 to 7 of an entity's 455 rows" in words
     )
@@ -275,12 +274,8 @@ def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
         whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "ppsvm_linear", (error, error)))])
     )
     assert context["known_sample"][0]["broken"] == 0
-    words = " ".join(
-        Elements(
-            render_page(whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "p", (error,)))]))
-        ).text
-    )
-    assert "0 of 1 entities are open" in " ".join(words.split())
+    words = words_of(page_with(make_attack("wine", "p", (error,))))
+    assert "0 of 1 entities are open" in words
     assert "computes all other rows" not in words
 
 
@@ -310,29 +305,17 @@ def words_of(page: str) -> str:
 
 
 def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary() -> None:
-    attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("wine", "fcm_svm", "fcm")]
-    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack) for attack in attacks]))
+    page = page_with(make_condensed_attack("wine", "ci_svm"), make_condensed_attack("wine", "fcm_svm", "fcm"))
     means, centres = cells_of(page)
     assert means == [
-        "wine ci_svm (ci); 3 splits",
-        "0.62 0.61 to 0.63",
-        "known exactly largest error 3e-15 99.3 % of the rows",
-        "91 % 90 % to 92 % guessing: 2.08 %",
-        "6 % 4 % to 8 % chance: 2.7 %",
-        "0.780 0.760 to 0.800",
-        "33.8 %",
-        "96 % 95 % to 97 %",
-    ]
+        "wine ci_svm (ci); 3 splits", "0.62 0.61 to 0.63", "known exactly largest error 3e-15 99.3 % of the rows",
+        "91 % 90 % to 92 % guessing: 2.08 %", "6 % 4 % to 8 % chance: 2.7 %", "0.780 0.760 to 0.800",
+        "33.8 %", "96 % 95 % to 97 %",
+    ]  # fmt: skip
     assert centres == [
-        "wine fcm_svm (fcm); 3 splits",
-        "nearly a training row 0.03 (0.02 to 0.04)",
-        "does not apply",
-        "does not apply",
-        "36 % 34 % to 38 % chance: 2.7 %",
-        "0.660 0.640 to 0.680",
-        "33.8 %",
-        "96 % 95 % to 97 %",
-    ]
+        "wine fcm_svm (fcm); 3 splits", "nearly a training row 0.03 (0.02 to 0.04)", "does not apply", "does not apply",
+        "36 % 34 % to 38 % chance: 2.7 %", "0.660 0.640 to 0.680", "33.8 %", "96 % 95 % to 97 %",
+    ]  # fmt: skip
     words = words_of(page)
     summary = words[: words.index("Outside every epsilon")]
     assert (
@@ -348,9 +331,7 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     assert "this distance separates training rows from others with an AUC of 0.78" in summary
     assert "random matrix" not in words
     assert "it is published unchanged; if two are, each gives the other" in words
-    assert "Condensed rows" not in words_of(
-        render_page(whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "ppsvm_linear"))]))
-    )
+    assert "Condensed rows" not in words_of(page_with(make_attack("wine", "ppsvm_linear")))
 
 
 @pytest.mark.parametrize(
@@ -362,45 +343,28 @@ def test_what_condensed_rows_give_away_is_a_row_of_the_table_and_in_the_summary(
     ],
 )
 def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float, cell: str, sentence: str) -> None:
-    attack = make_condensed_attack("wine", "fcm_svm", "fcm")
-    for split in attack["splits"]:
+    attacks = [make_condensed_attack("wine", "fcm_svm", "fcm"), make_condensed_attack("wine", "ci_svm")]
+    for split in (split for attack in attacks for split in attack["splits"]):
         split["nearest_row"] = nearest
-    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)]))
-    assert cells_of(page)[0][1] == cell
+    page = page_with(*attacks)
+    # Centres and means alike.
+    assert [row[1] for row in cells_of(page)] == [cell] * 2
     assert sentence in words_of(page)
     summary = page[page.index('<section id="findings">') : page.index('<section id="datasets">')]
     assert ("Half of the condensed rows" in summary) == (nearest <= 0.1)
     assert ("are training rows" in summary) == (nearest == 1e-9)
 
 
-def test_means_that_are_near_training_rows_are_said_to_be() -> None:
-    attacks = [make_condensed_attack("wine", "ci_svm"), make_condensed_attack("digits", "ci_svm")]
-    for split in attacks[1]["splits"]:
-        split["nearest_row"] = 0.0
-    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack) for attack in attacks]))
-    assert [row[1] for row in cells_of(page)] == ["0.62 0.61 to 0.63", "verbatim 0"]
-    assert "Half of the condensed rows of ci_svm on digits are training rows ." in words_of(page)
-
-
 def test_lost_classes_are_said_in_the_row() -> None:
     attack = make_condensed_attack("wine", "ci_svm", lost_classes=1)
-    assert cells_of(render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)])))[0][-1].endswith(
-        "97 % 1 class lost in 1 of 3 splits"
-    )
+    assert cells_of(page_with(attack))[0][-1].endswith("97 % 1 class lost in 1 of 3 splits")
     attack["splits"][0]["lost_classes"] = 2
-    assert cells_of(render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)])))[0][-1].endswith(
-        "1 to 2 classes lost in 2 of 3 splits"
-    )
+    assert cells_of(page_with(attack))[0][-1].endswith("1 to 2 classes lost in 2 of 3 splits")
 
 
 def test_all_splits_must_be_round_off_for_known_exactly() -> None:
     for error, expected in ((1e-8, "known exactly largest error 1e-8"), (1.1e-8, "largest error 1.1e-8")):
-        page = render_page(
-            whole(),
-            records=ReportRecords(
-                attacks=[attack_of(make_condensed_attack("wine", "ci_svm", third_member_error=error))]
-            ),
-        )
+        page = page_with(make_condensed_attack("wine", "ci_svm", third_member_error=error))
         assert cells_of(page)[0][2] == f"{expected} 99.3 % of the rows"
         assert ("computes the third</strong>." in page) == (error == 1e-8)
 
@@ -410,7 +374,7 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
     for split in attack["splits"]:
         split |= {"groups_of_three": 0, "third_member_error": None, "linked_rows": 100}
         split |= {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(attack)]))
+    page = page_with(attack)
     (row,) = cells_of(page)
     assert row[0] == "wine ci_svm (ci); 3 splits; 100 rows compared, drawn at random"
     assert row[2] == "no group of three"
@@ -420,22 +384,17 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
 
 def test_chance_is_of_the_splits_with_other_rows() -> None:
     changes = {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = render_page(
-        whole(), records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", "ci_svm", **changes))])
-    )
+    page = page_with(make_condensed_attack("wine", "ci_svm", **changes))
     assert cells_of(page)[0][4] == "5 % 4 % to 6 % chance: 2.7 %"
 
 
+def all_condensed() -> list[Result]:
+    return results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
+
+
 def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
-    results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
-    attack = make_condensed_attack("wine", None)
-    page = render_page(
-        results,
-        records=ReportRecords(
-            attacks=[attack_of(attack)],
-            condensing=[CondenseTimings(dataset="wine", condense="ci", condense_seconds=(0.25, 0.75))],
-        ),
-    )
+    condensing = [CondenseTimings(dataset="wine", condense="ci", condense_seconds=(0.25, 0.75))]
+    page = page_with(make_condensed_attack("wine", None), results=all_condensed(), condensing=condensing)
     for section in ("summary", "datasets", "guarantees"):
         start = page.index(f'<section id="{section}"')
         words = words_of(page[start : page.index("</section>", start)])
@@ -456,7 +415,7 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
     attacks = [make_condensed_attack("wine", None, "fcm"), make_condensed_attack("wine", "ci_svm", twice=True)]
     for split in attacks[1]["splits"]:
         split["nearest_row"] = 0.0
-    page = render_page(results, records=ReportRecords(attacks=[attack_of(attack) for attack in attacks]))
+    page = page_with(*attacks, results=results)
     words = words_of(page)
     assert "computes the third" not in words
     assert "known exactly" not in words
@@ -474,18 +433,15 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
 
 
 def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
-    results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
     sentence = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
-    assert sentence in words_of(
-        render_page(results, records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", None))]))
-    )
-    page = render_page(whole(), records=ReportRecords(attacks=[attack_of(make_condensed_attack("wine", "ci_svm"))]))
+    assert sentence in words_of(page_with(make_condensed_attack("wine", None), results=all_condensed()))
+    page = page_with(make_condensed_attack("wine", "ci_svm"))
     assert sentence not in words_of(page)
     assert "<h2>Attacks</h2>" in page
 
 
 def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
-    results = results_of(*(make_condensed_result("wine", method, status) for method, status in METHODS.items()))
+    results = all_condensed()
     page = render_page(results)
     claims = page[page.index('<section id="claims">') : page.index('<section id="findings">')]
     assert "<svg" not in claims
@@ -503,13 +459,6 @@ def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
     page = render_page(results)
     assert "<svg" in page[page.index('<section id="claims">') : page.index('<section id="findings">')]
     assert "Every audited claim" in page
-
-
-def test_the_legend_fits_claims_that_no_paper_makes() -> None:
-    for results in (whole(), results_of(make_condensed_result("wine", "pmsvm_wp", "proved"))):
-        page = render_page(results)
-        legend = page[page.index('<div class="legend"') : page.index('<section id="datasets">')]
-        assert "An epsilon is stated, and nothing proves it, for the reason given." in words_of(legend)
 
 
 def test_condensed_rows_beside_others_are_refused(tmp_path: Any) -> None:
