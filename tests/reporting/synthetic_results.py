@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,16 @@ from tests.guarantees import proved_fields
 
 from privsvm.privacy.statement import theorem_holds
 from privsvm_bench.metrics import METRICS
-from privsvm_bench.records import Attack, CondensedRowsAttack, KnownSampleAttack, Prepared, Result, parse
+from privsvm_bench.records import (
+    Attack,
+    AuditBound,
+    AuditCell,
+    CondensedRowsAttack,
+    KnownSampleAttack,
+    Prepared,
+    Result,
+    parse,
+)
 
 GRID = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 METHODS = {
@@ -197,6 +207,20 @@ def make_condensed_result(dataset: str, method: str, status: str, kind: str = "c
         if weakest == "claimed":
             guarantee["reason"] = f"the rows were condensed ({kind}), which has no bounded sensitivity"
     return record
+
+
+def make_audit_cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:
+    """One cell of an audit, with two lower bounds."""
+    bounds = (
+        AuditBound(kind="counts", sure=0.0, epsilon=low / 2, estimate=low, ceiling=0.6 * epsilon),
+        AuditBound(kind="gaussian", sure=low * 0.8, epsilon=low, estimate=math.inf, ceiling=0.9 * epsilon),
+    )
+    fields: dict[str, Any] = {
+        "relation": "replace_one", "epsilon": epsilon, "delta": 1e-5, "status": status, "event": "gaussian",
+        "epsilon_proved": math.inf, "epsilon_with_system_noise": epsilon if status == "seeded" else math.inf,
+        "pair": "a row <b> and none", "draws": 2000, "bounds": bounds, "refuted": False,
+    }  # fmt: skip
+    return AuditCell(**{**fields, **changes})
 
 
 def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dict[str, Any]:

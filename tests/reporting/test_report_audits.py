@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from synthetic_results import make_result, results_of
+from synthetic_results import make_audit_cell, make_result, results_of
 
 from privsvm_bench.charts import BLUE, CLAIMED, AuditBar, audit_bars
 from privsvm_bench.palette import Look
-from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
+from privsvm_bench.records import AuditCell, AuditRecord
 from privsvm_bench.reporting import ReportRecords, page_context, render_page
 from privsvm_bench.reporting.audit_tables import audit_bars_of
-
-
-def cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:
-    bounds = (
-        AuditBound(kind="counts", sure=0.0, epsilon=low / 2, estimate=low, ceiling=0.6 * epsilon),
-        AuditBound(kind="gaussian", sure=low * 0.8, epsilon=low, estimate=math.inf, ceiling=0.9 * epsilon),
-    )
-    fields: dict[str, Any] = {
-        "relation": "replace_one", "epsilon": epsilon, "delta": 1e-5, "status": status, "event": "gaussian",
-        "epsilon_proved": math.inf, "epsilon_with_system_noise": epsilon if status == "seeded" else math.inf,
-        "pair": "a row <b> and none", "draws": 2000, "bounds": bounds, "refuted": False,
-    }  # fmt: skip
-    return AuditCell(**{**fields, **changes})
 
 
 def record(method: str, *cells: AuditCell) -> AuditRecord:
@@ -40,9 +26,9 @@ RESULTS = results_of(
     make_result("wine", "svm", "none", (1.0,)),
 )
 AUDITS = [
-    record("bad", cell("claimed", 1.0, 5.0, refuted=True), cell("claimed", 4.0, 0.0)),
-    record("good", cell("seeded", 1.0, 0.9), cell("seeded", 4.0, 3.5)),
-    record("not in this report", cell("seeded", 1.0, 0.9)),
+    record("bad", make_audit_cell("claimed", 1.0, 5.0, refuted=True), make_audit_cell("claimed", 4.0, 0.0)),
+    record("good", make_audit_cell("seeded", 1.0, 0.9), make_audit_cell("seeded", 4.0, 3.5)),
+    record("not in this report", make_audit_cell("seeded", 1.0, 0.9)),
 ]
 
 
@@ -70,7 +56,7 @@ def test_bars_are_bounds_against_the_epsilon_nearest_to_the_reference() -> None:
 
 
 def test_a_claim_that_is_audited_at_other_epsilons_says_so() -> None:
-    other = [record("bad", cell("claimed", 2.0, 5.0, refuted=True))]
+    other = [record("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))]
     for audits, words in ((other, "not audited at these epsilons"), ((), "not audited<")):
         for data_set in (None, "wine"):
             assert words in render_page(RESULTS, records=ReportRecords(audits=audits), data_set=data_set)
@@ -105,7 +91,7 @@ def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
     assert claim["headline"]["verdict"].kind == "broken"
     assert "a row <b> and none; 2000 releases, and as many fresh ones" in claim["headline"]["description"]
     # Under another relation an audit says nothing of the claim.
-    other = [record("bad", cell("claimed", 1.0, 5.0, relation="add_remove"))]
+    other = [record("bad", make_audit_cell("claimed", 1.0, 5.0, relation="add_remove"))]
     assert page_context(results, records=ReportRecords(audits=other))["claims"][0]["headline"] is None
 
 

@@ -108,9 +108,7 @@ def page_of(files: dict[str, list[str]], attacks: tuple[dict[str, Any], ...] = (
     )
 
 
-def test_wide_tables_show_a_shadow_and_fit_a_desktop(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
-) -> None:
+def test_wide_tables_show_a_shadow_and_fit_a_desktop(write_experiment: Any, open_page: Any) -> None:
     page = page_of(write_experiment(("wine",)))
     measure = """const box = document.querySelector("table.scores").parentElement;
         const nav = document.querySelector("nav");
@@ -125,9 +123,7 @@ def test_wide_tables_show_a_shadow_and_fit_a_desktop(
 
 
 @pytest.mark.parametrize("width", [1400, 420])
-def test_charts_are_drawn(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
-) -> None:
+def test_charts_are_drawn(write_experiment: Any, open_page: Any, width: int) -> None:
     driver = open_page(page_of(write_experiment(("wine",))), width)
     chart = draw(driver)
     assert chart["cut"] == 0
@@ -151,9 +147,7 @@ def test_charts_are_drawn(
     check_quiet(driver)
 
 
-def test_a_name_under_the_mouse_makes_other_curves_faint(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
-) -> None:
+def test_a_name_under_the_mouse_makes_other_curves_faint(write_experiment: Any, open_page: Any) -> None:
     driver = open_page(page_of(write_experiment(("wine",))))
     faint = """const chart = document.querySelector("[data-metric] svg");
         const groups = [...chart.querySelectorAll("g:has(> title)")];
@@ -165,9 +159,7 @@ def test_a_name_under_the_mouse_makes_other_curves_faint(
 
 
 @pytest.mark.parametrize("width", [1400, 420])
-def test_an_attack_is_drawn(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
-) -> None:
+def test_an_attack_is_drawn(write_experiment: Any, open_page: Any, width: int) -> None:
     attacks = (make_attack("wine", "ppsvm_gaussian"), make_attack("wine", "ppsvm_linear", (1e-14,) * 20))
     driver = open_page(page_of(write_experiment(), attacks), width)
     few_entities, many_entities = (draw(driver, "#attacks svg", place) for place in (0, 1))
@@ -182,9 +174,7 @@ def test_an_attack_is_drawn(
 
 
 @pytest.mark.parametrize("width", [1400, 420])
-def test_what_condensed_rows_give_away_fits(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int
-) -> None:
+def test_what_condensed_rows_give_away_fits(write_experiment: Any, open_page: Any, width: int) -> None:
     condensed = [("ci_svm", "ci"), ("fcm_svm", "fcm"), (None, "ci")]
     attacks = tuple(make_condensed_attack("breast_cancer", method, kind, lost_classes=1) for method, kind in condensed)
     driver = open_page(page_of(write_experiment(("wine",)), (make_attack("wine", "ppsvm_linear"), *attacks)), width)
@@ -202,9 +192,7 @@ def test_what_condensed_rows_give_away_fits(
     check_quiet(driver)
 
 
-def test_metric_selector_changes_charts_and_tables(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
-) -> None:
+def test_metric_selector_changes_charts_and_tables(write_experiment: Any, open_page: Any) -> None:
     def distinct(record: dict[str, Any]) -> dict[str, Any]:
         record["summary"]["mcc"]["mean"] = [0.25] * len(record["epsilons"])
         return record
@@ -223,9 +211,7 @@ def test_metric_selector_changes_charts_and_tables(
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (400, 800)])
-def test_the_first_screen_answers(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], width: int, height: int
-) -> None:
+def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: int, height: int) -> None:
     driver = open_page(page_of(write_experiment()), width, height=height)
     inside = """const inside = (element) => {
           const box = element.getBoundingClientRect();
@@ -258,9 +244,7 @@ def test_the_first_screen_answers(
     check_quiet(driver)
 
 
-def test_a_chart_opens_on_five_methods(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
-) -> None:
+def test_a_chart_opens_on_five_methods(write_experiment: Any, open_page: Any) -> None:
     driver = open_page(page_of(write_experiment()))
     shown = """const visible = (selector) =>
           [...document.querySelectorAll(selector)].filter((one) => one.getBoundingClientRect().width > 0);
@@ -299,9 +283,7 @@ CARDS = """
 
 
 @pytest.mark.parametrize("name", ["index.html", "pages/wine.html"])
-def test_no_labels_collide(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], name: str
-) -> None:
+def test_no_labels_collide(write_experiment: Any, open_page: Any, name: str) -> None:
     files = page_of(write_experiment(("digits", "wine")), (make_attack("wine", "ppsvm"),))
     for width in (1400, 400):
         driver = open_page(files, width, name)
@@ -328,9 +310,7 @@ AXE = axe_script()
 
 @pytest.mark.skipif(AXE is None, reason="axe-core-python is not installed, and PRIVSVM_AXE names no axe.min.js")
 @pytest.mark.parametrize("name", ["index.html", "pages/wine.html"])
-def test_axe_finds_nothing(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any], name: str
-) -> None:
+def test_axe_finds_nothing(write_experiment: Any, open_page: Any, name: str) -> None:
     attacks = (make_attack("wine", "ppsvm_gaussian"), make_condensed_attack("wine", "ci_svm"))
     driver = open_page(page_of(write_experiment(("digits", "wine")), attacks), name=name)
     driver.execute_script(AXE.read_text(encoding="utf-8"))
@@ -339,9 +319,7 @@ def test_axe_finds_nothing(
 
 
 @pytest.mark.long
-def test_the_overview_of_many_datasets_leads_to_their_pages(
-    write_experiment: Callable[..., dict[str, list[str]]], open_page: Callable[..., Any]
-) -> None:
+def test_the_overview_of_many_datasets_leads_to_their_pages(write_experiment: Any, open_page: Any) -> None:
     methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
     files = write_experiment(tuple(f"dataset_{index:02d}" for index in range(12)), methods)
     driver = open_page(page_of(files))

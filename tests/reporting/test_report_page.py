@@ -7,7 +7,6 @@ import html.parser
 import json
 import posixpath
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -620,7 +619,7 @@ def test_short_numbers(value: Any, expected: str) -> None:
     assert short_number(value) == expected
 
 
-def test_undefined_parts_do_not_break_the_page(write_experiment: Callable[..., dict[str, list[str]]]) -> None:
+def test_undefined_parts_do_not_break_the_page(write_experiment: Any) -> None:
     def bare(record: dict[str, Any]) -> dict[str, Any]:
         undefined = {"parameters": {}, "protocol": {}, "metrics": {}, "summary": {}, "delta": None, "neighbours": None}
         for guarantee in record["guarantees"]:

@@ -149,15 +149,13 @@ def test_one_claimed_guarantee_makes_the_curve_claimed() -> None:
     assert {row["epsilon_proved"] for row in curve_rows([result])} == {math.inf}
 
 
-def test_two_results_for_one_curve_are_refused(write_experiment: Callable[..., dict[str, list[str]]]) -> None:
+def test_two_results_for_one_curve_are_refused(write_experiment: Any) -> None:
     files = write_experiment()["results"]
     with pytest.raises(PrivSVMError, match="second result of 'svm' on 'breast_cancer'"):
         read_results([*files, files[0]])
 
 
-def test_outputs_do_not_depend_on_order_timings_or_date(
-    write_experiment: Callable[..., dict[str, list[str]]], run_stage: Callable[..., None], tmp_path: Path
-) -> None:
+def test_outputs_do_not_depend_on_order_timings_or_date(write_experiment: Any, run_stage: Any, tmp_path: Path) -> None:
     files = write_experiment()
     run_stage(files, tmp_path / "one", experiment="default")
     backwards = {"results": files["results"][::-1], "timings": [], "prepared": []}
@@ -168,10 +166,7 @@ def test_outputs_do_not_depend_on_order_timings_or_date(
 
 
 def test_numbers_of_private_data_are_written_apart(
-    write_experiment: Callable[..., dict[str, list[str]]],
-    run_stage: Callable[..., None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    write_experiment: Any, run_stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DVC caches and pushes the others."""
     monkeypatch.chdir(tmp_path)
@@ -193,7 +188,7 @@ def test_numbers_of_private_data_are_written_apart(
 
 
 def test_the_stage_shows_what_condensing_gave_away_and_took(
-    write_experiment: Callable[..., dict[str, list[str]]], run_stage: Callable[..., None], tmp_path: Path
+    write_experiment: Any, run_stage: Any, tmp_path: Path
 ) -> None:
     attacks = [make_condensed_attack("wine", None)]
     change = {"condense": "ci", "attacks": attacks}
@@ -210,10 +205,7 @@ def test_the_stage_shows_what_condensing_gave_away_and_took(
 
 @pytest.mark.parametrize("reference", [0, -1, "x", "inf", None])
 def test_a_bad_reference_epsilon_is_one_line(
-    write_experiment: Callable[..., dict[str, list[str]]],
-    run_stage: Callable[..., None],
-    tmp_path: Path,
-    reference: Any,
+    write_experiment: Any, run_stage: Any, tmp_path: Path, reference: Any
 ) -> None:
     with pytest.raises(PrivSVMError, match="reference_epsilon"):
         run_stage(write_experiment(("wine",)), tmp_path / "out", reference_epsilon=reference)

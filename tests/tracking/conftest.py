@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guarantees import proved_fields
 from tests.once import make_once
+from tests.reporting.synthetic_results import make_guarantee, make_result
 
 from privsvm.files import write_json
 from privsvm.privacy.statement import theorem_holds
@@ -36,59 +36,15 @@ def result_content(
     """A result file: accuracy rises with epsilon up to `level`; ``["inf"]`` makes a method without privacy."""
     private = list(epsilons) != ["inf"]
     means = [level - 0.5 / (1 + float(epsilon)) if private else level for epsilon in epsilons]
-    constant = [0.02] * len(means)
-    noise = "system" if status == "proved" else "seeded"
-    guarantees = [
-        {
-            "status": status,
-            "mechanism": "gaussian" if private else "none",
-            "neighbours": "replace_one" if private else None,
-            "epsilon_requested": epsilon,
-            "epsilon_proved": "inf",
-            "epsilon_with_system_noise": "inf",
-            "delta": 1e-5 if private else None,
-            "sensitivity": 0.5 if private else None,
-            "noise_scale": 1 / float(epsilon) if private else None,
-            "accountant": "closed form",
-            "assumptions": [],
-            "reason": None if theorem_holds(status) else "the scale is taken from the data",
-            "event": None,
-            "randomness": None,
-            "facts": None,
-            "reference": "",
-            "witness": None,
-            **(proved_fields(float(epsilon), randomness=noise) if theorem_holds(status) else {}),
-        }
-        for epsilon in epsilons
-    ]
-    return {
-        "experiment": experiment,
-        "method": method,
-        "implementation": "privsvm",
-        "dataset": dataset,
-        "parameters": parameters or {"C": 1.0, "kernel": "linear"},
-        "protocol": {"kind": "holdout", "repeats": 2},
-        "condense": "none",
-        "status": status,
-        "delta": 1e-5 if private else None,
-        "neighbours": "replace_one" if private else None,
-        "epsilons": list(epsilons),
-        "repeats": REPEATS,
-        "n_splits": N_SPLITS,
-        "guarantees": guarantees,
-        "metrics": {name: [[[mean] * REPEATS for mean in means]] * N_SPLITS for name in METRICS},
-        "summary": {name: {"mean": means, "sd": constant, "low": means, "high": means} for name in METRICS},
-        "objective": [1.5] * N_SPLITS,
-        "n_support": [10] * N_SPLITS,
-        "n_iter": [100] * N_SPLITS,
-        "predictions_sha256": "0" * 64,
-        "dataset_digest": "d" * 64,
-        "n_train": 120,
-        "n_test": 58,
-        "n_features": 13,
-        "n_classes": 3,
-        "attacks": [],
-    }
+    reason = None if theorem_holds(status) else "the scale is taken from the data"
+    guarantees = [make_guarantee(method, status, epsilon, witness=None, reason=reason) for epsilon in epsilons]
+    return make_result(
+        dataset, method, status, tuple(epsilons), N_SPLITS, experiment=experiment,
+        parameters=parameters or {"C": 1.0, "kernel": "linear"}, repeats=REPEATS, guarantees=guarantees,
+        metrics={name: [[[mean] * REPEATS for mean in means]] * N_SPLITS for name in METRICS},
+        summary={name: dict.fromkeys(("mean", "low", "high"), means) | {"sd": [0.02] * len(means)} for name in METRICS},
+        objective=[1.5] * N_SPLITS, n_support=[10] * N_SPLITS, dataset_digest="d" * 64,
+    ) | {"epsilons": list(epsilons)}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from mlflow.entities import ViewType
 from mlflow.tracking import MlflowClient
+from tests.reporting.synthetic_results import make_audit_cell
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
 from privsvm.privacy import lower_bounds
-from privsvm_bench.records import AuditBound, AuditCell, AuditRecord, parse, read_audits, write
+from privsvm_bench.records import AuditBound, AuditRecord, parse, read_audits, write
 from privsvm_bench.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
 from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
@@ -23,20 +24,11 @@ from privsvm_bench.tracking.mlflow_log import log_results
 EXPERIMENT = f"demo/{AUDITS}"
 
 
-def cell(epsilon: float, audited: float, status: str = "seeded", refuted: bool = False) -> AuditCell:
-    counts = AuditBound(kind="counts", epsilon=audited / 2, sure=audited / 4, estimate=audited, ceiling=0.9 * epsilon)
-    best = AuditBound(kind="gaussian", epsilon=audited, sure=audited / 2, estimate=audited, ceiling=0.95 * epsilon)
-    return AuditCell(
-        relation="replace_one", epsilon=epsilon, delta=1e-5, status=status,
-        epsilon_proved=math.inf, epsilon_with_system_noise=epsilon if status == "seeded" else math.inf,
-        event="gaussian", pair="two datasets", draws=2000, bounds=(counts, best), refuted=refuted,
-    )  # fmt: skip
-
-
 RECORDS = [
     AuditRecord(method="dpwss", implementation="dpwss", parameters={"allow_unsound": True},
-                cells=(cell(1.0, 6.0, "claimed", refuted=True),)),
-    AuditRecord(method="pmsvm_wp", implementation="pmsvm_wp", parameters={}, cells=(cell(1.0, 0.9), cell(4.0, 3.8))),
+                cells=(make_audit_cell("claimed", 1.0, 6.0, refuted=True),)),
+    AuditRecord(method="pmsvm_wp", implementation="pmsvm_wp", parameters={},
+                cells=(make_audit_cell("seeded", 1.0, 0.9), make_audit_cell("seeded", 4.0, 3.8))),
 ]  # fmt: skip
 
 
@@ -72,7 +64,7 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     client = MlflowClient(uri)
     expected = {
         "epsilon": [1.0, 4.0], "epsilon_with_system_noise": [1.0, 4.0], "audited_epsilon": [0.9, 3.8],
-        "confidence": [0.95, 0.95], "audited_counts": [0.45, 1.9], "audited_ceiling": [0.95, 3.8],
+        "confidence": [0.95, 0.95], "audited_counts": [0.45, 1.9], "audited_ceiling": [0.9, 3.6],
         "refuted": [0.0, 0.0], "draws": [2000.0, 2000.0],
     }  # fmt: skip
     for name, values in expected.items():
@@ -87,13 +79,13 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     }
     assert set(files) == {"audit.json", "card.md", "claimed_against_audited.svg"}
     assert parse(AuditRecord, files["audit.json"], "stored") == RECORDS[1]
-    assert "| replace_one | 4 | seeded | 3.8 | gaussian | 3.8 | 2000 | no |" in files["card.md"]
+    assert "| replace_one | 4 | seeded | 3.8 | gaussian | 3.6 | 2000 | no |" in files["card.md"]
     assert files["claimed_against_audited.svg"] == chart(read_audits(audits))
 
 
 def test_another_audit_takes_the_place_of_the_first(uri: str, wine_results: Any, audits: list[Path]) -> None:
     log_results(wine_results, uri, "abc", audits)
-    write(audits[1], dataclasses.replace(RECORDS[1], cells=(cell(1.0, 0.7),)))
+    write(audits[1], dataclasses.replace(RECORDS[1], cells=(make_audit_cell("seeded", 1.0, 0.7),)))
     log_results(wine_results, uri, "abc", audits)
     runs = runs_of(uri)
     # The chart of all methods is another one, and so is every run that holds it.
@@ -134,7 +126,7 @@ def test_the_chart_has_a_bar_for_each_method() -> None:
     assert drawn.index(">at least 0.90<") < drawn.index(">at least 6.00: refuted<")
     # Nothing and certainty are drawn too.
     assert ET.fromstring(chart([])) is not None
-    certain = dataclasses.replace(cell(1.0, 0.0), bounds=(AuditBound(
+    certain = dataclasses.replace(make_audit_cell("seeded", 1.0, 0.0), bounds=(AuditBound(
         kind="counts", epsilon=math.inf, sure=math.inf, estimate=math.inf, ceiling=0.0),))  # fmt: skip
     assert "nan" not in chart([dataclasses.replace(RECORDS[0], cells=(certain,))])
 

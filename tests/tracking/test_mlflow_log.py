@@ -21,6 +21,7 @@ import sqlalchemy
 from mlflow.entities import ViewType
 from mlflow.tracking import MlflowClient
 from servers import free_port, running_server
+from tests.reporting.synthetic_results import make_condensed_attack
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json
@@ -77,12 +78,8 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert (dataset.dataset.name, dataset.dataset.digest) == ("wine", "d" * 36)
     published = only(runs, "pmsvm_wp_as_published")
     assert not {"epsilon_proved", "epsilon_with_system_noise"} & published.data.metrics.keys()
-    assert {run.data.params["curve"] for run in runs} == {
-        "no privacy: svm",
-        "no privacy: majority",
-        "seeded: pmsvm_wp",
-        "CLAIMED: pmsvm_wp_as_published",
-    }
+    curves = {"no privacy: svm", "no privacy: majority", "seeded: pmsvm_wp", "CLAIMED: pmsvm_wp_as_published"}
+    assert {run.data.params["curve"] for run in runs} == curves
     assert published.data.tags["guarantee"] == "claimed"
     # Names say how a method was set.
     assert run.info.run_name == "seeded: pmsvm_wp C=1.0 kernel=linear"
@@ -130,23 +127,15 @@ def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_res
 
 def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: Any) -> None:
     result = write_result("ci_svm", status="none", epsilons=["inf"])
-    split = {
-        "n_rows": 100, "n_condensed": 34, "label_purity": 0.9, "lost_classes": 0, "groups_of_three": 33,
-        "third_member_error": 0.0, "linkage_rate": 0.5, "guessing_rate": 0.03, "membership_auc": None,
-        "certain_members": None, "nearest_row": 0.3, "linked_rows": 100, "other_rows": 0,
-    }  # fmt: skip
-    common = {"dataset": "wine", "attack": "condensed_rows", "condense": "ci"}
-    by_stage = {**common, "method": None, "splits": [{**split, "size_ratio": 0.34}]}
-    by_method = {
-        **common, "method": "ci_svm", "splits": [{**split, "size_ratio": 0.4}, {**split, "size_ratio": 0.5}],
-    }  # fmt: skip
+    by_stage = make_condensed_attack("wine", None, twice=True)
+    by_method = make_condensed_attack("wine", "ci_svm", twice=True, size_ratio=0.5 + 1 / 142)
     write_json(result[0], seal({**read_json(result[0]), "attacks": [by_stage, by_method]}))
     log_results([result], uri, "abc")
     metrics = only(runs_of(uri), "ci_svm").data.metrics
-    assert metrics["size_ratio"] == pytest.approx(0.45)
-    assert metrics["condensed_size_ratio"] == 0.34
-    assert metrics["label_purity"] == metrics["condensed_label_purity"] == 0.9
-    assert metrics["linkage_rate"] == 0.5
+    assert metrics["size_ratio"] == pytest.approx((2 * 48 / 142 + 0.5 + 1 / 142) / 3)
+    assert metrics["condensed_size_ratio"] == pytest.approx(48 / 142)
+    assert metrics["label_purity"] == metrics["condensed_label_purity"] == pytest.approx(0.96)
+    assert metrics["linkage_rate"] == pytest.approx(0.91)
     assert "condensed_linkage_rate" not in metrics
     # Undefined, not 0.
     assert "membership_auc" not in metrics
@@ -157,11 +146,7 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     assert collect_runs([(path, [])])[0].parameters["curve"] == "no guarantee: weak"
     path, _ = write_result("mixed")
     content = read_json(path)
-    content["guarantees"][3] |= {
-        "status": "claimed",
-        "epsilon_with_system_noise": "inf",
-        "reason": "the scale is taken from the data",
-    }
+    content["guarantees"][3] |= {"status": "claimed", "epsilon_with_system_noise": "inf", "reason": "a toy"}
     write_json(path, seal(content))
     assert collect_runs([(path, [])])[0].parameters["curve"] == "CLAIMED: mixed"
 
