@@ -287,11 +287,8 @@ def test_the_limit_is_declared_for_a_dataset(tmp_path):
     (tmp_path / "own.csv").touch()
     settings = {"path": str(tmp_path / "own.csv"), "label": "kind"}
     assert resolve("own", {**settings, "max_bytes": 10}).parts["all"].max_bytes == 10
-    assert (
-        resolve("own", settings).parts["all"].max_bytes
-        == resolve("own", settings).files["own.csv"].max_bytes
-        == 2 << 30
-    )
+    usual = resolve("own", settings)
+    assert usual.parts["all"].max_bytes == usual.files["own.csv"].max_bytes == 2 << 30
 
 
 def test_a_lack_of_memory_is_one_line(capsys):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import multiprocessing
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import exit_codes
 
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import read_npz
+from privsvm.files import read_npz, write_npz
 from privsvm_bench.datasets import download
 from privsvm_bench.datasets.catalogue import DataFile, load_catalogue, resolve
 from privsvm_bench.datasets.download import availability, catalogue_table, download_raw, fetch_file
@@ -127,14 +127,8 @@ def fetch_in_clone(address, target):
 def test_clones_at_once(server, tmp_path):
     """They share a cache; each has the file, which is downloaded once."""
     server.files["a"] = BODY
-    context = multiprocessing.get_context("spawn")
     targets = [tmp_path / str(number) / "a.data" for number in range(3)]
-    clones = [context.Process(target=fetch_in_clone, args=(server.url("a"), target)) for target in targets]
-    for clone in clones:
-        clone.start()
-    for clone in clones:
-        clone.join()
-    assert [clone.exitcode for clone in clones] == [0, 0, 0]
+    assert exit_codes(fetch_in_clone, [(server.url("a"), target) for target in targets], "spawn") == [0, 0, 0]
     assert all(target.read_bytes() == BODY for target in targets)
     assert len(server.requests) == 1
 
@@ -153,16 +147,8 @@ def test_failure_names_everything(server, tmp_path):
     server.files |= {"bad": b"other", "page": b"<html>"}
     urls = [server.url(name) for name in ("none", "bad", "page")]
     message = fails(data_file(*urls), tmp_path / "a.data", mirror=str(tmp_path / "nowhere"))
-    for words in (
-        "toy/a.data",
-        "HTTP 404",
-        "SHA-256 differs",
-        "HTML page",
-        "no such folder",
-        "PRIVSVM_MIRROR=<folder>",
-        "data.mirror",
-        *urls,
-    ):
+    causes = ["toy/a.data", "HTTP 404", "SHA-256 differs", "HTML page", "no such folder"]
+    for words in (*causes, "PRIVSVM_MIRROR=<folder>", "data.mirror", *urls):
         assert words in message
     assert leftovers(tmp_path) == []
 
@@ -253,8 +239,6 @@ def test_bundled(name, tmp_path):
     assert set(labels) == set(part.class_counts or ())
     arrays = read_npz(first)
     arrays["X"][0, 0] += 1e-9
-    from privsvm.files import write_npz
-
     write_npz(first, arrays)
     with pytest.raises(PrivSVMError, match="values differ"):
         read_part(resolve(name), "all", first.parent)

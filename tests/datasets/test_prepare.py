@@ -18,8 +18,8 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import canonical_json
 from privsvm_bench.datasets.catalogue import Bounds, DataFile, DataPart, DatasetEntry, resolve
 from privsvm_bench.datasets.download import download_raw
+from privsvm_bench.datasets.prepare import _affine, write_prepared
 from privsvm_bench.datasets.prepare import prepare as prepare_dataset
-from privsvm_bench.datasets.prepare import write_prepared
 from privsvm_bench.datasets.prepared import load_prepared
 from privsvm_bench.datasets.settings import Given, parse_protocol
 from privsvm_bench.records import Prepared, read
@@ -83,13 +83,8 @@ def round_trip(entry, folder, target, protocol=HOLDOUT, seed=0):
 
 def test_two_classes_positive_gets_code_one(toy, tmp_path):
     labels = ["sick", "well", "well", "sick"] * 5
-    arrays, description = prepare(
-        toy(table(labels), classes=("sick", "well"), labels=("sick", "well"), positive="sick"),
-        tmp_path,
-        HOLDOUT,
-        0,
-        "e",
-    )
+    entry = toy(table(labels), classes=("sick", "well"), labels=("sick", "well"), positive="sick")
+    arrays, description = prepare(entry, tmp_path, HOLDOUT, 0, "e")
     assert description["classes"] == ["well", "sick"]
     assert description["classes_origin"] == "declared"
     assert arrays["y"].tolist() == [1 if label == "sick" else 0 for label in labels]
@@ -119,9 +114,8 @@ def test_groups_and_declared_classes(toy, tmp_path):
     fails(toy(table(["a", "b"] * 9), positive="c"), tmp_path, HOLDOUT, "no class 'c'")
     fails(toy(table(["a", "b", "c"] * 9), positive="c"), tmp_path, HOLDOUT, "3 classes")
     # Refusals must not depend on labels: their set is declared.
-    arrays, _ = prepare(
-        toy(table(["a", "b"] * 9), classes=("x", "y"), groups={"x": ("a", "b"), "y": ("c",)}), tmp_path, HOLDOUT, 0, "e"
-    )
+    entry = toy(table(["a", "b"] * 9), classes=("x", "y"), groups={"x": ("a", "b"), "y": ("c",)})
+    arrays, _ = prepare(entry, tmp_path, HOLDOUT, 0, "e")
     assert set(arrays["y"].tolist()) == {0}
     fails(toy(table(["a"] * 9)), tmp_path, HOLDOUT, "one class only, 'a'")
 
@@ -160,24 +154,10 @@ def test_missing_in_sparse_rows(make_entry, tmp_path):
         assert not np.isnan(arrays["X_data"]).any()
 
 
-PROTOCOLS = st.one_of(
-    st.fixed_dictionaries(
-        {
-            "kind": st.just("holdout"),
-            "repeats": st.integers(1, 3),
-            "test_size": st.floats(0.2, 0.6),
-            "stratified": st.booleans(),
-        }
-    ),
-    st.fixed_dictionaries(
-        {
-            "kind": st.just("k_fold"),
-            "folds": st.integers(2, 6),
-            "repeats": st.integers(1, 2),
-            "stratified": st.booleans(),
-        }
-    ),
-)
+HOLDOUTS = {"kind": st.just("holdout"), "test_size": st.floats(0.2, 0.6)}
+FOLDS = {"kind": st.just("k_fold"), "folds": st.integers(2, 6)}
+COMMON = {"repeats": st.integers(1, 3), "stratified": st.booleans()}
+PROTOCOLS = st.fixed_dictionaries(HOLDOUTS | COMMON) | st.fixed_dictionaries(FOLDS | COMMON)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -246,19 +226,13 @@ def test_protocols_that_cannot_be_applied(toy, tmp_path):
     for protocol in (HOLDOUT, {"kind": "k_fold", "stratified": True}):
         fails(lonely, tmp_path, protocol, "dataset toy", "class 'c' has 1 row", "stratified: false")
     prepare(lonely, tmp_path, {**HOLDOUT, "stratified": False}, 0, "e")
-    fails(
-        toy(table(["a", "b"] * 3)), tmp_path, {"kind": "k_fold", "folds": 9, "stratified": False}, "9 folds of 6 rows"
-    )
-    fails(toy(table(["a", "b"] * 3)), tmp_path, {"kind": "holdout", "test_size": 6}, "does not fit")
-    fails(
-        toy(table(["a", "b"] * 9)),
-        tmp_path,
-        {"kind": "holdout", "test_size": 1, "stratified": True},
-        "stratified: false",
-    )
-    one_sided = parts_entry(
-        tmp_path, train="1,2,a\n2,3,b\n?,3,b\n?,4,a\n".replace("2,3,b", "?,3,b"), test=table(["a", "b"] * 2)
-    )
+    for count, protocol, words in (
+        (3, {"kind": "k_fold", "folds": 9, "stratified": False}, "9 folds of 6 rows"),
+        (3, {"kind": "holdout", "test_size": 6}, "does not fit"),
+        (9, {"kind": "holdout", "test_size": 1, "stratified": True}, "stratified: false"),
+    ):
+        fails(toy(table(["a", "b"] * count)), tmp_path, protocol, words)
+    one_sided = parts_entry(tmp_path, train="1,2,a\n?,3,b\n?,3,b\n?,4,a\n", test=table(["a", "b"] * 2))
     fails(dataclasses.replace(one_sided, missing="drop_rows"), tmp_path, "given", "trains on one class only, 'a'")
 
 
@@ -273,9 +247,8 @@ def test_scaling_by_declared_bounds(toy, tmp_path):
     np.testing.assert_allclose(
         round_trip(one_pair, tmp_path, tmp_path / "out", "resubstitution").split(0).X_train, prepared.X / 10, atol=1e-15
     )
-    fails(
-        dataclasses.replace(entry, bounds=Bounds((0.0,) * 3, (1.0,) * 3)), tmp_path, HOLDOUT, "3 pairs for 2 features"
-    )
+    odd = dataclasses.replace(entry, bounds=Bounds((0.0,) * 3, (1.0,) * 3))
+    fails(odd, tmp_path, HOLDOUT, "3 pairs for 2 features")
 
 
 def test_declared_bounds_do_not_look_at_the_rows(toy, tmp_path):
@@ -327,14 +300,8 @@ def test_constant_feature_becomes_zero(toy, tmp_path, scaling):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.floats(-1e12, 1e12), min_size=2, max_size=20),
-    st.floats(-1e3, 1e3),
-    st.floats(1e-3, 1e3),
-)
+@given(st.lists(st.floats(-1e12, 1e12), min_size=2, max_size=20), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3))
 def test_min_max_reaches_its_range(values, low, width):
-    from privsvm_bench.datasets.prepare import _affine
-
     column = np.array(values)
     shift, factor = _affine(column.min(keepdims=True), column.max(keepdims=True), (low, low + width))
     scaled = (column - shift) * factor
@@ -392,17 +359,8 @@ def test_stage_with_a_bundled_set(tmp_path):
     parameters = {"settings": {}, "protocol": HOLDOUT, "seed": 3, "experiment": "benchmark"}
 
     def stage(**changes):
-        command = [
-            sys.executable,
-            str(STAGE),
-            "--dataset",
-            "wine",
-            "--raw",
-            str(tmp_path / "raw"),
-            "--output",
-            str(output),
-        ]
-        command += ["--description", str(description), "--parameters", json.dumps({**parameters, **changes})]
+        command = [sys.executable, STAGE, "--dataset", "wine", "--raw", tmp_path / "raw", "--output", output]
+        command += ["--description", description, "--parameters", json.dumps({**parameters, **changes})]
         return subprocess.run(command, capture_output=True, text=True)
 
     done = stage()

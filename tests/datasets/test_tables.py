@@ -255,7 +255,7 @@ def test_headers_that_cannot_be_read(tmp_path):
         with pytest.raises(PrivSVMError, match=re.escape(reason)) as caught:
             header_of(tmp_path / "t.csv", ",")
         assert "\n" not in str(caught.value)
-    for delimiter in ("", ",,", '"', "\n", "a", "\r"):
+    for delimiter in ("", ",,", '"', "\n", "a", "\r", ".", "1"):
         with pytest.raises(PrivSVMError, match="must be one character"):
             header_of(tmp_path / "t.csv", delimiter)
         assert not DELIMITER.accepts(delimiter)

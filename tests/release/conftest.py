@@ -21,6 +21,23 @@ def run(*arguments):
     return code, out.getvalue(), err.getvalue()
 
 
+def refusal(*arguments, code=1):
+    """Run a command that must be refused in one line; returns the line."""
+    ended, out, err = run(*arguments)
+    assert (ended, out, err.count("\n")) == (code, "", 1), err
+    return err
+
+
+def release_into(folder, data, schema, *more, epsilon=1, out="model"):
+    """Release a model by command, into a folder with its ledger; returns what it said."""
+    code, said, err = run(
+        *("release", "--data", data, "--schema", schema, "--epsilon", epsilon, "--without-inspection"),
+        *("--out", folder / out, "--ledger", folder / "ledger.jsonl", *more),
+    )
+    assert code == 0, err
+    return err + said
+
+
 @pytest.fixture(scope="session")
 def hospital(tmp_path_factory):
     """The table, its schema, rows to test on, keys, and a model that was released from it; not to be written to."""

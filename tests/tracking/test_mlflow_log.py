@@ -21,6 +21,7 @@ import sqlalchemy
 from mlflow.entities import ViewType
 from mlflow.tracking import MlflowClient
 from servers import free_port, running_server
+from tests.processes import exit_codes
 from tests.reporting.synthetic_results import make_condensed_attack
 
 from privsvm.errors import PrivSVMError
@@ -305,12 +306,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
 def test_two_processes_at_once_log_each_result_once(tmp_path: Path, new_uri: str, wine_results: Any) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(MLFLOW)
-    processes = [context.Process(target=log_results, args=(wine_results, new_uri, "abc")) for _ in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0] * 4
+    assert exit_codes(log_results, [(wine_results, new_uri, "abc")] * 4, context) == [0] * 4
     assert len(runs_of(new_uri)) == 4
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-from tests.release.conftest import run
+from tests.release.conftest import release_into, run
 
 import privsvm
 from privsvm.base.model_file import content_digest, read_model
@@ -207,11 +207,7 @@ def test_what_is_said_of_calibration_holds(n_classes, n_rows, public):
 @pytest.fixture(scope="module")
 def calibrated(hospital, tmp_path_factory):
     folder = tmp_path_factory.mktemp("calibrated")
-    output = run(
-        *("release", "--data", hospital / "patients.csv", "--schema", hospital / "schema.yaml", "--epsilon", 4),
-        *("--out", folder / "model", "--ledger", folder / "ledger.jsonl", "--hold-back", 0.3, "--without-inspection"),
-    )
-    assert output[0] == 0, output
+    release_into(folder, hospital / "patients.csv", hospital / "schema.yaml", "--hold-back", 0.3, epsilon=4)
     return folder / "model"
 
 
@@ -268,10 +264,7 @@ def test_counts_that_are_not_covered_are_refused(calibrated, hospital, tmp_path)
     def less_noise(record):
         record["held_back"]["scale"] /= 2
 
-    for name, folder, change in (
-        ("added", hospital / "model", uncover),
-        ("scale", calibrated, less_noise),
-    ):
+    for name, folder, change in (("added", hospital / "model", uncover), ("scale", calibrated, less_noise)):
         target = change_record(folder, tmp_path / name, change)
         with pytest.raises(PrivSVMError, match="does not cover its counts of rows"):
             _ = privsvm.load(target).protection_

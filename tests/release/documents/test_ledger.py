@@ -16,6 +16,7 @@ import jsonschema
 import numpy as np
 import pytest
 import yaml
+from tests.processes import exit_codes
 from tests.release.conftest import run
 from tests.waits import PATIENCE
 
@@ -51,14 +52,13 @@ def small(tmp_path_factory):
     return folder / "t.csv", parse_schema(per_row), parse_schema(per_person)
 
 
+def agree(before, after):
+    return True
+
+
 def once(small, folder, name, epsilon=1.0, persons=False, **options):
     data, per_row, per_person = small
-    settings = {
-        "recipe": RECIPE,
-        "confirm": lambda before, after: True,
-        "today": "2026-01-01",
-        "without_inspection": True,
-    }
+    settings = {"recipe": RECIPE, "confirm": agree, "today": "2026-01-01", "without_inspection": True}
     settings |= {"epsilon": epsilon} | options
     ledger = settings.pop("ledger", None) or Ledger(folder / "ledger.jsonl", wait=PATIENCE)
     schema = per_person if persons else per_row
@@ -440,19 +440,9 @@ def test_a_mistake_costs_nothing(small, tmp_path, mistake):
     assert not list(tmp_path.glob(".*.part"))
 
 
-def _in_another_process(small, folder, name):
-    once(small, folder, name)
-
-
 def test_two_processes_at_once_compose(small, tmp_path):
     once(small, tmp_path, "m")
-    context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_in_another_process, args=(small, tmp_path, f"m{number}")) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert exit_codes(once, [(small, tmp_path, f"m{number}") for number in range(4)]) == [0] * 4
     ledger = Ledger(tmp_path / "ledger.jsonl")
     assert [entry.number for entry in ledger.entries()] == [1, 2, 3, 4, 5]
     assert ledger.total("small").releases == 5
@@ -475,15 +465,9 @@ def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_p
     guarantee = Ledger(tmp_path / "ledger.jsonl").entries()[0].guarantee
     # Three releases fit in, one of which is made, and four are tried.
     budget = compose([guarantee] * 3).epsilon_proved * 1.001
-    context = multiprocessing.get_context("fork")
-    gate = context.Barrier(4)
-    names = [f"m{number}" for number in range(4)]
-    workers = [context.Process(target=_if_it_may, args=(small, tmp_path, name, gate, budget)) for name in names]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert sorted(worker.exitcode for worker in workers) == [0, 0, 7, 7]
+    gate, names = multiprocessing.get_context("fork").Barrier(4), [f"m{number}" for number in range(4)]
+    calls = [(small, tmp_path, name, gate, budget) for name in names]
+    assert sorted(exit_codes(_if_it_may, calls)) == [0, 0, 7, 7]
     ledger = Ledger(tmp_path / "ledger.jsonl")
     assert [entry.number for entry in ledger.entries()] == [1, 2, 3]
     assert ledger.total("small").epsilon <= budget
@@ -720,9 +704,7 @@ def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkey
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for name in ("", ".", "..", "/", "link", "dangling", "m/"):
         with pytest.raises(PrivSVMError, match="exists already"):
-            release(
-                data, schema, name, Terms(1.0, recipe=RECIPE), ledger, Permission(confirm=lambda before, after: True)
-            )
+            release(data, schema, name, Terms(1.0, recipe=RECIPE), ledger, Permission(confirm=agree))
     assert len(ledger.entries()) == 2
 
 

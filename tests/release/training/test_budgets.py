@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
+from tests.processes import exit_codes
 from tests.waits import PATIENCE
 
 import privsvm
@@ -51,14 +52,8 @@ from privsvm.tables.schema import parse_schema
 X = np.array([[-0.8, 0.1], [0.7, -0.2]] * 30)
 Y = np.array([0, 1] * 30)
 MODEL = PrivateSVMClassifier(epsilon=1.0, classes=[0, 1])
-SCHEMA = PublicSchema(
-    {
-        "name": "s",
-        "label": "y",
-        "classes": ["0", "1"],
-        "columns": {"a": {"bounds": [-1, 1], "fill": "middle"}, "b": {"bounds": [-1, 1], "fill": "middle"}},
-    }
-)
+COLUMNS = {name: {"bounds": [-1, 1], "fill": "middle"} for name in "ab"}
+SCHEMA = PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": COLUMNS})
 
 
 def model(**changes):
@@ -91,14 +86,8 @@ def _fit(number):
 
 
 def test_processes_share_it():
-    context = multiprocessing.get_context("fork")
     with Budget(epsilon=9, delta=1e-5, verbose=False) as budget:
-        workers = [context.Process(target=_fit, args=(number,)) for number in range(3)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        assert [worker.exitcode for worker in workers] == [0] * 3
+        assert exit_codes(_fit, [(0,)] * 3) == [0] * 3
         with pytest.raises(ValueError, match="open already"):
             Budget(1, 1e-5).__enter__()
     single = model().fit(X, Y).guarantee_
@@ -118,15 +107,9 @@ def test_processes_that_fit_at_once_spend_no_more_than_the_budget(attempt):
     one = model(epsilon=0.5).fit(X, Y).guarantee_
     limit = compose([one] * 3, 1e-5).epsilon_proved * 1.001
     assert compose([one] * 4, 1e-5).epsilon_proved > limit
-    context = multiprocessing.get_context("fork")
-    gate = context.Barrier(6)
+    gate = multiprocessing.get_context("fork").Barrier(6)
     with Budget(epsilon=limit, delta=1e-5, verbose=False) as budget:
-        workers = [context.Process(target=_fit_at_once, args=(gate, 0.5)) for _ in range(6)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    assert sorted(worker.exitcode for worker in workers) == [0, 0, 0, 7, 7, 7]
+        assert sorted(exit_codes(_fit_at_once, [(gate, 0.5)] * 6)) == [0, 0, 0, 7, 7, 7]
     assert budget.spent.epsilon_proved == compose([one] * 3, 1e-5).epsilon_proved
 
 
@@ -282,11 +265,8 @@ def test_every_other_step_takes_it(step):
 def test_a_step_alone_says_that_it_knows_nothing_of_what_came_before():
     """In a plain pipeline it cannot know that a scaler has read all rows."""
     scaled = make_pipeline(StandardScaler(), model()).fit(X, Y)[-1].guarantee_
-    for guarantee in (
-        scaled,
-        model().fit(X, Y).guarantee_,
-        make_private_pipeline(SCHEMA, model()).fit(X, Y).guarantee_,
-    ):
+    alone, behind_a_schema = model().fit(X, Y), make_private_pipeline(SCHEMA, model()).fit(X, Y)
+    for guarantee in (scaled, alone.guarantee_, behind_a_schema.guarantee_):
         assert guarantee.assumptions[0].startswith("the status is that of this step alone: rows reach it untouched")
     # The caller states how the file was made.
     assert "this step alone" not in " ".join(restore(scaled, preparation="declared").assumptions)

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from tests.release.conftest import run
+from tests.release.conftest import refusal, run
 
 from privsvm.errors import PrivSVMError
 from privsvm.release.documents.ledger import Ledger, total_of
@@ -34,15 +34,13 @@ def test_command_plans_after_the_releases_of_the_ledger(hospital):
     assert (code, err) == (0, "")
     assert "after 1 release(s) of 'hospital'" in out
     assert len(out.splitlines()) == 5
-    code, _, err = run("ledger", "plan", "--budget", 0.9, "--releases", 2, *ledger)
-    assert code == 1
-    assert "plan fewer, or decide on a larger total" in err
-    code, _, err = run("ledger", "plan", "--budget", 3, "--releases", 2, "--rows", 100, *ledger)
-    assert code == 1
-    assert "give --rows and --features" in err
-    code, _, err = run("ledger", "plan", "--releases", 2, *ledger)
-    assert code == 1
-    assert "no budget is known" in err
+    assert "plan fewer, or decide on a larger total" in refusal(
+        "ledger", "plan", "--budget", 0.9, "--releases", 2, *ledger
+    )
+    assert "give --rows and --features" in refusal(
+        "ledger", "plan", "--budget", 3, "--releases", 2, "--rows", 100, *ledger
+    )
+    assert "no budget is known" in refusal("ledger", "plan", "--releases", 2, *ledger)
     with pytest.raises(PrivSVMError, match="from 1 to 1000"):
         schedule(1.0, 0, 1e-5)
 

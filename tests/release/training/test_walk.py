@@ -1,14 +1,15 @@
 """The walk of a new user, with a table as a hospital's spreadsheet writes it: nothing unstated may be guessed."""
 
 import csv
+from collections import Counter
 
 import numpy as np
 import pytest
-from tests.release.conftest import run
+from tests.release.conftest import refusal, release_into, run
 
 from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
-from privsvm.tables.schema import parse_schema
+from privsvm.tables.schema import parse_schema, read_schema
 from privsvm.tables.tables import bound_contribution, delimiter_of, training_table
 
 HEADER = ["Fall-Nr", "Patient", "Aufnahme", "Größe (cm)", "CRP mg/l", "Station", "Raucher", "Befund", "Verlauf"]
@@ -88,7 +89,7 @@ def test_a_look_reads_commas_booleans_and_marks_of_what_is_missing(koeln):
 
 
 def test_rows_are_read_as_they_are_meant(koeln):
-    schema = parse_schema_of(koeln)
+    schema = read_schema(koeln / "s.yaml")
     X, y = training_table(koeln / "Patienten Köln.csv", schema)
     rows = spreadsheet(koeln / "again.csv")[1:]
     row_indices = [
@@ -105,12 +106,6 @@ def test_rows_are_read_as_they_are_meant(koeln):
     assert [schema.class_order[code] for code in y] == [rows[row_index][8] for row_index in row_indices]
 
 
-def parse_schema_of(folder):
-    from privsvm.tables.schema import read_schema
-
-    return read_schema(folder / "s.yaml")
-
-
 def test_what_cannot_be_read_is_shown_by_inspect_with_its_remedy(koeln):
     (koeln / "s.yaml").write_text(SCHEMA.replace('decimal: ","\n', ""))
     code, out, _ = run("inspect", koeln / "Patienten Köln.csv", "--schema", koeln / "s.yaml")
@@ -123,13 +118,8 @@ def test_what_cannot_be_read_is_shown_by_inspect_with_its_remedy(koeln):
 
 
 def test_three_commands_and_what_they_say(koeln):
-    table, ledger = koeln / "Patienten Köln.csv", ("--ledger", koeln / "l.jsonl")
-    code, out, err = run(
-        *("release", "--data", table, "--schema", koeln / "s.yaml", "--epsilon", 1, "--out", koeln / "m"),
-        *ledger,
-        "--without-inspection",
-    )
-    assert code == 0, err
+    table = koeln / "Patienten Köln.csv"
+    release_into(koeln, table, koeln / "s.yaml", out="m")
     code, out, _ = run("card", koeln / "m")
     assert code == 0
     assert "Each person in the table, with all their rows, of which the first 3 count." in " ".join(out.split())
@@ -142,15 +132,15 @@ def test_three_commands_and_what_they_say(koeln):
     rows = list(csv.DictReader(out.splitlines(keepends=True)))
     assert [row["Befund"] for row in rows] == [row[7] for row in spreadsheet(koeln / "again.csv")[1:]]
     (koeln / "commas.csv").write_text("Aufnahme,Größe (cm),CRP mg/l,Station,Raucher\n", encoding="utf-8")
-    code, _, err = run("predict", koeln / "m", koeln / "commas.csv")
-    assert code == 1
-    assert "one column by the delimiter ';', and several by a comma" in err
+    assert "one column by the delimiter ';', and several by a comma" in refusal(
+        "predict", koeln / "m", koeln / "commas.csv"
+    )
     (koeln / "latin.csv").write_bytes(
         (koeln / "commas.csv").read_text(encoding="utf-8").replace(",", ";").encode("latin-1")
     )
-    code, _, err = run("predict", koeln / "m", koeln / "latin.csv")
-    assert code == 1
-    assert "line 1 is not UTF-8 text; fix it, or save the table as CSV in UTF-8" in err
+    assert "line 1 is not UTF-8 text; fix it, or save the table as CSV in UTF-8" in refusal(
+        "predict", koeln / "m", koeln / "latin.csv"
+    )
 
 
 def test_the_delimiter_is_read_off_the_header_alone(tmp_path):
@@ -191,8 +181,6 @@ def test_two_persons_whose_identifiers_are_one_number_stay_two(tmp_path):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_which_rows_count_depends_on_their_own_person_alone(seed):
-    from collections import Counter
-
     rng = np.random.default_rng(seed)
     most = int(rng.integers(1, 6))
     persons = [str(who) for who in range(12) for _ in range(int(rng.integers(1, 51)))]
@@ -224,11 +212,7 @@ def test_tables_of_odd_shapes_are_released(tmp_path, rows, features, positive):
     (tmp_path / "s.yaml").write_text(
         f'version: 1\nname: odd\nlabel: y\nclasses: ["N", "Y"]\nprescaled: false\ncolumns:\n{columns}'
     )
-    code, _, err = run(
-        *("release", "--data", tmp_path / "t.csv", "--schema", tmp_path / "s.yaml", "--epsilon", 1),
-        *("--out", tmp_path / "m", "--ledger", tmp_path / "l.jsonl", "--without-inspection"),
-    )
-    assert code == 0, err
+    release_into(tmp_path, tmp_path / "t.csv", tmp_path / "s.yaml", out="m")
     code, out, _ = run("predict", tmp_path / "m", tmp_path / "t.csv")
     assert (code, out.count("\n")) == (0, rows + 1)
-    assert run("verify", tmp_path / "m", "--ledger", tmp_path / "l.jsonl")[0] == 0
+    assert run("verify", tmp_path / "m", "--ledger", tmp_path / "ledger.jsonl")[0] == 0
