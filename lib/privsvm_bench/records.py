@@ -21,8 +21,9 @@ from annotated_types import Ge, Le, MinLen, Predicate
 from privsvm.digests import sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
+from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee, Stored
-from privsvm.privacy.statement import Neighbours, Status, theorem_holds, weakest_status
+from privsvm.privacy.statement import Status, theorem_holds, weakest_status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -23,8 +23,6 @@ from privsvm.privacy.lower_bounds import (
     pure_ceiling,
 )
 
-__all__ = ["CELLS_AT_MOST", "SURE", "CellBound", "Draw", "Plan", "audit_cell", "best_pair", "in_blocks"]
-
 # Releases (n, k) of the first (0) or second (1) dataset of a pair; the word names a part of the noise.
 Draw = Callable[[int, int, str], np.ndarray]
 

@@ -21,8 +21,6 @@ from privsvm.privacy.gaussian_delta import smallest_epsilon
 from privsvm.privacy.losses import loss_distribution, loss_grid
 from privsvm.privacy.lower_bounds import CONFIDENCE, Bound, counts_bound, limits
 
-__all__ = ["Curve", "LaplaceCurve", "SampledCurve", "TableCurve", "table_of"]
-
 # False alarms at which curves are looked at.
 _ALARMS = np.concatenate([np.logspace(-7, -1, 241), np.linspace(0.1, 0.999, 120)[1:]])
 

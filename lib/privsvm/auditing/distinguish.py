@@ -10,8 +10,6 @@ from scipy.special import ndtr
 
 from privsvm.privacy.lower_bounds import CONFIDENCE, counts_bound
 
-__all__ = ["Statistic", "Threshold", "choose_statistic", "choose_threshold", "most_shown", "separation"]
-
 # A number whose spread is below this share of its move tells two datasets apart for certain.
 _NO_SPREAD = 1e-9
 

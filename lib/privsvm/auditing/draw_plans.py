@@ -29,8 +29,6 @@ from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import Event, Neighbours, PerturbedObjectives, PoissonSampled, leaves
 
-__all__ = ["CellPlan", "plan_cell", "plan_replays"]
-
 Key = Sequence[str | int | float]
 
 # Real releases that show what noise is added to.

@@ -14,8 +14,6 @@ from privsvm.auditing.cells import CellBound, Draw, audit_cell, best_pair
 from privsvm.auditing.neighbours import Pair, make_pairs, pairs_around
 from privsvm.privacy.events import Neighbours
 
-__all__ = ["Audit", "audit"]
-
 # Releases of a pair that the search looks at, as a share of all draws; and at least so many.
 _SEARCH_SHARE, _SEARCH_LEAST = 0.01, 12
 

@@ -30,8 +30,6 @@ from privsvm.privacy.events import (
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.lower_bounds import CONFIDENCE, one_run_bound
 
-__all__ = ["Claims", "MethodCell", "audit_method", "is_audited", "lay_out_numbers", "relations_of", "worst_parameters"]
-
 # Public parameters at which one row pulls hardest, for those that an estimator has: weights stay near zero, where
 # losses are linear and gradients as long as their clip. Feature maps and selections are small, so that draws are cheap.
 _WORST: Mapping[str, Any] = {

@@ -11,8 +11,6 @@ import numpy as np
 
 from privsvm.privacy.events import NEIGHBOURS, Neighbours
 
-__all__ = ["Pair", "canaries", "make_crowded_pairs", "make_pairs", "pairs_around"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Pair:

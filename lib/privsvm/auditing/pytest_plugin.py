@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from privsvm.auditing.estimators import Audit
 
-__all__ = ["privsvm_audit"]
-
 
 @pytest.fixture
 def privsvm_audit() -> Callable[..., Audit]:

@@ -19,8 +19,6 @@ import numpy as np
 from privsvm.auditing.transcripts import ALL_ROWS, Call, ListeningSource, listen, numbers_before_noise
 from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity, StepTape
 
-__all__ = ["ReplayError", "ReplayingSource", "nearest_difference"]
-
 # From a dataset (0 or 1) and a source for each release to the released numbers (n, k).
 Release = Callable[[int, Sequence[NoiseSource]], np.ndarray]
 

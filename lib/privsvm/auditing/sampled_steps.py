@@ -16,8 +16,6 @@ from privsvm.auditing.transcripts import ALL_ROWS, Call
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 
-__all__ = ["SampledLoss", "SampledSteps", "find_sampled_loss", "find_sampled_steps"]
-
 # Rows are drawn as recorded if their shares are within so many standard deviations, and no two draws of a release have
 # a larger correlation. A false alarm costs draws, and no bound.
 _FAR, _CORRELATED = 6.0, 0.75

@@ -18,17 +18,6 @@ from privsvm.numerics.noise.exact_draws import discrete_laplace, exponential_cho
 from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity, StepTape, seeded_source
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 
-__all__ = [
-    "ALL_ROWS",
-    "Call",
-    "FixedRelease",
-    "ListeningSource",
-    "fixed_release",
-    "listen",
-    "noisy_numbers",
-    "numbers_before_noise",
-]
-
 # Real releases beyond as many as the noise has numbers, which must equal the affine function's values.
 _CHECKED = 32
 

@@ -16,21 +16,10 @@ from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.rows import row_norms
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.bisection import bisect
+from privsvm.privacy.events import Neighbours
 from privsvm.privacy.objective_perturbation import ObjectivePerturbation
-from privsvm.privacy.statement import Neighbours, Witness
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
-
-__all__ = [
-    "SelectionChain",
-    "discrete_witness",
-    "extreme_rows",
-    "gaussian_witness",
-    "laplace_witness",
-    "largest_move",
-    "perturbed_minimum_witness",
-    "selection_witness",
-    "verbatim_row_witness",
-]
 
 _ROWS_AT_ONCE = 4096
 

@@ -20,8 +20,6 @@ import numpy as np
 from privsvm.families.moments.joint_moments import JointMomentsClassifier, scores_of_codes
 from privsvm.families.moments.second_moments import Moments
 
-__all__ = ["ESTIMATOR", "AdaSSPClassifier", "ridge_weights"]
-
 # Chance that the noise is larger than the ridge assumes (rho).
 _FAILURE = 0.05
 

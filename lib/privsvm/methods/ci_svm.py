@@ -17,8 +17,6 @@ from privsvm.families.condensed.resampled import labels_like, plain_labels, rows
 from privsvm.numerics.compiled.threads import count_threads
 from privsvm.privacy.gate import Guarantee
 
-__all__ = ["ESTIMATOR", "CISVMClassifier", "CondensedInformation"]
-
 
 class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
     """Replace rows by the means of triples of similar rows, as CI-SVM does. Not private.

@@ -17,8 +17,6 @@ from privsvm.families.exact.linear_reference import LinearReference
 from privsvm.numerics.rows.rows import row_norms
 from privsvm.solvers.linear.crammer_singer import CrammerSingerSolution, round_off_allowance, solve_crammer_singer
 
-__all__ = ["ESTIMATOR", "CrammerSingerClassifier"]
-
 # The first solve, which finds the size of the optimum, ends at this share of the objective at zero weights.
 _FIRST_SHARE = 1e-2
 

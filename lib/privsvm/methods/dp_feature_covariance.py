@@ -26,8 +26,6 @@ from privsvm.numerics.rows.row_blocks import cache_rows
 from privsvm.privacy.events import Gaussian, SelfComposed, relation_factor
 from privsvm.solvers.gradients.huber_descent import HuberDescent, descend
 
-__all__ = ["ESTIMATOR", "DPFeatureCovarianceClassifier", "preconditioner"]
-
 # The Gram matrix's share of the budget that remains after the centre.
 _MOMENT_SHARE = 0.15
 # All steps together, along a row's mean gradient, over the number of rows for one unit of noise.

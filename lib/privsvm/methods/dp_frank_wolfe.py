@@ -29,13 +29,11 @@ from privsvm.base.released import LinearPath
 from privsvm.constraints import BOUND, COUNT, FLAG, POSITIVE, Constraint
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.privacy.events import ExponentialMechanism, SelfComposed
+from privsvm.privacy.events import ExponentialMechanism, Neighbours, SelfComposed
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, ExponentialSelections
-from privsvm.privacy.statement import Neighbours, Witness
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
-
-__all__ = ["ESTIMATOR", "DPFrankWolfeClassifier", "score_sensitivity", "slope_bits"]
 
 # Features are whole numbers of so many binary digits.
 _FEATURE_BITS = 20

@@ -15,8 +15,6 @@ import numpy as np
 from privsvm.families.moments.joint_moments import JointMomentsClassifier, class_sums
 from privsvm.families.moments.second_moments import CONSTANT, Moments, solve_noisy_moments
 
-__all__ = ["ESTIMATOR", "DPLDAClassifier", "discriminants"]
-
 
 def discriminants(moments: Moments, spread: float, n_rows: int) -> np.ndarray:
     """Compute weights (c, d + 1) of the classes' scores; the last are of the constant feature."""

@@ -14,8 +14,6 @@ import numpy as np
 from privsvm.families.moments.joint_moments import JointMomentsClassifier, scores_of_codes
 from privsvm.families.moments.second_moments import Moments, solve_noisy_moments
 
-__all__ = ["ESTIMATOR", "DPLeastSquaresClassifier"]
-
 
 class DPLeastSquaresClassifier(JointMomentsClassifier):
     """Private linear classifier: least squares on class codes, from noisy second moments.

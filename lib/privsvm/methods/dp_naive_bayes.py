@@ -18,8 +18,6 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import Event, Gaussian
 from privsvm.solvers.features.trees import BEYOND, leaf_numbers, staircase
 
-__all__ = ["ESTIMATOR", "DPNaiveBayesClassifier"]
-
 # Rows of a class in a bin, in units of the noise, below which there are fewer bins; and rows added to a class.
 _ROWS_PER_BIN, _SMOOTHING = 2.0, 2.0
 

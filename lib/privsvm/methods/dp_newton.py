@@ -29,8 +29,6 @@ from privsvm.numerics.rows.row_blocks import cache_rows, is_by_block
 from privsvm.privacy.events import Gaussian, SelfComposed
 from privsvm.solvers.linear.newton_rows import weighted_rows
 
-__all__ = ["ESTIMATOR", "DPNewtonClassifier", "step_sums"]
-
 # Lambda, in sizes of the largest eigenvalues of the noise.
 _DAMPING = 2.0
 # Parabolas are wider than clipped losses, more so with many classes: steps are longer by this, times the root of

@@ -27,8 +27,6 @@ from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
 from privsvm.privacy.events import Event, Gaussian, SelfComposed
 from privsvm.solvers.features.trees import BEYOND, leaf_numbers
 
-__all__ = ["ESTIMATOR", "DPTRNewtonClassifier"]
-
 _TREES_SEED = 2022
 _DEPTH = Constraint({"type": "integer", "minimum": 1, "maximum": 12}, "must be a whole number from 1 to 12", "int")
 # Weight of the Hessian beside the gradient, and the norm of both: of two classes, and of more.

@@ -22,12 +22,11 @@ from privsvm.base.released import KernelPath
 from privsvm.base.validation import check_consent
 from privsvm.constraints import FLAG, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
+from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.statement import Neighbours, Witness
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.kernel.c_svc import CSVCSolution
 from privsvm.solvers.kernel.kernels import KERNELS, kernel_matrix, resolve_gamma
-
-__all__ = ["ESTIMATOR", "DPSVMDVPClassifier", "laplace_scales"]
 
 # Weights of the errors, and the precision of the kernel values from which the errors' offset is taken.
 WEIGHTS: Mapping[str, tuple[str, str]] = MappingProxyType(

@@ -23,11 +23,10 @@ from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, Re
 from privsvm.base.validation import check_consent
 from privsvm.constraints import SHARE, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters
+from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.statement import Neighbours, Witness
+from privsvm.privacy.statement import Witness
 from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
-
-__all__ = ["ESTIMATOR", "DPWSSClassifier"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,6 @@ from privsvm.families.condensed.condensation import ClusterOptions, Condensed, c
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.privacy.gate import Guarantee
 
-__all__ = ["ESTIMATOR", "FCMSVMClassifier"]
-
 
 class FCMSVMClassifier(CondensedClassifier):
     """Support vector machine on the centres of fuzzy c-means, a third as many as there are rows. Not private.

@@ -13,8 +13,6 @@ from privsvm.constraints import POSITIVE, one_of
 from privsvm.families.gradients.noisy_classifiers import DescentClassifier
 from privsvm.privacy.mechanisms import COMPOSITIONS
 
-__all__ = ["ESTIMATOR", "GRPUAClassifier"]
-
 
 class GRPUAClassifier(DescentClassifier):
     """Private one-vs-rest SVM by noisy clipped gradient steps.

@@ -29,8 +29,6 @@ from privsvm.solvers.features.landmarks import landmark_map
 from privsvm.solvers.features.row_features import landmark_row_features
 from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
 
-__all__ = ["ESTIMATOR", "LandmarkDualClassifier"]
-
 _RANGES = Constraint(
     {"type": "array", "minItems": 2, "maxItems": 2},
     "must be (low, high), finite, low not above high",

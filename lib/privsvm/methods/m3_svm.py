@@ -8,8 +8,6 @@ from privsvm.base.parameters import parameter
 from privsvm.constraints import FLAG, POSITIVE
 from privsvm.families.exact.smoothed_reference import SmoothedReference
 
-__all__ = ["ESTIMATOR", "M3SVMClassifier"]
-
 
 class M3SVMClassifier(SmoothedReference):
     """Multi-class SVM ``min 1/2 sum_{k<l} ||w_k - w_l||^2 + C sum_i loss_i + ridge (||W||^2 + ||b||^2)``. Not private.

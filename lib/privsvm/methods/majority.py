@@ -11,8 +11,6 @@ from privsvm.base.released import ConstantPath
 from privsvm.base.rows import as_training_rows
 from privsvm.privacy.gate import exact_training
 
-__all__ = ["ESTIMATOR", "MajorityClassifier"]
-
 
 class MajorityClassifier(SingleModelClassifier):
     """Answer with the most frequent class of the training rows. Not private.

@@ -35,8 +35,6 @@ from privsvm.privacy.objective_perturbation import ObjectivePerturbation
 from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.smoothed_hinge import solve_smoothed_hinge
 
-__all__ = ["ESTIMATOR", "ObjectivePerturbationClassifier", "smoothing_for"]
-
 # The default smoothing: no narrower than this, and so wide that the curvature costs this share of epsilon.
 _LEAST_SMOOTHING = 0.1
 _CURVATURE_SHARE = 0.2

@@ -18,8 +18,6 @@ from privsvm.families.one_norm.one_norm_training import (
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.privacy.gate import Guarantee, exact_training
 
-__all__ = ["ESTIMATOR", "OneNormSVMClassifier"]
-
 
 class OneNormSVMClassifier(OneNormClassifier):
     """Support vector machine with the 1-norm of its coefficients as penalty. Not private.

@@ -13,8 +13,6 @@ from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.hinge_release import GaussianNoise, LinearRows
 from privsvm.families.output_perturbation.perturbation import COMPOSITIONS
 
-__all__ = ["ESTIMATOR", "OPERAClassifier"]
-
 
 class OPERAClassifier(LinearRows, GaussianNoise):
     """Private one-vs-rest linear SVM by analytic Gaussian noise on its weights.

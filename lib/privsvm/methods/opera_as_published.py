@@ -31,8 +31,6 @@ from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.gate import Guarantee
 
-__all__ = ["CALIBRATIONS", "ESTIMATOR", "OPERAAsPublishedClassifier", "classic_noise_multiplier"]
-
 CALIBRATIONS = ("analytic", "classic")
 
 _CLASSIC_ACCOUNTANT = "classic Gaussian bound, sqrt(2 ln(1.25 / delta)) / epsilon"

@@ -33,9 +33,7 @@ from privsvm.families.output_perturbation.perturbation import (
     solution_sensitivity,
     solve_one_vs_rest,
 )
-from privsvm.privacy.statement import Neighbours
-
-__all__ = ["ESTIMATOR", "OvRJointGaussianClassifier", "centred_sensitivity", "solve_centred"]
+from privsvm.privacy.events import Neighbours
 
 
 def centred_sensitivity(C: float, data_norm: float, n_classes: int, neighbours: Neighbours, gap: float = 0.0) -> float:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from privsvm.families.gradients.noisy_classifiers import AdamClassifier, MarginLossClassifier
 
-__all__ = ["ESTIMATOR", "PMSVMAGPClassifier"]
-
 
 class PMSVMAGPClassifier(MarginLossClassifier, AdamClassifier):
     """Private multi-class SVM with adaptive gradient perturbation: Adam on noisy gradients (PMSVM-AGP).

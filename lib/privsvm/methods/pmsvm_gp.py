@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from privsvm.families.gradients.noisy_classifiers import DescentClassifier, MarginLossClassifier
 
-__all__ = ["ESTIMATOR", "PMSVMGPClassifier"]
-
 
 class PMSVMGPClassifier(MarginLossClassifier, DescentClassifier):
     """Private multi-class SVM with gradient perturbation: noise on the gradient of every step of descent (PMSVM-GP).

@@ -33,8 +33,6 @@ from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
-__all__ = ["ESTIMATOR", "PMSVMWPClassifier"]
-
 
 class PMSVMWPClassifier(WeightPerturbationClassifier):
     """Private multi-class SVM: Gaussian noise on exact Crammer-Singer weights of clipped rows (PMSVM-WP).

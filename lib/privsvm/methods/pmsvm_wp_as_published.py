@@ -21,8 +21,6 @@ from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.privacy.statement import Witness
 
-__all__ = ["ESTIMATOR", "PMSVMWPAsPublishedClassifier"]
-
 
 class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
     """Multi-class SVM with weight perturbation as released with the PMSVM paper. Its epsilon does not hold.

@@ -32,8 +32,6 @@ from privsvm.families.one_norm.ppsvm_training import (
 )
 from privsvm.privacy.gate import Guarantee
 
-__all__ = ["ESTIMATOR", "PPSVMClassifier"]
-
 _COLUMNS = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
 ENTITIES = Constraint(
     {

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from privsvm.families.output_perturbation.hinge_release import GaussianNoise, LinearRows
 
-__all__ = ["ESTIMATOR", "PrivateSVMClassifier"]
-
 
 class PrivateSVMClassifier(LinearRows, GaussianNoise):
     """Private linear SVM by Gaussian noise on its weights; one-vs-rest for more than two classes.

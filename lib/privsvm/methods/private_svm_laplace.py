@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from privsvm.families.output_perturbation.hinge_release import LaplaceNoise, LinearRows
 
-__all__ = ["ESTIMATOR", "PrivateSVMLaplaceClassifier"]
-
 
 class PrivateSVMLaplaceClassifier(LinearRows, LaplaceNoise):
     """Private linear SVM by Laplace noise on its weights, with pure differential privacy; one-vs-rest.

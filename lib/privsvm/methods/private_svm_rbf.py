@@ -8,8 +8,6 @@ from __future__ import annotations
 from privsvm.families.output_perturbation.fourier_release import FourierRows
 from privsvm.families.output_perturbation.hinge_release import GaussianNoise
 
-__all__ = ["ESTIMATOR", "PrivateSVMRBFClassifier"]
-
 
 class PrivateSVMRBFClassifier(FourierRows, GaussianNoise):
     """Private SVM with random Fourier features by Gaussian noise on its weights; one-vs-rest.

@@ -8,8 +8,6 @@ from __future__ import annotations
 from privsvm.families.output_perturbation.fourier_release import FourierRows
 from privsvm.families.output_perturbation.hinge_release import LaplaceNoise
 
-__all__ = ["ESTIMATOR", "PrivateSVMRBFLaplaceClassifier"]
-
 
 class PrivateSVMRBFLaplaceClassifier(FourierRows, LaplaceNoise):
     """Private SVM with random Fourier features by Laplace noise on its weights: pure differential privacy.

@@ -21,8 +21,6 @@ from privsvm.families.one_norm.one_norm_training import (
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.privacy.gate import Guarantee, exact_training
 
-__all__ = ["ESTIMATOR", "ReducedSVMClassifier"]
-
 
 class ReducedSVMClassifier(OneNormClassifier):
     """Reduced support vector machine: a few random training rows represent all of them in the kernel. Not private.

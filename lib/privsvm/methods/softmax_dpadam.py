@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from privsvm.families.gradients.noisy_classifiers import AdamClassifier, SoftmaxClassifier
 
-__all__ = ["ESTIMATOR", "SoftmaxDPAdamClassifier"]
-
 
 class SoftmaxDPAdamClassifier(SoftmaxClassifier, AdamClassifier):
     """Private softmax regression by Adam on noisy clipped gradients.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from privsvm.families.gradients.noisy_classifiers import DescentClassifier, SoftmaxClassifier
 
-__all__ = ["ESTIMATOR", "SoftmaxDPSGDClassifier"]
-
 
 class SoftmaxDPSGDClassifier(SoftmaxClassifier, DescentClassifier):
     """Private softmax regression by noisy clipped gradient steps.

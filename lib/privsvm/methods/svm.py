@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from privsvm.families.exact.svm_classifier import SVMClassifier
 
-__all__ = ["ESTIMATOR", "SVMClassifier"]
-
 ESTIMATOR = SVMClassifier

@@ -6,8 +6,6 @@ from typing import Any
 
 from privsvm.families.exact.smoothed_reference import SmoothedReference
 
-__all__ = ["ESTIMATOR", "WestonWatkinsClassifier"]
-
 
 class WestonWatkinsClassifier(SmoothedReference):
     """Multi-class SVM ``min 1/2 sum_k ||w_k||^2 + C sum_i loss_i``, smoothed, for linear scores. Not private.

@@ -26,8 +26,6 @@ from privsvm.solvers.kernel.gram_rows import PrecomputedRows, row_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows, kernel_expansion
 from privsvm.solvers.kernel.kernels import Kernel
 
-__all__ = ["PAPER_CS", "PAPER_GAMMAS", "GridSearch", "SearchGrid", "count_right", "search_c_and_gamma"]
-
 # The grid of ci-svm-2018: 2^-5, 2^-3, ..., 2^13 and 2^-15, 2^-13, ..., 2^3.
 PAPER_CS = tuple(2.0**exponent for exponent in range(-5, 14, 2))
 PAPER_GAMMAS = tuple(2.0**exponent for exponent in range(-15, 4, 2))

@@ -55,8 +55,6 @@ from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.random_stopping import negative_binomial_gamma, poisson_parameter
 
-__all__ = ["PrivateSearch", "count_right_rows"]
-
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
 _ROUND_UP = 1.0 + 1e-12

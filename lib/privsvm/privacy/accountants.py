@@ -49,25 +49,6 @@ from privsvm.privacy.losses import (
 from privsvm.privacy.objective_perturbation_delta import corner_epsilon, delta_of_minima
 from privsvm.privacy.renyi import renyi_divergence, renyi_epsilon
 
-__all__ = [
-    "ACCOUNTANTS",
-    "GAUSSIAN_ACCOUNTANT",
-    "LARGEST_GROUP",
-    "Account",
-    "Accountant",
-    "AddedBudgets",
-    "Alternatives",
-    "ExactGaussian",
-    "LossDistributions",
-    "ObjectivePerturbationAccountant",
-    "PureBudgets",
-    "RenyiDivergences",
-    "account",
-    "group_account",
-    "recompute_account",
-    "scale_event",
-]
-
 GAUSSIAN_ACCOUNTANT = "analytic Gaussian, closed form"
 
 # Deltas of one row that are tried for a group of rows, and the largest group whose draws are told apart.

@@ -23,16 +23,6 @@ from privsvm.privacy.gaussian_delta import exact_gaussian_epsilon, gaussian_sign
 from privsvm.privacy.losses import COARSE_POINTS, FINE_POINTS
 from privsvm.privacy.renyi import renyi_epsilon
 
-__all__ = [
-    "calibrate_sampled_gaussian",
-    "check_budget",
-    "check_sampled_gaussian",
-    "gaussian_epsilon",
-    "gaussian_noise_multiplier",
-    "sampled_gaussian_event",
-    "zcdp_rho",
-]
-
 # Added to noise multipliers: covers the round-off of computing a multiplier from noise and sensitivity.
 _MULTIPLIER_SLACK = 1e-12
 # Covers the round-off of root finders.

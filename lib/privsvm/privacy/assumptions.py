@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from privsvm.privacy.events import Neighbours
 
-__all__ = ["AS_GIVEN", "BROKEN", "DROPPED", "FACTS", "HOLDS", "Facts", "merge_facts"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:

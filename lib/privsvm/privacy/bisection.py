@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["bisect"]
-
 
 def bisect(
     holds: Callable[[float], bool], low: float, high: float, tolerance: float = 0.0, geometric: bool = False

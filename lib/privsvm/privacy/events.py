@@ -17,33 +17,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-__all__ = [
-    "NEIGHBOURS",
-    "BestOfNegativeBinomial",
-    "BestOfPoisson",
-    "Composed",
-    "EpsilonDelta",
-    "Event",
-    "ExponentialMechanism",
-    "Gaussian",
-    "Laplace",
-    "Neighbours",
-    "NonPrivate",
-    "OneOf",
-    "PerturbedObjectives",
-    "PoissonSampled",
-    "SelfComposed",
-    "ZeroConcentrated",
-    "check_effort",
-    "event_from_json",
-    "innermost",
-    "leaves",
-    "noise_event",
-    "noise_multipliers",
-    "pure_epsilon",
-    "relation_factor",
-]
-
 Neighbours = Literal["replace_one", "add_remove"]
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 

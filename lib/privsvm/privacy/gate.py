@@ -24,31 +24,12 @@ from privsvm.privacy.events import (
     Composed,
     EpsilonDelta,
     Event,
+    Neighbours,
     check_effort,
     noise_multipliers,
     relation_factor,
 )
-from privsvm.privacy.statement import Neighbours, Randomness, Statement, Witness
-
-__all__ = [
-    "LARGEST_DELTA",
-    "LARGEST_EPSILON",
-    "ONE_MODEL",
-    "ONE_OF_SEVERAL",
-    "SECRET_SEED",
-    "THIS_STEP_ALONE",
-    "Claim",
-    "Guarantee",
-    "Stored",
-    "agrees",
-    "compose",
-    "exact_training",
-    "foreign_numbers",
-    "grant",
-    "reasons_against",
-    "restore",
-    "with_assumption",
-]
+from privsvm.privacy.statement import Randomness, Statement, Witness
 
 LARGEST_EPSILON, LARGEST_DELTA = 50.0, 0.01
 

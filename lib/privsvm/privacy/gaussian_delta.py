@@ -12,8 +12,6 @@ import numpy as np
 
 from privsvm.privacy.bisection import bisect
 
-__all__ = ["ROUND_UP", "exact_gaussian_epsilon", "gaussian_delta", "gaussian_signal", "log_tail", "smallest_epsilon"]
-
 # Integrals end where their integrand is e^-40 of its first value. Gauss-Legendre nodes on [0, 1].
 _REACH = 40.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)

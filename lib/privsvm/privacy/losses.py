@@ -9,16 +9,6 @@ from typing import Any
 
 from privsvm.privacy.events import EpsilonDelta, Event, Gaussian, Laplace, Neighbours, PoissonSampled, relation_factor
 
-__all__ = [
-    "COARSE_POINTS",
-    "FINE_POINTS",
-    "LARGEST_DEVIATION",
-    "loss_deviation",
-    "loss_distribution",
-    "loss_grid",
-    "transform_slack",
-]
-
 # Points of the grid of privacy losses in one standard deviation of a step's loss: rounding the losses costs about 3 in
 # 10 000 of epsilon, four times as much with half the points. More points bring more round-off and little else.
 COARSE_POINTS, FINE_POINTS = 5.0, 20.0

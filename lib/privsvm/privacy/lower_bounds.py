@@ -19,20 +19,6 @@ from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.bisection import bisect
 from privsvm.privacy.gaussian_delta import gaussian_signal
 
-__all__ = [
-    "CONFIDENCE",
-    "Bound",
-    "counts_bound",
-    "counts_ceiling",
-    "f_dp_bound",
-    "f_dp_ceiling",
-    "gaussian_bound",
-    "gaussian_ceiling",
-    "limits",
-    "one_run_bound",
-    "pure_ceiling",
-]
-
 # Confidence of a bound that is shown.
 CONFIDENCE = 0.95
 

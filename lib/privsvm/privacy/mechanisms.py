@@ -21,20 +21,6 @@ from privsvm.privacy.accounting import (
 )
 from privsvm.privacy.events import Neighbours
 
-__all__ = [
-    "COMPOSITIONS",
-    "NOISE_ASSUMPTION",
-    "ExponentialSelections",
-    "GaussianMechanism",
-    "LaplaceMechanism",
-    "SampledGaussianSteps",
-    "VectorsMechanism",
-    "gaussian_cells",
-    "gaussian_on_grid",
-    "grid_below",
-    "noise_grid",
-]
-
 COMPOSITIONS = ("joint", "naive")
 
 # The one assumption on randomness in every record of exact noise.

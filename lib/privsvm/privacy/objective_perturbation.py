@@ -22,8 +22,6 @@ from privsvm.privacy.bisection import bisect
 from privsvm.privacy.events import NEIGHBOURS, Neighbours, PerturbedObjectives, relation_factor
 from privsvm.privacy.mechanisms import gaussian_cells, gaussian_on_grid, noise_grid
 
-__all__ = ["ObjectivePerturbation", "objective_perturbation_signal"]
-
 # Share of the (squared) signal that the noise on approximate minima takes: it costs about 0.5 % more noise.
 _OUTPUT_SHARE = 0.01
 

@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 from privsvm.privacy.gaussian_delta import gaussian_delta, log_tail, smallest_epsilon
 
-__all__ = ["corner_delta", "corner_epsilon", "delta_of_minima"]
-
 # With more vectors than these, corners are so many that Renyi divergences say less. Their sizes and the sum of their
 # deltas are right to this share.
 _MOST_VECTORS, _ROUND_OFF = 64, 1e-12

@@ -16,15 +16,6 @@ import numpy as np
 
 from privsvm.privacy.bisection import bisect
 
-__all__ = [
-    "best_of_negative_binomial",
-    "best_of_poisson",
-    "negative_binomial_gamma",
-    "negative_binomial_mean",
-    "poisson_parameter",
-    "renyi_delta",
-]
-
 Curve = Callable[[np.ndarray], np.ndarray]
 
 # Orders of the single run that are tried for the part that all orders of the whole share: any of them gives a bound.

@@ -26,8 +26,6 @@ from privsvm.privacy.events import (
 from privsvm.privacy.gaussian_delta import gaussian_delta, log_tail
 from privsvm.privacy.random_stopping import best_of_negative_binomial, best_of_poisson, renyi_delta
 
-__all__ = ["perturbed_divergence", "renyi_divergence", "renyi_epsilon", "sampled_divergence"]
-
 # Logarithms (base 2) of Renyi orders less 1: quarters of an octave first, then eight times closer around the best,
 # several times. The conversion loses its accuracy closer to 1.
 _LOG_ORDERS = np.arange(-6.5, 45.0, 0.25)

@@ -44,8 +44,6 @@ from privsvm.privacy.losses import LARGEST_DEVIATION, loss_deviation, loss_distr
 from privsvm.privacy.objective_perturbation_delta import corner_delta
 from privsvm.privacy.renyi import renyi_divergence
 
-__all__ = ["COUNT_GRID", "LAPLACE_GRID", "SMALLEST_RATE", "Risk", "TradeOff", "trade_off"]
-
 # Both kinds of errors have at least this rate where the Gaussian curve of `TradeOff.mu` lies nowhere below.
 SMALLEST_RATE = 1e-6
 

@@ -13,20 +13,6 @@ from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.events import NEIGHBOURS, Event, Neighbours
 from privsvm.privacy.risk import Risk, trade_off
 
-__all__ = [
-    "NEIGHBOURS",
-    "RANDOMNESS",
-    "STATUSES",
-    "STATUS_TEXT",
-    "Neighbours",
-    "Randomness",
-    "Statement",
-    "Status",
-    "Witness",
-    "theorem_holds",
-    "weakest_status",
-]
-
 Status = Literal["proved", "seeded", "claimed", "none"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 STATUS_TEXT: Mapping[Status, str] = {

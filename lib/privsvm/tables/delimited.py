@@ -21,18 +21,6 @@ from typing import TextIO, cast
 from privsvm.constraints import text
 from privsvm.errors import PrivSVMError
 
-__all__ = [
-    "DELIMITER",
-    "MISSING",
-    "DelimitedText",
-    "Malformed",
-    "Tally",
-    "open_table",
-    "parse_number",
-    "physical_lines",
-    "split_fields",
-]
-
 DELIMITER = text(
     "must be one character, or whitespace, tab, comma or semicolon",
     r"whitespace|tab|comma|semicolon|[\t !#$%&*,/:;<=>?@^_`|~]",

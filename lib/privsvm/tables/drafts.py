@@ -16,8 +16,6 @@ from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import FORMS, Column, day_number
 from privsvm.tables.tables import delimiter_of, header_of, table_columns
 
-__all__ = ["draft_schema"]
-
 _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "iso", "%d.%m.%Y %H:%M")
 _MOST_CATEGORIES = 20
 

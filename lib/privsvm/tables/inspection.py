@@ -13,8 +13,6 @@ from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema
 from privsvm.tables.tables import column_numbers, delimiter_of, read_chunks, table_columns
 
-__all__ = ["inspect_table"]
-
 _FEW = 20
 _EXACT = 1e-6
 # Letters of a value that is quoted.

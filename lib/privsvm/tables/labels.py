@@ -11,8 +11,6 @@ from typing import Any
 
 from privsvm.constraints import ANY_NUMBER, with_numpy
 
-__all__ = ["normalise_label", "parse_words"]
-
 # A whole number that a program wrote as a fraction. Other spellings stay apart: 007 and 7, or 2E01 and 20, may be two.
 _WHOLE = re.compile(r"-?(0)\.0*|(-?[1-9]\d*)\.0*", re.ASCII)
 _NUMBER = with_numpy(ANY_NUMBER)

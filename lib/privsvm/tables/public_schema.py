@@ -15,8 +15,6 @@ from privsvm.privacy.assumptions import BROKEN
 from privsvm.tables.schema import Schema, parse_schema, read_schema
 from privsvm.tables.tables import Encoder, take_columns
 
-__all__ = ["PublicSchema"]
-
 
 class PublicSchema(TransformerMixin, BaseEstimator):
     """Encodes the columns of a table by their declaration; `fit` reads no values.

@@ -24,19 +24,6 @@ from privsvm.plain_yaml import read_yaml
 from privsvm.tables.delimited import DELIMITER, parse_number
 from privsvm.tables.labels import normalise_label, parse_words
 
-__all__ = [
-    "FALSE",
-    "FORMS",
-    "SCHEMA_VERSION",
-    "TRUE",
-    "Column",
-    "Schema",
-    "day_number",
-    "parse_schema",
-    "read_schema",
-    "with_point",
-]
-
 SCHEMA_VERSION = 1
 
 # Forms of a column as a person writes them, shown if a decision is missing.

@@ -26,22 +26,6 @@ from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_num
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, parse_schema, with_point
 
-__all__ = [
-    "Encoder",
-    "bound_contribution",
-    "category_codes",
-    "column_numbers",
-    "delimiter_of",
-    "header_of",
-    "parse_numbers",
-    "read_chunks",
-    "read_labelled_table",
-    "table_columns",
-    "take_columns",
-    "training_table",
-    "units_table",
-]
-
 _CHUNK = 20_000
 # Digits of whole numbers that float64 may not tell apart.
 _LONG_CODE = 16

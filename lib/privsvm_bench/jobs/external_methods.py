@@ -18,8 +18,8 @@ import numpy as np
 from privsvm.base.estimators import NoiseStreams, noise_generators
 from privsvm.base.released import PredictionsPath, rows_digest
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.statement import Neighbours
 from privsvm.registry import estimator_class, foreign_source
 
 __all__ = ["STATES_EPSILON", "ForeignMethod"]

@@ -16,9 +16,10 @@ from privsvm.base.released import LinearPath
 from privsvm.families.output_perturbation.perturbation import (
     solution_sensitivity,
 )
+from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
-from privsvm.privacy.statement import Neighbours, Witness
+from privsvm.privacy.statement import Witness
 
 __all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
 

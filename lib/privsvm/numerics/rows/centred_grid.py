@@ -15,8 +15,6 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells_and_factors
 
-__all__ = ["CentredCells"]
-
 
 @jit()
 def _set_dense(data, indices, indptr, centre, factors, n_columns, out):

@@ -36,22 +36,6 @@ from privsvm.numerics.rows.well_formed import (
     sort_entries,
 )
 
-__all__ = [
-    "ArrayBlocks",
-    "NpyBlocks",
-    "ParquetBlocks",
-    "RowBlocks",
-    "RowsByBlock",
-    "Table",
-    "blocks_in_order",
-    "cache_rows",
-    "dense_bytes",
-    "dense_rows",
-    "is_by_block",
-    "map_rows",
-    "open_rows",
-]
-
 # Numbers of a block that is read, and of the pieces of it that are worked on, in their widest form.
 _READ_NUMBERS, _WORK_NUMBERS = 2**20, 2**19
 # Direct I/O: files of more than this share of the machine's memory bypass the page cache, through which reading takes

@@ -19,8 +19,6 @@ import scipy.sparse
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import maximum
 
-__all__ = ["BITS", "LARGEST_BITS", "bound_squares", "grid_rows", "grid_spacing"]
-
 # The spacing is the power of two at or below the norm, divided by 2^BITS: a row loses less than sqrt(d) 2^-26 of the
 # norm, and its numbers can be squared and summed in 64 bits.
 BITS = 26

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_sparse", "memory_of_machine", "row_norms", "squared_distances", "squared_norms", "unit_rows"]
-
 
 def is_sparse(X: Any) -> bool:
     """Tell whether rows are held as a sparse matrix.

@@ -12,16 +12,6 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 
-__all__ = [
-    "CsrArrays",
-    "compact",
-    "count_numbers",
-    "score_rows",
-    "square_rows",
-    "sum_rows",
-    "zero_weights",
-]
-
 
 class CsrArrays(NamedTuple):
     """Rows of a CSR matrix, for compiled functions."""

@@ -14,8 +14,6 @@ import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit, jit_step
 
-__all__ = ["CELLS", "LONGEST", "cells_with_constant", "unit_cells", "unit_cells_and_factors", "unit_rows_on_grid"]
-
 # Grid cells of a unit length.
 CELLS = 2.0**20
 # Largest norm that is reported.

@@ -12,8 +12,6 @@ import numpy as np
 
 from privsvm.constraints import plain
 
-__all__ = ["canonical_rows", "check_sparse", "plain_csr", "plain_sparse", "refuse_masked", "sort_entries"]
-
 
 def refuse_masked(name: str, values: Any) -> None:
     """Raise ValueError for a masked array: its hidden values would count."""

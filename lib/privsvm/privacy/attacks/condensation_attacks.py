@@ -13,14 +13,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.metrics import pairwise_distances_chunked, roc_auc_score
 
-__all__ = [
-    "audit_condensation",
-    "distance_to_rows",
-    "nearest_condensed",
-    "tell_members",
-    "third_members",
-]
-
 _GROUP = 3
 # Distances that differ by less, against the larger norm, count as equal.
 _RELATIVE_TIE = 1e-9

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-__all__ = ["RecoveryCurve", "audit_entity", "recovery_curve"]
-
 # An entry counts as recovered when it is off by no more than this, in units of its column's spread.
 _RECOVERED = 1e-8
 

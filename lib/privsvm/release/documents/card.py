@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_versioned
 from privsvm.constraints import DAY, DIGEST, NAME, VERSION
 from privsvm.models import Model, Obeys, check_model
-from privsvm.privacy.statement import Neighbours, Status
+from privsvm.privacy.events import Neighbours
+from privsvm.privacy.statement import Status
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.ledger import Total

@@ -17,10 +17,9 @@ from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.numerics.noise.noise_source import seeded_source, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.events import Event, Gaussian, Laplace, OneOf, relation_factor
+from privsvm.privacy.events import Event, Gaussian, Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import LARGEST_EPSILON, Guarantee, restore
 from privsvm.privacy.risk import trade_off
-from privsvm.privacy.statement import Neighbours
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.training.measuring import (

@@ -39,14 +39,6 @@ from privsvm.solvers.condensing.similar_rows import (
 )
 from privsvm.solvers.condensing.triples import Lists, Search, form_triples
 
-__all__ = [
-    "condensed_rows",
-    "feature_weights",
-    "greedy_triples",
-    "warm_up",
-    "weighted_unit_rows",
-]
-
 # Constant            unit          value and reason
 # Lists
 # _LIST               rows          of a list; _LONG_LIST where scans skip nothing: most third rows are then in lists.

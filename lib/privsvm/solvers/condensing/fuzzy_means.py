@@ -10,8 +10,6 @@ import scipy.sparse
 
 from privsvm.numerics.rows.rows import squared_norms
 
-__all__ = ["FuzzyMeans", "fuzzy_means"]
-
 # Numbers in a block of distances.
 _BLOCK_NUMBERS = 4_000_000
 

@@ -15,24 +15,6 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import FAST_MATH
 
-__all__ = [
-    "BOX_ROWS",
-    "SCALE",
-    "UNKNOWN",
-    "Boxes",
-    "Candidates",
-    "Copies",
-    "SparseRows",
-    "candidate_lists",
-    "meet",
-    "scan_list",
-    "scan_lists",
-    "scan_third",
-    "set_boxes",
-    "similarity",
-    "similarity_from",
-]
-
 SCALE = 2.0**46
 # Less than any similarity, in units of ``1 / SCALE``.
 UNKNOWN = -(2**62)

@@ -24,8 +24,6 @@ from privsvm.solvers.condensing.similar_rows import (
     similarity_from,
 )
 
-__all__ = ["Lists", "Search", "form_triples"]
-
 
 class Lists(NamedTuple):
     """Rows most similar to each distinct row: similarities, numbers, lengths."""

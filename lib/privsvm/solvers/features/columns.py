@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Columns", "bound_numbers", "column_features", "keeps_zeros", "n_column_features"]
-
 
 class Columns(NamedTuple):
     """Features made of columns with bounds.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["fourier_features", "fourier_frequencies"]
-
 
 def fourier_frequencies(n_features: int, n_components: int, gamma: float, rng: np.random.Generator) -> np.ndarray:
     """Draw frequencies (d, D) from the Gaussian kernel's spectrum, ``N(0, 2 gamma)``."""

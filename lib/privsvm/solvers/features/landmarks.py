@@ -6,8 +6,6 @@ import numpy as np
 
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 
-__all__ = ["landmark_features", "landmark_map"]
-
 # Ridge on the eigenvalues of a kernel matrix before they are inverted: far above their round-off, far below the kernel.
 _RIDGE = 1e-8
 

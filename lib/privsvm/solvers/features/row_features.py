@@ -20,8 +20,6 @@ import scipy.sparse
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.vector_math import LOG2_E, exact_exp2, sine_and_cosine
 
-__all__ = ["fourier_row_features", "landmark_row_features"]
-
 
 @jit()
 def _set_fourier(values, columns, starts, sparse, frequencies, scale, out):

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["BEYOND", "CELLS", "column_cells", "leaf_numbers", "staircase"]
-
 # Cells that the public range of a number is divided into.
 CELLS = 256
 # Above every cell and code; a file of a model holds finite numbers.

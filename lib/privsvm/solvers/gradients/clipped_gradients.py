@@ -27,21 +27,6 @@ from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.row_blocks import dense_rows
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 
-__all__ = [
-    "LOSSES",
-    "PRODUCT_BITS",
-    "SLOPE_BITS",
-    "Objective",
-    "Point",
-    "PreparedRows",
-    "clipped_sum",
-    "parts",
-    "prepare_cells",
-    "regulariser_gradient",
-    "round_point",
-    "with_regulariser",
-]
-
 LOSSES = ("hinge", "softmax", "one_vs_rest_hinge")
 _HINGE, _SOFTMAX, _ONE_VS_REST_HINGE = range(3)
 

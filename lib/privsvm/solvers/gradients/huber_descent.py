@@ -27,16 +27,6 @@ from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivi
 from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, map_rows
 from privsvm.numerics.rows.unit_grid import CELLS
 
-__all__ = [
-    "GRADIENT_BITS",
-    "HuberDescent",
-    "condition_of_product",
-    "descend",
-    "exact_product",
-    "gradient_cells",
-    "warm_up",
-]
-
 # Margin at which the slope ends, and over which it falls.
 _CORNER, _WIDTH = 1.0, 1.0
 _ROOT = math.sqrt(2.0)

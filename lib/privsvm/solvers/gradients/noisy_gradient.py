@@ -47,24 +47,6 @@ from privsvm.solvers.gradients.clipped_gradients import (
     with_regulariser,
 )
 
-__all__ = [
-    "AVERAGES",
-    "LOSSES",
-    "OPTIMIZERS",
-    "REGULARISERS",
-    "SCHEDULES",
-    "GradientSteps",
-    "GradientStepsResult",
-    "PreparedRows",
-    "StepNoise",
-    "learning_rates",
-    "noisy_gradient_steps",
-    "objective_of",
-    "prepare_rows",
-    "schedule_of",
-    "warm_up",
-]
-
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "linear", "cosine", "inverse_sqrt")
 AVERAGES = ("none", "all", "last_half")

@@ -19,8 +19,6 @@ from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.pair_step import extremes, solve_by_pairs
 
-__all__ = ["single_is_enough", "solve_prepared"]
-
 # Constant           unit       value and reason; those of speed were measured on data sets of 1,000 to 100,000 rows.
 # Working sets
 # _WORKING_SET       variables  least, for rows of one feature: more features make a kernel matrix more expensive.

@@ -12,8 +12,6 @@ import dataclasses
 
 import numpy as np
 
-__all__ = ["CSVCSolution", "SolverOptions", "dual_objective", "optimality_gap", "rho_from_gradient"]
-
 
 @dataclasses.dataclass(frozen=True)
 class SolverOptions:

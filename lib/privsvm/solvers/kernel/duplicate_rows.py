@@ -12,8 +12,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
-__all__ = ["EqualRows"]
-
 # Least number of rows for which merging pays, and the largest share of them that may stay distinct.
 _LEAST_ROWS, _DISTINCT_SHARE = 600, 0.7
 

@@ -14,8 +14,6 @@ from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import LINEAR
 
-__all__ = ["PrecomputedRows", "row_distances"]
-
 # Cost of a stored kernel value in the unit of `KernelRows.product_cost`: it sets the size of working sets (measured).
 _STORED_COST = 2.0
 

@@ -32,8 +32,6 @@ from privsvm.solvers.kernel.kernels import (
     turn_into_values,
 )
 
-__all__ = ["Expansion", "KernelRows", "count_votes", "kernel_expansion", "sum_pairs"]
-
 # Constant             unit     value and reason
 # _BLOCK_ROWS          rows     of a block of products: with _BLOCK_COLUMNS, 256 KB of float32, half of an L2 cache.
 #                               Measured: 13 ns a value for 32 rows of 300 features, 8.7 ns for 128. Threads get whole

@@ -12,17 +12,6 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, exp2, maximum
 from privsvm.numerics.rows.rows import squared_norms
 
-__all__ = [
-    "KERNELS",
-    "Kernel",
-    "far_centre",
-    "kernel_matrix",
-    "resolve_gamma",
-    "set_kernel_values",
-    "set_other_values",
-    "turn_into_values",
-]
-
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 LINEAR, RBF, POLY, SIGMOID = range(4)
 # Ratio of the squared norm of the rows' mean to their variance above which products of rows lose six digits of 16.

@@ -22,8 +22,6 @@ from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.pair_step import Gram, Masks, extremes, take_pair_steps
 
-__all__ = ["ClassSolutions", "classes_of_pairs", "scatter_pairs", "solve_class_pairs"]
-
 # Constant               unit     value and reason
 # _STEPS, _LEAST_STEPS   steps    for each variable of a pair, and in addition for every pair, before a hard one is left
 #                                 to the solver by working sets.

@@ -13,8 +13,6 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_math import SAME_ROUNDING, maximum
 
-__all__ = ["TAU", "Gram", "Masks", "extremes", "solve_by_pairs", "take_pair_steps"]
-
 # Constant  unit       value and reason
 # TAU       curvature  the least of a pair, LIBSVM's constant.
 # _STEP     ratio      of a step to the optimal one: over-relaxation saves a tenth of the steps on hard problems. Of at

@@ -39,8 +39,6 @@ from privsvm.solvers.kernel.smo_steps import (
     squares_and_diagonal,
 )
 
-__all__ = ["SELECTIONS", "PairSelection", "UniformStreams", "solve_smo", "solve_smo_runs"]
-
 # Random numbers drawn in one call.
 _DRAWN = 1024
 

@@ -14,27 +14,6 @@ import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
 
-__all__ = [
-    "BLOCK",
-    "SELECTIONS",
-    "Buffers",
-    "Cache",
-    "Choice",
-    "End",
-    "Memory",
-    "Numbers",
-    "Progress",
-    "Rows",
-    "Rule",
-    "State",
-    "Work",
-    "count_distinct",
-    "draw",
-    "reset",
-    "run",
-    "squares_and_diagonal",
-]
-
 SELECTIONS = ("wss2", "dpwss")
 
 _WSS2, _DPWSS = range(2)

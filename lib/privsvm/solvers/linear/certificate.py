@@ -18,8 +18,6 @@ import math
 
 import numpy as np
 
-__all__ = ["BLOCK", "UNIT", "Progress", "certified", "dot_error", "growth", "row_lengths", "sum_error", "sums_of_rows"]
-
 # Round-off of one operation.
 UNIT = 2.0**-53
 

@@ -54,12 +54,6 @@ from privsvm.solvers.linear.certificate import (
 from privsvm.solvers.linear.crammer_singer_face import Face
 from privsvm.solvers.linear.exact_ascent import ascend_exactly
 
-__all__ = [
-    "CrammerSingerSolution",
-    "round_off_allowance",
-    "solve_crammer_singer",
-]
-
 # Passes between two face steps, for the first rounds and for all others. Face steps begin with round _FIRST_FACE.
 _PASSES = (1, 1, 2, 2, 4)
 _FIRST_FACE = 2

@@ -14,8 +14,6 @@ from scipy.linalg import lapack
 
 from privsvm.numerics.compiled.jit import jit, jit_step
 
-__all__ = ["Face"]
-
 # Most variables of a face step.
 _MAX_VARIABLES = 3000
 # Cost ratio: an inverse costs less per multiplication than a pass.

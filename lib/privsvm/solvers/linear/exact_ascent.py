@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["ascend_exactly", "ascend_smoothed_exactly"]
-
 # Share of C above which a row's dual variables count as all of it: the rest is round-off.
 _FULL_SHARE = 1.0 - 2.0**-40
 

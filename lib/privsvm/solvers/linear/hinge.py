@@ -14,8 +14,6 @@ import numpy as np
 from privsvm.solvers.linear.certificate import UNIT
 from privsvm.solvers.linear.crammer_singer import CrammerSingerSolution, solve_crammer_singer
 
-__all__ = ["smoothed_hinge_slopes", "solve_hinge"]
-
 
 def smoothed_hinge_slopes(margins: np.ndarray, smoothing: float, out: np.ndarray | None = None) -> np.ndarray:
     """Compute slopes of the hinge with a quadratic part of width h, by margin ``y w . x``.

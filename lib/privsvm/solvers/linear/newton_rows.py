@@ -22,8 +22,6 @@ import numpy as np
 from privsvm.numerics.rows.unit_grid import CELLS
 from privsvm.solvers.gradients.huber_descent import exact_product
 
-__all__ = ["weighted_rows"]
-
 # Bits of whole numbers whose squares have exact sums over the classes.
 _SLOPE_BITS, _SQUARE_BITS = 18, 26
 # Least root of a curvature.

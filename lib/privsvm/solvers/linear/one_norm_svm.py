@@ -22,8 +22,6 @@ try:
 except ImportError:
     raise ImportError("linear programs need the package highspy: run `pip install privsvm[workflow]`") from None
 
-__all__ = ["OneNormProblem", "OneNormSolution"]
-
 _TOLERANCE = 1e-10
 # Columns whose sizes differ by at most this factor are not scaled.
 _EVEN_COLUMNS = 1e-3

@@ -21,8 +21,6 @@ from privsvm.solvers.linear.certificate import UNIT, Progress, dot_error, growth
 from privsvm.solvers.linear.exact_ascent import ascend_smoothed_exactly
 from privsvm.solvers.linear.hinge import smoothed_hinge_slopes
 
-__all__ = ["SmoothedHingeSolution", "solve_smoothed_hinge"]
-
 # Newton's equations are solved to this share of the gradient, and a step ends where this share of its slope remains.
 _STEP_RESIDUAL = 0.05
 _SLOPE_SHARE = 0.5

@@ -13,8 +13,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import qmc
 
-__all__ = ["nested_search", "uniform_design"]
-
 Range = tuple[float, float]
 
 _RUNS, _NESTINGS = 30, 2
