@@ -73,22 +73,6 @@ def test_accuracies_are_those_of_fits_from_the_start(sparse, cache_size):
     assert np.abs(search.accuracy * codes.size - ours).max() <= 1
 
 
-def test_the_result_does_not_depend_on_threads():
-    X, codes, folds = noisy(400, 3, 2, n_classes=3)
-    one, two, all_cores = (
-        search_c_and_gamma(X, codes, 3, SearchGrid(SMALL_CS, SMALL_GAMMAS), folds=folds, n_jobs=k)
-        for k in (None, 2, -1)
-    )
-    for other in (two, all_cores):
-        assert np.array_equal(one.accuracy, other.accuracy)
-        assert (one.C, one.gamma, one.n_solves, one.n_skipped) == (
-            other.C,
-            other.gamma,
-            other.n_solves,
-            other.n_skipped,
-        )
-
-
 def test_a_class_may_be_absent_from_training_rows():
     """A class may be absent from a fold's training rows or from all rows."""
     X, codes, folds = noisy(150, 3, 3, n_classes=3)
@@ -144,7 +128,6 @@ def test_no_variable_at_its_bound_ends_the_path():
         ({"codes": np.arange(20.0)}, "codes of type float64"),
         ({"codes": np.arange(20)}, r"codes 0\.\.19: must lie between 0 and n_classes - 1 = 1"),
         ({"X": np.full((20, 1), np.inf)}, "not finite"),
-        ({"n_jobs": 0}, "n_jobs=0"),
     ],
 )
 def test_bad_arguments_are_named(change, message):

@@ -9,7 +9,6 @@ every gamma, and the kernel matrix of one gamma every C.
 from __future__ import annotations
 
 import dataclasses
-import threading
 import warnings
 from collections.abc import Sequence
 
@@ -19,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privsvm.constraints import POSITIVE
 from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
-from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, thread_pool
+from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.gram_rows import PrecomputedRows, row_distances
@@ -87,15 +86,13 @@ class _Fold:
         self.test_codes = test_codes
         self.pairs = class_pairs(train_codes, n_classes)
         self.n_classes = n_classes
-        self._lock = threading.Lock()
         self._votes = np.zeros((n_points, self.test_codes.size, n_classes), dtype=np.int16)
 
     def add_votes(self, index: int, wins: np.ndarray) -> None:
-        """Count where (n_points, n_test) the first class of a pair wins. The order of the pairs does not matter."""
+        """Count where (n_points, n_test) the first class of a pair wins."""
         first, second = np.triu_indices(self.n_classes, 1)
-        with self._lock:
-            self._votes[..., first[index]] += wins
-            self._votes[..., second[index]] += ~wins
+        self._votes[..., first[index]] += wins
+        self._votes[..., second[index]] += ~wins
 
     def n_right(self) -> np.ndarray:
         """Rows classified right at each point, (n_points,)."""
@@ -109,17 +106,15 @@ def search_c_and_gamma(
     grid: SearchGrid = SearchGrid(),
     *,
     folds: np.ndarray,
-    n_jobs: int | None = None,
 ) -> GridSearch:
     """Find C and gamma of the Gaussian C-SVM with the largest cross-validation accuracy.
 
     More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it; a class
     may have no row. `folds` (n,) has the number of the fold that each row is classified in, at least two distinct ones.
-    Threads (`n_jobs`) share the folds and pairs of classes; the result does not depend on them. Raises ValueError for a
-    parameter out of range, arrays that do not fit each other, or a fold without which only one class is left.
+    Raises ValueError for a parameter out of range, arrays that do not fit each other, or a fold without which only one
+    class is left.
     """
     settings = grid.check()
-    n_threads = count_threads(n_jobs)
     shape = (len(settings.gammas), len(settings.Cs))
     X, codes, folds = _check_arrays(X, codes, n_classes, folds)
     searches = []
@@ -129,13 +124,9 @@ def search_c_and_gamma(
             searches.append(_Fold(X[~test], codes[~test], X[test], codes[test], n_classes, shape[0] * shape[1]))
         except ValueError as error:
             raise ValueError(f"folds: without fold {number}, {error}") from None
-    tasks = [(fold, index) for fold in searches for index in range(len(searches[0].pairs))]
-    # The longest first, so that no thread is left with one at the end.
-    tasks.sort(key=lambda task: -task[0].pairs[task[1]].rows.size)
-    with one_blas_thread(), thread_pool(n_threads) as pool:
-        run = map if pool is None else pool.map
-        counts = np.array(list(run(lambda task: _search_pair(task[0], task[1], settings), tasks)))
-    n_solves, n_skipped, n_stopped = (int(count) for count in counts.sum(axis=0))
+    with one_blas_thread():
+        counts = [_search_pair(fold, index, settings) for fold in searches for index in range(len(fold.pairs))]
+    n_solves, n_skipped, n_stopped = map(sum, zip(*counts, strict=True))
     if n_stopped:
         warnings.warn(
             f"{n_stopped} of {n_solves} solves stopped before tol={grid.tol:g} was reached; scale the features or "
