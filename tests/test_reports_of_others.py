@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from privsvm import SVMClassifier
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import header_of, training_table
+from privsvm.tables.tables import header_of, units_table
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.tracking.audits import audit_runs
 from privsvm_bench.workflow.session import scripts_folder
@@ -67,7 +67,7 @@ def read(folder, text, columns=None, classes=("0", "1"), name="t.csv"):
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     columns = columns or {"a": {"bounds": [0, 100], "fill": 50}, "b": {"bounds": [0, 100], "fill": 50}}
     schema = parse_schema({"name": "t", "label": "y", "classes": list(classes), "columns": columns})
-    return training_table(folder / name, schema)
+    return units_table(folder / name, schema)[:2]
 
 
 def scaled(*values):

@@ -25,7 +25,6 @@ from privsvm.tables.tables import (
     read_chunks,
     read_labelled_table,
     table_columns,
-    training_table,
     units_table,
 )
 from privsvm_bench.datasets.readers import read_part
@@ -67,9 +66,9 @@ def folder(tmp_path_factory):
 @example(b'"', 8, b"\r\n")
 def test_a_record_moves_no_other_row(folder, record, index, end):
     schema = parse_schema(SCHEMA)
-    before = training_table(write(folder, ROWS, end=end), schema)
+    before = units_table(write(folder, ROWS, end=end), schema)[:2]
     rows = [*ROWS[:index], record, *ROWS[index + 1 :]]
-    after = training_table(write(folder, rows, end=end), schema)
+    after = units_table(write(folder, rows, end=end), schema)[:2]
     for first, second in zip(before, after, strict=True):
         assert first.shape == second.shape
         assert np.delete(first, index, axis=0).tobytes() == np.delete(second, index, axis=0).tobytes()
@@ -198,7 +197,7 @@ def test_all_readers_have_the_same_rules(make_entry, tmp_path, variant):
     assert labels.tolist() == ["a", "b", "a"]
     columns = {name: {"bounds": [-8, 8], "fill": 0} for name in "xz"}
     schema = parse_schema({"name": "t", "label": "kind", "classes": ["a", "b"], "columns": columns})
-    for read in (training_table, read_labelled_table):
+    for read in (units_table, read_labelled_table):
         rows, codes = read(tmp_path / "file", schema)
         assert (rows * 8).tolist() == X.tolist()
         assert codes.tolist() in ([0, 1, 0], ["a", "b", "a"])
@@ -273,7 +272,7 @@ def test_labels_and_categories_keep_their_text(make_entry, tmp_path):
     schema = parse_schema({"name": "t", "label": "kind", "classes": ["1.0", "2E01"], "columns": columns})
     assert schema.class_order == ("1.0", "2E01")
     (tmp_path / "t.csv").write_text("x,kind\n01,1\n1,2E01\n1.0,20\n")
-    X, codes = training_table(tmp_path / "t.csv", schema)
+    X, codes = units_table(tmp_path / "t.csv", schema)[:2]
     assert X.tolist() == [[1, 0], [0, 1], [0, 0]]
     assert codes.tolist() == [0, 1, 0]
     assert read_labelled_table(tmp_path / "t.csv", schema)[1].tolist() == ["1.0", "2E01", "20"]
@@ -319,7 +318,7 @@ def test_a_date_is_the_same_whatever_its_type(form):
 def test_a_message_lists_no_thousand_columns(tmp_path):
     (tmp_path / "t.csv").write_text(",".join(f"c{number}" for number in range(5000)))
     with pytest.raises(PrivSVMError, match="and 4980 more not in the schema") as caught:
-        training_table(tmp_path / "t.csv", parse_schema(SCHEMA))
+        units_table(tmp_path / "t.csv", parse_schema(SCHEMA))[:2]
     assert len(str(caught.value)) < 1000
 
 
@@ -335,7 +334,7 @@ def test_a_number_without_a_fill_is_refused_by_the_schema_alone(missing):
 
 def test_a_missing_value_counts_as_the_fill(tmp_path):
     (tmp_path / "t.csv").write_text(HEADER.decode() + "\n,,,,no\nNA,-,?,null,no\n")
-    X, _ = training_table(tmp_path / "t.csv", parse_schema(SCHEMA))
+    X, _ = units_table(tmp_path / "t.csv", parse_schema(SCHEMA))[:2]
     assert X.tolist() == [[-0.2, 0, 0, 1, 0, -1]] * 2
 
 
@@ -383,7 +382,7 @@ def test_arff_that_is_refused(make_entry, tmp_path, old, new, reason):
 def test_a_packed_table_is_read_by_lines_too(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"\n".join([HEADER, ROWS[0], b'1,"', *ROWS[2:]])))
-    X, _ = training_table(path, parse_schema(SCHEMA))
+    X, _ = units_table(path, parse_schema(SCHEMA))[:2]
     assert len(X) == len(ROWS)
 
 

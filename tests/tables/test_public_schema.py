@@ -16,7 +16,7 @@ from privsvm import PublicSchema
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema, read_schema
-from privsvm.tables.tables import Encoder, bound_contribution, read_chunks, training_table
+from privsvm.tables.tables import Encoder, bound_contribution, read_chunks, units_table
 
 DECLARED = {
     "name": "wards",
@@ -148,9 +148,9 @@ def test_which_rows_of_a_person_count_is_decided_by_the_identifiers_alone(tmp_pa
     ]
     (tmp_path / "all.csv").write_text(header + "".join(lines))
     (tmp_path / "less.csv").write_text(header + lines[1])
-    X, y = training_table(tmp_path / "all.csv", schema)
+    X, y = units_table(tmp_path / "all.csv", schema)[:2]
     assert y.tolist() == [0, 1]
-    less, _ = training_table(tmp_path / "less.csv", schema)
+    less, _ = units_table(tmp_path / "less.csv", schema)[:2]
     # Without a person, all others have the rows that they had.
     assert X[1:].tobytes() == less.tobytes()
 
@@ -159,7 +159,7 @@ def test_no_row_stops_a_table(tmp_path):
     schema = parse_schema(DECLARED)
     header = "id,age,dose,ward,sex,day,smoker,died\n"
     (tmp_path / "odd.csv").write_bytes(header.encode() + b"1\n\n2,x,y,z,w,v,u,maybe\n3,\xff,,,,,,yes,and,more\n" + b'"')
-    X, y = training_table(tmp_path / "odd.csv", schema)
+    X, y = units_table(tmp_path / "odd.csv", schema)[:2]
     assert X.shape == (5, 9)
     assert y.tolist() == [0] * 5
     # A label that is none of the classes leaves nothing of its row, and a malformed row has no label.
@@ -169,7 +169,7 @@ def test_no_row_stops_a_table(tmp_path):
 def test_one_message_names_all_columns(tmp_path):
     (tmp_path / "t.csv").write_text("id,age,ward,sex,extra,more,smoker,died\n")
     with pytest.raises(PrivSVMError) as caught:
-        training_table(tmp_path / "t.csv", parse_schema(DECLARED))
+        units_table(tmp_path / "t.csv", parse_schema(DECLARED))[:2]
     assert "no column 'dose', 'day'" in str(caught.value)
     assert "'extra', 'more' not in the schema: declare each, or write `extra: ignore`" in str(caught.value)
     # Rows to predict may have other columns, and need no label.
@@ -179,7 +179,7 @@ def test_one_message_names_all_columns(tmp_path):
     columns = {"Gr\u00f6\u00dfe": {"bounds": [0, 250], "fill": 170}}
     declared = {"name": "wards", "label": "died", "classes": ["no", "yes"], "columns": columns}
     with pytest.raises(PrivSVMError, match="save the file in NFC"):
-        training_table(tmp_path / "t.csv", parse_schema(declared))
+        units_table(tmp_path / "t.csv", parse_schema(declared))[:2]
 
 
 def test_params_yaml_holds_the_same_declaration(tmp_path):
@@ -204,7 +204,7 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
     # Jobs get their settings as canonical JSON.
     assert resolve("wards", json.loads(canonical_json(settings))).classes == entry.classes
     arrays, description = prepare(entry, folder, Holdout(), 0, "test")
-    X, y = training_table(tmp_path / "t.csv", parse_schema({"name": "wards", **declared}))
+    X, y = units_table(tmp_path / "t.csv", parse_schema({"name": "wards", **declared}))[:2]
     np.testing.assert_array_equal((arrays["X"] - arrays["scale_shift"]) * arrays["scale_factor"], X)
     np.testing.assert_array_equal(arrays["y"], y)
     facts = data_facts(description | {"digest": ""}, "none", 0)

@@ -352,12 +352,6 @@ def read_labelled_table(
     return np.concatenate(blocks), np.array(labels, dtype=np.str_)
 
 
-def training_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
-    """Read a table to train on: X and codes of `units_table`."""
-    X, codes, _ = units_table(path, schema)
-    return X, codes
-
-
 def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read a table, and whose rows they are.
 

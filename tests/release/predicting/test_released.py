@@ -28,7 +28,7 @@ from privsvm.release.documents.card_page import page
 from privsvm.release.documents.verifying import verify
 from privsvm.release.training.recipes import Terms, train
 from privsvm.tables.schema import read_schema
-from privsvm.tables.tables import Encoder, read_chunks, training_table, units_table
+from privsvm.tables.tables import Encoder, read_chunks, units_table
 
 
 def table(path):
@@ -114,7 +114,7 @@ def test_the_folder_holds_no_row_and_no_seed(hospital):
     with np.load(hospital / "model" / "model.npz") as stored:
         # The height of hat functions is a half, as are some private numbers.
         numbers = np.concatenate([stored[name].ravel() for name in stored.files if name != "hat_weight"])
-    X, _ = training_table(hospital / "patients.csv", schema)
+    X, _ = units_table(hospital / "patients.csv", schema)[:2]
     rows = table(hospital / "patients.csv")
     for row in rows:
         assert row["patient"].encode() not in data

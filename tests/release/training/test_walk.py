@@ -10,7 +10,7 @@ from tests.release.conftest import refusal, release_into, run
 from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema, read_schema
-from privsvm.tables.tables import bound_contribution, delimiter_of, training_table
+from privsvm.tables.tables import bound_contribution, delimiter_of, units_table
 
 HEADER = ["Fall-Nr", "Patient", "Aufnahme", "Größe (cm)", "CRP mg/l", "Station", "Raucher", "Befund", "Verlauf"]
 STATIONS = ["Innere Medizin", "Chirurgie – Süd", "Önkologie; Tag"]
@@ -90,7 +90,7 @@ def test_a_look_reads_commas_booleans_and_marks_of_what_is_missing(koeln):
 
 def test_rows_are_read_as_they_are_meant(koeln):
     schema = read_schema(koeln / "s.yaml")
-    X, y = training_table(koeln / "Patienten Köln.csv", schema)
+    X, y = units_table(koeln / "Patienten Köln.csv", schema)[:2]
     rows = spreadsheet(koeln / "again.csv")[1:]
     row_indices = [
         row_index
@@ -168,12 +168,12 @@ def test_two_persons_whose_identifiers_are_one_number_stay_two(tmp_path):
     )
     lines = [f"{who},{row_index},{row_index % 2}" for row_index, who in enumerate(apart * 3)]
     (tmp_path / "all.csv").write_text("\n".join(["who,a,y", *lines]))
-    X, y = training_table(tmp_path / "all.csv", schema)
+    X, y = units_table(tmp_path / "all.csv", schema)[:2]
     assert len(X) == 2 * len(apart)
     all_rows = {tuple(row) for row in np.column_stack([X, y]).tolist()}
     for gone in apart:
         (tmp_path / "less.csv").write_text("\n".join(["who,a,y", *(li for li in lines if li.split(",")[0] != gone)]))
-        fewer = training_table(tmp_path / "less.csv", schema)
+        fewer = units_table(tmp_path / "less.csv", schema)[:2]
         rest = {tuple(row) for row in np.column_stack(fewer).tolist()}
         assert rest <= all_rows
         assert len(all_rows - rest) == 2

@@ -257,10 +257,9 @@ def train(
 ) -> Trained:
     """Train one model with noise from the operating system, and measure it if the terms ask for that.
 
-    Rows and codes are as `privsvm.tables.tables.training_table` returns them, and `units` (n,) as `units_table` does;
-    None: each row is its own unit. A `random_state` is for simulations alone. `book` pays for the release, before any
-    noise is drawn; it may refuse. Raises PrivSVMError for a budget or a parameter that the method refuses, and where
-    nothing is proved.
+    Rows, codes and `units` (n,) are as `privsvm.tables.tables.units_table` returns them; None: each row is its own
+    unit. A `random_state` is for simulations alone. `book` pays for the release, before any noise is drawn; it may
+    refuse. Raises PrivSVMError for a budget or a parameter that the method refuses, and where nothing is proved.
     """
     recipe, schema = default_recipe() if terms.recipe is None else terms.recipe, parse_schema(schema)
     epsilon, delta = terms.epsilon, default_delta(schema.rows) if terms.delta is None else terms.delta
