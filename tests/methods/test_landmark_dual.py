@@ -4,7 +4,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import Silence, scaled
 
 from privsvm import LandmarkDualClassifier
-from privsvm.solvers.features.landmarks import landmark_features, landmark_map
+from privsvm.solvers.features.landmarks import landmark_map
+from privsvm.solvers.features.row_features import landmark_row_features
 
 
 def model_for(n_classes, **changes):
@@ -49,7 +50,7 @@ def test_the_kernel_expansion_scores_as_the_noisy_weights_on_the_features(load):
     noisy = model.release_path(X, y, [2.0], 1, lambda e, r: Recorder())
     exact = model.release_path(X, y, [2.0], 1, lambda e, r: Silence())
     root = landmark_map(noisy.support_vectors, 0.05)
-    features = landmark_features(X, noisy.support_vectors, 0.05, root)
+    features = landmark_row_features(X, noisy.support_vectors, 0.05, root)
     k = 1 if n_classes == 2 else n_classes
     difference = noisy.scores(X, 0)[0] - exact.scores(X, 0)[0]
     weights_noise = noise["w"] * (noisy.guarantees[0].noise_scale / noise["scale"])
@@ -92,7 +93,7 @@ def test_features_of_norm_one_predict_as_they_were_trained(load):
     n_classes = y.max() + 1
     path = model_for(n_classes).release_path(X, y, [4.0], 1, 0)
     root = landmark_map(path.support_vectors, 0.05)
-    features = landmark_features(X, path.support_vectors, 0.05, root)
+    features = landmark_row_features(X, path.support_vectors, 0.05, root)
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     scores = features @ weights_of(path, 0.05).T
     codes = np.argmax(scores, axis=1) if n_classes > 2 else (scores[:, 0] > 0).astype(int)

@@ -5,8 +5,7 @@ rows change. Here the sums of a row run over its own numbers, in their order, an
 Without ``fastmath``, LLVM must round as the source says, in vectors and in remainders. A number that is zero changes no
 bit, so that dense and CSR rows have the same features.
 
-For prediction, where nothing has to be private, `privsvm.solvers.features.fourier` and
-`privsvm.solvers.features.landmarks` are faster.
+For prediction, where nothing has to be private, `privsvm.solvers.features.fourier` is faster.
 """
 
 from __future__ import annotations
@@ -99,10 +98,12 @@ def fourier_row_features(X: Any, frequencies: np.ndarray) -> np.ndarray:
 def landmark_row_features(
     X: Any, landmarks: np.ndarray, gamma: float, inverse_root: np.ndarray, shortest: float = 0.0
 ) -> np.ndarray:
-    """Compute Nystrom features (n, m) of float64 rows; see `landmarks.landmark_features`.
+    """Compute Nystrom features ``(K_zz + ridge I)^{-1/2} k_z(x)`` (n, m) of float64 rows on landmarks z (m, d).
 
-    The columns of a CSR row ascend. Feature vectors are divided by their norm, or by `shortest` if the norm is smaller;
-    0 leaves them.
+    The inverse root comes from `landmarks.landmark_map`, and the columns of a CSR row ascend. Feature vectors are
+    divided by their norm, or by `shortest` if the norm is smaller; 0 leaves them. Then the norm is at most 1 up to
+    round-off: ``k_z' (K_zz + ridge I)^{-1} k_z <= k_z' K_zz^{-1} k_z <= k(x, x) = 1``, since the kernel matrix of the
+    landmarks and x together has no negative eigenvalue.
     """
     features = np.empty((X.shape[0], landmarks.shape[0]))
     with np.errstate(over="ignore"):
