@@ -14,6 +14,7 @@ Equal rows are searched for, and stored in the heap, as one. The one with the sm
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import threading
 from collections.abc import Callable
@@ -69,45 +70,21 @@ _UNCERTAIN_SHARE, _SCANNED_TOGETHER, _FULL_SHARE = 0.1, 64, 0.25
 # --- equal rows -----------------------------------------------------------------------------------------------------
 
 
-@jit()
-def _hash_rows(indptr, indices, bits, hashes):
-    """Hash the entries of every row."""
-    for i in range(hashes.shape[0]):
-        value = np.uint64(14695981039346656037)
-        for position in range(indptr[i], indptr[i + 1]):
-            for word in (np.uint64(indices[position]), bits[position]):
-                value = (value ^ word) * np.uint64(1099511628211)
-                value ^= value >> np.uint64(29)
-        hashes[i] = value
-
-
-@jit()
-def _tell_apart(indptr, indices, bits, first):
-    """Make a row its own first copy if it differs from the assigned one."""
-    for i in range(first.shape[0]):
-        length = indptr[i + 1] - indptr[i]
-        same = length == indptr[first[i] + 1] - indptr[first[i]]
-        for k in range(length if same else 0):
-            at, other = indptr[i] + k, indptr[first[i]] + k
-            same &= indices[at] == indices[other] and bits[at] == bits[other]
-        if not same:
-            first[i] = i
-
-
 def _find_copies(unit_rows, near_together: bool) -> tuple[np.ndarray, np.ndarray, Copies]:
     """Find equal rows; if asked for, number distinct rows so that near ones are near each other.
 
     Returns the smallest row number of each of the m distinct rows, the distinct row of each of the n rows, and the rows
     of every distinct row.
     """
-    n = unit_rows.shape[0]
-    bits = np.ascontiguousarray(unit_rows.data, dtype=np.float64).view(np.uint64)
-    indptr, indices = unit_rows.indptr.astype(np.int64), unit_rows.indices.astype(np.int32)
-    hashes = np.empty(n, np.uint64)
-    _hash_rows(indptr, indices, bits, hashes)
-    _, first_of_hash, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    first_copy = first_of_hash[inverse]
-    _tell_apart(indptr, indices, bits, first_copy)
+    numbers, columns = np.asarray(unit_rows.data, dtype=np.float64), unit_rows.indices.astype(np.int32)
+    first_of: dict[tuple[bytes, bytes], int] = {}
+    first_copy = np.array(
+        [
+            first_of.setdefault((numbers[start:end].tobytes(), columns[start:end].tobytes()), row)
+            for row, (start, end) in enumerate(itertools.pairwise(unit_rows.indptr.tolist()))
+        ],
+        dtype=np.int64,
+    )
     first, distinct_of = np.unique(first_copy, return_inverse=True)
     if near_together and first.size:
         # Imported late: slow, and not needed for many features.
