@@ -97,17 +97,12 @@ def _refutes(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
 
 
 def relations_of(estimator_class: Any) -> tuple[Neighbours, ...]:
-    """List the relations that an estimator offers; empty for one without a privacy parameter."""
+    """List the relations that an estimator offers; empty for one that states no epsilon to audit."""
     declared = getattr(estimator_class, "declared", {})
     if "neighbours" not in declared or "epsilon" not in declared:
         return ()
     relations: tuple[Neighbours, ...] = ("replace_one", "add_remove")
     return tuple(relation for relation in relations if declared["neighbours"].constraint.accepts(relation))
-
-
-def is_audited(estimator_class: Any) -> bool:
-    """Whether an estimator states an epsilon that can be audited."""
-    return bool(relations_of(estimator_class))
 
 
 def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:

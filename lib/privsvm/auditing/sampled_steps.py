@@ -83,12 +83,6 @@ def _draws_and_sums(runs: Sequence[Sequence[Call]]) -> tuple[np.ndarray, np.ndar
     return drawn, np.vstack([calls[0].given for calls in runs]).astype(np.float64)
 
 
-def _row_sums(drawn: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Find about what every row adds (n, size)."""
-    coefficients: np.ndarray = np.linalg.lstsq(drawn, sums, rcond=None)[0]
-    return coefficients
-
-
 def find_sampled_loss(runs: Sequence[Sequence[Call]], others: Sequence[Sequence[Call]]) -> SampledLoss | None:
     """Find the privacy loss of sampled steps from releases of either dataset, whose last row differs or is missing.
 
@@ -115,7 +109,7 @@ def find_sampled_steps(runs: Sequence[Sequence[Call]]) -> SampledSteps | None:
         return None
     first = runs[0][0]
     drawn, sums = _draws_and_sums(runs)
-    added = np.rint(_row_sums(drawn, sums))
+    added = np.rint(np.linalg.lstsq(drawn, sums, rcond=None)[0])
     rate = first.threshold / 2.0**64
     signals = ((drawn - rate) / math.sqrt(rate * (1.0 - rate))).reshape(len(runs), -1)
     if not np.array_equal(drawn @ added, sums) or any(calls[0][:2] != first[:2] for calls in runs):
