@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 from tests.clipped_sums import clipped_gradient_sum
+from tests.repeated_steps import models_of_steps
 
 from privsvm.solvers.gradients.noisy_gradient import (
     AVERAGES,
@@ -276,28 +277,18 @@ def test_every_step_equals_the_reference(changes, average, n_steps):
         ridge=0.02, intercept_scale=0.4,
     )  # fmt: skip
     steps = replace(steps, **changes)
-    ours = noisy_gradient_steps(X, codes, c, steps, np.random.default_rng(0), record_every=1)
+    ours = noisy_gradient_steps(X, codes, c, steps, np.random.default_rng(0))
+    histories = models_of_steps(X, codes, c, steps, np.random.default_rng(0))
     first = {"none": n_steps, "all": 0, "last_half": n_steps // 2}[average]
     for sum_of, off in ((clipped_gradient_sum, 1e-9), (reference_sum, 1e-3)):
         iterates = reference_steps(X, codes, c, steps, sum_of)
         for t in range(n_steps):
             chosen = iterates[first : t + 1] if t >= first else iterates[t : t + 1]
-            for ours_sum, history in enumerate((ours.history_coef, ours.history_intercept)):
+            for ours_sum, history in enumerate(histories):
                 expected = np.mean([iterate[ours_sum] for iterate in chosen], axis=0)
                 assert np.abs(history[t] - expected).max() < off
-    assert np.array_equal(ours.coef, ours.history_coef[-1])
-    assert np.array_equal(ours.intercept, ours.history_intercept[-1])
-
-
-def test_history_is_thinned_and_leaves_the_result_alone():
-    X, codes, _, _ = problem(0, 20, 4, 3)
-    steps = settings_of("softmax", n_steps=10, sample_rate=0.4, noise_scale=0.3)
-    every, third, none = (noisy_gradient_steps(X, codes, 3, steps, np.random.default_rng(9), k) for k in (1, 3, 0))
-    assert third.history_coef.shape == (3, 3, 4)
-    assert np.array_equal(third.history_coef, every.history_coef[2::3])
-    assert none.history_coef.shape == (0, 3, 4)
-    assert np.array_equal(none.coef, every.coef)
-    assert np.array_equal(none.coef, third.coef)
+    assert np.array_equal(ours.coef, histories[0][-1])
+    assert np.array_equal(ours.intercept, histories[1][-1])
 
 
 def test_an_empty_step_is_a_step():
@@ -318,8 +309,8 @@ def test_sampled_steps_equal_the_reference():
         "one_vs_rest_hinge", sample_rate=0.3, fit_intercept=False, smoothing=0.0, learning_rate=1.0, n_steps=n_steps,
         max_grad_norm=1e-3,
     )  # fmt: skip
-    marks = noisy_gradient_steps(np.eye(n), np.ones(n, int), 1, marked, np.random.default_rng(1), record_every=1)
-    path = np.concatenate([np.zeros((1, n)), marks.history_coef[:, 0]])
+    marks, _ = models_of_steps(np.eye(n), np.ones(n, int), 1, marked, np.random.default_rng(1))
+    path = np.concatenate([np.zeros((1, n)), marks[:, 0]])
     included = np.diff(path, axis=0) > 5e-4
     steps = settings_of("softmax", sample_rate=0.3, n_steps=n_steps, expected_batch=12.0, max_grad_norm=0.5)
     coef, intercept = np.zeros((c, d)), np.zeros(c)

@@ -16,9 +16,10 @@ give the bits of rows in memory. `docs/proofs/noisy_gradients.md` has the proof.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -147,16 +148,10 @@ class GradientSteps:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GradientStepsResult:
-    """A linear model (c, d) and its history, H models recorded on the way.
-
-    Intercepts include the constant feature's value. Recorded models are the averages so far once averaging has begun,
-    and iterates before.
-    """
+    """A linear model: weights (c, d), and intercepts (c,) that include the constant feature's value."""
 
     coef: np.ndarray
     intercept: np.ndarray
-    history_coef: np.ndarray
-    history_intercept: np.ndarray
 
 
 def learning_rates(steps: GradientSteps) -> np.ndarray:
@@ -298,12 +293,6 @@ def _own_codes(codes: np.ndarray) -> np.ndarray:
     return np.require(codes, dtype=np.int64, requirements=["C", "W"])
 
 
-def _model(flat: np.ndarray, n_vectors: int, steps: GradientSteps, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (..., c, d), and intercepts (..., c) times `scale`, of flat models; zeros without intercepts."""
-    coef, intercept = parts(flat, n_vectors, steps.fit_intercept)
-    return coef, intercept * scale if steps.fit_intercept else np.zeros(coef.shape[:-1])
-
-
 # --- sampling and noise ---------------------------------------------------------------------------------------------
 
 
@@ -431,10 +420,13 @@ class _Training:
     noise: StepNoise
     sum_of_step: _SumOfStep
 
-    def run(self, number: int, record_every: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Train from zero; return the averaged flat weights, and the recorded ones."""
+    def models(self, number: int = 0) -> Iterator[np.ndarray]:
+        """Train from zero, and yield the flat model before the first step and after each one.
+
+        It is the average so far once averaging has begun, and the iterate before; both are changed in place.
+        """
         weights, average, optimizer = np.zeros(self.size), np.zeros(self.size), _Optimizer(self.steps)
-        history = []
+        yield average
         for t, rate in enumerate(self.schedule.rates):
             step = number * self.steps.n_steps + t
             point = round_point(weights, self.n_vectors, self.objective)
@@ -444,9 +436,7 @@ class _Training:
             weights -= rate * optimizer.direction(t, gradient)
             if t >= self.schedule.average_from:
                 average += (weights - average) / (t - self.schedule.average_from + 1.0)
-            if record_every > 0 and (t + 1) % record_every == 0:
-                history.append((average if t >= self.schedule.average_from else weights).copy())
-        return average, history
+            yield average if t >= self.schedule.average_from else weights
 
 
 class _Setup(NamedTuple):
@@ -514,25 +504,21 @@ def noisy_gradient_steps(
     n_classes: int,
     steps: GradientSteps,
     rng: NoiseSource | np.random.Generator,
-    record_every: int = 0,
 ) -> GradientStepsResult:
     """Train c weight vectors from zero.
 
     X (n, d) is finite; the model has the same bits in every form of the rows. Class codes count from 0, and classes may
     be missing; with one vector, they are 0 and 1. `rng` keys the run's two streams, one for sampling and one for noise;
-    a generator gives 32 bytes. Every `record_every` steps the model is recorded; 0: never. Raises ValueError if class
-    codes are out of range, or there are too few vectors for the loss.
+    a generator gives 32 bytes. Raises ValueError if class codes are out of range, or there are too few vectors for the
+    loss.
     """
     training = _training(X, codes, n_classes, steps, rng)
     # Overflow: too large a learning rate makes weights that are no numbers, which count as zero.
     with np.errstate(over="ignore", invalid="ignore"):
-        average, history = training.run(0, int(record_every))
-    scale = float(steps.intercept_scale)
-    coef, intercept = _model(average, n_classes, steps, scale)
-    history_coef, history_intercept = _model(np.array(history).reshape(-1, training.size), n_classes, steps, scale)
-    return GradientStepsResult(
-        coef=coef, intercept=intercept, history_coef=history_coef, history_intercept=history_intercept
-    )
+        model = collections.deque(training.models(), maxlen=1).pop()
+    coef, intercept = parts(model, n_classes, steps.fit_intercept)
+    intercept = intercept * float(steps.intercept_scale) if steps.fit_intercept else np.zeros(n_classes)
+    return GradientStepsResult(coef=coef, intercept=intercept)
 
 
 def warm_up() -> None:
