@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,15 +99,13 @@ def verbatim_row_witness(released: np.ndarray, X: Any, neighbours: Neighbours) -
     release holds it has probability 1 on the dataset and 0 on its neighbour, at every delta below 1. It is 0 if there
     is no such row.
     """
-    counts: dict[bytes, int] = {}
+    counts: Counter[bytes] = Counter()
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
         block = X[start : start + _ROWS_AT_ONCE]
         # Adding 0 makes -0.0 and 0.0 the same bytes.
         block = (block.toarray() if scipy.sparse.issparse(block) else block) + 0.0
-        for row in block:
-            key = row.tobytes()
-            counts[key] = counts.get(key, 0) + 1
-    single = [index for index, row in enumerate(released + 0.0) if counts.get(row.tobytes()) == 1]
+        counts.update(row.tobytes() for row in block)
+    single = [index for index, row in enumerate(released + 0.0) if counts[row.tobytes()] == 1]
     if not single or len(counts) < 2:
         return Witness(
             epsilon=0.0, neighbours=neighbours, description="every released row occurs more than once: none tested"

@@ -53,9 +53,6 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         return X
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
-        return self._solve_as_published(X, codes, n_classes)
-
-    def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 

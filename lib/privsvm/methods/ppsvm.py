@@ -24,12 +24,7 @@ from privsvm.base.released import LinearPath, ReleasedPath
 from privsvm.constraints import Constraint
 from privsvm.families.one_norm.one_norm_training import OneNormModel, count_kernel_rows
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
-from privsvm.families.one_norm.ppsvm_training import (
-    PPSVMParameters,
-    PublicKernel,
-    ppsvm_guarantee,
-    train_on_blocks,
-)
+from privsvm.families.one_norm.ppsvm_training import PPSVMParameters, PublicKernel, ppsvm_guarantee, train_on_blocks
 from privsvm.privacy.gate import Guarantee
 
 _COLUMNS = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}

@@ -1,4 +1,4 @@
-"""Rows stored as CSR: from dense rows, and times one weight vector a class.
+"""Rows stored as CSR, times one weight vector a class.
 
 The weights of one feature lie together, so one instruction serves eight classes.
 """
@@ -19,41 +19,6 @@ class CsrArrays(NamedTuple):
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
-
-
-@jit()
-def compact(X):
-    """Store dense rows as CSR.
-
-    Returns the numbers that are not zero, their columns, and where each row begins.
-    """
-    n_rows, n_features = X.shape
-    indptr = np.zeros(n_rows + 1, dtype=np.int64)
-    room = n_features + X.size // 32
-    data, indices = np.empty(room), np.empty(room, dtype=np.int32)
-    count = 0
-    for i in range(n_rows):
-        if count + n_features > room:
-            room = 2 * room
-            more_data, more_indices = np.empty(room), np.empty(room, dtype=np.int32)
-            more_data[:count], more_indices[:count] = data[:count], indices[:count]
-            data, indices = more_data, more_indices
-        for j in range(n_features):
-            # Branch-free: the branch would be mispredicted.
-            data[count], indices[count] = X[i, j], j
-            count += X[i, j] != 0.0
-        indptr[i + 1] = count
-    return data[:count], indices[:count], indptr
-
-
-@jit()
-def count_numbers(X, step):
-    """Count the nonzeros in every `step`-th of dense rows."""
-    count = 0
-    for i in range(0, X.shape[0], step):
-        for j in range(X.shape[1]):
-            count += X[i, j] != 0.0
-    return count
 
 
 @jit(fastmath={"contract"})

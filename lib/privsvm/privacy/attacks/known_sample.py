@@ -205,10 +205,6 @@ def _default_counts(needed: int, most: int) -> list[int]:
     return sorted({count for count in [*below, *above] if 1 <= count <= most})
 
 
-def _rank(singular_values: np.ndarray, noise: float) -> int:
-    return int(np.sum(singular_values > noise))
-
-
 def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Vectors that span the entity's columns, one entry a row, and which rows they are right for.
 
@@ -218,7 +214,7 @@ def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) 
     m = len(block)
     if gamma is None:
         _, values, directions = np.linalg.svd(block, full_matrices=False)
-        rank = min(_rank(values, max(block.shape) * np.finfo(float).eps * values[0]), features or m)
+        rank = min(int(np.sum(values > max(block.shape) * np.finfo(float).eps * values[0])), features or m)
         # Multiplied out instead of taken from the decomposition: small rows keep their relative accuracy.
         return block @ directions[:rank].T / values[:rank], np.ones(m, dtype=bool)
 
@@ -241,7 +237,7 @@ def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) 
     distances -= distances[full].mean(axis=0)
     centred = distances[full] - distances[full].mean(axis=1, keepdims=True)
     _, values, directions = np.linalg.svd(centred, full_matrices=False)
-    rank = min(_rank(values, noise), features or m)
+    rank = min(int(np.sum(values > noise)), features or m)
     values, directions = values[:rank], directions[:rank]
     basis = np.empty((m, rank))
     basis[full] = centred @ directions.T / values

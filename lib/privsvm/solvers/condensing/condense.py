@@ -227,8 +227,11 @@ def greedy_triples(unit_rows, n_threads: int = 1) -> np.ndarray:
                 uncertain = _lists_by_products(run_jobs, rows, remaining, search, np.float32)
                 if uncertain.size > _UNCERTAIN_SHARE * remaining.size:
                     uncertain = _lists_by_products(run_jobs, rows, remaining, search, np.float64)
-            jobs = _cut(uncertain, _SCANNED_TOGETHER)
-            run_jobs((scan_lists, remaining[some], remaining, boxes, search) for some in jobs)
+            listed = remaining[uncertain]
+            run_jobs(
+                (scan_lists, listed[start : start + _SCANNED_TOGETHER], remaining, boxes, search)
+                for start in range(0, listed.size, _SCANNED_TOGETHER)
+            )
 
         def scan_budget(n_remaining: int) -> float:
             return np.inf if by_boxes else _SCANNED * n_remaining / (entries + 10.0)
@@ -279,11 +282,6 @@ def _error(rows: Any, precision: type) -> float:
 def _apart(error: float, precision: type) -> float:
     """Bound the difference of two products in wrong order: twice their error, and round-off."""
     return 2.0 * error + 8.0 * float(np.finfo(precision).eps)
-
-
-def _cut(numbers: np.ndarray, size: int) -> list[np.ndarray]:
-    """Cut an array into parts of so many numbers."""
-    return [numbers[start : start + size] for start in range(0, numbers.size, size)]
 
 
 def _lists_by_products(

@@ -206,22 +206,27 @@ def _gram_sparse(rows, norms, column_of, other, other_norms, out, first_column, 
         set_kernel_values(block, out, start, first_column, kind, norms[start:stop], other_norms, coef0, degree)
 
 
+@jit_step()
+def _add_sums(values, coef, sums, out):
+    """Add kernel values times coefficients to `out`."""
+    np.dot(values, coef, sums)
+    for t in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[t, k] += sums[t, k]
+
+
 @jit()
 def _expand(data, norms, others, formula, out):
     """Add kernel expansions to `out`."""
     other, other_norms, coef = others
     kind, coef0, degree = formula
-    products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
+    products, sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
     for start in range(0, data.shape[0], _NEW_ROWS):
         stop = min(start + _NEW_ROWS, data.shape[0])
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
         turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
-        sums = all_sums[: stop - start]
-        np.dot(block, coef, sums)
-        for t in range(start, stop):
-            for k in range(coef.shape[1]):
-                out[t, k] += sums[t - start, k]
+        _add_sums(block, coef, sums[: stop - start], out[start:stop])
 
 
 @jit()
@@ -229,17 +234,13 @@ def _expand_sparse(rows, norms, column_of, others, formula, out, first, last):
     """Add kernel expansions at the CSR rows from `first` to `last` to `out`."""
     other, other_norms, coef = others
     kind, coef0, degree = formula
-    products, all_sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
+    products, sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
     for start in range(first, last, _NEW_ROWS):
         stop = min(start + _NEW_ROWS, last)
         block = products[: stop - start]
         _sparse_products(rows, column_of, other, start, stop, block)
         turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
-        sums = all_sums[: stop - start]
-        np.dot(block, coef, sums)
-        for t in range(start, stop):
-            for k in range(coef.shape[1]):
-                out[t, k] += sums[t - start, k]
+        _add_sums(block, coef, sums[: stop - start], out[start:stop])
 
 
 @jit()

@@ -33,8 +33,6 @@ from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_code import WIDTH, add_row, score_row
 from privsvm.numerics.rows.sparse_rows import (
     CsrArrays,
-    compact,
-    count_numbers,
     score_rows,
     square_rows,
     sum_rows,
@@ -420,7 +418,8 @@ def _has_few_numbers(X: np.ndarray) -> bool:
     if X.shape[1] < _SPARSE_FEATURES:
         return False
     step = max(1, X.shape[0] // _SAMPLE_ROWS)
-    return bool(count_numbers(X, step) <= _SPARSE_SHARE * X[::step].size)
+    sample = X[::step]
+    return bool(np.count_nonzero(sample) <= _SPARSE_SHARE * sample.size)
 
 
 class _DenseRows:
@@ -457,12 +456,8 @@ class _SparseRows:
 
     def __init__(self, X, n_classes: int) -> None:
         self.n_classes, self.shape = n_classes, X.shape
-        if scipy.sparse.issparse(X):
-            X = canonical_rows(X)
-            indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
-            self.storage = CsrArrays(X.data, indices, indptr)
-        else:
-            self.storage = CsrArrays(*compact(X))
+        X = canonical_rows(X) if scipy.sparse.issparse(X) else scipy.sparse.csr_array(X)
+        self.storage = CsrArrays(X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64))
         self.squared_norms = square_rows(self.storage.data, self.storage.indptr)
         self.row_work = _SPARSE_WORK * self.storage.data.size / max(X.shape[0], 1)
         self.weights = zero_weights(X.shape[1], n_classes)

@@ -14,6 +14,7 @@ quarter of the target. No data set is an exception: rows of zeros, duplicates an
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -27,24 +28,16 @@ _FULL_SHARE = 1.0 - 2.0**-40
 
 def _whole_rows(X: Any) -> tuple[list[tuple[list[int], list[int]]], int]:
     """Turn rows into features and whole numbers; return them and the binary exponent of their unit."""
-    X = scipy.sparse.csr_array(X)
-    mantissas, exponents = np.frexp(X.data)
-    integers = np.ldexp(mantissas, 53).astype(np.int64)
-    nonzero = integers != 0
-    if not nonzero.any():
-        return [([], [])] * X.shape[0], 0
-    # The lowest set bit goes into the exponent.
-    low = np.where(nonzero, integers & -integers, 1)
-    exponents = exponents - 54 + np.frexp(low.astype(np.float64))[1]
-    integers //= low
-    unit = int(exponents[nonzero].min())
+    X = scipy.sparse.csr_array(X, dtype=np.float64)
+    ratios = [value.as_integer_ratio() for value in X.data.tolist()]
+    # Denominators are powers of two.
+    largest = max((denominator for _, denominator in ratios), default=1)
+    integers, features = [numerator * (largest // denominator) for numerator, denominator in ratios], X.indices.tolist()
     rows = []
-    for first, end in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True):
-        entries = [e for e in range(first, end) if nonzero[e]]
-        rows.append(
-            ([int(X.indices[e]) for e in entries], [int(integers[e]) << int(exponents[e] - unit) for e in entries])
-        )
-    return rows, unit
+    for first, end in itertools.pairwise(X.indptr.tolist()):
+        entries = [e for e in range(first, end) if integers[e]]
+        rows.append(([features[e] for e in entries], [integers[e] for e in entries]))
+    return rows, 1 - largest.bit_length()
 
 
 def _whole_block(alpha: np.ndarray, label: int, C: float, n_units: int) -> list[int]:
