@@ -5,8 +5,6 @@ from pathlib import Path
 
 from privsvm.registry import implementations
 
-__all__ = ["PROOFS", "methods_of", "proofs"]
-
 PROOFS = Path(__file__).with_name("proofs")
 
 

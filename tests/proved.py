@@ -10,8 +10,6 @@ import pytest
 from privsvm.privacy.statement import NEIGHBOURS
 from privsvm.registry import estimator_class, implementations
 
-__all__ = ["CASES", "METHODS", "PARAMS", "Case", "cases", "without_votes"]
-
 CLASSES = [0, 1, 2]
 # Small values by name of the parameter.
 SMALL = {

@@ -29,8 +29,6 @@ from privsvm.privacy.events import (
     relation_factor,
 )
 
-__all__ = ["Call", "Recorder", "Replayer", "check_given", "check_record", "released_bits"]
-
 
 class Call(NamedTuple):
     """One draw: its public parameters, its input, and its released output."""

@@ -25,8 +25,6 @@ from privsvm.release.documents.calibration import Calibration
 from privsvm.release.training.recipes import Recipe, Terms, train
 from privsvm.tables.schema import parse_schema
 
-__all__ = ["audit_release", "lay_out_numbers"]
-
 CSV = Path(__file__).resolve().parents[2] / "reports" / "audit_release.csv"
 EPSILON, DELTA = 1.0, 1e-5
 _PROBES = np.array([[-1.0], [0.0], [0.6], [1.0]])

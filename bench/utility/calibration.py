@@ -26,8 +26,6 @@ from privsvm.tables.schema import parse_schema
 from privsvm_bench.evidence import Sources
 from privsvm_bench.workflow.sources import closure_digest
 
-__all__ = ["LARGEST", "expected_calibration_error", "measure_split"]
-
 CSV = TABLES / "calibration.csv"
 # The eight sets with most rows that are not of a package.
 LARGEST = ("cod-rna", "ijcnn1", "w8a", "a9a", "letter.scale", "phishing", "mushrooms", "usps")

@@ -15,8 +15,6 @@ from scores import SCORES
 from privsvm.files import write_text
 from privsvm_bench.evidence import Sources
 
-__all__ = ["Cells"]
-
 # Largest difference of scores that a page does not show.
 _SHOWN = 0.001
 

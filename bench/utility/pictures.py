@@ -12,8 +12,6 @@ from ranking import curves, gaps_to_svm, reference
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-__all__ = ["draw"]
-
 IMAGES = ROOT / "docs" / "images"
 _BLUE, _GREY, _OCHRE, _RED = "#0b57d0", "#6b7280", "#9a6700", "#b42318"
 _MARKS, _LINES = "x+^sv*Dp", {"replace_one": "-", "add_remove": "--"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
-__all__ = ["DIGITS", "SCORES", "score_row"]
-
 # Of scores: with more, equal answers would differ by how they were rounded.
 DIGITS = 4
 SCORES = ("accuracy", "balanced_accuracy", "auc")

@@ -28,26 +28,6 @@ from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.prepared import rows_of_arrays
 from privsvm_bench.datasets.settings import Holdout
 
-__all__ = [
-    "CHOOSE",
-    "CHOSE",
-    "JUDGE",
-    "LOOK",
-    "NEWER",
-    "OLDER",
-    "REAL",
-    "SETS",
-    "SMALL_DRAWS",
-    "SMALL_ROWS",
-    "SPLITS",
-    "UNSEEN",
-    "Coded",
-    "UtilitySet",
-    "list_splits",
-    "load",
-    "training_rows",
-]
-
 SPLITS = 10
 # Of so many rows, fewer splits tell methods apart.
 LARGE_ROWS, LARGE_SPLITS = 20_000, 3

@@ -29,19 +29,6 @@ from privsvm.families.one_norm.ppsvm_training import (
 )
 from privsvm.files import read_npz, write_npz
 
-__all__ = [
-    "AgreedLabels",
-    "combine_messages",
-    "draw_secrets",
-    "kernel_agreement",
-    "make_block",
-    "read_private",
-    "rows_digest",
-    "secret_of",
-    "train_on_messages",
-    "write_private",
-]
-
 Part = Literal["train", "test"]
 Arrays = Mapping[str, np.ndarray]
 

@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["pin_arithmetic"]
-
 # Libraries that use all cores by default.
 _ONE_THREAD = dict.fromkeys(("MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 # Libraries that choose code by processor: registers of another width change the last bits of a sum. NumPy ignores names

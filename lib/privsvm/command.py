@@ -18,8 +18,6 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError, printable
 
-__all__ = ["main", "run"]
-
 _DESCRIPTION = """\
 Train a private classifier on your table, and publish it with a card that states what is proved.
 
@@ -81,7 +79,8 @@ def _ledger_of(options: argparse.Namespace) -> Any:
 
 
 def _release(options: argparse.Namespace) -> int:
-    from privsvm.release.documents.card import CARD, read_card
+    from privsvm.base.model_file import CARD
+    from privsvm.release.documents.card import read_card
     from privsvm.release.documents.ledger import cost_words
     from privsvm.release.training.recipes import Terms, terms_of_risk
     from privsvm.release.training.releasing import CardOptions, Permission, release
@@ -201,7 +200,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _card(options: argparse.Namespace) -> int:
-    from privsvm.release.documents.card import CARD, read_card
+    from privsvm.base.model_file import CARD
+    from privsvm.release.documents.card import read_card
     from privsvm.release.documents.card_page import card_text
     from privsvm.release.documents.verifying import verify
 

@@ -17,38 +17,6 @@ from typing import Any
 
 from privsvm.errors import nearest_name
 
-__all__ = [
-    "ANY_NUMBER",
-    "BOUND",
-    "COUNT",
-    "DAY",
-    "DIGEST",
-    "FLAG",
-    "FOLDS",
-    "LABEL",
-    "LINE",
-    "NAME",
-    "NOT_NEGATIVE",
-    "POSITIVE",
-    "PRINTED",
-    "REPEATS",
-    "ROWS",
-    "SHARE",
-    "SHARE_KEPT",
-    "VERSION",
-    "Constraint",
-    "either",
-    "is_trusted",
-    "one_of",
-    "optional",
-    "plain",
-    "real",
-    "text",
-    "whole",
-    "with_numpy",
-    "written",
-]
-
 # Packages whose classes hold the values that they show. Below, plain classes that others derive from, and the method of
 # each that reads the stored value; without one its constructor does.
 _PACKAGES = ("builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas", "pyarrow", "scipy")

@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["canonical_json", "sha256_of_code", "sha256_of_file", "sha256_of_json"]
-
-
 # Types whose values JSON holds as they are.
 _KEPT = frozenset({str, int, bool, type(None)})
 

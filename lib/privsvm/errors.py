@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["PrivSVMError", "list_names", "nearest_name", "printable", "without_absolute_paths", "without_passwords"]
-
 # A slash at the start of a word followed by at least two parts; "a/b", URLs and "1/2" are left alone.
 _ABSOLUTE = re.compile(r"(?<![\w.:/~)\]}-])(?:file://|~)?/(?:[^\s/\"',;:()\[\]{}]+/)+([^\s/\"',;:()\[\]{}]*)")
 _WINDOWS = re.compile(r"\b[A-Za-z]:\\(?:[^\s\\\"',;]+\\)*([^\s\\\"',;]*)")

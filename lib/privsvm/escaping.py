@@ -8,8 +8,6 @@ from typing import Any
 
 from privsvm.errors import printable
 
-__all__ = ["markdown_text", "spreadsheet_cell"]
-
 _MARKS = re.compile(r"([\\`*_\[\]|#~])")
 # Of a list, a rule or a heading, where they begin a line.
 _FIRST_MARKS = re.compile(r"^(\d*)([-+=.)])(?=[-+=\s]|$)")

@@ -19,21 +19,6 @@ import numpy as np
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 
-__all__ = [
-    "ExtendedFloat",
-    "append_line",
-    "atomic_path",
-    "fork_safe_lock",
-    "missing_file",
-    "read_json",
-    "read_npz",
-    "remove_leftovers",
-    "sync_folder",
-    "write_json",
-    "write_npz",
-    "write_text",
-]
-
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:

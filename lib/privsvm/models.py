@@ -11,8 +11,6 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name, printable
 
-__all__ = ["KeyedError", "Model", "Obeys", "check_model", "describe_error", "show_value"]
-
 _LONGEST_VALUE = 200
 
 Checked = TypeVar("Checked", bound="Model")

@@ -13,8 +13,6 @@ from typing import Any
 
 from privsvm.errors import PrivSVMError
 
-__all__ = ["Places", "parse_yaml", "read_yaml", "with_place"]
-
 Places = Mapping[tuple[str, ...], tuple[int, int]]
 """Line and column, from 1, of every key and list item."""
 

@@ -16,18 +16,6 @@ from pathlib import Path
 from privsvm.digests import sha256_of_code, sha256_of_file
 from privsvm.errors import PrivSVMError, nearest_name
 
-__all__ = [
-    "ForeignSource",
-    "check_installed",
-    "estimator_class",
-    "foreign_files",
-    "foreign_source",
-    "implementations",
-    "is_foreign",
-    "module_name",
-    "version_of_package",
-]
-
 _FOLDER = Path(__file__).with_name("methods")
 _FOREIGN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 

@@ -23,8 +23,6 @@ import numpy as np
 from privsvm.constraints import written
 from privsvm.errors import PrivSVMError
 
-__all__ = ["LARGEST_ARRAYS", "LARGEST_JSON", "parse_json", "parse_npz", "read_regular_file"]
-
 # Bytes. JSON of 2 MB takes at most about 100 MB in memory, and the digest of 512 MB about a second.
 LARGEST_ARRAYS, LARGEST_JSON = 512 << 20, 2 << 20
 _MOST_VALUES, _DEEPEST = 100_000, 40

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from privsvm.arithmetic import pin_arithmetic
 
-__all__ = ["MODULES", "cache_folder", "cache_key", "warm_up"]
-
 # Modules with jit functions. Each has a function ``warm_up()`` that calls them on a tiny problem.
 MODULES = (
     "numerics.noise.exact_draws",

@@ -19,9 +19,6 @@ from matplotlib.path import Path
 
 from privsvm_bench.palette import COLOURS
 
-__all__ = ["BLUE", "BROWN", "CLAIMED", "CROSSED", "GREY", "INK", "LINE", "MARKERS", "NONE", "PANEL", "RED", "SOFT",
-           "TEAL", "VARIABLES", "AuditBar", "audit_bars", "named", "new_figure", "style", "svg_text"]  # fmt: skip
-
 INK, SOFT, LINE, PANEL, RED = "#1b1f27", "#525a68", "#d9dce2", "#ffffff", "#a4161a"
 CLAIMED, NONE, GREY = "#63676e", "#46505f", "#8a93a3"
 BLUE, BROWN, TEAL = (light for light, _ in COLOURS[:3])

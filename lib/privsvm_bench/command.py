@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from privsvm.command import run
 
-__all__ = ["main"]
-
 
 def _datasets(options: argparse.Namespace) -> int:
     from privsvm_bench.datasets.catalogue import load_catalogue

@@ -24,8 +24,6 @@ import numpy as np
 
 from privsvm.files import read_json, write_json
 
-__all__ = ["Sources", "machine"]
-
 Key = TypeVar("Key")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["METRICS", "Metric", "Predictions", "area_under_curve", "compute_metrics", "confusion_matrices"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.signedinteger[Any]]
 

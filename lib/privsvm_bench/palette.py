@@ -7,8 +7,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["COLOURS", "NAMED", "SYMBOLS", "Look", "looks_of"]
-
 # Colours for light and dark pages: contrast of at least 3 : 1 to the page, distinct for every kind of colour blindness,
 # the first eight most (tests/reporting/test_palette.py). None is grey: claims are.
 COLOURS = (

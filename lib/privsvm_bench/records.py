@@ -28,41 +28,6 @@ from privsvm.privacy.statement import Status, theorem_holds, weakest_status
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = [
-    "Attack",
-    "AuditBound",
-    "AuditCell",
-    "AuditRecord",
-    "Condense",
-    "CondenseTimings",
-    "CondensedRowsAttack",
-    "CondensedSplit",
-    "Entity",
-    "EvaluateTimings",
-    "KnownSampleAttack",
-    "Membership",
-    "ModelRecord",
-    "Prepared",
-    "RecoveryErrors",
-    "Result",
-    "SavedModels",
-    "Summary",
-    "Timing",
-    "TrainTimings",
-    "attacks_of",
-    "parse",
-    "read",
-    "read_audits",
-    "read_condensing",
-    "read_prepared",
-    "read_results",
-    "read_timings",
-    "read_tracked",
-    "seal",
-    "timing_files",
-    "write",
-]
-
 Condense = Literal["none", "ci", "fcm"]
 """How rows are condensed: not at all, to means of three (CI-SVM), to centres of fuzzy c-means (FCM-SVM)."""
 

@@ -26,23 +26,6 @@ from privsvm.solvers.condensing.condense import condensed_rows, feature_weights,
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from reproduce.engine.context import Context
 
-__all__ = [
-    "SIDES",
-    "Side",
-    "accuracies",
-    "deal_folds",
-    "growth",
-    "large",
-    "picture",
-    "read",
-    "run",
-    "search",
-    "search_by_libsvm",
-    "search_held_out",
-    "times",
-    "unit_range",
-]
-
 _FOLDS = 5
 _TOL = 1e-3
 _CACHE_SIZE = 200.0

@@ -16,8 +16,6 @@ from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifi
 from privsvm.solvers.kernel.c_svc import CSVCSolution
 from reproduce.engine.context import Context
 
-__all__ = ["accuracies"]
-
 
 class _OneSolve(DPSVMDVPClassifier):
     """DPSVMDVP that keeps its one exact solution for the next release: many variants, one solve."""

@@ -14,8 +14,6 @@ from privsvm.solvers.kernel.smo import PairSelection, solve_smo
 from privsvm_bench.metrics import Predictions, compute_metrics
 from reproduce.engine.context import Context
 
-__all__ = ["figure1", "serial_auc"]
-
 
 def _libsvm_order(signs: np.ndarray) -> np.ndarray:
     """Rows of label +1 first, as LIBSVM trains: ties in the working set are decided by position."""

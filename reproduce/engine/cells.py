@@ -13,17 +13,6 @@ from reproduce.engine.judging import Printed
 from reproduce.engine.printed import Paper, PrintedPaper
 from reproduce.engine.statements import Claim
 
-__all__ = [
-    "STATEMENTS",
-    "choose_draws",
-    "column_of",
-    "command",
-    "expected_seconds",
-    "find_claim",
-    "find_printed",
-    "recorded_seconds",
-]
-
 # Name of the table, on the command line, of a statement that is rerun.
 STATEMENTS = "statements"
 

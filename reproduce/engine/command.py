@@ -15,8 +15,6 @@ from privsvm_bench.workflow.stage import die_with_parent, json_argument
 from reproduce.engine.experiment import Experiment, write_measurements
 from reproduce.engine.papers import choose
 
-__all__ = ["main"]
-
 
 def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = None) -> None:
     """Run experiments and write their tables; the arguments default to the process's."""

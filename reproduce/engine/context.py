@@ -21,8 +21,6 @@ from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.datasets.prepare import treat_missing
 from privsvm_bench.datasets.readers import read_part
 
-__all__ = ["ClassRows", "Context", "MissingError", "Rows"]
-
 
 class MissingError(Exception):
     """A job lacks something that it needs, such as its data."""

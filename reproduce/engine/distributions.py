@@ -13,22 +13,6 @@ from pathlib import Path
 import numpy as np
 import scipy.stats
 
-__all__ = [
-    "LEVELS",
-    "MANY_RUNS",
-    "ONE_VALUE",
-    "SINGLE",
-    "Distribution",
-    "decimals_of",
-    "distributions_csv",
-    "lines_by_cell",
-    "merge_distributions",
-    "of_mean",
-    "of_parts",
-    "of_whole",
-    "read_distributions",
-]
-
 # Probabilities of the quantiles that are kept.
 LEVELS = (
     0.0, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999,

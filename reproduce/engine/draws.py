@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # Fresh draws of a cell that are kept.
 _FRESH = 5
 
-__all__ = ["Draws", "Further", "run_draws"]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Draws:

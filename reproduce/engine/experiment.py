@@ -13,8 +13,6 @@ from typing import Any
 from privsvm.files import read_json, write_text
 from reproduce.engine.measurements import Measurement, measurements_csv, merge_measurements, read_measurements
 
-__all__ = ["Experiment", "Result", "Results", "Settings", "measure_results", "write_measurements"]
-
 Settings = Mapping[str, Any]
 Result = Mapping[str, Any]
 # By job; a job without data has none.

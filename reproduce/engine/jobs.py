@@ -13,8 +13,6 @@ from privsvm_bench.workflow.sources import closure_digest
 from reproduce.engine.context import Context, MissingError
 from reproduce.engine.experiment import Experiment
 
-__all__ = ["code_entries", "run_job"]
-
 
 def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[str]:
     """List the modules whose imports a job's result depends on: the one that it runs, and a method that it names.

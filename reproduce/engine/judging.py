@@ -17,23 +17,6 @@ import scipy.stats
 
 from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, decimals_of
 
-__all__ = [
-    "CENTRAL",
-    "DECIDED",
-    "MOST_PASSES",
-    "POWERS",
-    "TIMES",
-    "VERDICTS",
-    "Column",
-    "Judgement",
-    "Printed",
-    "judge",
-    "log_density",
-    "percentile",
-    "step_up",
-    "two_sided",
-]
-
 # Probability inside which a number agrees.
 CENTRAL = 0.95
 # Share of wrong numbers that a strong rule may let pass.

@@ -10,17 +10,6 @@ from typing import NamedTuple
 
 from reproduce.engine.distributions import ONE_VALUE, SINGLE, Distribution, of_whole
 
-__all__ = [
-    "Measurement",
-    "as_distributions",
-    "cell_id",
-    "constant",
-    "measure",
-    "measurements_csv",
-    "merge_measurements",
-    "read_measurements",
-]
-
 
 class Measurement(NamedTuple):
     """Numbers of one cell: a single one, or one for each run or point of a curve."""

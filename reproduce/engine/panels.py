@@ -12,8 +12,6 @@ from privsvm_bench.palette import COLOURS
 from privsvm_bench.reporting.text import short_number
 from reproduce.engine.measurements import Measurement
 
-__all__ = ["Line", "Panel", "charts_of", "legend", "panel_svg"]
-
 # Dashes tell the lines apart too.
 _DASHES = ("", "6 3", "2 3", "8 2 2 2")
 

@@ -22,21 +22,6 @@ from reproduce.engine.panels import charts_of, legend, panel_svg
 from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval
 from reproduce.engine.rendering import environment
 
-__all__ = [
-    "Calibration",
-    "anchor",
-    "calibration",
-    "calibration_by_kind",
-    "column_misses",
-    "count_undecided",
-    "headline",
-    "index_page",
-    "maps",
-    "paper_page",
-    "summary",
-    "tails",
-]
-
 # Tables of at most so many numbers are open from the start.
 _SMALL = 60
 

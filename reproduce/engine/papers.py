@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from privsvm.errors import PrivSVMError, nearest_name
 from reproduce.engine.experiment import Experiment
 
-__all__ = ["choose", "find_experiments"]
-
 
 def find_experiments(package: str) -> dict[str, Experiment]:
     """Find the experiments of all papers, by name; papers come in the order of their names.

@@ -19,25 +19,6 @@ from reproduce.engine.measurements import Measurement, as_distributions, cell_id
 from reproduce.engine.panels import Panel
 from reproduce.engine.statements import Claim, read_claims
 
-__all__ = [
-    "NOT_JUDGED",
-    "PRINTED_COLUMNS",
-    "Comparison",
-    "Paper",
-    "Passage",
-    "PrintedPaper",
-    "Remark",
-    "all_medians",
-    "count",
-    "difference",
-    "interval",
-    "judge_paper",
-    "numbers_of",
-    "read_all",
-    "read_passages",
-    "rows_csv",
-]
-
 
 class Passage(NamedTuple):
     """A sentence of a paper on its results, and the rows that judge it."""

@@ -10,8 +10,6 @@ import jinja2
 import privsvm_bench
 from privsvm_bench.reporting.text import short_number
 
-__all__ = ["environment"]
-
 _TEMPLATES = Path(__file__).with_name("templates")
 _REPORT_TEMPLATES = Path(privsvm_bench.__path__[0]) / "reporting" / "templates"
 

@@ -10,8 +10,6 @@ import scipy.stats
 
 from reproduce.engine.distributions import LEVELS, Distribution
 
-__all__ = ["RerunLine", "beside"]
-
 # Chance with which a rerun of equal programs is called different, for one cell.
 _CHANCE = 1e-4
 

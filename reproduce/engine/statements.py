@@ -23,8 +23,6 @@ import scipy.stats
 from reproduce.engine.distributions import SINGLE, Distribution
 from reproduce.engine.trends import WORDS, Estimate, gap_of, judge_word, ratio, slope, smallest_step
 
-__all__ = ["KINDS", "NEEDS", "UNDECIDED", "Claim", "read_claims", "statement"]
-
 # Why a statement is undecided where its interval crosses the border of its region.
 UNDECIDED = "the interval of our runs lies on both sides of the border"
 _NO_CORRELATION = "the correlation is indistinguishable from zero"

@@ -14,17 +14,6 @@ import scipy.stats
 
 from reproduce.engine.distributions import LEVELS, SINGLE, Distribution
 
-__all__ = [
-    "WORDS",
-    "Estimate",
-    "Region",
-    "gap_of",
-    "judge_word",
-    "ratio",
-    "slope",
-    "smallest_step",
-]
-
 _SAMPLES = 2000
 
 

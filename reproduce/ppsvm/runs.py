@@ -24,8 +24,6 @@ from privsvm.privacy.attacks.known_sample import recovery_curve
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from reproduce.engine.context import Context, MissingError
 
-__all__ = ["attack", "errors", "kernels", "read", "run", "tune"]
-
 _CS = tuple(10.0**exponent for exponent in range(-7, 8))
 
 

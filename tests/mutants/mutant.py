@@ -11,8 +11,6 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MUTANTS", "Mutant"]
-
 
 class Mutant(NamedTuple):
     """A planted bug."""

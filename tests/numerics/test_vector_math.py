@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from privsvm.numerics.compiled.vector_math import exp2, maximum
+from privsvm.numerics.compiled.vector_code import maximum
+from privsvm.numerics.compiled.vector_math import exp2
 
 
 @njit

@@ -26,7 +26,7 @@ from synthetic_results import (
 )
 from tests.guarantees import proved, proved_fields
 
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, without_absolute_paths
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.statement import Witness
@@ -46,7 +46,7 @@ from privsvm_bench.reporting.audit_tables import audit_bars_of
 from privsvm_bench.reporting.claim_tables import right_guess
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.glossary import glossary
-from privsvm_bench.reporting.provenance import provenance, without_absolute_paths
+from privsvm_bench.reporting.provenance import provenance
 from privsvm_bench.reporting.text import count_in_words, percent, short_number
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"

@@ -25,20 +25,6 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import append_line, fork_safe_lock
 from privsvm.privacy.gate import Guarantee, Stored, compose
 
-__all__ = [
-    "Budget",
-    "BudgetExceededError",
-    "charge_to",
-    "count_fit",
-    "is_counted",
-    "nobody",
-    "pay",
-    "refuse_clone",
-    "refuse_in_budget",
-    "refuse_uncounted",
-    "spend",
-]
-
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 600.0
 

@@ -44,27 +44,6 @@ from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import ONE_OF_SEVERAL, Claim, Guarantee, grant, with_assumption
 from privsvm.privacy.statement import Randomness, Witness
 
-__all__ = [
-    "NO_SECONDS",
-    "CloneAware",
-    "NoiseSources",
-    "NoiseStreams",
-    "PathT",
-    "PrivateClassifier",
-    "Release",
-    "ReleasedClassifier",
-    "SingleModelClassifier",
-    "check_record",
-    "judge_clone",
-    "noise_generators",
-    "noise_streams",
-    "plain_parameters",
-    "randomness_of",
-    "reason_if_subclass",
-    "reasons_of_classes",
-    "rollback_on_error",
-]
-
 # Types that callers may pass, and what `noise_streams` makes of them.
 NoiseStreams = Callable[[float, int], NoiseSource | np.random.Generator]
 NoiseSources = Callable[[float, int], NoiseSource]

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SHORTEST", "STEPS", "Step"]
-
 # Shorter differences to a mean count as this long.
 SHORTEST = 1e-6
 

@@ -29,24 +29,6 @@ from privsvm.privacy.gate import Guarantee, agrees, foreign_numbers, reasons_aga
 from privsvm.privacy.risk import Risk
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
 
-__all__ = [
-    "ARRAYS",
-    "CARD",
-    "MODEL_VERSION",
-    "RECORD",
-    "Description",
-    "ModelFile",
-    "Protection",
-    "agree",
-    "content_digest",
-    "plain_labels",
-    "protection_of",
-    "read_model",
-    "read_versioned",
-    "scale_of",
-    "write_model",
-]
-
 MODEL_VERSION = 1
 ARRAYS, RECORD, CARD = "model.npz", "model.json", "card.json"
 

@@ -25,26 +25,6 @@ from sklearn.base import BaseEstimator
 from privsvm.base.budget import refuse_uncounted
 from privsvm.constraints import BOUND, FLAG, POSITIVE, SHARE, Constraint, either, one_of, optional, whole
 
-__all__ = [
-    "ALLOW_COMPOSITION",
-    "ALLOW_UNSOUND",
-    "BOUNDS",
-    "CLASSES",
-    "CLASS_WEIGHT",
-    "C_PUBLIC",
-    "DATA_NORM",
-    "DELTA",
-    "EPSILON",
-    "GAP",
-    "LABELS",
-    "NEIGHBOURS",
-    "N_JOBS",
-    "RANDOM_STATE",
-    "DeclaredEstimator",
-    "Parameter",
-    "parameter",
-]
-
 _WIDTH = 116
 _SECTIONS = ("Parameters", "Attributes", "Notes", "References", "Examples")
 

@@ -21,24 +21,6 @@ from privsvm.base.feature_steps import SHORTEST, STEPS, Step
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.privacy.gate import Guarantee
 
-__all__ = [
-    "PATHS",
-    "ConstantPath",
-    "KernelPath",
-    "LinearPath",
-    "OneVsOneLinearPath",
-    "OneVsRestKernelPath",
-    "PredictionsPath",
-    "ReleasedPath",
-    "TreesPath",
-    "array_names",
-    "codes_one_by_one",
-    "one_vs_one_scores",
-    "path_from_arrays",
-    "rows_digest",
-    "scores_one_by_one",
-]
-
 # From so many coefficients on, it pays that most of those for pairs of classes are 0.
 _MANY_COEFFICIENTS = 100_000
 

@@ -15,8 +15,6 @@ from privsvm.numerics.rows.row_blocks import RowBlocks
 from privsvm.numerics.rows.rows import memory_of_machine
 from privsvm.numerics.rows.well_formed import as_csr, refuse_masked, sort_entries
 
-__all__ = ["as_training_rows", "check_class_memory", "read_rows", "rows_to_predict"]
-
 # Arrays as large as a model that training holds.
 _MODELS = 8
 # Larger whole numbers are not told apart in float64, which labels become if one of them is a float.

@@ -10,16 +10,6 @@ import numpy as np
 from privsvm.constraints import POSITIVE
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 
-__all__ = [
-    "INFERRED_CLASSES",
-    "check_bounds",
-    "check_budgets",
-    "check_consent",
-    "check_public_classes",
-    "common_tags",
-]
-
-
 # Why nothing is proved for a model whose public label set was not given.
 INFERRED_CLASSES = "the class set was taken from the private labels"
 

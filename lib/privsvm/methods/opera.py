@@ -11,7 +11,7 @@ from __future__ import annotations
 from privsvm.base.parameters import parameter
 from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.hinge_release import GaussianNoise, LinearRows
-from privsvm.families.output_perturbation.perturbation import COMPOSITIONS
+from privsvm.privacy.mechanisms import COMPOSITIONS
 
 
 class OPERAClassifier(LinearRows, GaussianNoise):

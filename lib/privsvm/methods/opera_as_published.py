@@ -23,10 +23,11 @@ from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import INFERRED_CLASSES, check_consent
 from privsvm.constraints import BOUND, POSITIVE, one_of
-from privsvm.families.output_perturbation.perturbation import COMPOSITIONS, one_vs_rest_signs
+from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.gate import Guarantee
+from privsvm.privacy.mechanisms import COMPOSITIONS
 
 CALIBRATIONS = ("analytic", "classic")
 

@@ -48,8 +48,6 @@ from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
 
-__all__ = ["FEATURES", "PrivateLinearClassifier", "Rule", "candidates", "choose_recipe"]
-
 FEATURES = ("auto", "linear", "hats", "fourier")
 
 # Shares of the budget for noisy numbers of rows: of every class, and of all rows.

@@ -32,16 +32,6 @@ from privsvm_bench.datasets.settings import (
     check_settings,
 )
 
-__all__ = [
-    "Bounds",
-    "DataFile",
-    "DataPart",
-    "DatasetEntry",
-    "load_catalogue",
-    "raw_files",
-    "resolve",
-]
-
 PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
 _SUFFIX_FORMATS = {
     ".csv": "csv",

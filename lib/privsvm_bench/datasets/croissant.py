@@ -15,8 +15,6 @@ from privsvm.numerics.rows.rows import is_sparse
 from privsvm_bench.datasets.catalogue import load_catalogue
 from privsvm_bench.datasets.prepared import PreparedData, load_prepared
 
-__all__ = ["DESCRIPTION", "describe_table"]
-
 DESCRIPTION = "croissant.json"
 _TABLE, _LABEL = "table.csv", "class"
 _TERMS = (

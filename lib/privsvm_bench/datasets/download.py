@@ -28,8 +28,6 @@ from privsvm_bench.datasets.packing import is_html, is_packed, unpack
 if TYPE_CHECKING:
     import requests
 
-__all__ = ["availability", "catalogue_table", "download_raw", "fetch_file", "mirror_folder"]
-
 # Seconds to connect (several addresses of one host are tried one after the other), and without a byte.
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 # Further attempts at a source that broke off; pooch waits one second more before each.

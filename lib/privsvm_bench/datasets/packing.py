@@ -13,8 +13,6 @@ from typing import Any
 from privsvm.errors import PrivSVMError, list_names, nearest_name
 from privsvm_bench.datasets.settings import MOST_BYTES
 
-__all__ = ["BAD_ZIP", "is_html", "is_packed", "is_zip", "read_member", "unpack"]
-
 _CHUNK = 1 << 20
 # Errors of the standard library for zips that are broken, encrypted, or packed by an unknown method.
 BAD_ZIP = (

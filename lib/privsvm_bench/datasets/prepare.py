@@ -21,8 +21,6 @@ from privsvm_bench.datasets.prepared import arrays_of_rows
 from privsvm_bench.datasets.readers import count_not_finite, read_part, stack_rows
 from privsvm_bench.datasets.settings import Given, Holdout, KFold, Protocol, Resubstitution
 
-__all__ = ["prepare", "treat_missing", "write_prepared"]
-
 
 def prepare(
     entry: DatasetEntry,

@@ -20,8 +20,6 @@ from privsvm.numerics.rows.well_formed import check_sparse
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Features", "PreparedData", "Split", "arrays_of_rows", "load_prepared", "rows_of_arrays"]
-
 # Dense, or sparse by rows.
 Features: TypeAlias = "np.ndarray | csr_array"
 

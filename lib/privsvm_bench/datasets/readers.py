@@ -32,8 +32,6 @@ from privsvm_bench.datasets.catalogue import DataPart, DatasetEntry
 from privsvm_bench.datasets.packing import is_html, is_zip, read_member, unpack
 from privsvm_bench.datasets.prepared import Features
 
-__all__ = ["content_hash", "read_part"]
-
 # Rows of sparse formats are kept sparse from this number of features. Their numbers of non-zero values, which are
 # private, must not decide: methods get the bounds of dense rows alone.
 _SPARSE_FEATURES = 100

@@ -19,19 +19,6 @@ from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.tables.delimited import DELIMITER
 from privsvm.tables.labels import normalise_label, parse_words
 
-__all__ = [
-    "FORMATS",
-    "MOST_BYTES",
-    "Bounds",
-    "OwnSettings",
-    "ParsedProtocol",
-    "Protocol",
-    "Settings",
-    "check_settings",
-    "parse_bounds",
-    "parse_protocol",
-]
-
 # Largest size of a file, packed or not, unless its dataset declares another limit.
 MOST_BYTES = 2 << 30
 FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")

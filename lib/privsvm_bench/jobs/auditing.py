@@ -12,8 +12,6 @@ from privsvm.registry import estimator_class
 from privsvm_bench.jobs.job import AuditJob
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 
-__all__ = ["audit_entry", "audit_record"]
-
 
 def _cell(cell: MethodCell) -> AuditCell:
     guarantee = cell.guarantee

@@ -14,8 +14,6 @@ from privsvm.numerics.noise.streams import seeded_stream
 from privsvm_bench.datasets.prepared import PreparedData, Split, arrays_of_rows, rows_of_arrays
 from privsvm_bench.records import Condense, CondensedRowsAttack, CondensedSplit, CondenseTimings
 
-__all__ = ["attack_split", "condense_splits", "rows_not_condensed", "training_rows"]
-
 
 def attack_split(
     kind: str,

@@ -15,8 +15,6 @@ from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.metrics import METRICS, Predictions, compute_metrics
 from privsvm_bench.records import EvaluateTimings, ModelRecord, Result, Summary
 
-__all__ = ["evaluate_paths", "summarise"]
-
 
 def evaluate_paths(
     prepared: PreparedData, paths: Sequence[ReleasedPath], models: ModelRecord

@@ -22,8 +22,6 @@ from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
 from privsvm.registry import estimator_class, foreign_source
 
-__all__ = ["STATES_EPSILON", "ForeignMethod"]
-
 # Key of an entry that names the parameter of the class that takes epsilon.
 STATES_EPSILON = "states_epsilon"
 

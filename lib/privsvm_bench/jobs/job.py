@@ -13,23 +13,6 @@ from privsvm.digests import canonical_json
 from privsvm.models import Model, Obeys
 from privsvm_bench.datasets.settings import ParsedProtocol
 
-__all__ = [
-    "AuditJob",
-    "CondenseJob",
-    "Condensing",
-    "DownloadJob",
-    "Epsilons",
-    "Job",
-    "Neighbours",
-    "PrepareJob",
-    "Privacy",
-    "ReportJob",
-    "Section",
-    "TrackJob",
-    "TrainJob",
-    "distinct",
-]
-
 Condensing = Literal["none", "ci", "fcm"]
 Neighbours = Literal["replace_one", "add_remove"]
 

@@ -16,8 +16,6 @@ from privsvm.files import missing_file, read_npz, write_npz
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.records import Attack, ModelRecord, Result, SavedModels, TrainTimings, read, write
 
-__all__ = ["check_arrays", "collect_fields", "load_paths", "model_record", "save_paths", "train_timings"]
-
 _Saved = TypeVar("_Saved", bound=SavedModels)
 
 

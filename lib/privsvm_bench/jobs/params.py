@@ -21,15 +21,6 @@ from privsvm.registry import check_installed, estimator_class, is_foreign
 from privsvm_bench.datasets.settings import ParsedProtocol
 from privsvm_bench.jobs.job import Condensing, Epsilons, Privacy, Section, distinct
 
-__all__ = [
-    "OWN_FOLDER",
-    "MethodEntry",
-    "Params",
-    "check_params",
-    "read_params",
-    "states_epsilon",
-]
-
 OWN_FOLDER = "data/own"
 
 _EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")

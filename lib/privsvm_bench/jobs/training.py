@@ -21,8 +21,6 @@ from privsvm_bench.jobs.condensing import attack_split, rows_not_condensed, trai
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.records import Attack, CondensedRowsAttack, CondensedSplit, Entity, KnownSampleAttack
 
-__all__ = ["data_facts", "train_paths", "training_sizes"]
-
 
 def _preparation(description: Mapping[str, Any]) -> str:
     """Name the preparation of the file; own data must declare it."""

@@ -8,15 +8,6 @@ from typing import Any
 
 from privsvm_bench.records import CondensedRowsAttack, KnownSampleAttack
 
-__all__ = [
-    "NEARLY",
-    "RECOVERED",
-    "collect_known_sample",
-    "pick_condensed_findings",
-    "tabulate_condensed_rows",
-    "tabulate_known_sample",
-]
-
 # Errors below it are round-off: the attacked values are known to eight digits.
 RECOVERED = 1e-8
 

@@ -18,8 +18,6 @@ from privsvm_bench.reporting.text import display_name, short_number
 if TYPE_CHECKING:
     from privsvm_bench.charts import AuditBar
 
-__all__ = ["audit_bars_of", "audit_rows", "with_audits"]
-
 
 def audit_bars_of(
     results: Sequence[Result], audits: Sequence[AuditRecord], looks: Mapping[str, Look], reference_epsilon: float

@@ -14,8 +14,6 @@ from privsvm_bench.records import Result
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, short_number, unique
 
-__all__ = ["Verdict", "broken_claims", "contradictions", "finite_guarantees", "right_guess", "verdict_on"]
-
 # Relative slack for comparing printed epsilons: round-off is not a contradiction.
 _SLACK = 1e-6
 

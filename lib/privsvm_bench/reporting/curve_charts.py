@@ -30,8 +30,6 @@ from privsvm_bench.charts import (
 from privsvm_bench.palette import COLOURS, SYMBOLS, Look
 from privsvm_bench.reporting.text import score_text, short_number
 
-__all__ = ["ACCURACY", "CurveChart", "Scale", "accuracy_range", "attack_svg"]
-
 # Height of a label and its longest text, in pixels and letters.
 _LINE, _LONGEST = 16, 32
 # Width of the line from a curve to its label, of the label's mark with margins, and of a letter, in pixels.

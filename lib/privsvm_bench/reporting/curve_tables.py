@@ -11,16 +11,6 @@ from typing import Any
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
 
-__all__ = [
-    "curve_columns",
-    "curve_rows",
-    "curves_csv",
-    "epsilon_grids",
-    "metric_columns",
-    "metrics_record",
-    "nearest_epsilon",
-]
-
 _DECIMALS = 6
 _EPSILONS = ("epsilon_proved", "epsilon_with_system_noise")
 

@@ -6,17 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from privsvm.errors import without_absolute_paths
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status, theorem_holds
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.claim_tables import right_guess, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
-from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, group_by
 from privsvm_bench.reporting.text import display_name, percent_score, score_text, short_number, unique
-
-__all__ = ["best_proved", "curve_figures", "dataset_sections", "key_methods", "metrics_to_draw"]
 
 # No better than the majority class, within this much.
 _WORTHLESS = 0.005

@@ -12,8 +12,6 @@ from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.text import display_name, percent_score, short_number
 
-__all__ = ["answers", "claims_by_origin", "data_set_rows"]
-
 # As much as without privacy, within this many points.
 _EQUAL = 0.05
 

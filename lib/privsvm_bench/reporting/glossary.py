@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from privsvm_bench.metrics import METRICS
 
-__all__ = ["GLOSSARY", "Term", "glossary", "glossary_page"]
-
 
 class Term(NamedTuple):
     """A word and its meaning here."""

@@ -8,16 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.digests import canonical_json
+from privsvm.errors import without_absolute_paths
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status
 from privsvm_bench.records import CondenseTimings, Result, Timing
 from privsvm_bench.reporting.claim_tables import finite_guarantees, right_guess
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
-from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.results import by_status, group_by
 from privsvm_bench.reporting.text import names_text, percent, short_number, unique
-
-__all__ = ["WEAKEST_LAST", "condensing_rows", "guarantee_cards", "parameter_rows", "timing_rows"]
 
 # A method that is claimed on one dataset is shown as claimed.
 WEAKEST_LAST: tuple[Status, ...] = ("none", "proved", "seeded", "claimed")

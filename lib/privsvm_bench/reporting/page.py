@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from privsvm.errors import without_absolute_paths
 from privsvm.privacy.statement import STATUS_TEXT, STATUSES, theorem_holds
 from privsvm_bench.palette import COLOURS, Look, looks_of
 from privsvm_bench.records import (
@@ -52,10 +53,7 @@ from privsvm_bench.reporting.dataset_sections import (
 from privsvm_bench.reporting.first_screen import answers, claims_by_origin, data_set_rows
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.guarantee_cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
-from privsvm_bench.reporting.provenance import without_absolute_paths
 from privsvm_bench.reporting.text import count_in_words, display_name, percent, score_text, short_number
-
-__all__ = ["ReportRecords", "page_context", "render_page", "report_files"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 # Marks of methods in tables, filled for proofs, hollow where the noise was seeded.

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.digests import sha256_of_file
-from privsvm.errors import without_absolute_paths
-
-__all__ = ["PACKAGES", "provenance", "without_absolute_paths"]
 
 PACKAGES = (
     "privsvm",

@@ -11,8 +11,6 @@ from privsvm.privacy.statement import STATUSES, Status
 from privsvm_bench import records
 from privsvm_bench.records import Result
 
-__all__ = ["by_status", "group_by", "read_results"]
-
 
 def read_results(paths: Sequence[str | os.PathLike[str]]) -> list[Result]:
     """Read results, ordered by dataset, then status (proved first), then method, whatever the order of `paths`.

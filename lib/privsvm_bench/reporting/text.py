@@ -6,17 +6,6 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-__all__ = [
-    "count_in_words",
-    "display_name",
-    "names_text",
-    "percent",
-    "percent_score",
-    "score_text",
-    "short_number",
-    "unique",
-]
-
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 # Plain words for three methods, where they keep the name of their implementation.

@@ -12,8 +12,6 @@ from privsvm_bench.palette import looks_of
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, curve_name
 
-__all__ = ["AUDITS", "CONFIDENCE", "at_stated", "audit_runs", "chart"]
-
 AUDITS = "claimed-against-audited"
 """In the name of the MLflow experiment, the place of a data set."""
 

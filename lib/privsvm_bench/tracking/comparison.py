@@ -12,8 +12,6 @@ from privsvm.errors import PrivSVMError
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result, read_results
 
-__all__ = ["Difference", "compare", "comparison_latex", "comparison_svg", "comparison_text", "result_files"]
-
 # Confidence of the intervals.
 _LEVEL = 0.95
 

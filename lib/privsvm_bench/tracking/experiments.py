@@ -7,8 +7,6 @@ from collections.abc import Collection
 
 from privsvm_bench.tracking.store import open_store
 
-__all__ = ["AUDIT_NOTE", "CURVE_NOTE", "experiment_links"]
-
 CURVE_NOTE = """\
 One run is one curve: a method on this data set, over the grid of epsilons.
 

@@ -17,8 +17,6 @@ from privsvm_bench.tracking.experiments import AUDIT_NOTE, CURVE_NOTE
 from privsvm_bench.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
 from privsvm_bench.tracking.store import file_folder, is_server, open_store
 
-__all__ = ["log_results"]
-
 _KEY_TAG = "record_key"
 _CURRENT_TAG = "current"
 _NOTE_TAG = "mlflow.note.content"

@@ -14,8 +14,6 @@ from privsvm.escaping import markdown_text
 from privsvm.privacy.statement import Status
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 
-__all__ = ["LAYOUT", "CurveRun", "MetricPoint", "ResultFiles", "collect_runs", "curve_name"]
-
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 

@@ -24,8 +24,6 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from privsvm.errors import PrivSVMError, without_passwords
 
-__all__ = ["file_folder", "is_server", "open_store", "sqlite_path"]
-
 _USABLE = "use sqlite:///mlflow.db or the address of a server such as http://127.0.0.1:5000"
 # Without these limits MLflow repeats a request to a server that does not answer for many minutes.
 _REQUESTS = {

@@ -16,8 +16,6 @@ from privsvm.files import write_json
 from privsvm_bench.datasets.catalogue import load_catalogue
 from privsvm_bench.jobs.params import read_params
 
-__all__ = ["CRATE", "describe_run"]
-
 CRATE = "ro-crate-metadata.json"
 _VERSION = "https://w3id.org/ro/crate/1.1"
 _TERMS = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}

@@ -18,8 +18,6 @@ from privsvm.digests import sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import atomic_path, read_json, write_json
 
-__all__ = ["FinishedJob"]
-
 _FOLDER = Path(".cache/jobs")
 _RECORD = "record.json"
 # Packages whose version may change the results of a job.

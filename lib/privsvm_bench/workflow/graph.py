@@ -12,19 +12,6 @@ from privsvm_bench.jobs.params import Params
 from privsvm_bench.workflow.private_outputs import private_folder
 from privsvm_bench.workflow.sources import closure_digest
 
-__all__ = [
-    "audit_parameters",
-    "condense_parameters",
-    "download_parameters",
-    "method_code",
-    "own_content",
-    "prepare_parameters",
-    "report_parameters",
-    "rule_code",
-    "track_parameters",
-    "train_parameters",
-]
-
 
 @functools.cache
 def rule_code(rule: str) -> str:

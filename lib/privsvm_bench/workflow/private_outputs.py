@@ -15,8 +15,6 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm_bench.jobs.params import Params
 
-__all__ = ["KINDS", "README", "close_folders", "make_output_folders", "private_folder", "released_file", "take_release"]
-
 KINDS = ("raw", "prepared", "condensed", "models", "results")
 """Folders below ``data`` and ``data/private``: the outputs of dvc.yaml."""
 

@@ -23,17 +23,6 @@ from privsvm.warm_up import cache_folder
 if TYPE_CHECKING:
     from privsvm_bench.jobs.params import Params
 
-__all__ = [
-    "argument_file",
-    "collect_errors",
-    "lock_folder",
-    "remove_parts",
-    "scripts_folder",
-    "set_addresses",
-    "set_environment",
-]
-
-
 # Names of half-written files of `privsvm.files.atomic_path`, and of folders of `privsvm_bench.workflow.finished`.
 _PART = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\..+)?")
 

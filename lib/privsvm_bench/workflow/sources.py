@@ -20,8 +20,6 @@ from privsvm.errors import PrivSVMError
 if TYPE_CHECKING:
     import grimp
 
-__all__ = ["closure", "closure_digest"]
-
 ROOT = Path(__file__).resolve().parents[3]
 
 # Files of the repository that a module reads besides its imports.

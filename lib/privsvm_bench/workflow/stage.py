@@ -17,8 +17,6 @@ from privsvm.errors import PrivSVMError, printable
 if TYPE_CHECKING:
     from privsvm.models import Model
 
-__all__ = ["die_with_parent", "json_argument", "read_job", "run"]
-
 Checked = TypeVar("Checked", bound="Model")
 
 _PR_SET_PDEATHSIG = 1

@@ -18,7 +18,7 @@ from tests.release.made_up import counts_of
 from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
 
 from privsvm.base.budget import Budget
-from privsvm.base.model_file import content_digest
+from privsvm.base.model_file import content_digest, scale_of
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
@@ -28,7 +28,7 @@ from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.intervals import NoisyCounts, share_interval, tail_probability
 from privsvm.release.documents.verifying import verify
-from privsvm.release.training.measuring import draw_held_back, scale_of
+from privsvm.release.training.measuring import draw_held_back
 from privsvm.release.training.recipes import Recipe, Terms, train
 from privsvm.tables.schema import parse_schema
 

@@ -23,8 +23,6 @@ from privsvm.solvers.condensing.condense import (
 )
 from privsvm.solvers.condensing.fuzzy_means import fuzzy_means
 
-__all__ = ["KINDS", "SCALES", "ClusterOptions", "Condensed", "TripleOptions", "condense_rows"]
-
 # Condensed information (CI-SVM), and fuzzy c-means (FCM-SVM).
 KINDS = ("ci", "fcm")
 SCALES = ("min_max", "none")

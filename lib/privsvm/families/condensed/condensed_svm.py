@@ -21,8 +21,6 @@ from privsvm.numerics.compiled.threads import count_threads
 from privsvm.privacy.gate import Guarantee
 from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
 
-__all__ = ["CondensedClassifier"]
-
 
 class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
     """A support vector machine that is trained on condensed rows; a base.

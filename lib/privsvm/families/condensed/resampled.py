@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["labels_like", "plain_labels", "rows_like", "sampler_tags"]
-
 
 def plain_labels(y: Any) -> tuple[Any, np.ndarray | None]:
     """Read labels that may stand in a column, or as one column of 0 and 1 a class.

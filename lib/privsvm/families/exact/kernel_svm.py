@@ -26,8 +26,6 @@ from privsvm.solvers.kernel.kernel_rows import Expansion
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel, resolve_gamma
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs
 
-__all__ = ["KernelSVM"]
-
 # Infinite C: the first bound, and its growth while a variable reaches it. Round-off: above the last bound, variables
 # would have too few digits.
 _FIRST_BOUND, _BOUND_GROWTH, _LAST_BOUND = 1e4, 1e3, 1e10

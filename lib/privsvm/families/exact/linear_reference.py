@@ -10,8 +10,6 @@ from privsvm.base.estimators import SingleModelClassifier
 from privsvm.base.released import LinearPath
 from privsvm.privacy.gate import exact_training
 
-__all__ = ["LinearReference"]
-
 
 class LinearReference(SingleModelClassifier):
     """A classifier that keeps its one exact linear model; a base.

@@ -22,17 +22,6 @@ from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel, far_centre, kernel_matrix
 from privsvm.solvers.kernel.pair_smo import ClassSolutions, classes_of_pairs, scatter_pairs, solve_class_pairs
 
-__all__ = [
-    "GAMMA",
-    "GAMMA_OR_ZERO",
-    "ClassPair",
-    "KernelSVMParameters",
-    "SolverPlan",
-    "class_pairs",
-    "plan_solvers",
-    "solve_pairs",
-]
-
 # Constant        unit        value and reason; all were measured.
 # _SMALL_ROWS     rows        of two classes up to which they are solved by steps of two variables, as many classes are.
 # _EXACT_ROWS     rows        up to which kernel values are computed in double precision and rounded once: dense, sparse

@@ -14,8 +14,6 @@ from privsvm.base.rows import as_training_rows
 from privsvm.constraints import COUNT, FLAG, POSITIVE, optional
 from privsvm.families.exact.linear_reference import LinearReference
 
-__all__ = ["SmoothedReference"]
-
 
 class SmoothedReference(LinearReference):
     """A linear reference with ``hinge(g) = (g + sqrt(g^2 + s^2)) / 2``, at most s / 2 above the plain one; a base."""

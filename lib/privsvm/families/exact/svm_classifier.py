@@ -22,8 +22,6 @@ from privsvm.families.exact.kernel_svm import KernelSVM
 from privsvm.numerics.compiled.threads import count_threads, one_blas_thread
 from privsvm.solvers.kernel.kernels import KERNELS, Kernel
 
-__all__ = ["SVMClassifier"]
-
 _FOLDS = 5
 
 _KERNEL = Constraint(

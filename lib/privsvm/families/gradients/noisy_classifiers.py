@@ -27,15 +27,6 @@ from privsvm.families.output_perturbation.perturbation import clip_rows
 from privsvm.numerics.compiled.threads import count_threads
 from privsvm.solvers.gradients.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
 
-__all__ = [
-    "AdamClassifier",
-    "DescentClassifier",
-    "MarginLossClassifier",
-    "NoisyGradientClassifier",
-    "ScaledRowsClassifier",
-    "SoftmaxClassifier",
-]
-
 
 class NoisyGradientClassifier(PrivateClassifier):
     """Training by noisy clipped gradient steps; a base.

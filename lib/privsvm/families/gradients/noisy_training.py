@@ -28,13 +28,6 @@ from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps, prepare_rows
 
-__all__ = [
-    "Record",
-    "TrainingPlan",
-    "release_noisy_gradient",
-    "training_plan",
-]
-
 # How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
 _AUTOMATIC = 0.25
 # Overflow: above this, scores might.

@@ -17,8 +17,6 @@ from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivi
 from privsvm.privacy.events import Neighbours, relation_factor
 from privsvm.solvers.features.trees import CELLS
 
-__all__ = ["SCALES", "counts_noise", "counts_sensitivity", "noisy_counts", "noisy_ranges", "quantile_edges"]
-
 # Scales on which a column's cells are counted.
 SCALES = CELLS.bit_length() - 1
 # Counts are whole numbers of this share of a row, so that rounding of their noise does not matter.

@@ -23,8 +23,6 @@ from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import Claim, Guarantee
 from privsvm.solvers.features.trees import CELLS, column_cells
 
-__all__ = ["FEW_BINS", "Bins", "HistogramClassifier", "Trees"]
-
 # Share of the budget that buys quantiles, where there are columns of numbers.
 _QUANTILE_SHARE = 0.05
 # Keeps the shares of a budget from adding up to more than it by round-off.

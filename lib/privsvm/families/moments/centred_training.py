@@ -37,8 +37,6 @@ from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
 from privsvm.privacy.gate import Claim, Guarantee
 
-__all__ = ["CentredRowsClassifier", "CentredTraining"]
-
 # Keeps the shares of a budget from adding up to more than it by round-off.
 _ROUND_UP = 1.0 + 1e-12
 # Bytes of dense rows above which they are worked on block by block.

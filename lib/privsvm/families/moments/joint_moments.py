@@ -19,8 +19,6 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import Table, is_by_block
 from privsvm.privacy.events import Gaussian
 
-__all__ = ["JointMomentsClassifier", "class_sums", "scores_of_codes"]
-
 
 def scores_of_codes(weights: np.ndarray, n_classes: int) -> np.ndarray:
     """Turn weights of predicted codes (d, c - 1) into weights of scores (k, d).

@@ -43,8 +43,6 @@ from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_cel
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
 
-__all__ = ["SCALINGS", "ScaledRows", "feature_bound", "release_multipliers", "rows_to_scale", "scale_rows"]
-
 # Shares of the budget by releases of a scaling.
 _SHARES: dict[str, tuple[float, ...]] = {
     "none": (),

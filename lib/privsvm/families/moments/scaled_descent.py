@@ -40,20 +40,6 @@ from privsvm.solvers.features.columns import Columns
 from privsvm.solvers.features.row_features import fourier_row_features
 from privsvm.solvers.gradients.huber_descent import HuberDescent, condition_of_product, descend, exact_product
 
-__all__ = [
-    "Budget",
-    "Recipe",
-    "ScaledModel",
-    "class_weights_from",
-    "noisy_count",
-    "noisy_leads",
-    "public_frequencies",
-    "rows_to_train",
-    "signal_chances",
-    "train",
-    "votes",
-]
-
 # Budgets of all releases together must not exceed the whole by round-off.
 _ROUND_UP = 1.0 + 2.0**-40
 # Counts are in whole numbers of this share of a row.

@@ -28,22 +28,6 @@ from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_row
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
 
-__all__ = [
-    "CONSTANT",
-    "Moments",
-    "MomentsMechanism",
-    "centre_rows",
-    "code_cells",
-    "constant_feature",
-    "exact_moments",
-    "noisy_centre",
-    "rows_per_noise",
-    "share_beside",
-    "share_of_centre",
-    "simplex_codes",
-    "solve_noisy_moments",
-]
-
 # The constant feature of a row of length 1, and its value beside a unit row before both are divided by their norm.
 CONSTANT = 0.2
 _CONSTANT = CONSTANT / math.sqrt(1.0 - CONSTANT**2)

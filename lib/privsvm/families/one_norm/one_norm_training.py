@@ -24,23 +24,6 @@ from privsvm.solvers.kernel.kernels import KERNELS
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from privsvm.solvers.linear.uniform_design import nested_search
 
-__all__ = [
-    "KERNEL_NAMES",
-    "MBAR",
-    "TUNE",
-    "OneNormClassifier",
-    "OneNormModel",
-    "check_tuning",
-    "count_errors",
-    "count_kernel_rows",
-    "draw_rows",
-    "expansion_arrays",
-    "gamma_range",
-    "train_one_norm",
-    "tune_by_design",
-    "tune_on_a_tenth",
-]
-
 TUNE = "tune"
 KERNEL_NAMES = ("linear", "gaussian")
 MBAR = either(

@@ -14,8 +14,6 @@ import numpy as np
 from privsvm.constraints import ANY_NUMBER, one_of
 from privsvm.numerics.rows.rows import squared_distances
 
-__all__ = ["Entity", "combine_blocks", "deal_columns"]
-
 _KERNELS = ("linear", "gaussian")
 
 

@@ -13,8 +13,6 @@ from privsvm.constraints import FLAG
 from privsvm.families.one_norm.one_norm_training import MBAR, OneNormClassifier, OneNormModel, train_one_norm
 from privsvm.privacy.gate import Guarantee
 
-__all__ = ["PPSVMParameters", "PublicKernel", "ppsvm_guarantee", "train_on_blocks"]
-
 
 class PPSVMParameters(OneNormClassifier):
     """The parameters that all entities agree on; a base."""

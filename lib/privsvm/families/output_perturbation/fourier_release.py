@@ -23,8 +23,6 @@ from privsvm.solvers.features.fourier import fourier_frequencies
 from privsvm.solvers.features.row_features import fourier_row_features
 from privsvm.solvers.kernel.kernels import resolve_gamma
 
-__all__ = ["FourierRows"]
-
 
 class FourierRows(HingeReleaseClassifier):
     """Random Fourier features of the Gaussian kernel; a base.

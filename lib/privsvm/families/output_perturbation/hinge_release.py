@@ -16,7 +16,6 @@ from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.released import LinearPath
 from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.perturbation import (
-    COMPOSITIONS,
     HingeProblem,
     Noise,
     OneVsRestRelease,
@@ -27,18 +26,7 @@ from privsvm.families.output_perturbation.perturbation import (
 )
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
 from privsvm.numerics.rows.rows import memory_of_machine
-
-__all__ = [
-    "Features",
-    "GaussianNoise",
-    "HingeReleaseClassifier",
-    "LaplaceNoise",
-    "LinearRows",
-    "features_by_block",
-    "kernel_reach",
-    "rows_before_features",
-]
-
+from privsvm.privacy.mechanisms import COMPOSITIONS
 
 # Variances that overflow make a kernel coefficient of zero.
 _SMALLEST_GAMMA = 1e-300

@@ -22,32 +22,10 @@ from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, map_rows
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import Neighbours, noise_event
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
-from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, VectorsMechanism
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, VectorsMechanism
 from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.certificate import growth
 from privsvm.solvers.linear.hinge import solve_hinge
-
-__all__ = [
-    "COMPOSITIONS",
-    "EVERY_RELEASE",
-    "REFUSED_DATA",
-    "HingeProblem",
-    "Noise",
-    "OneVsRestRelease",
-    "Record",
-    "certificate_text",
-    "check_rows",
-    "check_scale",
-    "clip_rows",
-    "clipping_text",
-    "count_covered_rows",
-    "count_rounded_rows",
-    "one_vs_rest_signs",
-    "public_gap",
-    "release_one_vs_rest",
-    "solution_sensitivity",
-    "solve_one_vs_rest",
-]
 
 SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
 

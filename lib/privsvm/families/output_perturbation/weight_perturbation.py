@@ -21,8 +21,6 @@ from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.privacy.statement import Witness
 
-__all__ = ["WeightPerturbationClassifier", "weight_sensitivity"]
-
 
 def weight_sensitivity(C: float, data_norm: float, neighbours: Neighbours, gap: float = 0.0) -> float:
     """Bound how far the released weights move between neighbouring datasets.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["allocate_aligned"]
-
 
 def allocate_aligned(size: int, unit: int) -> np.ndarray:
     """Return fresh memory that begins at a multiple of a unit.

@@ -9,8 +9,6 @@ import scipy.linalg.cython_blas  # noqa: F401  (Numba's np.dot calls it: `one_bl
 from numba import njit
 from numba.extending import register_jitable
 
-__all__ = ["jit", "jit_step"]
-
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 

@@ -15,8 +15,6 @@ from threadpoolctl import ThreadpoolController
 
 from privsvm.files import fork_safe_lock
 
-__all__ = ["count_threads", "one_blas_thread", "share_out", "thread_pool", "threads_worth"]
-
 # Seconds of work below which one thread does it: handing over work takes tens of microseconds where cores are idle,
 # hundreds where they are not (measured).
 _LEAST_SECONDS = 4e-4

@@ -13,8 +13,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "WIDTH", "add_row", "chacha_blocks", "maximum", "score_row"]
-
 # Lanes of a vector register, and blocks of ChaCha side by side.
 WIDTH, LANES = 8, 16
 

@@ -13,9 +13,6 @@ from numba import types
 from numba.extending import overload
 
 from privsvm.numerics.compiled.jit import jit_step
-from privsvm.numerics.compiled.vector_code import maximum
-
-__all__ = ["FAST_MATH", "LOG2_E", "SAME_ROUNDING", "exact_exp2", "exp2", "maximum", "sine_and_cosine"]
 
 # Sums may be reordered and numbers are finite: what vectorising needs.
 FAST_MATH = {"contract", "nnan", "ninf", "nsz", "reassoc"}

@@ -15,13 +15,6 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_code import LANES, chacha_blocks
 
-__all__ = [
-    "BUFFER",
-    "logarithms",
-    "normal_pair",
-    "random_bits",
-]
-
 # Numbers made at a time: two buffers of them stay in the L1 cache.
 BUFFER = 1024
 

@@ -15,17 +15,6 @@ import numpy as np
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
 
-__all__ = [
-    "LARGEST_CHOICE_SCALE",
-    "LARGEST_SCALE",
-    "WordStream",
-    "discrete_laplace",
-    "exponential_choices",
-    "open_word_stream",
-    "sample_rows",
-    "sampling_threshold",
-]
-
 # Noise of the largest scale fits into int64 many times over.
 LARGEST_SCALE, LARGEST_CHOICE_SCALE = 2**51, 2**62
 

@@ -14,22 +14,6 @@ import numpy as np
 
 from privsvm.numerics.compiled.jit import jit_step
 
-__all__ = [
-    "FREE",
-    "LIMB",
-    "MASK",
-    "add",
-    "compare",
-    "cosine_parts",
-    "minus_logarithm",
-    "multiply",
-    "multiply_fixed",
-    "registers",
-    "set_limbs",
-    "shift_left",
-    "subtract",
-]
-
 # Bits of a limb.
 LIMB, MASK = np.uint64(32), np.uint64(2**32 - 1)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)

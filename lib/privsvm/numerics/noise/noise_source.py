@@ -16,17 +16,6 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 
-__all__ = [
-    "NO_TAPE",
-    "ROUND_UP",
-    "NoiseSource",
-    "Sensitivity",
-    "StepTape",
-    "as_source",
-    "seeded_source",
-    "system_source",
-]
-
 # Round-off, with margin, of a bound or a standard deviation that takes a few operations.
 ROUND_UP = 1.0 + 2.0**-50
 

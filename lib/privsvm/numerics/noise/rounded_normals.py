@@ -34,19 +34,6 @@ from privsvm.numerics.noise.long_numbers import (
     subtract,
 )
 
-__all__ = [
-    "LARGEST_SIGMA",
-    "SMALLEST_SIGMA",
-    "RoundedStream",
-    "certain_integer",
-    "check_sigma",
-    "fill_from_stream",
-    "fill_rounded_normals",
-    "load_rounded_normals",
-    "open_rounded_stream",
-    "rounded_normals",
-]
-
 # Largest sigma: below it, sums with the shifter are exact; larger noise would need a slow draw each time.
 SMALLEST_SIGMA, LARGEST_SIGMA = 2.0**-20, 2.0**46
 

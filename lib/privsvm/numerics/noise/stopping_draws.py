@@ -11,8 +11,6 @@ import numpy as np
 from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
 from privsvm.numerics.noise.exact_draws import open_word_stream
 
-__all__ = ["draw_choices", "negative_binomial_runs", "poisson_runs"]
-
 
 def _words(key: bytes) -> Callable[[int], int]:
     """Open a stream of uniform whole numbers below a bound that may differ each time."""

@@ -12,8 +12,6 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 
-__all__ = ["seeded_stream", "system_stream"]
-
 
 def seeded_stream(seed: int, *purpose: str | int | float) -> np.random.Generator:
     """Open the stream that belongs to one purpose of one experiment.

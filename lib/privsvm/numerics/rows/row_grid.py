@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_math import maximum
+from privsvm.numerics.compiled.vector_code import maximum
 
 # The spacing is the power of two at or below the norm, divided by 2^BITS: a row loses less than sqrt(d) 2^-26 of the
 # norm, and its numbers can be squared and summed in 64 bits.

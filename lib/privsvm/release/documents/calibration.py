@@ -18,16 +18,6 @@ import numpy as np
 from privsvm.base.released import ReleasedPath
 from privsvm.release.documents.intervals import NoisyCounts, estimate_share, share_is_above
 
-__all__ = [
-    "COVERAGE",
-    "ERROR",
-    "Calibration",
-    "HeldBackCounts",
-    "isotonic",
-    "rank_labels",
-    "sizes_of_ranks",
-]
-
 # Intervals hold with 1 - ERROR, and a prediction set holds the true class in COVERAGE of all cases.
 ERROR, COVERAGE = 0.05, 0.9
 _NORMAL_QUANTILE = 1.96

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_versioned
+from privsvm.base.model_file import ARRAYS, RECORD, ModelFile, read_versioned
 from privsvm.constraints import DAY, DIGEST, NAME, VERSION
 from privsvm.models import Model, Obeys, check_model
 from privsvm.privacy.events import Neighbours
@@ -15,18 +15,6 @@ from privsvm.privacy.statement import Status
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.ledger import Total
-
-__all__ = [
-    "CARD",
-    "CARD_FILES",
-    "CARD_FORMAT",
-    "CARD_VERSION",
-    "PAGE",
-    "card_content",
-    "per_cent",
-    "read_card",
-    "total_on_card",
-]
 
 CARD_FORMAT, CARD_VERSION = "privsvm card", 1
 PAGE = "card.html"

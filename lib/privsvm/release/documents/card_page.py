@@ -11,8 +11,6 @@ from typing import Any
 
 from privsvm.release.documents.rendering import mark_lines, plain, render
 
-__all__ = ["card_text", "page"]
-
 _WIDTH = 100
 _REVIEWER = {
     "epsilon": "Epsilon", "delta": "Delta", "status": "Status", "relation": "Neighbouring tables",

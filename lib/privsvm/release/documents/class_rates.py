@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.intervals import estimate_share
 
-__all__ = ["accuracy_text", "class_rates", "majority_share"]
-
 _ERROR = 0.05
 # Counts that no share explains leave no more of an interval.
 _NO_WIDTH = 1e-9

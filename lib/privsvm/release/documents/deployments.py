@@ -10,8 +10,6 @@ from typing import Any
 
 from privsvm.release.documents.ledger import Entry, total_of
 
-__all__ = ["UNKNOWN", "deployments"]
-
 # Stands for facts that no ledger has.
 UNKNOWN = "to be filled in"
 

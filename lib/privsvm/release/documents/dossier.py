@@ -8,15 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from privsvm.base.model_file import ModelFile
+from privsvm.base.model_file import CARD, ModelFile
 from privsvm.privacy.events import Event, leaves
-from privsvm.release.documents.card import CARD, per_cent, read_card
+from privsvm.release.documents.card import per_cent, read_card
 from privsvm.release.documents.ledger import Ledger
 from privsvm.release.documents.rendering import render
 from privsvm.release.documents.verifying import verify
 from privsvm.tables.schema import parse_schema
-
-__all__ = ["dossier"]
 
 
 def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str:

@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 
-__all__ = ["NoisyCounts", "estimate_share", "share_interval", "share_is_above", "tail_probability"]
-
 # Steps of the grid of the noise in one scale b, and how far it reaches: in scales, and in standard deviations.
 _STEPS, _SCALES, _DEVIATIONS = 16, 40.0, 10.0
 # Share of the error that is spent on the number of rows, where it is not public.

@@ -33,8 +33,6 @@ from privsvm.privacy.gate import Guarantee, compose, foreign_numbers, restore
 from privsvm.privacy.risk import trade_off
 from privsvm.untrusted import parse_json, read_regular_file
 
-__all__ = ["LEDGER_VERSION", "Entry", "Ledger", "Total", "cost_words", "default_ledger"]
-
 # Version 2 added the budget of an account; up to it, one line both paid and named the model.
 LEDGER_VERSION, _ONE_LINE = 3, 2
 _START = "0" * 64

@@ -13,8 +13,6 @@ from markupsafe import Markup
 from privsvm.errors import printable
 from privsvm.escaping import markdown_text
 
-__all__ = ["mark_lines", "plain", "render"]
-
 
 def plain(value: Any) -> str:
     """Write a value for people."""

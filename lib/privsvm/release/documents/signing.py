@@ -9,8 +9,6 @@ from typing import Any
 from privsvm.errors import PrivSVMError
 from privsvm.untrusted import read_regular_file
 
-__all__ = ["check_form", "check_signature", "signature_of"]
-
 _LARGEST, _FORM = 1 << 20, "give a key in PEM format"
 _MAKE = "make an Ed25519 key with `openssl genpkey -algorithm ed25519`"
 

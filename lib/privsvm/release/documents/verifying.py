@@ -9,20 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from privsvm.base.model_file import ARRAYS, RECORD, ModelFile, read_model, scale_of
+from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_model, scale_of
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.gate import foreign_numbers
 from privsvm.release.documents.calibration import HeldBackCounts
-from privsvm.release.documents.card import CARD, CARD_FILES, PAGE, card_content, read_card, total_on_card
+from privsvm.release.documents.card import CARD_FILES, PAGE, card_content, read_card, total_on_card
 from privsvm.release.documents.card_page import page
 from privsvm.release.documents.ledger import Ledger
 from privsvm.release.documents.signing import check_form, check_signature
 from privsvm.tables.schema import parse_schema
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, read_regular_file
-
-__all__ = ["verify"]
 
 _AGAIN = "get the folder again"
 

@@ -10,8 +10,6 @@ from privsvm.base.model_file import RECORD
 from privsvm.base.released import LinearPath, ReleasedPath
 from privsvm.errors import PrivSVMError
 
-__all__ = ["TINY", "Backend", "write_scores"]
-
 # Divides rows of zeros, which stay.
 TINY = 1e-300
 

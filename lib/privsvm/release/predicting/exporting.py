@@ -13,16 +13,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from privsvm.base.model_file import ARRAYS, RECORD
+from privsvm.base.model_file import ARRAYS, CARD, RECORD
 from privsvm.errors import PrivSVMError, printable
 from privsvm.files import atomic_path, write_text
-from privsvm.release.documents.card import CARD, PAGE
+from privsvm.release.documents.card import PAGE
 from privsvm.release.documents.verifying import verify
 from privsvm.release.predicting.model import ReleasedModel, load
 from privsvm.release.predicting.onnx_graph import onnx_model
 from privsvm.release.predicting.sql_query import sql_query
-
-__all__ = ["export"]
 
 _MLMODEL = """\
 flavors:

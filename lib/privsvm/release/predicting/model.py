@@ -21,8 +21,6 @@ from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import Encoder, read_chunks, take_columns
 
-__all__ = ["NOT_CALIBRATED", "ReleasedModel", "check_names", "load", "probabilities", "save"]
-
 NOT_CALIBRATED = "probabilities are not calibrated: a release with --hold-back 0.1 calibrates them on rows held back"
 
 

@@ -19,8 +19,6 @@ from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import Column
 from privsvm.tables.tables import category_codes
 
-__all__ = ["onnx_model"]
-
 # Old enough for the runtimes in use: of operators, of those for machine learning, and of the file.
 _OPSET, _ML_OPSET, _IR = 17, 2, 8
 _OUTPUTS = ("predicted", "scores")

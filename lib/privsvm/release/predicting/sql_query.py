@@ -21,8 +21,6 @@ from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import FALSE, TRUE, Column
 from privsvm.tables.tables import category_codes
 
-__all__ = ["sql_query"]
-
 # Expressions of each step of reading a column; the names of their results are sent back.
 _Steps = Generator[list[str], list[str], list[str]]
 

@@ -20,8 +20,6 @@ from privsvm.tables.schema import Schema
 from privsvm.tables.tables import header_of
 from privsvm.untrusted import LARGEST_JSON, read_regular_file
 
-__all__ = ["is_inspected", "record_inspection"]
-
 _FOLDER, _VERSION = "inspections", 1
 
 

@@ -12,27 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsvm.base.model_file import scale_of
 from privsvm.base.released import ReleasedPath, scores_one_by_one
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, Guarantee, grant
 from privsvm.release.documents.calibration import HeldBackCounts, rank_labels, sizes_of_ranks
-
-__all__ = [
-    "LARGEST_SHARE",
-    "LEAST_SHARE",
-    "MEASURED",
-    "HeldBack",
-    "count_rows",
-    "draw_held_back",
-    "measure",
-    "public_edges",
-    "ranks_and_bins",
-    "scale_of",
-    "with_measurement",
-]
 
 LEAST_SHARE, LARGEST_SHARE = 0.001, 0.5
 MEASURED = "measured on rows that were held back"

@@ -20,17 +20,6 @@ from privsvm.release.training.recipes import Terms, default_delta, train
 from privsvm.release.training.risk_targets import gaussian_curve
 from privsvm.tables.schema import Schema, parse_schema
 
-__all__ = [
-    "Expected",
-    "Measured",
-    "TableShape",
-    "find_real_sets",
-    "make_up_rows",
-    "plan_lines",
-    "simulate_accuracy",
-    "simulation_lines",
-]
-
 # How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
 DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
 _TEST_ROWS = 4000

@@ -13,8 +13,6 @@ from privsvm.base.estimators import reason_if_subclass
 from privsvm.base.validation import check_consent
 from privsvm.tables.public_schema import PublicSchema
 
-__all__ = ["PrivatePipeline", "make_private_pipeline", "private_steps"]
-
 
 def private_steps(steps: Iterable[tuple[str, Any]]) -> list[str]:
     """Name the steps of a Pipeline, as ``name (class)``, that are not known to treat each row by itself.

@@ -33,19 +33,6 @@ from privsvm.release.training.measuring import (
 from privsvm.release.training.risk_targets import RiskTarget
 from privsvm.tables.schema import Schema, parse_schema
 
-__all__ = [
-    "FIXED",
-    "PARAMETERS",
-    "Recipe",
-    "Terms",
-    "Trained",
-    "default_delta",
-    "default_recipe",
-    "plan_event",
-    "terms_of_risk",
-    "train",
-]
-
 LARGEST_DELTA = 1e-4
 
 # Parameters that a recipe may set: public numbers and words that change how well a model learns, and no term of its

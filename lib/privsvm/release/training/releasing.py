@@ -14,6 +14,7 @@ from typing import Any
 
 from privsvm.base.model_file import (
     ARRAYS,
+    CARD,
     RECORD,
     Description,
     Protection,
@@ -27,15 +28,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
 from privsvm.privacy.gate import Guarantee
 from privsvm.release.documents.calibration import HeldBackCounts
-from privsvm.release.documents.card import (
-    CARD,
-    CARD_FILES,
-    CARD_FORMAT,
-    CARD_VERSION,
-    PAGE,
-    card_content,
-    total_on_card,
-)
+from privsvm.release.documents.card import CARD_FILES, CARD_FORMAT, CARD_VERSION, PAGE, card_content, total_on_card
 from privsvm.release.documents.card_page import page
 from privsvm.release.documents.ledger import Entry, Ledger, Total
 from privsvm.release.documents.signing import signature_of
@@ -44,8 +37,6 @@ from privsvm.release.training.recipes import Terms, default_delta, plan_event, t
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import units_table
 from privsvm.untrusted import parse_json, read_regular_file
-
-__all__ = ["CardOptions", "Permission", "RefusedError", "Released", "release"]
 
 # Statements that a user may make about a model.
 _ACCURACY = written(1, 10_000, breaks=True)

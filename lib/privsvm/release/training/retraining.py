@@ -13,8 +13,6 @@ from privsvm.privacy.bisection import bisect
 from privsvm.privacy.events import Composed, Gaussian
 from privsvm.release.documents.ledger import Entry
 
-__all__ = ["Schedule", "schedule"]
-
 # The smallest epsilon that is worth a release, and how near a solution must come before it is rounded.
 _SMALLEST, _TOLERANCE = 1e-3, 1e-4
 _MOST_RELEASES = 1000

@@ -12,8 +12,6 @@ from privsvm.privacy.bisection import bisect
 from privsvm.privacy.events import Event, Gaussian, Laplace, OneOf
 from privsvm.privacy.risk import TradeOff, trade_off
 
-__all__ = ["RiskTarget", "gaussian_curve"]
-
 # Range of signals, in which every target lies that a release may have; and how far below a solution the budget stays,
 # which covers the round-off of conversions.
 _SMALLEST_SIGNAL, _LARGEST_SIGNAL, _SLACK = 1e-6, 50.0, 1e-7

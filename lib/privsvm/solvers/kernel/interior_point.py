@@ -23,8 +23,6 @@ from scipy.linalg import lapack
 from privsvm.numerics.compiled.jit import jit
 from privsvm.solvers.kernel.c_svc import CSVCSolution, dual_objective, optimality_gap, rho_from_gradient
 
-__all__ = ["solve_linear", "usual_seconds"]
-
 # Constant           unit        value and reason
 # _MOST_STEPS        steps       until a problem is left to the other solvers; _LEAST_STEP is the shortest one.
 # _STEP              share       of the way to the nearest bound that a step goes.

@@ -17,7 +17,8 @@ import scipy.sparse
 from privsvm.numerics.compiled.aligned import allocate_aligned
 from privsvm.numerics.compiled.jit import jit, jit_step
 from privsvm.numerics.compiled.threads import one_blas_thread, share_out, thread_pool, threads_worth
-from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2, maximum
+from privsvm.numerics.compiled.vector_code import maximum
+from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2
 from privsvm.numerics.rows.rows import squared_norms
 from privsvm.numerics.rows.sparse_rows import CsrArrays
 from privsvm.solvers.kernel.kernels import (

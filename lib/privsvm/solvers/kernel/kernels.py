@@ -9,7 +9,8 @@ import scipy.sparse
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, exp2, maximum
+from privsvm.numerics.compiled.vector_code import maximum
+from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, exp2
 from privsvm.numerics.rows.rows import squared_norms
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_math import SAME_ROUNDING, maximum
+from privsvm.numerics.compiled.vector_code import maximum
+from privsvm.numerics.compiled.vector_math import SAME_ROUNDING
 
 # Constant  unit       value and reason
 # TAU       curvature  the least of a pair, LIBSVM's constant.
