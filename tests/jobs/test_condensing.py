@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.datasets import load_wine
-from sklearn.preprocessing import minmax_scale
+from prepared_wine import prepare_wine
 
 from privsvm.errors import PrivSVMError
 from privsvm.families.condensed.condensation import KINDS, condense_rows
@@ -17,27 +16,6 @@ from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.training import train_paths
 
 PRIVACY = {"epsilons": [1.0], "repeats": 1, "delta": 1e-5, "neighbours": "replace_one"}
-
-
-def prepare_wine(sparse: bool = False, n_splits: int = 2) -> PreparedData:
-    X, y = load_wine(return_X_y=True)
-    X = minmax_scale(X)
-    if sparse:
-        X = scipy.sparse.csr_array(np.where(X > 0.6, X, 0.0))
-    rng = np.random.default_rng(1)
-    arrays = {"scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13))}
-    for split in range(n_splits):
-        order = rng.permutation(len(y))
-        arrays |= {f"train_{split}": order[:140], f"test_{split}": order[140:]}
-    description = {
-        "dataset": "wine", "n_splits": n_splits, "classes": ["a", "b", "c"], "classes_origin": "declared",
-        "declared_training_rows": None, "protocol": {"kind": "holdout", "stratified": False},
-        "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared", "range": [0.0, 1.0]},
-        "prescaled": False, "prescaled_origin": "catalogue", "sparse": sparse, "indicators": [],
-        "missing": {"rule": "error", "columns_dropped": []},
-        "n_features_origin": "declared",
-    }  # fmt: skip
-    return PreparedData(X, y.astype(np.int64), description, arrays)
 
 
 def job(implementation: str, condense: str = "none", **parameters):
@@ -54,7 +32,7 @@ def dense(X) -> np.ndarray:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
-    prepared = prepare_wine(sparse)
+    prepared = prepare_wine(2, sparse)
     arrays, record, timings = condense_splits(prepared, kind, "demo", 5)
     write_npz(tmp_path / "rows.npz", arrays)
     stored = read_npz(tmp_path / "rows.npz")
@@ -85,7 +63,7 @@ def test_methods_read_what_the_stage_condensed(tmp_path, kind, sparse):
 
 
 def test_none_passes_the_rows_on():
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     arrays, record, timings = condense_splits(prepared, "none", "demo", 5)
     assert list(arrays) == ["condense"]
     assert record.splits == timings.condense_seconds == ()
@@ -95,7 +73,7 @@ def test_none_passes_the_rows_on():
 
 
 def test_an_unknown_kind_and_lost_classes_are_named():
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     with pytest.raises(ValueError, match="condense='pca'"):
         condense_splits(prepared, "pca", "demo", 5)
     rare = np.zeros(len(prepared.y), dtype=np.int64)
@@ -106,7 +84,7 @@ def test_an_unknown_kind_and_lost_classes_are_named():
 
 
 def test_no_guarantee_survives_condensation():
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
     (path, _), attacks = train_paths(prepared, uncondensed, job("pmsvm_wp", C=0.05))
     assert path.guarantees[0].status == "seeded"
@@ -120,7 +98,7 @@ def test_no_guarantee_survives_condensation():
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
 def test_statements_on_training_rows_drop_for_condensed_ones(implementation):
     """Data sets that differ in a condensed row are not neighbours."""
-    prepared = two_classes(prepare_wine())
+    prepared = two_classes(prepare_wine(2))
     uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
     (audited, _), _ = train_paths(prepared, uncondensed, job(implementation, allow_unsound=True))
     assert audited.guarantees[0].witness is not None
@@ -138,7 +116,7 @@ def two_classes(prepared: PreparedData) -> PreparedData:
 
 
 def test_test_rows_that_were_condensed_too_tell_nothing():
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     arrays = {**prepared._arrays, "test_0": prepared._arrays["train_0"]}
     same = PreparedData(prepared.X, prepared.y, prepared.description, arrays)
     _, record, _ = condense_splits(same, "ci", "demo", 5)
@@ -148,7 +126,7 @@ def test_test_rows_that_were_condensed_too_tell_nothing():
 
 
 def test_a_lost_class_is_counted():
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     rare = np.minimum(prepared.y, 1)
     rare[prepared._arrays["train_0"][0]] = 2
     _, record, _ = condense_splits(
@@ -160,7 +138,7 @@ def test_a_lost_class_is_counted():
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
 def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
     """Attacks use the rows that the method condensed."""
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     plain = condense_splits(prepared, "none", "demo", 5)[0]
     _, (attack,) = train_paths(prepared, plain, job(implementation))
     assert (attack.method, attack.condense, attack.attack) == ("mine", kind, "condensed_rows")
@@ -182,7 +160,7 @@ def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 def test_published_blocks_of_entities_are_attacked(kernel):
     """The known-sample attack recovers rows from the published blocks of PPSVM."""
-    prepared = prepare_wine()
+    prepared = prepare_wine(2)
     method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
     paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method)
     assert (attack.method, attack.dataset, attack.attack) == ("mine", "wine", "known_sample")

@@ -5,9 +5,9 @@ import itertools
 
 import numpy as np
 import pytest
+from prepared_wine import DESCRIPTION, prepare_wine
 from proof_pages import methods_of, proofs
 from sklearn.datasets import load_wine
-from sklearn.preprocessing import minmax_scale
 
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.events import NEIGHBOURS
@@ -15,20 +15,12 @@ from privsvm.registry import estimator_class
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.datasets.prepare import _count_declared_rows, _random_splits, prepare
-from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.datasets.settings import Holdout, parse_protocol
 from privsvm_bench.jobs import training
 from privsvm_bench.jobs.condensing import condense_splits
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.training import data_facts, train_paths, training_sizes
 
-DESCRIPTION = {
-    "dataset": "wine", "n_splits": 1, "classes": ["a", "b", "c"], "classes_origin": "declared",
-    "declared_training_rows": [140], "protocol": {"kind": "holdout", "stratified": False},
-    "scaling": {"kind": "bounds", "origin": "declared", "bounds_origin": "declared", "range": [-1.0, 1.0]},
-    "prescaled": False, "prescaled_origin": "catalogue", "sparse": False, "indicators": [],
-    "missing": {"rule": "error", "columns_dropped": []}, "n_features_origin": "declared",
-}  # fmt: skip
 BROKEN = {
     "stratified": {"protocol": {"kind": "k_fold", "stratified": True}},
     "the published file was scaled by statistics of its own rows": {"prescaled": True},
@@ -59,14 +51,7 @@ def counts_rows(implementation):
 
 
 def wine_path(implementation, description, n_train=140, labels=None, neighbours="add_remove"):
-    X, y = load_wine(return_X_y=True)
-    y = y if labels is None else labels(y)
-    order = np.random.default_rng(1).permutation(178)
-    arrays = {
-        "scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:n_train],
-        "test_0": order[140:],
-    }  # fmt: skip
-    prepared = PreparedData(minmax_scale(X), y.astype(np.int64), {**DESCRIPTION, **description}, arrays)
+    prepared = prepare_wine(n_train=n_train, labels=labels, **description)
     privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}
     return train(prepared, implementation, SETTINGS.get(implementation, {}), privacy=privacy)[0]
 
@@ -150,10 +135,7 @@ def test_the_record_of_models_counts_no_private_rows():
     """Under add_remove neighbours used to differ in `n_train`."""
     sizes, fields = {}, {"condense": "none", "experiment": "demo", "method": "m", "parameters": {}, "seed": 5}
     for relation, declared, n_train in itertools.product(NEIGHBOURS, (None, [140]), (140, 139)):
-        arrays = {"train_0": np.arange(n_train), "test_0": np.arange(140, 178), "scale_shift": np.zeros((1, 13)),
-                  "scale_factor": np.ones((1, 13))}  # fmt: skip
-        description = {**DESCRIPTION, "declared_training_rows": declared}
-        prepared = PreparedData(*load_wine(return_X_y=True), description, arrays)
+        prepared = prepare_wine(n_train=n_train, declared_training_rows=declared)
         privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": relation, "repeats": 1}
         job = TrainJob(**fields, implementation="pmsvm_wp", privacy=privacy)
         sizes[relation, declared is None, n_train] = training_sizes(prepared, job)
@@ -166,11 +148,7 @@ def test_the_record_of_models_counts_no_private_rows():
 
 @pytest.mark.parametrize("implementation", ["svm", "majority", "fcm_svm", "sklearn.naive_bayes:GaussianNB"])
 def test_a_method_without_epsilon_needs_no_privacy(implementation):
-    X, y = load_wine(return_X_y=True)
-    order = np.random.default_rng(1).permutation(178)
-    arrays = {"scale_shift": np.zeros((1, 13)), "scale_factor": np.ones((1, 13)), "train_0": order[:140],
-              "test_0": order[140:]}  # fmt: skip
-    prepared = PreparedData(minmax_scale(X), y.astype(np.int64), DESCRIPTION, arrays)
+    prepared = prepare_wine()
     privacy = {"epsilons": [0.5, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 3}
     (plain,), (with_privacy,) = (train(prepared, implementation, {}, **fields) for fields in ({}, {"privacy": privacy}))
     assert plain.epsilons == (np.inf,)
@@ -254,16 +232,11 @@ def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
             keys.append(key)
 
     monkeypatch.setattr(training, "seeded_source", lambda *purpose: RecordedSource(seeded_source(*purpose)._key))
-    X, y = load_wine(return_X_y=True)
     n_releases = 0
     for seed, experiment, dataset, method in ((5, "demo", "wine", "m"), (6, "demo", "wine", "m"),
                                               (5, "other", "wine", "m"), (5, "demo", "beer", "m"),
                                               (5, "demo", "wine", "n")):  # fmt: skip
-        arrays = {"scale_shift": np.zeros((2, 13)), "scale_factor": np.ones((2, 13))}
-        for split in range(2):
-            arrays |= {f"train_{split}": np.arange(140), f"test_{split}": np.arange(140, 178)}
-        description = {**DESCRIPTION, "dataset": dataset, "n_splits": 2, "declared_training_rows": [140, 140]}
-        prepared = PreparedData(minmax_scale(X), y.astype(np.int64), description, arrays)
+        prepared = prepare_wine(2, dataset=dataset)
         privacy = {"epsilons": [1.0, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2}
         train(prepared, "pmsvm_wp", {"C": 0.05}, experiment=experiment, method=method, privacy=privacy, seed=seed)
         n_releases += 8

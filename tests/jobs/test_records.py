@@ -65,22 +65,11 @@ VALUES = st.recursive(
 
 def a_result(**changes: Any) -> dict[str, Any]:
     """Return a results record as parsed from JSON."""
-    guarantee = {
-        "status": "proved", "mechanism": "m", "reference": "r", "neighbours": "replace_one", "epsilon_requested": 1.0,
-        "sensitivity": 2.0, "noise_scale": 3.0, "accountant": "a", "reason": None, "witness": None,
-        **proved_fields(0.5),
-    }  # fmt: skip
-    record = {
-        "experiment": "demo", "method": "m", "implementation": "m", "dataset": "wine", "parameters": {"C": 1},
-        "protocol": {"kind": "holdout"}, "condense": "none", "status": "proved", "delta": 1e-5,
-        "neighbours": "replace_one", "epsilons": [1.0, 2], "repeats": 1, "n_splits": 1,
-        "guarantees": [guarantee, {**guarantee, "epsilon_requested": 2}],
-        "metrics": {"accuracy": [[[0.5], [None]]]},
-        "summary": {"accuracy": {name: [0.5, None] for name in ("mean", "sd", "low", "high")}},
-        "objective": [None], "n_support": [3], "n_iter": [None], "predictions_sha256": "0", "dataset_digest": "1",
-        "n_train": 10, "n_test": 5, "n_features": 2, "n_classes": 2, "attacks": [],
-    }  # fmt: skip
-    return record | changes
+    guarantees = [make_guarantee("m", "proved", epsilon) | proved_fields(0.5) for epsilon in (1.0, 2)]
+    summary = {"accuracy": {name: [0.5, None] for name in ("mean", "sd", "low", "high")}}
+    metrics = {"accuracy": [[[0.5], [None]]]}
+    common = {"repeats": 1, "guarantees": guarantees, "metrics": metrics, "summary": summary, "n_support": [3]}
+    return make_result("wine", "m", "proved", (1.0, 2), 1, **common) | changes
 
 
 AUDIT_CELL = {

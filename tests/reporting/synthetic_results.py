@@ -24,15 +24,9 @@ from privsvm_bench.records import (
 
 GRID = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 METHODS = {
-    "svm": "none",
-    "majority": "none",
-    "pmsvm_wp": "proved",
-    "objective_perturbation": "proved",
-    "pmsvm_gp": "seeded",
-    "pmsvm_wp_as_published": "claimed",
-    "dpwss": "claimed",
-    "dpsvmdvp": "claimed",
-}
+    "svm": "none", "majority": "none", "pmsvm_wp": "proved", "objective_perturbation": "proved", "pmsvm_gp": "seeded",
+    "pmsvm_wp_as_published": "claimed", "dpwss": "claimed", "dpsvmdvp": "claimed",
+}  # fmt: skip
 REASONS = {
     "pmsvm_wp_as_published": "rows are not clipped to the norm that the sensitivity assumes, so the noise is too small",
     "dpwss": "the first index is chosen without noise and epsilon is spent every iteration without composition",
@@ -64,18 +58,14 @@ def make_guarantee(method: str, status: str, epsilon: float | str, **changes: An
     }
     if method == "pmsvm_wp_as_published" and isinstance(epsilon, float):
         guarantee["witness"] = {
-            "epsilon": 4.3 * epsilon**0.9,
-            "neighbours": "replace_one",
-            "description": "one row of norm 3.7 replaced by its negative",
-            "confidence": None,
-        }
+            "epsilon": 4.3 * epsilon**0.9, "neighbours": "replace_one",
+            "description": "one row of norm 3.7 replaced by its negative", "confidence": None,
+        }  # fmt: skip
     if method == "dpwss":
         guarantee["witness"] = {
-            "epsilon": "inf",
-            "neighbours": "replace_one",
-            "description": "outputs on the two data sets never overlap",
+            "epsilon": "inf", "neighbours": "replace_one", "description": "outputs on the two data sets never overlap",
             "confidence": None,
-        }
+        }  # fmt: skip
     if theorem_holds(status) and isinstance(epsilon, float):
         noise = "system" if status == "proved" else "seeded"
         guarantee |= proved_fields(epsilon, changes.get("delta", 1e-5), noise)
@@ -107,33 +97,16 @@ def make_result(
             "high": [min(1.0, value + 1.8 * sd) for value, sd in zip(mean, spread, strict=True)],
         }
     record = {
-        "experiment": "default",
-        "method": method,
-        "implementation": "privsvm",
-        "dataset": dataset,
-        "parameters": {"C": 1.0, "kernel": "linear"},
-        "protocol": {"kind": "holdout"},
-        "condense": "none",
-        "status": status,
-        "delta": None if status == "none" else 1e-5,
-        "neighbours": None if status == "none" else "replace_one",
-        "epsilons": list(epsilons),
-        "repeats": 1 if status == "none" else 10,
-        "n_splits": n_splits,
-        "guarantees": [make_guarantee(method, status, epsilon) for epsilon in epsilons],
-        "metrics": {},
-        "summary": summary,
-        "objective": [None] * n_splits,
-        "n_support": [None] * n_splits,
-        "n_iter": [None] * n_splits,
-        "predictions_sha256": "0" * 64,
-        "dataset_digest": "1" * 64,
-        "n_train": 398,
-        "n_test": 171,
-        "n_features": 30,
-        "n_classes": 2,
-        "attacks": [],
-    }
+        "experiment": "default", "method": method, "implementation": "privsvm", "dataset": dataset,
+        "parameters": {"C": 1.0, "kernel": "linear"}, "protocol": {"kind": "holdout"}, "condense": "none",
+        "status": status, "delta": None if status == "none" else 1e-5,
+        "neighbours": None if status == "none" else "replace_one", "epsilons": list(epsilons),
+        "repeats": 1 if status == "none" else 10, "n_splits": n_splits,
+        "guarantees": [make_guarantee(method, status, epsilon) for epsilon in epsilons], "metrics": {},
+        "summary": summary, "objective": [None] * n_splits, "n_support": [None] * n_splits, "n_iter": [None] * n_splits,
+        "predictions_sha256": "0" * 64, "dataset_digest": "1" * 64, "n_train": 398, "n_test": 171, "n_features": 30,
+        "n_classes": 2, "attacks": [],
+    }  # fmt: skip
     return record | changes
 
 
@@ -226,25 +199,13 @@ def make_audit_cell(status: str, epsilon: float, low: float, **changes: Any) -> 
 def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dict[str, Any]:
     """The record of one prepared dataset."""
     record = {
-        "dataset": dataset,
-        "n_rows": 569,
-        "n_features": 30,
-        "n_features_origin": "declared",
-        "indicators": [],
-        "n_splits": 5,
-        "sparse": False,
-        "classes": ["benign", "malignant"],
-        "classes_origin": origin,
-        "declared_training_rows": None,
-        "prescaled": False,
-        "prescaled_origin": "catalogue",
-        "parts": ["all"],
+        "dataset": dataset, "n_rows": 569, "n_features": 30, "n_features_origin": "declared", "indicators": [],
+        "n_splits": 5, "sparse": False, "classes": ["benign", "malignant"], "classes_origin": origin,
+        "declared_training_rows": None, "prescaled": False, "prescaled_origin": "catalogue", "parts": ["all"],
         "scaling": {"kind": "bounds", "origin": "training rows" if origin == "data" else "declared"},
-        "missing": {"rule": "none", "rows_dropped": 0, "columns_dropped": []},
-        "protocol": {"kind": "holdout"},
-        "sources": {"breast_cancer.npz": "ab" * 32},
-        "digest": "cd" * 32,
-    }
+        "missing": {"rule": "none", "rows_dropped": 0, "columns_dropped": []}, "protocol": {"kind": "holdout"},
+        "sources": {"breast_cancer.npz": "ab" * 32}, "digest": "cd" * 32,
+    }  # fmt: skip
     return record | changes
 
 
