@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pydantic
 import pytest
+import yaml
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from privsvm.errors import PrivSVMError
@@ -116,39 +118,10 @@ def test_tables_with_a_schema_state_their_licence():
         assert sum(max(1, len(column.words)) for column in schema.features.values()) == part.n_features
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "words"),
-    [
-        ("a1b", {}, ["a1b", "did you mean 'a1a'?"]),
-        ("qqqqqqqq", {}, ["qqqqqqqq", "--list"]),
-        ("wine", {"scalling": "none"}, ["datasets.wine.scalling", "did you mean 'scaling'?"]),
-        ("wine", {"scaling": "minmax"}, ["minmax", "did you mean 'min_max'?"]),
-        ("wine", {"path": "wine.csv"}, ["another name"]),
-        ("wine", {"label": "y"}, ["only for own data"]),
-        ("wine", {"positive": "class_1"}, ["3 classes", "groups"]),
-        ("wine", {"groups": {"a": ["class_0"], "b": ["class_9"]}}, ["class_9", "did you mean"]),
-        ("wine", {"groups": {"a": ["class_0"], "b": ["class_0"]}}, ["class_0", "keep it in one group"]),
-        ("wine", {"groups": {"a": ["class_0", "class_1", "class_2"]}}, ["one class only"]),
-        ("wine", {"fit_on": "all_rows"}, ["fit_on", "no effect"]),
-        ("wine", {"scaling": "z_score", "range": [0, 1]}, ["range", "no effect"]),
-        ("wine", {"range": [1, 0]}, ["range", "swap"]),
-        ("wine", {"bounds": [1, 0]}, ["bounds", "swap or widen"]),
-        ("wine", {"bounds": {"lower": [0, 0], "upper": [1]}}, ["2 lower and 1 upper"]),
-        ("wine", {"bounds": [0, "many"]}, ["many", "number"]),
-        ("pima_uci", {"scaling": "bounds"}, ["pima_uci", "bounds"]),
-        ("a1a", {"positive": "2"}, ["no class '2'"]),
-        ("mine", {"path": "no/such/file.csv", "label": "y"}, ["no/such/file.csv", "correct the path"]),
-        ("mine", {"url": "ftp://host/file.csv", "label": "y"}, ["http"]),
-        ("mine", {"url": "https://example.org/f.csv", "path": "x"}, ["keep one"]),
-        ("mine", {"url": "https://example.org/f.csv"}, ["label", "missing"]),
-        ("mine", {"url": "https://example.org/f.bin", "label": 0}, ["format", "libsvm"]),
-        ("mine", {"url": "https://example.org/f.csv", "label": 0, "sha256": "abc"}, ["64 hexadecimal"]),
-        ("mine", {"url": "https://example.org/f.csv", "label": "y", "header": False}, ["give the position"]),
-        ("mine", {"url": "https://example.org/f.csv", "label": 0, "classes": ["a"]}, ["at least two"]),
-        ("mi/ne", {"url": "https://example.org/f.csv", "label": 0}, ["becomes a folder"]),
-        ("wine", ["a"], ["not a mapping"]),
-    ],
-)
+MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes_in_settings.yaml").read_text())
+
+
+@pytest.mark.parametrize(("name", "settings", "words"), MISTAKES)
 def test_settings_that_make_no_sense(name, settings, words):
     message = one_line_error(resolve, name, settings)
     for word in words:

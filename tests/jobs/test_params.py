@@ -21,7 +21,8 @@ from privsvm_bench.workflow.graph import train_parameters
 from privsvm_bench.workflow.private_outputs import private_folder
 from privsvm_bench.workflow.session import set_addresses
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
 TEXT = (REPOSITORY / "params.yaml").read_text()
 
 
@@ -156,47 +157,13 @@ def test_ppsvm_does_not_train_on_condensed_rows():
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("methods.$(touch x)", {"implementation": "svm"}, "becomes a folder"),
+        *yaml.safe_load((HERE / "mistakes_in_params.yaml").read_text()),
         ("methods.a\n", {"implementation": "svm"}, "becomes a folder"),
-        ("methods.123", {"implementation": "svm"}, "among them a letter"),
-        ("methods." + "a" * 65, {"implementation": "svm"}, "at most 64"),
-        ("datasets.../up", {}, "becomes a folder"),
-        ("datasets.x.train", {}, "not .train"),
         ("datasets.mine", {"path": "x.csv", "bounds": [0, 10**399]}, "not a finite number"),
-        ("experiment", "a b", "letters, digits"),
-        ("methods.new", {"implementation": "no_such"}, "methods.new.implementation: 'no_such' is unknown"),
-        ("methods.new", {"implementation": "svm", "datasets": ["wine", "wine"]}, "different datasets"),
-        ("methods.new", {"implementation": "sklearn.svm:SVC", "C": [1.0, {"x": -math.inf}]}, "new.C.1.x: -inf"),
-        ("methods.new", {"implementation": "ppsvm", "entities": [[0], []]}, "none empty"),
-        ("methods.new", {"implementation": "ppsvm", "entities": 10**9}, "1000"),
-        ("privacy.epsilons", [1, 1.0], "different epsilons"),
         ("privacy.epsilons", [1 + step / 1e4 for step in range(1001)], "at most 1000"),
         pytest.param("privacy.delta", 10**399, "privacy.delta", id="a delta of 400 digits"),
-        ("datasets.wien", {}, "did you mean 'wine'"),
-        ("methods.new", {"implementation": "pmsvm_wp", "data_nrom": 1}, "did you mean 'data_norm'"),
-        ("methods.new", {"implementation": "pmsvm_wp", "C": -1}, "new.C: -1 is not valid; must be a positive"),
-        ("methods.new", {"implementation": "pmsvm_wp", "per_dataset": {"wien": {"C": 1}}}, "did you mean 'wine'"),
-        ("methods.new", {"implementation": "svm", "per_dataset": {"wine": {"C": 0}}}, "new.per_dataset.wine.C: 0"),
-        ("mlflow.tracking_uri", "mlruns", "sqlite:///"),
-        ("mlflow.tracking_uri", "sqlite:///a\0b", "must be a database"),
-        ("mlflow.tracking_uri", "sqlite:///../x.db", "is outside of this folder"),
-        ("mlflow.tracking_uri", "sqlite:////elsewhere/x.db", "PRIVSVM_TRACKING_FOLDER=/elsewhere"),
-        ("mlflow.tracking_uri", "sqlite+pysqlite:///a/../../x.db", "is outside of this folder"),
-        ("mlflow.tracking_uri", "sqlite:///file:/elsewhere/x.db?uri=true", "names no file"),
-        ("mlflow.tracking_uri", "sqlite://user:a@/elsewhere/x.db", "names no file"),
-        ("data", {"mirror": "a\0b"}, "data.mirror: 'a\\x00b' is not valid; must be a text of one line"),
         pytest.param("audit.draws", 1e20, "of at least 400 and below 2^63", id="a number of more than 64 bits"),
-        ("protocol.kind", ["holdout"], "unknown protocol ['holdout']"),
-        ("datasets.mine", {"path": ["x"]}, "datasets.mine.path: ['x'] is not valid"),
         ("datasets.mine", {"path": "x" * 300}, "no such file"),
-        ("datasets.mine", {"url": "http://[x"}, "datasets.mine: "),
-        ("datasets.wine", {"groups": {"a": [None], "b": ["1"]}}, "None is neither a text nor a finite number"),
-        ("datasets.wine", {"parts": [["all"]]}, "name each part once"),
-        ("datasets.mine", {"url": "http://x/y.csv", "drop_columns": True}, "give a column name or a position"),
-        ("privcay", {}, "did you mean 'privacy'"),
-        ("privacy.delta", 1, "between 0 and 1"),
-        ("privacy.epsilons", [0.5, 0], "privacy.epsilons.1"),
-        ("protocol.kind", "holduot", "did you mean 'holdout'"),
     ],
 )
 def test_what_is_wrong_is_one_line(key, value, words):
@@ -244,36 +211,6 @@ def test_the_tiny_benchmark_of_ci_is_valid_and_tiny():
     assert len(params.train_jobs()) <= 4
 
 
-OWN = {
-    "mine": {
-        "path": "a.csv", "label": "y", "classes": ["a", "b"], "bounds": [0, 1], "delimiter": "comma", "header": True,
-        "encoding": "utf-8", "drop_columns": ["z"], "max_bytes": 1000, "n_rows": 5, "prescaled": False, "share": False,
-        "positive": "b", "missing": "zero", "protocol": {"kind": "holdout", "test_size": 0.5}, "sha256": "0" * 64,
-    },
-    "arrays": {
-        "path": "b.npz", "format": "npz", "features": "X", "label": "y", "groups": {"a": ["1", "2"], "b": ["3"]},
-        "scaling": "min_max", "range": [0, 1], "fit_on": "all_rows", "parts": ["all"],
-    },
-    "far": {
-        "url": "https://example.org/x.zip", "member": "x.data", "format": "data", "label": 0, "n_features": 3,
-        "bounds": {"lower": [0, 0, 0], "upper": [1, 1, 1]},
-    },
-    "declared": {
-        "path": "a.csv",
-        "schema": {
-            "version": 1, "label": "y", "classes": ["no", "yes"], "positive": "yes", "rows": 5, "prescaled": False,
-            "delimiter": ",", "decimal": ".", "columns": {
-                "x": {"bounds": [0, 1], "fill": 0}, "w": {"categories": ["a", "b"], "unknown": "o", "fill": "a"},
-                "t": {"date": "%Y", "bounds": ["2000", "2010"], "fill": "middle"}, "i": "ignore",
-                "b": {"boolean": True, "fill": "no"},
-            },
-        },
-    },
-}  # fmt: skip
-ENTRIES = {
-    "ours": {"implementation": "pmsvm_wp", "C": 0.05, "datasets": ["mine"], "per_dataset": {"mine": {"C": 1.0}}},
-    "theirs": {"implementation": "sklearn.svm:SVC", "C": 1.0, "states_epsilon": "C"},
-}
 HOSTILE = [
     None, True, math.nan, 1e300, 1e20, 2**63, -1, 0, 0.5, "", "a\0b", "\ud800", "a\nb", "\x1b[2J", "../x", "{}", "%",
     "http://[x", "sqlite:///a\0b", "x" * 5000, [], [None], [True, False], [math.nan, "yes"], [[[]]], {}, {"a": None},
@@ -290,7 +227,7 @@ def places(value, path=()):
 
 def test_hostile_values_at_every_key_are_one_line(tmp_path, monkeypatch):
     """Accepted content becomes parameters of jobs; anything else is one line that begins with the file."""
-    params = {**default(), "datasets": OWN, "methods": ENTRIES}
+    params = default() | yaml.safe_load((HERE / "own_data.yaml").read_text())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data/own").mkdir(parents=True)
     for name in ("a.csv", "b.npz"):

@@ -1,28 +1,11 @@
 """A made-up hospital table: identifiers, dates, sex, wards, 3 % positives, five rows a person."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 
-SCHEMA = """\
-version: 1
-name: hospital
-label: died
-classes: ["no", "yes"]
-positive: "yes"
-prescaled: false
-person: patient
-rows_per_person: 5
-rows: 10000
-columns:
-  visit: {date: "%d.%m.%Y", bounds: ["01.01.2010", "31.12.2024"], fill: middle}
-  sex: {categories: [f, m], unknown: other}
-  ward: {categories: [a, b, c], unknown: other}
-  age: {bounds: [18, 100], fill: 60}
-  pressure: {bounds: [60, 220], fill: 120}
-  smoker: {boolean: true, fill: "no"}
-  note: ignore
-"""
+SCHEMA = Path(__file__).with_name("hospital.yaml").read_text(encoding="utf-8")
 
 
 def write_table(path, persons, seed):

@@ -14,49 +14,8 @@ import numpy as np
 import pytest
 from tests.release.conftest import run
 
-_FLAGS = "hemo homo drugs oprior z30 zprior race gender str2 symptom treat offtrt r"
-ACTG175 = """\
-name: actg175
-label: cens
-classes: [0, 1]
-positive: 1
-prescaled: false
-columns:
-  pidnum: ignore
-  days: ignore
-  age: {bounds: [12, 100], fill: middle}
-  wtkg: {bounds: [30, 160], fill: middle}
-  karnof: {bounds: [0, 100], fill: middle}
-  preanti: {bounds: [0, 3000], fill: middle}
-  strat: {categories: [1, 2, 3]}
-  arms: {categories: [0, 1, 2, 3]}
-  cd40: {bounds: [0, 1200], fill: middle}
-  cd420: {bounds: [0, 1200], fill: middle}
-  cd496: {bounds: [0, 1200], fill: 300}
-  cd80: {bounds: [0, 3000], fill: middle}
-  cd820: {bounds: [0, 3000], fill: middle}
-""" + "".join(f"  {name}: {{boolean: true, fill: middle}}\n" for name in _FLAGS.split())
-CLEVELAND = """\
-name: cleveland
-label: diagnosis
-classes: [0, 1, 2, 3, 4]
-prescaled: false
-columns:
-  condition: ignore
-  age: {bounds: [18, 100], fill: middle}
-  sex: {boolean: true, fill: middle}
-  cp: {categories: [1, 2, 3, 4]}
-  trestbps: {bounds: [80, 220], fill: middle}
-  chol: {bounds: [100, 600], fill: middle}
-  fbs: {boolean: true, fill: middle}
-  restecg: {categories: [0, 1, 2]}
-  thalach: {bounds: [60, 220], fill: middle}
-  exang: {boolean: true, fill: middle}
-  oldpeak: {bounds: [0, 7], fill: middle}
-  slope: {categories: [1, 2, 3]}
-  ca: {bounds: [0, 3], fill: 0}
-  thal: {categories: [3, 6, 7], unknown: other}
-"""
+ACTG175 = Path(__file__).with_name("actg175.yaml").read_text(encoding="utf-8")
+CLEVELAND = Path(__file__).with_name("cleveland.yaml").read_text(encoding="utf-8")
 
 
 def of_lifelines(name: str) -> list[dict[str, str]]:
@@ -85,10 +44,7 @@ def auc_of(scores: np.ndarray, positive: np.ndarray) -> float:
 
 @pytest.mark.parametrize(
     ("schema", "rows"),
-    [
-        (ACTG175, lambda: of_lifelines("ACTG175")),
-        (CLEVELAND, cleveland),
-    ],
+    [(ACTG175, lambda: of_lifelines("ACTG175")), (CLEVELAND, cleveland)],
     ids=["ACTG175", "five classes"],
 )
 def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):

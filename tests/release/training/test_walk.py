@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,25 +15,7 @@ from privsvm.tables.tables import bound_contribution, delimiter_of, units_table
 
 HEADER = ["Fall-Nr", "Patient", "Aufnahme", "Größe (cm)", "CRP mg/l", "Station", "Raucher", "Befund", "Verlauf"]
 STATIONS = ["Innere Medizin", "Chirurgie – Süd", "Önkologie; Tag"]
-SCHEMA = """\
-version: 1
-name: koeln
-label: Verlauf
-classes: [geheilt, gebessert, verstorben]
-prescaled: false
-person: Patient
-rows_per_person: 3
-delimiter: ";"
-decimal: ","
-columns:
-  Fall-Nr: ignore
-  Aufnahme: {date: "%d.%m.%Y", bounds: ["01.01.2010", "31.12.2024"], fill: middle}
-  Größe (cm): {bounds: [100, 220], fill: 160}
-  CRP mg/l: {bounds: [0, 300], fill: 5}
-  Station: {categories: [Innere Medizin, Chirurgie – Süd, "Önkologie; Tag"], unknown: andere}
-  Raucher: {boolean: true, fill: n}
-  Befund: ignore
-"""
+SCHEMA = Path(__file__).with_name("koeln.yaml").read_text(encoding="utf-8")
 
 
 def spreadsheet(path, persons=40):
