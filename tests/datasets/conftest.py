@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.server
 import os
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.local_server import local_server
 
 from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
 
@@ -54,36 +54,23 @@ class Server:
 def server() -> Iterator[Server]:
     state = Server()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(request: http.server.BaseHTTPRequestHandler) -> None:
+        state.requests.append(request.path)
+        body = state.files.get(request.path.lstrip("/"), b"")
+        failed = state.failures or request.path.lstrip("/") not in state.files
+        request.send_response((state.failures.pop(0) if state.failures else 404) if failed else 200)
+        request.send_header("Content-Length", str(0 if failed else len(body)))
+        request.end_headers()
+        if failed:
+            return
+        if state.cuts:
+            body = body[: state.cuts.pop(0)]
+            request.close_connection = True
+        request.wfile.write(body)
 
-        def do_GET(self) -> None:
-            state.requests.append(self.path)
-            body = state.files.get(self.path.lstrip("/"))
-            if state.failures or body is None:
-                self.send_response(state.failures.pop(0) if state.failures else 404)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if state.cuts:
-                body = body[: state.cuts.pop(0)]
-                self.close_connection = True
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.address = f"http://127.0.0.1:{listener.server_port}"
-    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield state
-    listener.shutdown()
-    listener.server_close()
-    thread.join()
+    with local_server(answer) as address:
+        state.address = f"http://{address}"
+        yield state
 
 
 @pytest.fixture

@@ -40,6 +40,11 @@ class Centroids:
         return self.classes_[np.argmin(((X[:, None] - self.means_) ** 2).sum(axis=-1), axis=1)]
 
 
+class Pure(Centroids):
+    def __init__(self, budget=1.0, random_state=None):
+        super().__init__(budget, 0.0, random_state)
+
+
 class Broken(Centroids):
     def fit(self, X, y):
         raise RuntimeError("one\\nand two")
@@ -93,6 +98,8 @@ def test_a_class_that_states_its_epsilon(package):
     assert set(np.unique(path.predicted_scores)) == {0.0, 1.0}
     assert not np.array_equal(path.predicted_scores[0, 0], path.predicted_scores[0, 1])
     assert path.codes(path.scores(test, 0)).shape == (2, 120)
+    pure, _ = released(f"{package}:Pure", parameters={"states_epsilon": "budget"})
+    assert [guarantee.delta for guarantee in pure.guarantees] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -167,15 +174,3 @@ def test_versions_of_packages_are_those_of_distributions():
     for name in packages:
         assert version_of_package(name) == importlib.metadata.version(installed[name][0]), name
     assert version_of_package("no_such_package_anywhere") == ""
-
-
-def test_diffprivlib():
-    pytest.importorskip(
-        "diffprivlib.models", reason="no diffprivlib that works with this scikit-learn", exc_type=ImportError
-    )
-    parameters = {"states_epsilon": "epsilon", "data_norm": 2.0}
-    path, _ = released("diffprivlib.models:LogisticRegression", 2, parameters)
-    assert path.predicted_scores.shape == (2, 2, 80, 1)
-    assert {guarantee.status for guarantee in path.guarantees} == {"claimed"}
-    assert path.guarantees[0].delta == 0.0
-    assert path.guarantees[0].reference.startswith("package diffprivlib 0.")

@@ -26,14 +26,23 @@ RECIPE = {
 }  # fmt: skip
 
 
+def write_content(folder, name, content):
+    """Write a record or a card with its digest computed again."""
+    content["digest"] = content_digest(content, "digest", "signature")
+    (folder / name).write_text(canonical_json(content, indent=1) + "\n")
+
+
+def hashed(line):
+    """The text of a line of a ledger, with its hash computed again."""
+    return canonical_json(line | {"hash": content_digest(line, "hash")}) + "\n"
+
+
 def write_folder(folder, record, card):
     """Write record, card and page with digests that fit."""
-    record["digest"] = content_digest(record, "digest")
-    (folder / RECORD).write_text(canonical_json(record, indent=1) + "\n")
+    write_content(folder, RECORD, record)
     card |= {"model_digest": record["digest"], "format": CARD_FORMAT}
     card["files"] = {**card.get("files", {}), **{name: sha256_of_file(folder / name) for name in CARD_FILES}}
-    card["digest"] = content_digest(card, "digest", "signature")
-    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
+    write_content(folder, "card.json", card)
     with contextlib.suppress(Exception):
         (folder / "card.html").write_text(page(json.loads((folder / "card.json").read_text())))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import os
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from servers import free_port
+from tests.local_server import local_server
 from tests.waits import wait_until
 
 from privsvm.errors import PrivSVMError, without_passwords
@@ -21,56 +23,32 @@ from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.workflow.graph import track_parameters
 
 
-class Failing:
-    """A server that answers with a status, or never."""
-
-    def __init__(self, status: int | None) -> None:
-        self.requests: list[str] = []
-        self.closed = threading.Event()
-        state = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def handle_any(self) -> None:
-                state.requests.append(self.path)
-                if status is None:
-                    state.closed.wait()
-                    return
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_GET = do_POST = handle_any  # noqa: N815 - the names of the standard library
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self.thread.start()
-
-    @property
-    def address(self) -> str:
-        return f"http://user:s3cret@127.0.0.1:{self.listener.server_port}"
-
-
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Start a server that answers with a status, or never; gives its address and the list of requests."""
     monkeypatch.setenv("NO_PROXY", "*")
     for name in store._REQUESTS:
         # Put back after the test.
         monkeypatch.setenv(name, "5" if name.endswith("TIMEOUT") else "2" if name.endswith("RETRIES") else "0")
-    servers: list[Failing] = []
+    closed = threading.Event()
+    with contextlib.ExitStack() as servers:
 
-    def start(status: int | None) -> Failing:
-        servers.append(Failing(status))
-        return servers[-1]
+        def start(status: int | None) -> tuple[str, list[str]]:
+            requests: list[str] = []
 
-    yield start
-    for server in servers:
-        server.closed.set()
-        server.listener.shutdown()
-        server.listener.server_close()
-        server.thread.join()
+            def answer(request: http.server.BaseHTTPRequestHandler) -> None:
+                requests.append(request.path)
+                if status is None:
+                    closed.wait()
+                    return
+                request.send_response(status)
+                request.send_header("Content-Length", "0")
+                request.end_headers()
+
+            return f"http://user:s3cret@{servers.enter_context(local_server(answer))}", requests
+
+        yield start
+        closed.set()
 
 
 def refusal(address: str, results: Any) -> str:
@@ -87,10 +65,10 @@ def refusal(address: str, results: Any) -> str:
 
 @pytest.mark.parametrize("status", [500, 503, None])
 def test_a_server_that_fails_is_asked_three_times(failing: Any, wine_results: Any, status: int | None) -> None:
-    server = failing(status)
-    refusal(server.address, wine_results)
-    wait_until(lambda: len(server.requests) >= 3)
-    assert len(server.requests) == 3
+    address, requests = failing(status)
+    refusal(address, wine_results)
+    wait_until(lambda: len(requests) >= 3)
+    assert len(requests) == 3
 
 
 def test_a_server_that_is_not_there_is_named(failing: Any, wine_results: Any) -> None:

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 from tests.release.conftest import release_into, run
+from tests.release.made_up import write_content
 
 import privsvm
-from privsvm.base.model_file import content_digest, read_model
+from privsvm.base.model_file import read_model
 from privsvm.base.released import LinearPath
-from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.release.documents.calibration import (
@@ -250,8 +250,7 @@ def change_record(folder, target, change):
     shutil.copytree(folder, target)
     record = json.loads((target / "model.json").read_text())
     change(record)
-    record["digest"] = content_digest(record, "digest")
-    (target / "model.json").write_text(canonical_json(record, indent=1) + "\n")
+    write_content(target, "model.json", record)
     return target
 
 

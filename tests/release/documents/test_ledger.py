@@ -18,10 +18,9 @@ import pytest
 import yaml
 from tests.processes import exit_codes
 from tests.release.conftest import run
+from tests.release.made_up import hashed
 from tests.waits import PATIENCE
 
-from privsvm.base.model_file import content_digest
-from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.events import Composed
@@ -525,8 +524,7 @@ def test_ledgers_of_all_versions_are_read_and_continued(name, unit, budget, row,
     line = json.loads((old / "ledger.jsonl").read_text())
     if budget is not None:
         line |= {"version": 2, "budget": budget}
-        line["hash"] = content_digest(line, "hash")
-    first = canonical_json(line) + "\n"
+    first = hashed(line)
     ledger.path.write_text(first)
     schema = read_schema(old / "schema.yaml")
     before = ledger.total(schema.name)
@@ -605,15 +603,12 @@ def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_p
         {"account": "a b"}, {"state": "paid"}, {"state": None}, {"number": 2}, {"version": 2},
         {"version": "3"}, {"version": None},
     ]  # fmt: skip
-    for edited in (begun | change for change in odd):
-        edited["hash"] = content_digest(edited, "hash")
-        path.write_text(canonical_json(edited) + "\n")
+    for change in odd:
+        path.write_text(hashed(begun | change))
         with pytest.raises(PrivSVMError, match="line 1 was changed or cut, or a line before it is missing"):
             Ledger(path).entries()
     for change in ({"model": ""}, {"model": 1}, {"number": 2}, {"number": 0}, {"number": True}, {"date": "x"}):
-        edited = released | change
-        edited["hash"] = content_digest(edited, "hash")
-        path.write_text(text.splitlines()[0] + "\n" + canonical_json(edited) + "\n")
+        path.write_text(text.splitlines()[0] + "\n" + hashed(released | change))
         with pytest.raises(PrivSVMError, match="line 2 was changed or cut, or a line before it is missing"):
             Ledger(path).entries()
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.release.conftest import run
-from tests.release.made_up import FIRST, release_of_wards
+from tests.release.made_up import FIRST, hashed, release_of_wards
 from tests.release.predicting.test_released import forge, written
 
 import privsvm
-from privsvm.base.model_file import content_digest, protection_of
-from privsvm.digests import canonical_json
+from privsvm.base.model_file import protection_of
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.gate import Guarantee
 from privsvm.registry import estimator_class, implementations
@@ -43,14 +42,11 @@ def released(folder, **options):
     lines = [f"p{k // 2},{rng.integers(100)},{rng.normal():.2f},{'yes' if k % 3 else 'no'}" for k in range(120)]
     (folder / "visits.csv").write_text("who,age,dose,sick\n" + "\n".join(lines) + "\n")
     ledger = Ledger(folder / "ledger.jsonl")
-    return release(
-        folder / "visits.csv",
-        parse_schema(SCHEMA),
-        folder / "out",
-        Terms(2.0, **options),
-        ledger,
+    paths, permission = (
+        (folder / "visits.csv", parse_schema(SCHEMA), folder / "out"),
         Permission(without_inspection=True),
     )
+    return release(*paths, Terms(2.0, **options), ledger, permission)
 
 
 @pytest.fixture
@@ -154,8 +150,7 @@ def test_the_command_card_shows_what_was_verified(first):
 )
 def test_a_ledger_holds_what_its_events_cost(changes, tmp_path):
     line = json.loads((FIRST / "ledger.jsonl").read_text()) | changes
-    line["hash"] = content_digest(line, "hash")
-    (tmp_path / "ledger.jsonl").write_text(canonical_json(line) + "\n")
+    (tmp_path / "ledger.jsonl").write_text(hashed(line))
     with pytest.raises(PrivSVMError, match="line 1 was changed"):
         Ledger(tmp_path / "ledger.jsonl").total("wards")
 

@@ -16,6 +16,7 @@ import scipy.sparse
 from sklearn.metrics import roc_auc_score
 from tests.release.conftest import refusal, run
 from tests.release.hospital import write_table
+from tests.release.made_up import write_content
 
 import privsvm
 from privsvm.base.model_file import MODEL_VERSION, content_digest
@@ -189,8 +190,7 @@ def forge(folder, **changes):
                 content[name] = value
             if name in content.get("protection", {}):
                 content["protection"][name] = value
-    record["digest"] = content_digest(record, "digest")
-    (folder / "model.json").write_text(canonical_json(record, indent=1) + "\n")
+    write_content(folder, "model.json", record)
     card["model_digest"] = record["digest"]
     write_card(folder, card)
 
@@ -198,9 +198,8 @@ def forge(folder, **changes):
 def write_card(folder, card):
     """Write a card and its page, with its digests computed again."""
     card["files"] = {name: sha256_of_file(folder / name) for name in card["files"]}
-    card["digest"] = content_digest(card, "digest", "signature")
+    write_content(folder, "card.json", card)
     (folder / "card.html").write_text(page(card))
-    (folder / "card.json").write_text(canonical_json(card, indent=1) + "\n")
 
 
 def test_a_forger_who_computes_digests_again_is_refused(hospital_copy, hospital):
@@ -263,8 +262,7 @@ def written(folder, record, card):
         if name == "card.json":
             card["files"] = {file: sha256_of_file(folder / file) for file in CARD_FILES}
             card["model_digest"] = record.get("digest")
-        content["digest"] = content_digest(content, "digest", "signature")
-        (folder / name).write_text(canonical_json(content, indent=1) + "\n")
+        write_content(folder, name, content)
 
 
 def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospital_copy, hospital):
@@ -341,8 +339,7 @@ def test_cards_and_records_that_lack_something_are_one_line_each(hospital_copy, 
     good = {path.name: path.read_bytes() for path in folder.iterdir()}
     card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
     for edited in lacking(card):
-        edited["digest"] = content_digest(edited, "digest", "signature")
-        (folder / "card.json").write_text(canonical_json(edited, indent=1) + "\n")
+        write_content(folder, "card.json", edited)
         for command in ("verify", "card"):
             refusal(command, folder)
     events = record["guarantee"]["event"]
@@ -364,8 +361,7 @@ def in_place(folder, arrays, **changes):
     np.savez(folder / "model.npz", **arrays)
     record = json.loads((folder / "model.json").read_text()) | changes
     record["arrays"] = sha256_of_file(folder / "model.npz")
-    record["digest"] = content_digest(record, "digest")
-    (folder / "model.json").write_text(canonical_json(record, indent=1) + "\n")
+    write_content(folder, "model.json", record)
     return folder
 
 
@@ -480,8 +476,7 @@ def test_files_of_another_version_are_refused_in_one_line(hospital_copy, name):
     path = hospital_copy / "model" / name
     known = {"model.json": MODEL_VERSION, "card.json": CARD_VERSION}[name]
     content = json.loads(path.read_text()) | {"version": known + 1}
-    content["digest"] = content_digest(content, "digest", "signature")
-    path.write_text(canonical_json(content, indent=1) + "\n")
+    write_content(path.parent, name, content)
     code, _, err = run(
         "card" if name == "card.json" else "predict", hospital_copy / "model", *(["x.csv"] * (name[0] == "m"))
     )

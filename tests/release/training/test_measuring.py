@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from tests.adversarial import KINDS, neighbours
 from tests.release.conftest import release_into, run
-from tests.release.made_up import counts_of
+from tests.release.made_up import counts_of, write_content
 from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
 
 from privsvm.base.budget import Budget
-from privsvm.base.model_file import content_digest, scale_of
-from privsvm.digests import canonical_json
+from privsvm.base.model_file import scale_of
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.accountants import account, group_account, recompute_account
@@ -322,11 +321,9 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
 )
 def test_a_measurement_that_was_edited_is_refused_without_a_key(measured_release, tmp_path, change, reason):
     shutil.copytree(measured_release[0] / "model", tmp_path / "model")
-    path = tmp_path / "model" / "card.json"
-    card = json.loads(path.read_text())
+    card = json.loads((tmp_path / "model" / "card.json").read_text())
     change(card)
-    card["digest"] = content_digest(card, "digest", "signature")
-    path.write_text(canonical_json(card, indent=1) + "\n")
+    write_content(tmp_path / "model", "card.json", card)
     with pytest.raises(PrivSVMError, match=reason):
         verify(tmp_path / "model")
 
