@@ -4,7 +4,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import Silence, scaled
 
 from privsvm import LandmarkDualClassifier
-from privsvm.solvers.features.landmarks import landmark_map
+from privsvm.methods.landmark_dual import landmark_map
 from privsvm.solvers.features.row_features import landmark_row_features
 
 

@@ -18,9 +18,9 @@ from privsvm.base.released import OneVsRestKernelPath
 from privsvm.families.moments.private_scaling import release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.moments.second_moments import simplex_codes
 from privsvm.methods import DPLeastSquaresClassifier
+from privsvm.methods.landmark_dual import landmark_map
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import ExponentialMechanism, Gaussian, Laplace, PerturbedObjectives, leaves
-from privsvm.solvers.features.landmarks import landmark_map
 
 ALARM = 1e-9
 RNG = np.random.default_rng(11)

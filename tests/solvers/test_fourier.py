@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from privsvm.methods.landmark_dual import landmark_map
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
-from privsvm.solvers.features.landmarks import landmark_map
 from privsvm.solvers.features.row_features import landmark_row_features
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from privsvm import LandmarkDualClassifier, PrivateSVMClassifier, PrivateSVMRBFClassifier
+from privsvm.methods.landmark_dual import landmark_map
 from privsvm.numerics.compiled import vector_math
 from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.vector_math import exact_exp2, sine_and_cosine
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
-from privsvm.solvers.features.landmarks import landmark_map
 from privsvm.solvers.features.row_features import fourier_row_features, landmark_row_features
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 

@@ -40,11 +40,6 @@ class Statistic:
     limits: np.ndarray | None = None
 
     @property
-    def linear(self) -> bool:
-        """Whether it is a projection, which leaves normal numbers normal."""
-        return self.squares is None and self.limits is None
-
-    @property
     def n_numbers(self) -> int:
         """Numbers of a release that it reads."""
         return self.centre.size

@@ -93,9 +93,11 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     guarantee_ : Guarantee
         Status ``claimed``.
 
-    Notes ----- The errors E_i of free support vectors are zero up to `tol`, of either sign, and sum to zero up to the
-    round-off of b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds
-    of times, almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
+    Notes
+    -----
+    The errors E_i of free support vectors are zero up to `tol`, of either sign, and sum to zero up to the round-off of
+    b, which is their mean. ``signed`` divides by that sum: the individual budgets exceed epsilon hundreds of times,
+    almost no noise is added, and how much depends on the solver's tolerance and on round-off. With ``abs`` or
     ``uniform`` the noise is as large as the formula promises; on the paper's two datasets the model is then at chance
     for every epsilon up to 1 (docs/reproductions.md). ``signed_double`` leaves a sum of about 1e-13 and no noise to
     speak of.

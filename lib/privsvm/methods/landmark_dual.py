@@ -25,9 +25,8 @@ from privsvm.families.output_perturbation.hinge_release import (
 from privsvm.families.output_perturbation.perturbation import OneVsRestRelease
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_grid import grid_rows
-from privsvm.solvers.features.landmarks import landmark_map
 from privsvm.solvers.features.row_features import landmark_row_features
-from privsvm.solvers.kernel.kernels import KERNELS, resolve_gamma
+from privsvm.solvers.kernel.kernels import KERNELS, Kernel, kernel_matrix, resolve_gamma
 
 _RANGES = Constraint(
     {"type": "array", "minItems": 2, "maxItems": 2},
@@ -42,6 +41,14 @@ _POINTS = Constraint(
 
 # Feature vectors shorter than this are lengthened by no more than its inverse, so that round-off in them stays small.
 _SHORTEST = 1e-3
+# Ridge on the eigenvalues of a kernel matrix before they are inverted: far above their round-off, far below the kernel.
+_RIDGE = 1e-8
+
+
+def landmark_map(landmarks: np.ndarray, gamma: float) -> np.ndarray:
+    """Compute the inverse root ``(K_zz + ridge I)^{-1/2}`` (m, m) of landmarks z (m, d)."""
+    values, vectors = np.linalg.eigh(kernel_matrix(landmarks, landmarks, Kernel("rbf", gamma)))
+    return (vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE)) @ vectors.T
 
 
 class LandmarkDualClassifier(GaussianNoise):

@@ -138,15 +138,12 @@ def gaussian_bound(first: np.ndarray, second: np.ndarray, delta: float, confiden
     return Bound(_epsilon_of(low, delta), _epsilon_of(mu, delta))
 
 
-def _best_threshold_counts(mu: float, delta: float, runs: float) -> np.ndarray:
-    """Bounds by expected counts for two normal distributions mu apart, for a grid of thresholds."""
-    thresholds = np.linspace(-6.0, mu + 6.0, 400)
-    return counts_bound(runs * ndtr(mu - thresholds), runs, runs * ndtr(-thresholds), runs, delta)
-
-
 def counts_ceiling(epsilon: float, delta: float, runs: float) -> float:
     """Bound by counts that so many runs on each neighbour can be expected to show of exact Gaussian noise."""
-    return min(float(np.max(_best_threshold_counts(gaussian_signal(epsilon, delta), delta, runs))), epsilon)
+    mu = gaussian_signal(epsilon, delta)
+    thresholds = np.linspace(-6.0, mu + 6.0, 400)
+    counts = counts_bound(runs * ndtr(mu - thresholds), runs, runs * ndtr(-thresholds), runs, delta)
+    return min(float(np.max(counts)), epsilon)
 
 
 def f_dp_ceiling(epsilon: float, delta: float, runs: float) -> float:

@@ -273,12 +273,6 @@ def _lists_by_distance(run_jobs: Callable[[Any], None], rows: Any, remaining: np
     return unit[uncertain]
 
 
-def _error(rows: Any, precision: type) -> float:
-    """Bound the error of products of rows of norm 1, and of rounding them to whole units."""
-    longest = np.diff(rows.indptr).max(initial=0)
-    return float(np.finfo(precision).eps * (longest + 4) + 1.0 / SCALE)
-
-
 def _apart(error: float, precision: type) -> float:
     """Bound the difference of two products in wrong order: twice their error, and round-off."""
     return 2.0 * error + 8.0 * float(np.finfo(precision).eps)
@@ -294,7 +288,8 @@ def _lists_by_products(
     m, d = rows.shape
     # The row itself may be among the best.
     wanted = search.lists.rows.shape[1] + 1
-    error = _error(rows, precision)
+    # Round-off of products of rows of norm 1, and of rounding them to whole units.
+    error = float(np.finfo(precision).eps * (np.diff(rows.indptr).max(initial=0) + 4) + 1.0 / SCALE)
     apart = _apart(error, precision)
     dense = rows.nnz > _DENSE_SHARE * m * d or m * d < _DENSE_NUMBERS
     rows = rows.astype(precision).toarray() if dense else rows.astype(precision)

@@ -100,10 +100,10 @@ def landmark_row_features(
 ) -> np.ndarray:
     """Compute Nystrom features ``(K_zz + ridge I)^{-1/2} k_z(x)`` (n, m) of float64 rows on landmarks z (m, d).
 
-    The inverse root comes from `landmarks.landmark_map`, and the columns of a CSR row ascend. Feature vectors are
-    divided by their norm, or by `shortest` if the norm is smaller; 0 leaves them. Then the norm is at most 1 up to
-    round-off: ``k_z' (K_zz + ridge I)^{-1} k_z <= k_z' K_zz^{-1} k_z <= k(x, x) = 1``, since the kernel matrix of the
-    landmarks and x together has no negative eigenvalue.
+    The inverse root comes from `privsvm.methods.landmark_dual.landmark_map`, and the columns of a CSR row ascend.
+    Feature vectors are divided by their norm, or by `shortest` if the norm is smaller; 0 leaves them. Then the norm is
+    at most 1 up to round-off: ``k_z' (K_zz + ridge I)^{-1} k_z <= k_z' K_zz^{-1} k_z <= k(x, x) = 1``, since the kernel
+    matrix of the landmarks and x together has no negative eigenvalue.
     """
     features = np.empty((X.shape[0], landmarks.shape[0]))
     with np.errstate(over="ignore"):

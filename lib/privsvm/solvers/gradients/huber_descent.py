@@ -108,7 +108,7 @@ def condition_of_product(matrix: np.ndarray) -> float:
     return condition * (1.0 + 1e-6) if condition < 1e6 else math.inf
 
 
-def _slope_bits(n_classes: int) -> int:
+def slope_bits(n_classes: int) -> int:
     """Return the bits of a slope whose squares have exact sums over the classes."""
     return min(_SLOPE_BITS, 26 - math.ceil(math.log2(n_classes)))
 
@@ -174,7 +174,7 @@ def _sum_of_blocks(row_blocks: list[_RowBlock], n_classes: int, weights: np.ndar
     """Do what `gradient_cells` says, for rows in parts."""
     total = np.zeros(weights.shape, dtype=np.int64)
     rounded, unit = _round_weights(weights)
-    steepest = math.ldexp(1.0, _slope_bits(n_classes))
+    steepest = math.ldexp(1.0, slope_bits(n_classes))
     for block in row_blocks:
         slopes = block.cells @ rounded.T
         _set_slopes(slopes, unit / CELLS, block.codes, block.bounds, steepest)

@@ -288,11 +288,6 @@ def _check(X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps) -> N
         raise ValueError(f"codes must lie between 0 and {max(n_classes, 2) - 1}")
 
 
-def _own_codes(codes: np.ndarray) -> np.ndarray:
-    # Specialisation: Numba compiles once more for read-only arrays, so copy them.
-    return np.require(codes, dtype=np.int64, requirements=["C", "W"])
-
-
 # --- sampling and noise ---------------------------------------------------------------------------------------------
 
 
@@ -488,7 +483,8 @@ def _training(
             return sums
 
     else:
-        own_codes = _own_codes(codes)
+        # Specialisation: Numba compiles once more for read-only arrays, so copy them.
+        own_codes = np.require(codes, dtype=np.int64, requirements=["C", "W"])
 
         def sum_of_step(step: int, point: Point) -> tuple[np.ndarray, np.ndarray]:
             batch = setup.sampling.rows(step, 0, n_rows)

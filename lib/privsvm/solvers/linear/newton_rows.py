@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 from privsvm.numerics.rows.unit_grid import CELLS
-from privsvm.solvers.gradients.huber_descent import exact_product
+from privsvm.solvers.gradients.huber_descent import exact_product, slope_bits
 
-# Bits of whole numbers whose squares have exact sums over the classes.
-_SLOPE_BITS, _SQUARE_BITS = 18, 26
 # Least root of a curvature.
 _LEAST_ROOT = 2.0**-20
 # Round-off of a quotient, with margin.
@@ -39,7 +37,7 @@ def weighted_rows(cells: Any, codes: np.ndarray, n_classes: int, weights: np.nda
     to at most 2^40. A row's numbers depend on that row, its label, the weights and public numbers alone, bit for bit.
     """
     rows, ones = np.arange(codes.shape[0]), np.ones(n_classes)
-    bound = math.ldexp(1.0, min(_SLOPE_BITS, _SQUARE_BITS - math.ceil(math.log2(n_classes))))
+    bound = math.ldexp(1.0, slope_bits(n_classes))
     scores = exact_product(cells, weights.T)
     gaps = scores - (scores[rows, codes] - 1.0)[:, None]
     lengths = np.sqrt(gaps * gaps + 1.0)
