@@ -198,7 +198,7 @@ def test_all_readers_have_the_same_rules(make_entry, tmp_path, variant):
     columns = {name: {"bounds": [-8, 8], "fill": 0} for name in "xz"}
     schema = parse_schema({"name": "t", "label": "kind", "classes": ["a", "b"], "columns": columns})
     for read in (units_table, read_labelled_table):
-        rows, codes = read(tmp_path / "file", schema)
+        rows, codes, *_ = read(tmp_path / "file", schema)
         assert (rows * 8).tolist() == X.tolist()
         assert codes.tolist() in ([0, 1, 0], ["a", "b", "a"])
     assert header_of(tmp_path / "file") == ["x", "z", "kind"]
