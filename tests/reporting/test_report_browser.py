@@ -85,7 +85,9 @@ def choose(driver: Any, title: str) -> None:
 
 
 def check_quiet(driver: Any) -> None:
-    """No error in the console, no request but for the file itself."""
+    """No error in the console, no request but for the file itself, and no scrolling sideways of the page."""
+    # Tables and large charts scroll inside their box.
+    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
     requested = set()
     for entry in driver.get_log("performance"):
@@ -142,8 +144,6 @@ def test_charts_are_drawn(write_experiment: Any, open_page: Any, width: int) -> 
         assert method + (", claimed" if status == "claimed" else "") in chart["texts"]
     driver.execute_script("document.getElementById('bands').click()")
     assert draw(driver)["bands"] == 0
-    # The page itself never scrolls sideways; tables and large charts do so inside their box.
-    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 
 
@@ -169,7 +169,6 @@ def test_an_attack_is_drawn(write_experiment: Any, open_page: Any, width: int) -
     assert points[2].startswith("entity-1: 6 known rows, 6 needed; largest error 2e-14; 100 % of the other rows")
     assert len(many_entities["curves"]) == 20
     assert few_entities["cut"] == many_entities["cut"] == 0
-    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 
 
@@ -188,7 +187,6 @@ def test_what_condensed_rows_give_away_fits(write_experiment: Any, open_page: An
     )
     # On a phone the table scrolls in its box; the row's name stays in sight.
     assert cut == [width < 500, [False] * 3, [False] * 3]
-    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     check_quiet(driver)
 
 
@@ -223,14 +221,12 @@ def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: 
         const [cursor] = shown(".first-chart .cursor");
         return {size: [innerWidth, innerHeight], text: answer.textContent, charts: shown("#summary svg").length,
           inside: [answer, chart, ...document.querySelectorAll(".epsilons label")].map(inside),
-          cursor: cursor.getBoundingClientRect().left, rows: shown(".verdicts caption").map((one) => one.textContent),
-          wide: document.documentElement.scrollWidth <= innerWidth};"""
+          cursor: cursor.getBoundingClientRect().left, rows: shown(".verdicts caption").map((one) => one.textContent)};"""
     first = driver.execute_script(inside)
     assert first["size"] == [width, height]
     assert all(first["inside"])
     assert first["charts"] == 1
     assert re.match(r"At ε.=.1, \w+ reaches [\d.]+.% accuracy on breast_cancer: ", first["text"])
-    assert first["wide"]
     # Sentence, chart and table follow the selector, here by the keyboard.
     from selenium.webdriver.common.keys import Keys
 

@@ -121,19 +121,12 @@ def test_curves_have_one_row_per_point_and_flat_references() -> None:
     assert all(math.isclose(10 ** float(row["log10_epsilon"]), float(row["epsilon"]), rel_tol=1e-5) for row in rows)
 
 
-def test_a_small_delta_is_not_rounded_to_zero() -> None:
+@pytest.mark.parametrize("delta", [1e-9, 0.0])
+def test_a_small_delta_is_not_rounded_and_may_be_zero(delta: float) -> None:
     record = make_result("wine", "pmsvm_wp", "proved")
     for guarantee in record["guarantees"]:
-        guarantee["delta"] = guarantee["event"]["delta"] = 1e-9
-    assert {row["delta"] for row in curve_rows(results_of(record))} == {1e-9}
-
-
-def test_pure_differential_privacy_has_delta_zero() -> None:
-    record = make_result("wine", "private_svm", "proved")
-    for guarantee in record["guarantees"]:
-        guarantee["delta"] = guarantee["event"]["delta"] = 0.0
-    rows = curve_rows(results_of(record))
-    assert {row["delta"] for row in rows} == {0.0}
+        guarantee["delta"] = guarantee["event"]["delta"] = delta
+    assert {row["delta"] for row in curve_rows(results_of(record))} == {delta}
 
 
 def test_only_references_still_have_a_finite_epsilon() -> None:
