@@ -221,7 +221,8 @@ def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: 
         const [cursor] = shown(".first-chart .cursor");
         return {size: [innerWidth, innerHeight], text: answer.textContent, charts: shown("#summary svg").length,
           inside: [answer, chart, ...document.querySelectorAll(".epsilons label")].map(inside),
-          cursor: cursor.getBoundingClientRect().left, rows: shown(".verdicts caption").map((one) => one.textContent)};"""
+          cursor: cursor.getBoundingClientRect().left,
+          rows: shown(".verdicts caption").map((one) => one.textContent)};"""
     first = driver.execute_script(inside)
     assert first["size"] == [width, height]
     assert all(first["inside"])
