@@ -13,6 +13,7 @@ sys.path.insert(0, str(HOME / "lib"))
 
 from privsvm_bench.workflow.session import (
     argument_file,
+    check_writable,
     collect_errors,
     lock_folder,
     remove_parts,
@@ -63,6 +64,7 @@ try:
     STAGES = scripts_folder(HOME)
     # Not Snakemake's own reading, which is that of YAML 1.1.
     PARAMS = read_params("params.yaml", CHANGES)
+    check_writable("data", "logs", "reports")
 except PrivSVMError as error:
     # One line, without a traceback.
     sys.exit(f"error: {printable(str(error))}")

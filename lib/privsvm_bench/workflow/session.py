@@ -114,6 +114,15 @@ def argument_file(name: str, *arguments: str) -> str:
     return f"@{path}"
 
 
+def check_writable(*folders: str) -> None:
+    """Refuse output folders that are not writable, or contain such folders: Snakemake would show a traceback."""
+    outputs = [Path(name) for name in folders]
+    below = [folder for top in outputs for folder in top.rglob("*") if folder.is_dir()]
+    for folder in (Path(), *outputs, *below):
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise PrivSVMError(f"{folder}: this folder cannot be written; make it writable (chmod u+w) and run again")
+
+
 def collect_errors(logs: str | Sequence[str]) -> list[str]:
     """Collect the one-line errors of failed jobs, each once, from Snakemake's own log files."""
     texts = [
