@@ -27,7 +27,7 @@ _ESCAPES: Mapping[str, Callable[[str], str]] = {"html": html.escape, "md": markd
 @functools.cache
 def _environment(target: str) -> Any:
     def escape(value: Any) -> Any:
-        return value if isinstance(value, Markup) else Markup(_ESCAPES[target](plain(value)))
+        return value if isinstance(value, Markup) else Markup(_ESCAPES[target](plain(value)))  # nosec B704
 
     return jinja2.Environment(
         loader=jinja2.PackageLoader(__package__), autoescape=True, finalize=escape, undefined=jinja2.StrictUndefined,
@@ -43,4 +43,4 @@ def render(template: str, **facts: Any) -> str:
 
 def mark_lines(lines: Iterable[str]) -> Any:
     """Escape lines for a terminal, and mark them as escaped."""
-    return Markup("\n".join(map(printable, lines)))
+    return Markup("\n".join(map(printable, lines)))  # nosec B704
