@@ -166,3 +166,10 @@ def test_protocol_defaults_and_errors():
         ({"repeats": 3}, "kind"),
     ]:
         assert word in one_line_error(parse_protocol, wrong)
+
+
+def test_columns_keep_the_order_of_their_file():
+    """Features have this order, and so has their noise: a writer must not sort it."""
+    entries = load_catalogue()
+    assert list(entries["affairs"].schema["columns"])[:3] == ["rate_marriage", "age", "yrs_married"]
+    assert list(entries["vowel"].schema["columns"])[:4] == ["half", "speaker", "sex", "f0"]
