@@ -32,18 +32,10 @@ def _width(item: Distribution) -> float:
 
 
 def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distribution]) -> list[RerunLine]:
-    """Put the cells of a rerun beside the committed ones.
+    """Put the cells of a rerun beside the committed ones, where both have them.
 
-    Parameters
-    ----------
-    committed, rerun : mapping
-        Cell to distribution.
-
-    Returns
-    -------
-    list of RerunLine
-        Of the cells that both have. Medians of random cells are apart in standard errors of their difference; exact
-        cells in units of the last printed digit.
+    Medians of random cells are apart in standard errors of their difference; exact cells in units of the last printed
+    digit.
     """
     lines = []
     for cell, item in rerun.items():
@@ -53,26 +45,18 @@ def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distributi
         difference = item.median - base.median
         if base.statistic == "exact":
             apart = difference / base.unit
-            confirms = abs(apart) < 0.5
-            if difference == 0.0:
-                reading = "the same"
-            elif confirms:
-                reading = "round-off: below the printed digits, which a machine may change"
-            else:
-                reading = "differs in printed digits, which no machine may change"
-            lines.append(RerunLine(cell, base.median, item.median, apart, reading, confirms))
-            continue
-        # The median of a statistic of `size` runs is known from all runs together.
-        size = int("".join(letter for letter in base.statistic if letter.isdigit()) or 1)
-        share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / item.runs))
-        error = max(_width(base), _width(item)) * share + 0.1 * base.unit
-        apart = difference / error
-        confirms = abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0)
-        if base.quantiles == item.quantiles:
-            reading = "the same"
-        elif confirms:
-            reading = "within what other draws change"
+            is_same, confirms = difference == 0.0, abs(apart) < 0.5
+            near = "round-off: below the printed digits, which a machine may change"
+            far = "differs in printed digits, which no machine may change"
         else:
-            reading = "further apart than draws of equal programs are but once in ten thousand"
+            # The median of a statistic of `size` runs is known from all runs together.
+            size = int("".join(letter for letter in base.statistic if letter.isdigit()) or 1)
+            share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / item.runs))
+            apart = difference / (max(_width(base), _width(item)) * share + 0.1 * base.unit)
+            is_same = base.quantiles == item.quantiles
+            confirms = abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0)
+            near = "within what other draws change"
+            far = "further apart than draws of equal programs are but once in ten thousand"
+        reading = "the same" if is_same else near if confirms else far
         lines.append(RerunLine(cell, base.median, item.median, apart, reading, confirms))
     return lines
