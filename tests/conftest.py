@@ -1,5 +1,6 @@
 """Settings of all tests: pinned arithmetic, a Numba cache keyed by the sources, no telemetry."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -31,6 +32,19 @@ os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(PATIENCE)
 # The same examples in every run. `pytest --hypothesis-profile=default` draws new ones.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="module")
+def utility():
+    """Load modules of bench/utility, which is no package."""
+    folder = REPOSITORY / "bench" / "utility"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        before = set(sys.modules)
+        yield importlib.import_module
+        for name in set(sys.modules) - before:
+            if (folder / f"{name}.py").exists():
+                del sys.modules[name]
 
 
 def pytest_addoption(parser):

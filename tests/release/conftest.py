@@ -29,7 +29,7 @@ def refusal(*arguments, code=1):
 
 
 def release_into(folder, data, schema, *more, epsilon=1, out="model"):
-    """Release a model by command, into a folder with its ledger; returns what it said."""
+    """Release a model by command, into a folder with its ledger; return its output."""
     code, said, err = run(
         *("release", "--data", data, "--schema", schema, "--epsilon", epsilon, "--without-inspection"),
         *("--out", folder / out, "--ledger", folder / "ledger.jsonl", *more),
