@@ -287,16 +287,15 @@ def along(axes, name):
 def rule(axes, name):
     """Draw the choices of the public rule against the number of rows."""
     from privsvm.families.moments.scaled_descent import Budget
-    from privsvm.methods.recommended import candidates, choose_recipe
+    from privsvm.methods.recommended.rule import choose_recipe
 
     across = "rows: log10 (10 features, epsilon 1)"
-    frame(axes, "A public rule chooses", (2, 6), (0, 50), across, "steps, kinds of features")
+    frame(axes, "A public rule chooses", (2, 6), (0, 300), across, "features")
     grid = np.linspace(2, 6, 81)
-    budget = Budget(epsilon=1.0, delta=1e-5, neighbours="replace_one")
-    recipes = [choose_recipe(10**power, 10, 2, budget)[0] for power in grid]
-    axes.plot(grid, [recipe.n_steps for recipe in recipes], color=BROWN, ls=DASHED, label="steps")
-    tried = [10 * len(candidates(10**power, 10, 2, budget, n_numbers=10)) for power in grid]
-    axes.plot(grid, tried, color=BLUE, label="kinds of features, times 10")
+    budget = Budget(epsilon=1.0, delta=1e-5, neighbours="add_remove")
+    recipes = [choose_recipe(10**power, 10, 10, budget)[0] for power in grid]
+    axes.plot(grid, [10 * recipe.columns.n_hats for recipe in recipes], color=BROWN, ls=DASHED, label="hat functions")
+    axes.plot(grid, [2 * recipe.n_frequencies for recipe in recipes], color=BLUE, label="random features")
 
 
 def condensation(axes, name):

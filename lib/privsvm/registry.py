@@ -8,6 +8,7 @@ import importlib
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import pkgutil
 import re
 import sys
 import sysconfig
@@ -21,8 +22,8 @@ _FOREIGN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def implementations() -> list[str]:
-    """List the names of the method files in alphabetical order."""
-    return sorted(path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_"))
+    """List the names of the method files, or folders, in alphabetical order."""
+    return sorted(module.name for module in pkgutil.iter_modules([str(_FOLDER)]))
 
 
 def module_name(implementation: str) -> str:

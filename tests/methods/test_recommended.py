@@ -8,14 +8,13 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier, train_test_split
-from tests.replay import Recorder, check_record
 
 from privsvm import PrivateLinearClassifier
 from privsvm.base.released import path_from_arrays
 from privsvm.families.moments import scaled_descent
 from privsvm.families.moments.scaled_descent import Budget
-from privsvm.methods import recommended
-from privsvm.methods.recommended import Rule, candidates, choose_recipe
+from privsvm.methods.recommended import classifier as recommended
+from privsvm.methods.recommended.rule import FEATURES, TABLE, choose_recipe
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.events import Gaussian, leaves
 from privsvm.registry import estimator_class, implementations
@@ -68,78 +67,65 @@ def test_the_released_model_reads_rows_as_training_did(features, bounds):
             assert np.allclose(many.scores(X, index)[repeat], alone.scores(X, index)[0], atol=1e-9)
 
 
-def test_other_constants_choose_other_recipes():
-    case = 5000, 22, 2, budget()
-    assert choose_recipe(*case)[0] == choose_recipe(*case, rule=Rule())[0]
-    assert candidates(*case, n_numbers=22) == ("linear", "hats", "fourier")
-    assert candidates(*case, rule=Rule(fourier_rows_per_class=1e6), n_numbers=22) == ("linear", "hats")
-    assert candidates(*case, rule=Rule(trial_rows=1e6), n_numbers=22) == ("linear",)
-    assert choose_recipe(*case, rule=Rule(length_two=0.9))[0].length == 0.9
-    added = {"classes": [0, 1, 2], "neighbours": "add_remove", "n_rows": 900}
-    model = classifier(**added).fit(rows(900, 22), np.arange(900) % 3)
+def test_other_numbers_of_the_rule_choose_other_recipes():
+    case = 10**4, 22, 22, budget()
+    assert choose_recipe(*case) == choose_recipe(*case, table=TABLE._replace())
+    for other in (
+        {"hats_from": 1e6}, {"n_hats": 4}, {"hat_weight": 0.3}, {"fourier_from": 1e6}, {"n_frequencies": 3},
+        {"moment_share": 0.2}, {"widest": 20},
+    ):  # fmt: skip
+        assert choose_recipe(*case, table=TABLE._replace(**other))[0] != choose_recipe(*case)[0], other
+    few = 100, 22, 22, budget("add_remove")
+    assert choose_recipe(*few, table=TABLE._replace(evened_from=1.0))[0] != choose_recipe(*few)[0]
+    X, y = rows(900, 22), np.arange(900) % 2
+    model = classifier(n_rows=900).fit(X, y)
     # A rule from outside is code that nothing is known of.
-    other = classifier(**added, allow_unsound=True)
-    other._rule = Rule(short=1e6, evened_widest=1)
-    other.fit(rows(900, 22), np.arange(900) % 3)
-    assert "40 steps" in model.recipe_
-    assert "12 steps" in other.recipe_
+    other = classifier(n_rows=900, allow_unsound=True)
+    other._table = TABLE._replace(plain_length=0.1, evened_from=1.0)
+    other.fit(X, y)
     # The proof covers the training that was done.
     assert other.recipe_ in other.guarantee_.mechanism
     assert other.guarantee_.event != model.guarantee_.event
 
 
 def test_the_model_says_what_was_chosen():
-    for chosen, why in (({}, choose_recipe(300, 22, 2, budget())[1]), ({"features": "linear"}, "; by request")):
+    for chosen, why in (({}, choose_recipe(300, 22, 0, budget())[1]), ({"features": "linear"}, "; by request")):
         model = classifier(**chosen).fit(rows(300, 22), np.arange(300) % 2)
         assert model.recipe_.endswith(why)
         assert model.recipe_ in model.guarantee_.mechanism
-    wide, why = choose_recipe(300, 2000, 2, budget())
+    wide, why = choose_recipe(10**6, 2000, 0, budget())
     assert wide.moment_share == 0
     assert "no second moment of 2000 features" in why
 
 
-def test_more_classes_prefer_more_features_and_train_again(monkeypatch):
-    """Features that are more need nearly as many votes as the best ones; or more than linear ones, of two classes."""
-    X, leads, trained = rows(3000), np.array([0.0, -30.0, -100.0]), []
-    monkeypatch.setattr(recommended, "noisy_leads", lambda counts, *rest: (leads[: len(counts)], 1.0))
-    monkeypatch.setattr(
-        recommended, "train", lambda *rest, **named: trained.append(1) or scaled_descent.train(*rest, **named)
-    )
-    for epsilon, again in ((1.0, True), (16.0, False)):
-        for n_classes, kind in ((3, "hats"), (2, "linear")):
-            trained.clear()
-            model = classifier(classes=list(range(n_classes)), bounds=(-2.0, 2.0), epsilon=epsilon)
-            model.fit(X, np.arange(3000) % n_classes)
-            assert f"{kind} features by noisy votes of trials" in model.recipe_
-            assert bool(trained) == (again or n_classes > 2)
-    leads[1:] = 30.0, -50.0
-    model = classifier(classes=[0, 1, 2], bounds=(-2.0, 2.0), epsilon=16.0).fit(X, np.arange(3000) % 3)
-    assert "fourier features by noisy votes of trials" in model.recipe_
+def test_more_rows_have_richer_features():
+    """Linear ones, hat functions, then random features beside both; a request is met however few rows there are."""
+    recipes = [choose_recipe(n, 10, 10, budget())[0] for n in np.geomspace(10, 10**6, 200)]
+    richness = [(recipe.columns.n_hats, recipe.n_frequencies) for recipe in recipes]
+    assert richness == sorted(richness)
+    assert richness[0] == (0, 0)
+    assert (TABLE.n_hats, 0) in richness
+    assert richness[-1] == (TABLE.n_hats, TABLE.n_frequencies)
+    for features, expected in (("linear", (0, 0)), ("hats", (8, 0)), ("fourier", (8, 128))):
+        for n in (10, 10**6):
+            recipe, why = choose_recipe(n, 10, 10, budget(), features)
+            assert (recipe.columns.n_hats, recipe.n_frequencies) == expected
+            assert why.endswith("by request")
+    # However little noise there is, features are fewer than rows.
+    few = choose_recipe(100, 10, 10, budget(epsilon=1e6))[0]
+    assert (few.columns.n_hats, few.n_frequencies) == (TABLE.n_hats, 0)
 
 
 @pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}, {"neighbours": "add_remove"}])
-def test_trials_find_the_features_that_a_table_needs(chosen):
+def test_one_recipe_serves_tables_of_all_kinds(chosen):
     X = rows(9000)
     plain, curved = (X @ [1.0, 1.0, 0.0, 0.0] > 0).astype(int), (np.abs(X[:, 0]) > 0.7).astype(int)
     product = (X[:, 0] * X[:, 1] > 0).astype(int)
-    for y, kind in ((plain, "linear"), (curved, "hats"), (product, "fourier")):
+    for y in (plain, curved, product):
         model = classifier(bounds=(-2.0, 2.0), epsilon=4.0, **chosen).fit(X, y)
-        assert f"{kind} features by noisy votes of trials" in model.recipe_
         assert model.score(X, y) > 0.9
-        # The guarantee does not depend on the choice.
-        assert "linear, hats or fourier features" in model.guarantee_.mechanism or "neighbours" in chosen
+        assert "random Fourier frequencies" in model.recipe_
         assert model.guarantee_.epsilon_with_system_noise == pytest.approx(4.0, rel=1e-6)
-
-
-@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("epsilon", [2.0, 16.0])
-def test_trials_keep_to_the_budget(relation, epsilon):
-    """Whether the winner is trained again or released as it is: every draw's noise is in the record."""
-    recorder = Recorder()
-    model = classifier(bounds=(-2.0, 2.0), neighbours=relation, n_rows=3000)
-    path = model.release_path(rows(3000), np.arange(3000) % 2, [epsilon], 1, lambda e, r: recorder)
-    assert "votes of trials" in path.guarantees[0].mechanism
-    check_record(recorder.calls, path.guarantees[0])
 
 
 def test_richer_features_cost_no_accuracy_where_a_class_is_rare():
@@ -157,6 +143,28 @@ def test_richer_features_cost_no_accuracy_where_a_class_is_rare():
             areas[epsilon].append(roc_auc_score(y_test, scores[:, 1] - scores[:, 0]))
     means = [np.mean(values) for values in areas.values()]
     assert np.diff(means).min() > -0.01
+
+
+def test_public_rows_centre_rows_that_are_too_few_for_a_noisy_mean():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 30)) + 3.0, np.arange(400) % 2
+    X[:, 0] += 0.5 * (2 * y - 1)
+    chosen = {"bounds": (0.0, 6.0), "epsilon": 0.05, "n_rows": 400}
+    public = np.repeat([[3.1], [3.0], [2.9]], 30, axis=1)
+    alone, centred = classifier(**chosen).fit(X, y), classifier(**chosen, public_rows=public).fit(X, y)
+    assert not alone.mean_.any()
+    mapped = (public - 3.0) / 3.0
+    unit = mapped / np.maximum(np.linalg.norm(mapped, axis=1, keepdims=True), 1e-300)
+    assert np.allclose(centred.mean_, unit.mean(axis=0))
+    # They cost no epsilon, and the guarantee says what they must be.
+    assert centred.guarantee_.event == alone.guarantee_.event
+    assert any("public rows, of which none is a training row" in text for text in centred.guarantee_.assumptions)
+    # One row is a row of usual values.
+    one = classifier(**chosen, public_rows=public[0]).fit(X, y)
+    assert np.allclose(one.mean_, unit[0])
+    for wrong in ([[1.0] * 29], [[math.nan] * 30], "usual", np.zeros((2, 3, 30))):
+        with pytest.raises(ValueError, match="public_rows="):
+            classifier(**chosen, public_rows=wrong).fit(X, y)
 
 
 def test_columns_that_are_declared_indicators_stay():
@@ -177,7 +185,7 @@ def test_columns_that_are_declared_indicators_stay():
 
 def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
     for d in (4, 30, 600):
-        chosen = [(n, *choose_recipe(n, d, 2, budget())) for n in range(5, 3000, 5)]
+        chosen = [(n, *choose_recipe(n, d, 0, budget(), "linear")) for n in range(5, 3000, 5)]
         for n, recipe, why in chosen:
             assert ("no centre" in why) == (recipe.mean_share == 0)
             if recipe.mean_share:
@@ -189,9 +197,9 @@ def test_a_centre_is_bought_where_its_noise_is_no_longer_than_a_row():
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_every_recipe_keeps_to_the_budget(relation):
-    sizes = (1, 20, 500, 10**4, 10**6), (2, 10, 40), (1, 30, 5000)
-    for n, c, d, epsilon, features in itertools.product(*sizes, (0.01, 1.0, 16.0), recommended.FEATURES):
-        recipe, _ = choose_recipe(n, d, c, budget(relation, epsilon), features, n_numbers=d // 2)
+    sizes = (1, 20, 500, 10**4, 10**6), (1, 30, 5000)
+    for n, d, epsilon, features in itertools.product(*sizes, (0.01, 1.0, 16.0), FEATURES):
+        recipe, _ = choose_recipe(n, d, d // 2, budget(relation, epsilon), features)
         shares = [*recipe.releases.values(), recipe.step_share * recipe.n_steps]
         assert math.fsum(shares) == pytest.approx(1.0)
         assert recipe.step_share * recipe.n_steps > 0.4
@@ -216,9 +224,9 @@ def test_elsewhere_a_noisy_number_is_paid_for_and_nothing_else_depends_on_it(mon
     seen = []
     plain = recommended.train
 
-    def train(*rest, n_rows, **more):
-        seen.append(n_rows)
-        return plain(*rest, n_rows=n_rows, **more)
+    def train(*rest, recipe, **more):
+        seen.append(recipe.n_rows)
+        return plain(*rest, recipe=recipe, **more)
 
     monkeypatch.setattr(recommended, "train", train)
     unknown.fit(X, y)
@@ -353,4 +361,4 @@ def test_a_row_more_or_less_leaves_the_noise_as_it_is():
 
     X, y = rows(300), np.arange(300) % 2
     classifier(class_weight="balanced", features="fourier").release_path(X, y, [1.0], 1, lambda e, r: Spy(bytes(32)))
-    assert sources == ["classes", "mean", "features", "steps"]
+    assert sources == ["classes", "mean", "moment", "steps"]

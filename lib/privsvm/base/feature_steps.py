@@ -99,10 +99,15 @@ def _n_columns(width: int, lower: Any, upper: Any, indicators: Any, **columns: A
     return n_column_features(indicators != 0.0, features) if fits else -1
 
 
-def _fourier(rows: Any, frequencies: np.ndarray, count: int) -> np.ndarray:
+def _fourier(rows: Any, frequencies: np.ndarray, count: int, beside: np.ndarray) -> np.ndarray:
     from privsvm.solvers.features.fourier import fourier_features
 
-    return fourier_features(rows, frequencies[:, :count])
+    features = fourier_features(rows, frequencies[:, :count])
+    return np.hstack([_dense(rows), features]) if beside.any() else features
+
+
+def _n_fourier(width: int, frequencies: np.ndarray, count: int, beside: np.ndarray) -> int:
+    return 2 * count + bool(beside.any()) * width if 0 < count <= frequencies.shape[1] else -1
 
 
 def _random_kernel(rows: Any, random_matrix: np.ndarray, centre: np.ndarray, spread: np.ndarray, gamma: Any) -> Any:
@@ -123,9 +128,9 @@ STEPS: Mapping[str, _Kind] = {
         _n_columns,
     ),
     "fourier": _Kind(
-        {"frequencies": "d F", "count": "E R"},
+        {"frequencies": "d F", "count": "E R", "beside": "1"},
         _fourier,
-        lambda width, frequencies, count: 2 * count if 0 < count <= frequencies.shape[1] else -1,
+        _n_fourier,
         is_optional=True,
     ),
     "random_kernel": _Kind(

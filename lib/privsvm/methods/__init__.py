@@ -15,8 +15,10 @@ _CLASS = re.compile(r"^(?:ESTIMATOR = |class (?=[^_]\w*\())(\w+)", re.MULTILINE)
 @functools.cache
 def _modules() -> dict[str, str]:
     """Find the module of every class in the text of the files, since importing all of them takes seconds."""
-    files = sorted(Path(__file__).parent.glob("[!_]*.py"))
-    modules = {name: path.stem for path in files for name in _CLASS.findall(path.read_text(encoding="utf-8"))}
+    folder = Path(__file__).parent
+    files = {path.stem: path for path in sorted(folder.glob("[!_]*.py"))}
+    files |= {path.parent.name: path for path in folder.glob("*/__init__.py")}
+    modules = {name: stem for stem, path in files.items() for name in _CLASS.findall(path.read_text(encoding="utf-8"))}
     return dict(sorted(modules.items()))
 
 

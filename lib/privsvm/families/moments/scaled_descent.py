@@ -1,11 +1,11 @@
 """Linear classifiers on rows that are scaled by noisy statistics of them, trained by noisy full-batch descent.
 
-Given the earlier releases, a row is divided by its norm, a noisy mean is subtracted, and the rest is divided by its
-norm again. With random Fourier features of the result, both is done once more to them. A constant is appended, which
-makes room for offsets. Where rows are many, a noisy second moment then evens out the spread along its directions.
-Descent along noisy sums of clipped gradients follows (`privsvm.solvers.gradients.huber_descent`). Where rows are few
-for the noise, and the weights show that most columns have no signal, the weights of such columns are shrunk: this reads
-released numbers alone.
+Given the earlier releases, a row is divided by its norm, a public or noisy mean is subtracted, and the rest is divided
+by its norm again. Random Fourier features of the result may follow it. A constant is appended, which makes room for
+offsets. Where rows are many, a noisy second moment then evens out the spread along its directions. Descent along noisy
+sums of clipped gradients follows (`privsvm.solvers.gradients.huber_descent`). Where rows are few for the noise, and the
+weights show that most columns have no signal, the weights of such columns are shrunk: this reads released numbers
+alone.
 
 Every release is a sum over rows, or of their outer products, in whole numbers and with exact noise; each row depends on
 itself and on earlier releases alone, bit for bit. All are Gaussian releases, and composed as such: a share f of the
@@ -33,7 +33,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.centred_grid import CentredCells
 from privsvm.numerics.rows.row_blocks import cache_rows, dense_rows, is_by_block, map_rows
-from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
+from privsvm.numerics.rows.unit_grid import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
 from privsvm.solvers.features.columns import Columns
@@ -47,6 +47,8 @@ _COUNT_CELLS = 2.0**10
 # Rows whose codes are counted at a time: NumPy makes them wider.
 _COUNTED_ROWS = 2**20
 _AS_THEY_ARE = Columns()
+# The constant beside unit rows: large enough that the largest class is known before anything else is.
+_CONSTANT = 0.4
 # The noise that descent leaves in weights, over what all steps add: steps lead back a little. (Splice and tables with
 # shuffled columns gained most from .7 to .85; other tables lost next to nothing there, and tables of many classes at
 # 1.)
@@ -85,27 +87,25 @@ class Budget:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Settings of one training, all public; shares are of the budget.
+    """Settings of one training, all public or released before; shares are of the budget.
 
-    `mean_share` pays for the noisy mean of unit rows, `feature_mean_share` for the mean of random features, and
-    `moment_share` for their second moment; a share of 0 leaves its release out. The `n_steps` noisy steps get the rest.
-    The caller of `train` has made the `columns` of single features. Each of the `n_frequencies` random frequencies of
-    the Gaussian kernel, with coefficient `gamma` for rows of norm 1, gives a cosine and a sine; 0: the features are the
-    rows. Eigenvalues of the second moment count as at least about `lift` times the size of its noise. `length` is the
-    length of all steps together, for a row's mean gradient, over the number of rows for one unit of noise; `averaged`
-    is the share of steps, the last ones, whose weights are averaged.
+    There are `n_rows` rows. `mean_share` pays for the noisy mean of unit rows, and `moment_share` for the second moment
+    of features, whose eigenvalues count as at least about `lift` times the size of its noise; a share of 0 leaves its
+    release out. The `n_steps` noisy steps get the rest. The caller of `train` has made the `columns` of single
+    features. Each of the `n_frequencies` random frequencies of the Gaussian kernel, with coefficient `gamma` for rows
+    of norm 1, adds a cosine and a sine to the features. `length` is the length of all steps together, for a row's mean
+    gradient, over the number of rows for one unit of noise.
     """
 
+    n_rows: float
     mean_share: float
     columns: Columns = _AS_THEY_ARE
     n_frequencies: int = 0
     gamma: float = 0.4
-    feature_mean_share: float = 0.0
     moment_share: float = 0.0
     lift: float = 1.0
     n_steps: int = 40
     length: float = 0.4
-    averaged: float = HuberDescent.averaged
 
     def frequencies(self, n_features: int) -> np.ndarray:
         """Public random frequencies (d, F) for rows of so many features."""
@@ -116,7 +116,6 @@ class Recipe:
         """Shares of the releases before the steps, by name."""
         shares = {
             "mean": self.mean_share,
-            "mean of features": self.feature_mean_share if self.n_frequencies else 0.0,
             "second moment": self.moment_share,
         }
         return {name: share for name, share in shares.items() if share > 0.0}
@@ -152,14 +151,13 @@ class Recipe:
 class ScaledModel:
     """A linear model of scaled rows; see `privsvm.base.feature_steps`.
 
-    `coef` (c, D) are weights of centred unit rows, or of their centred features, and `intercept` (c,) offsets. `mean`
-    (d,) is subtracted from unit rows, and `feature_mean` (D,), zeros without them, from random features.
+    `coef` (c, D) are weights of centred unit rows, or of their features, and `intercept` (c,) offsets. `mean` (d,) is
+    subtracted from unit rows.
     """
 
     coef: np.ndarray
     intercept: np.ndarray
     mean: np.ndarray
-    feature_mean: np.ndarray
 
 
 def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.ndarray:
@@ -199,14 +197,17 @@ def class_weights_from(sizes: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _subtract_noisy_mean(
-    cells: Any, share: float, n_rows: float, budget: Budget, source: NoiseSource
+def _subtract_mean(
+    cells: Any, recipe: Recipe, budget: Budget, public_mean: np.ndarray, source: NoiseSource
 ) -> tuple[Any, np.ndarray]:
-    """Subtract a noisy mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean."""
-    if share == 0.0:
-        return map_rows(cells, _over_cells), np.zeros(cells.shape[1])
-    mean = noisy_centre(cells, n_rows, budget.multiplier(share), source)
-    return centre_rows(cells, mean), mean
+    """Subtract a mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean.
+
+    A noisy mean, shrunk toward the public one, if there is a share of the budget for it.
+    """
+    mean = public_mean
+    if recipe.mean_share > 0.0:
+        mean = noisy_centre(cells, recipe.n_rows, budget.multiplier(recipe.mean_share), source, public_mean)
+    return (centre_rows(cells, mean) if mean.any() else map_rows(cells, _over_cells)), mean
 
 
 def _over_cells(cells: Any) -> np.ndarray:
@@ -217,9 +218,9 @@ def _unit(rows: Any) -> Any:
     return unit_cells(rows)[0]
 
 
-def _fourier(rows: Any, frequencies: np.ndarray) -> Any:
+def _with_fourier(rows: Any, frequencies: np.ndarray) -> Any:
     rows = _over_cells(rows) if isinstance(rows, CentredCells) else rows
-    return _unit(fourier_row_features(rows, frequencies))
+    return unit_rows_on_grid(np.hstack([rows, fourier_row_features(rows, frequencies)]))
 
 
 def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
@@ -264,39 +265,23 @@ def train(
     codes: np.ndarray,
     *,
     recipe: Recipe,
-    n_rows: float,
     budget: Budget,
     class_weights: np.ndarray,
     source: NoiseSource,
+    public_mean: np.ndarray | None = None,
 ) -> ScaledModel:
     """Train one model.
 
-    Rows (n, d) are unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`. `n_rows` and the
-    weights of the classes, from 0 to 1, are public or released before.
+    Rows (n, d) are unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`. The
+    weights of the classes, from 0 to 1, are public or released before; `public_mean` (d,) of unit rows is public.
     """
-    model, _, _ = _train_rows(rows, codes, recipe, n_rows, budget, class_weights, source)
-    return model
-
-
-def _train_rows(
-    rows: Any,
-    codes: np.ndarray,
-    recipe: Recipe,
-    n_rows: float,
-    budget: Budget,
-    class_weights: np.ndarray,
-    source: NoiseSource,
-) -> tuple[ScaledModel, Any, np.ndarray]:
-    """Do what `train` says; return the model, the rows that it was trained on, and its weights of those."""
-    scaled, mean = _subtract_noisy_mean(rows, recipe.mean_share, n_rows, budget, source.part("mean"))
-    feature_mean = np.zeros(2 * recipe.n_frequencies)
+    public_mean = np.zeros(rows.shape[1]) if public_mean is None else public_mean
+    scaled, mean = _subtract_mean(rows, recipe, budget, public_mean, source.part("mean"))
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
-        features = cache_rows(map_rows(scaled, _fourier, frequencies, n_features=2 * recipe.n_frequencies))
-        scaled, feature_mean = _subtract_noisy_mean(
-            features, recipe.feature_mean_share, n_rows, budget, source.part("features")
-        )
-    cells, scale, constant = constant_feature(scaled)
+        width = rows.shape[1] + 2 * recipe.n_frequencies
+        scaled = cache_rows(map_rows(scaled, _with_fourier, frequencies, n_features=width))
+    cells, scale, constant = constant_feature(scaled, _CONSTANT)
     matrix, step_share = None, recipe.step_share
     joint = recipe.joint_share(budget.neighbours)
     joint_multiplier = None if joint is None else budget.multiplier(joint)
@@ -309,7 +294,7 @@ def _train_rows(
             whole_multiplier=joint_multiplier,
         )
         moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source.part("moment")).gram
-        matrix = _evening(moment / n_rows, mechanism.spread / n_rows, recipe.lift)
+        matrix = _evening(moment / recipe.n_rows, mechanism.spread / recipe.n_rows, recipe.lift)
         if joint is not None:
             condition = condition_of_product(matrix)
             rounding = mechanism.rounding_share
@@ -322,68 +307,13 @@ def _train_rows(
         length=recipe.length * budget.signal,
         noise_multiplier=budget.multiplier(step_share),
         whole_multiplier=joint_multiplier,
-        averaged=recipe.averaged,
     )
     weights = descend(cells, codes, class_weights.size, class_weights, descent, source.part("steps"))
     if matrix is None and recipe.n_frequencies == 0 and descent.noise_multiplier > 0.0:
         squares = np.square(weights[:, :-1]).sum(axis=0)
         weights[:, :-1] *= signal_chances(squares, _NOISE_LEFT * descent.noise_variance, class_weights.size - 1)
     coef = weights if matrix is None else weights @ matrix
-    model = ScaledModel(
-        coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean, feature_mean=feature_mean
-    )
-    return model, cells, weights
-
-
-def votes(
-    rows: Any,
-    codes: np.ndarray,
-    *,
-    recipe: Recipe,
-    n_rows: float,
-    budget: Budget,
-    class_weights: np.ndarray,
-    source: NoiseSource,
-) -> tuple[ScaledModel, int]:
-    """Train one model, and count the training rows that it classifies correctly, by the weights of their classes.
-
-    Parameters are as in `train`, and the budget is for the model alone. The count is in whole numbers of 2^-10; a row
-    counts for at most 2^10. It is private: see `noisy_leads`.
-    """
-    model, cells, weights = _train_rows(rows, codes, recipe, n_rows, budget, class_weights, source)
-    cell_weights = np.floor(class_weights * _COUNT_CELLS).astype(np.int64)
-    if is_by_block(cells):
-        return model, int(cells.total(_votes_of_block, codes, arguments=(cell_weights, weights))[0])
-    return model, int(_votes_of_block(cells, codes, cell_weights, weights, 0)[0])
-
-
-def _votes_of_block(
-    cells: np.ndarray, codes: np.ndarray, cell_weights: np.ndarray, weights: np.ndarray, first: int
-) -> np.ndarray:
-    total = np.zeros(1, dtype=np.int64)
-    # Products are exact, so that a row's vote depends on that row alone.
-    for start in range(0, cells.shape[0], _COUNTED_ROWS):
-        labels = codes[start : start + _COUNTED_ROWS]
-        correct = exact_product(cells[start : start + _COUNTED_ROWS], weights.T).argmax(axis=1) == labels
-        total += cell_weights[labels[correct]].sum()
-    return total
-
-
-def noisy_leads(counts: list[int], budget: Budget, share: float, source: NoiseSource) -> tuple[np.ndarray, float]:
-    """Release how many more votes k models have than the first of them, for a share of the budget.
-
-    Rows that all models get right cancel out: noise is added to k times each of the `votes`, less the sum of all. A row
-    has a vote for each model, from 0 to 1, and adds most if half of them have it; replaced, it moves twice that.
-    Returns leads (k,), in rows by the weights of their classes, the first of which is 0, and the standard deviation of
-    a lead.
-    """
-    k = len(counts)
-    reach = math.sqrt(k * (k // 2) * (k - k // 2)) * _ROUND_UP
-    sigma = budget.multiplier(share) * reach
-    exact = k * np.array(counts, dtype=np.int64) - sum(counts)
-    stated = Sensitivity(reach * _COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
-    noisy = source.add_rounded_normals(exact, sigma * _COUNT_CELLS * _ROUND_UP, stated) / (k * _COUNT_CELLS)
-    return noisy - noisy[0], math.sqrt(2.0) * sigma / k
+    return ScaledModel(coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean)
 
 
 def rows_to_train(X: Any) -> Any:

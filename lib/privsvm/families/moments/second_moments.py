@@ -112,19 +112,22 @@ def share_beside(moment: float, joint: float, condition: float, n_features: int,
     return max(most * (1.0 - _TURNED * (math.sqrt(n_features) + 1.0) / CELLS), least)
 
 
-def noisy_centre(cells: Any, n_rows: float, multiplier: float, source: NoiseSource) -> np.ndarray:
-    """Release the mean of unit rows, shrunk toward zero by its noise.
+def noisy_centre(
+    cells: Any, n_rows: float, multiplier: float, source: NoiseSource, public: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Release the mean of unit rows, shrunk toward a public one by its noise.
 
     Rows are whole numbers of 2^-20, of norm 2^20 at most, of which there are publicly `n_rows`. `multiplier` is the
-    standard deviation of the noise over one row's addition. The sum with exact noise, times
-    ``1 - d sigma^2 / ||sum||^2`` or 0 (James and Stein), over the number of rows.
+    standard deviation of the noise over one row's addition. How far the sum with exact noise is from the public sum, by
+    ``1 - d sigma^2 / ||difference||^2`` or 0 (James and Stein), over the number of rows.
     """
     sigma = multiplier * CELLS * _ROUND_UP
     exact = cells.sum(axis=0, dtype=np.int64)
     total = source.add_rounded_normals(exact, sigma, Sensitivity(CELLS, per_row=True)).astype(np.float64)
+    total -= public * (CELLS * n_rows)
     square = float(total @ total)
     kept = max(0.0, 1.0 - cells.shape[1] * sigma**2 / square) if square > 0.0 else 0.0
-    centre: np.ndarray = total * (kept / (CELLS * n_rows))
+    centre: np.ndarray = total * (kept / (CELLS * n_rows)) + public
     return centre
 
 
@@ -135,21 +138,21 @@ def centre_rows(cells: Any, centre: np.ndarray) -> Any:
     return CentredCells.of(cells, centre) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - centre)
 
 
-def constant_feature(rows: Any) -> tuple[Any, float, float]:
+def constant_feature(rows: Any, constant: float = _CONSTANT) -> tuple[Any, float, float]:
     """Append a constant to unit rows and divide by the norm of both.
 
     Returns whole numbers (n, d + 1) of 2^-20, whose squares add up to at most 2^40, and two numbers scale and constant:
     a unit row becomes ``(scale row, constant)``.
     """
-    scale = 1.0 / math.hypot(1.0, _CONSTANT)
-    return map_rows(rows, _with_constant, n_features=rows.shape[1] + 1), scale, _CONSTANT * scale
+    scale = 1.0 / math.hypot(1.0, constant)
+    return map_rows(rows, _with_constant, constant, n_features=rows.shape[1] + 1), scale, constant * scale
 
 
-def _with_constant(rows: Any) -> Any:
+def _with_constant(rows: Any, constant: float) -> Any:
     if isinstance(rows, CentredCells):
-        centred, constants, _ = rows.unit(_CONSTANT)
+        centred, constants, _ = rows.unit(constant)
         return centred.with_column(constants)
-    return cells_with_constant(rows, _CONSTANT)
+    return cells_with_constant(rows, constant)
 
 
 def exact_moments(cells: Any, codes: Any) -> np.ndarray:

@@ -74,5 +74,5 @@ class FourierRows(HingeReleaseClassifier):
 
     def _build_path(self, release: OneVsRestRelease, features: Features) -> LinearPath:
         count = np.full(release.coef.shape[:2], features.model.shape[1])
-        steps = (Step("fourier", frequencies=features.model, count=count),)
+        steps = (Step("fourier", frequencies=features.model, count=count, beside=np.zeros(1)),)
         return release.path(LinearPath, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]), steps=steps)

@@ -152,10 +152,11 @@ class _Graph:
         squares = self.node("ReduceSum", self.node("Mul", rows, rows), self.constant([1], np.int64), keepdims=1)
         return self.node("Div", rows, self.node("Max", self.node("Sqrt", squares), self.constant(least)))
 
-    def fourier(self, rows: str, frequencies: np.ndarray, count: int) -> str:
+    def fourier(self, rows: str, frequencies: np.ndarray, count: int, beside: np.ndarray) -> str:
         angles = self.node("MatMul", rows, self.constant(frequencies[:, :count]))
         waves = self.node("Concat", self.node("Cos", angles), self.node("Sin", angles), axis=1)
-        return self.node("Div", waves, self.constant(np.sqrt(count)))
+        features = self.node("Div", waves, self.constant(np.sqrt(count)))
+        return self.node("Concat", rows, features, axis=1) if beside.any() else features
 
     def scores(self, rows: str, coef: np.ndarray, intercept: np.ndarray) -> str:
         return self.node(

@@ -159,10 +159,13 @@ class _Query:
             [f"{row} / CASE WHEN {norm} < {_number(least)} THEN {_number(least)} ELSE {norm} END" for row in rows]
         )
 
-    def fourier(self, rows: list[str], frequencies: np.ndarray, count: int) -> list[str]:
-        angles = self.step([_weigh(rows, frequency) for frequency in frequencies[:, :count].T])
+    def fourier(self, rows: list[str], frequencies: np.ndarray, count: int, beside: np.ndarray) -> list[str]:
+        kept = rows if beside.any() else []
+        names = self.step([*kept, *(_weigh(rows, frequency) for frequency in frequencies[:, :count].T)])
+        kept, angles = names[: len(kept)], names[len(kept) :]
         root = _number(np.sqrt(count))
-        return self.step([f"{function}({angle}) / {root}" for function in ("cos", "sin") for angle in angles])
+        waves = [f"{function}({angle}) / {root}" for function in ("cos", "sin") for angle in angles]
+        return self.step([*kept, *waves])
 
     def scores(self, rows: list[str], coef: np.ndarray, intercept: np.ndarray) -> list[str]:
         return self.step(

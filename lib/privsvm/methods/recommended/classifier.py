@@ -1,0 +1,320 @@
+"""The recommended private classifier: one estimator that chooses how to train, and says so.
+
+`privsvm.methods.recommended.rule` chooses the features. It reads declared numbers: rows, features, epsilon, delta and
+the relation; where the number of rows is no public one, a part of the budget buys a noisy one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.feature_steps import Step
+from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, parameter
+from privsvm.base.released import LinearPath
+from privsvm.base.validation import check_bounds
+from privsvm.constraints import ROWS, Constraint, one_of, optional
+from privsvm.families.moments.scaled_descent import (
+    Budget,
+    Recipe,
+    ScaledModel,
+    class_weights_from,
+    noisy_count,
+    rows_to_train,
+    train,
+)
+from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
+from privsvm.methods.recommended.rule import FEATURES, TABLE, Table, choose_recipe
+from privsvm.numerics.compiled.threads import count_threads, thread_pool
+from privsvm.numerics.noise.noise_source import NoiseSource
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, map_rows
+from privsvm.numerics.rows.rows import unit_rows
+from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
+from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
+from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
+
+# Share of the budget for each noisy number of rows: of every class, and of all rows.
+_COUNT_SHARE = 0.01
+# Bound of columns without one: audits square and add up the released numbers.
+_UNBOUNDED = 2.0**500
+# Bytes of a table of features above which rows are worked on block by block.
+_LARGEST_TABLE = 2**25
+
+_INDICATORS = Constraint(
+    {"anyOf": [{"enum": ["all"]}, {"type": "array", "items": {"type": "integer", "minimum": 0}}, {"type": "null"}]},
+    'must be "all", numbers of columns, or None',
+    '"all", list of int or None',
+)
+
+
+_PUBLIC_ROWS = Constraint(
+    {"anyOf": [{"type": "array", "minItems": 1}, {"type": "null"}]}, "must be rows of numbers, or None", "array or None"
+)
+
+
+class PrivateLinearClassifier(PrivateClassifier):
+    """The recommended private classifier: it chooses features, scales rows and trains, all within one budget.
+
+    Attributes
+    ----------
+    recipe_ : str
+        The choice, and its reason.
+    coef_ : ndarray (c, D)
+        Weights, of scaled rows or of their features.
+    intercept_ : ndarray (c,)
+        Offsets.
+    mean_ : ndarray (d,)
+        Public or noisy mean of unit rows.
+
+    Notes
+    -----
+    Probabilities are a fixed function of the scores, which reads no rows: they order rows as scores do, and are not
+    calibrated. To move the threshold of a decision between two classes, hand the fitted model, in a
+    `sklearn.frozen.FrozenEstimator`, to `sklearn.model_selection.FixedThresholdClassifier`, which does not train it
+    again. Sums and noise are exact. Training time is not covered: it depends on the rows.
+
+    Examples
+    --------
+    >>> from privsvm import PrivateLinearClassifier
+    >>> model = PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=(-2, 2))
+    >>> model.fit([[-1.0], [1.0]] * 500, [0, 1] * 500).guarantee_.status
+    'proved'
+    >>> print(model.recipe_.split(";")[1].strip())
+    8 hat functions of each of 1 numbers
+    """
+
+    reads_blocks = True
+    class_memory = "model"
+    pays_for_counts = True
+    _table: ClassVar[Table] = TABLE
+
+    delta: float = DELTA
+    n_rows: int | None = parameter(
+        None,
+        optional(ROWS),
+        "Public number of rows, which the rule reads. None counts them under ``replace_one``, where neighbours have as "
+        "many, and pays for a noisy count under ``add_remove``.",
+        common=True,
+    )
+    bounds: tuple | None = parameter(
+        None,
+        BOUNDS,
+        "Public bounds of the features: rows are cut to them, and numbers are mapped to [-1, 1]. None: rows were "
+        "scaled already, by public numbers.",
+    )
+    indicators: Any = parameter(
+        None,
+        _INDICATORS,
+        'Columns of two values, such as 0 and 1 for a category: they are cut to their bounds and stay. "all", or the '
+        "numbers of the columns from 0. None: all columns are numbers. Without bounds they mean nothing.",
+    )
+    public_rows: Any = parameter(
+        None,
+        _PUBLIC_ROWS,
+        "Rows that are public, such as one of usual values from documentation: rows are centred by their mean where a "
+        "noisy one costs too much. They must not be taken from the training rows.",
+    )
+    class_weight: dict[Any, Any] | str | None = parameter(
+        None,
+        CLASS_WEIGHT,
+        'Public weight of each label\'s rows; "balanced" gives all classes the same say, by noisy numbers of their '
+        "rows, which take a hundredth of the budget.",
+    )
+    features: str = parameter(
+        "auto",
+        one_of(*FEATURES),
+        "Which features to train on: the columns (linear), hat functions of numbers with bounds beside them (hats), or "
+        'random Fourier features beside all those (fourier); "auto" takes what rows are enough for.',
+    )
+    n_jobs: int | None = N_JOBS
+
+    def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bounds of every feature, and which are indicators; without bounds all stay as they are."""
+        if self.bounds is None:
+            largest = np.full(n_features, _UNBOUNDED)
+            return -largest, largest, np.ones(n_features, dtype=bool)
+        low, high = check_bounds(self.bounds, n_features)
+        indicators = np.zeros(n_features, dtype=bool)
+        if self.indicators is not None:
+            chosen = slice(None) if isinstance(self.indicators, str) else np.asarray(self.indicators, dtype=np.int64)
+            if not isinstance(chosen, slice) and np.any(chosen >= n_features):
+                raise ValueError(f"indicators={self.indicators!r}: there are {n_features} columns, counted from 0")
+            indicators[chosen] = True
+        return low, high, indicators
+
+    def _public_weights(self) -> np.ndarray:
+        """Weights of the classes from declared numbers, the largest 1."""
+        weights = np.ones(len(self.classes_))
+        if isinstance(self.class_weight, dict):
+            for label, weight in self.class_weight.items():
+                class_index = np.flatnonzero(self.classes_ == label)
+                if class_index.size != 1 or not (isinstance(weight, (int, float)) and 0 < weight < math.inf):
+                    raise ValueError(
+                        f"class_weight={self.class_weight!r}: {label!r} must be a label, and its weight positive and "
+                        "finite"
+                    )
+                weights[class_index] = weight
+        return weights / weights.max()
+
+    @property
+    def _counts_rows(self) -> bool:
+        """Whether a noisy number of rows is paid for."""
+        return self.n_rows is None and self.neighbours == "add_remove"
+
+    @property
+    def _count_shares(self) -> list[float]:
+        """Shares of the budget for noisy numbers of rows."""
+        return [_COUNT_SHARE] * (self._counts_rows + (self.class_weight == "balanced"))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        count_threads(self.n_jobs)
+
+    def _check_public_rows(self, n_features: int) -> np.ndarray:
+        """Return public rows (m, d), none where none are given."""
+        if self.public_rows is None:
+            return np.empty((0, n_features))
+        try:
+            rows = np.atleast_2d(np.asarray(self.public_rows, dtype=np.float64))
+        except (TypeError, ValueError):
+            rows = np.empty(0)
+        if rows.shape[1:] != (n_features,) or not np.isfinite(rows).all():
+            raise ValueError(f"public_rows={self.public_rows!r}: must be finite, with {n_features} numbers each")
+        return rows
+
+    def _release(self, release: Release) -> LinearPath:
+        X, n_threads = release.rows, count_threads(self.n_jobs)
+        lower, upper, indicators = self._limits(X.shape[1])
+        self._n_numbers = int((~indicators).sum())
+        public_rows, class_weights = self._check_public_rows(X.shape[1]), self._public_weights()
+        started = time.perf_counter()
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X, X.shape[1] + self._table.widest) > _LARGEST_TABLE
+
+        @functools.cache
+        def featurise(columns: Columns) -> tuple[Any, np.ndarray]:
+            """Make unit rows of columns, and the mean of the public ones."""
+            sparse = keeps_zeros(lower, upper, indicators, columns)
+            given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else X if sparse else dense_rows(X)
+            width = n_column_features(indicators, columns)
+            rows = map_rows(given, column_features, lower, upper, indicators, columns, n_features=width)
+            usual = unit_rows(column_features(public_rows, lower, upper, indicators, columns)).sum(axis=0)
+            return rows_to_train(rows), usual / max(len(public_rows), 1)
+
+        def train_model(job: tuple[Budget, NoiseSource]) -> tuple[ScaledModel, Recipe, str]:
+            budget, source = job
+            n_rows, weights = float(X.shape[0] if self.n_rows is None else self.n_rows), class_weights
+            if self._counts_rows:
+                n_rows = float(noisy_count(release.codes, 1, budget, _COUNT_SHARE, source.part("count"))[0])
+            if self.class_weight == "balanced":
+                counts = noisy_count(release.codes, weights.size, budget, _COUNT_SHARE, source.part("classes"))
+                weights = class_weights_from(counts)
+            recipe, why = self._choose(n_rows, X.shape[1], budget)
+            rows, public_mean = featurise(recipe.columns)
+            model = train(
+                rows, release.codes, recipe=recipe, budget=self._left(budget), class_weights=weights,
+                source=source, public_mean=public_mean,
+            )  # fmt: skip
+            return model, recipe, why
+
+        budgets = [
+            Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
+        ]
+        n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
+        release.pay(self._guarantee(budget, n_rows, X.shape[1], release) for budget in budgets)
+        repeats = range(release.repeats)
+        jobs = [(budget, release.source(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
+        with thread_pool(1 if by_block else n_threads) as pool:
+            results = list(map(train_model, jobs) if pool is None else pool.map(train_model, jobs))
+        models, recipes, reasons = zip(*results, strict=True)
+        self._why = reasons[0]
+        bounds = {"lower": lower, "upper": upper, "indicators": indicators.astype(np.float64)}
+        path = _path(models, recipes, bounds, len(budgets))
+        return release.path(LinearPath, release_seconds=time.perf_counter() - started, **path)
+
+    def _choose(self, n_rows: float, n_features: int, budget: Budget) -> tuple[Recipe, str]:
+        return choose_recipe(n_rows, n_features, self._n_numbers, budget, self.features, self._table)
+
+    def _left(self, budget: Budget) -> Budget:
+        """Take the shares of noisy numbers of rows off a budget."""
+        return dataclasses.replace(budget, share=1.0 - math.fsum(self._count_shares))
+
+    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, release: Release) -> Guarantee:
+        """Privacy record of one epsilon; of public numbers alone."""
+        left, noise = self._left(budget), None
+        used: Any = "not used" if self._counts_rows else self.n_rows
+        counts = [Gaussian(budget.multiplier(share)) for share in self._count_shares]
+        if self._counts_rows:
+            # The division of the rest follows from released numbers, and its cost does not.
+            event: Event = Composed((*counts, Gaussian(left.multiplier(1.0))))
+            how = "as its rule says for a noisy number of rows"
+        else:
+            recipe, how = self._choose(n_rows, n_features, budget)
+            event = Composed((*counts, recipe.event(left)))
+            # Beside a second moment it follows from released numbers.
+            fixed = recipe.joint_share(budget.neighbours) is None
+            noise = left.multiplier(recipe.step_share) if fixed else None
+        public = "" if self.public_rows is None else ", and so are the public rows, of which none is a training row"
+        claim = Claim(
+            event=event,
+            mechanism=f"Gaussian noise on sums of scaled rows, then on full sums of clipped gradients: {how}",
+            reference="docs/proofs/recommended.md",
+            neighbours=self.neighbours,
+            epsilon_requested=budget.epsilon,
+            delta=budget.delta,
+            sensitivity=relation_factor(self.neighbours),
+            noise_scale=noise,
+            assumptions=(
+                "no row adds more than 1 to the norm of a sum, or of a sum of clipped gradients: enforced by whole "
+                "numbers, row by row",
+                REFUSED_DATA,
+                "classes, bounds, the number of features, public class weights and all other parameters are public"
+                + ("" if self._counts_rows else ", and so is the number of rows")
+                + public,
+                ONE_MODEL,
+                "rows and their clipped gradients are truncated to grids; sums and their noise are exact; training "
+                "time is not covered",
+                NOISE_ASSUMPTION,
+            ),
+        )
+        return release.grant(claim, n_rows=used, features="public")
+
+    def _keep(self, path: LinearPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
+        self.mean_ = path.step("direction")["centre"][0, 0]
+        self.recipe_ = self._why
+
+
+def _path(
+    models: Sequence[ScaledModel], recipes: Sequence[Recipe], bounds: dict[str, np.ndarray], n_epsilons: int
+) -> dict[str, Any]:
+    """Make the weights and steps of a path from E R models, padded to the widest, and the bounds of columns."""
+
+    def stack(arrays: Iterable[np.ndarray]) -> np.ndarray:
+        arrays = list(arrays)
+        width = max(array.shape[-1] for array in arrays)
+        rows = [np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, width - row.shape[-1])]) for row in arrays]
+        return np.reshape(rows, (n_epsilons, -1, *rows[0].shape))
+
+    columns = {
+        name: np.reshape([getattr(recipe.columns, name) for recipe in recipes], (n_epsilons, -1))
+        for name in Columns._fields
+    }
+    steps = [Step("columns", **bounds, **columns), Step("unit")]
+    steps.append(Step("direction", centre=stack(model.mean for model in models)))
+    count = np.reshape([recipe.n_frequencies for recipe in recipes], (n_epsilons, -1))
+    if count.any():
+        # Fewer are the first ones of more: rows with random features are all as wide.
+        most = int(count.argmax())
+        frequencies = recipes[most].frequencies(models[most].mean.size)
+        steps += [Step("fourier", frequencies=frequencies, count=count, beside=np.ones(1)), Step("unit")]
+    coef, intercept = stack(model.coef for model in models), stack(model.intercept for model in models)
+    return {"coef": coef, "intercept": intercept, "steps": tuple(steps)}
