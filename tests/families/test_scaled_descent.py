@@ -333,8 +333,8 @@ def test_columns_that_say_nothing_cost_little_where_rows_are_few():
             if recipe == "all":
                 patch.setattr(scaled_descent, "signal_chances", lambda squares, *rest: np.ones_like(squares))
             model = train(
-                rows_to_train(X[:1000]), y[:1000], recipe=Recipe(n_rows=1000, mean_share=0.0), budget=budget(),
-                class_weights=np.ones(2), source=NoiseSource(bytes(32)),
+                rows_to_train(X[:1000]), y[:1000], recipe=Recipe(n_rows=1000, mean_share=0.0, length=0.3),
+                budget=budget(), class_weights=np.ones(2), source=NoiseSource(bytes(32)),
             )  # fmt: skip
         scores[recipe] = ((X[1000:] @ (model.coef[1] - model.coef[0]) > 0) == y[1000:]).mean()
     assert scores["few"] > scores["all"] + 0.01

@@ -75,13 +75,17 @@ def test_other_numbers_of_the_rule_choose_other_recipes():
         {"moment_share": 0.2}, {"widest": 20},
     ):  # fmt: skip
         assert choose_recipe(*case, table=TABLE._replace(**other))[0] != choose_recipe(*case)[0], other
-    few = 100, 22, 22, budget("add_remove")
-    assert choose_recipe(*few, table=TABLE._replace(evened_from=1.0))[0] != choose_recipe(*few)[0]
-    X, y = rows(900, 22), np.arange(900) % 2
-    model = classifier(n_rows=900).fit(X, y)
+    few = 200, 22, 22, budget("add_remove")
+    for other in ({"evened_from": 1.0}, {"plain_length": 0.1}):
+        assert choose_recipe(*few, table=TABLE._replace(**other))[0] != choose_recipe(*few)[0], other
+    two = 10**4, 2, 2, budget()
+    for other in ({"few_columns": 1}, {"gamma_of_one": 1.0}):
+        assert choose_recipe(*two, table=TABLE._replace(**other))[0] != choose_recipe(*two)[0], other
+    X, y = rows(300, 22), np.arange(300) % 2
+    model = classifier(n_rows=300, neighbours="add_remove").fit(X, y)
     # A rule from outside is code that nothing is known of.
-    other = classifier(n_rows=900, allow_unsound=True)
-    other._table = TABLE._replace(plain_length=0.1, evened_from=1.0)
+    other = classifier(n_rows=300, neighbours="add_remove", allow_unsound=True)
+    other._table = TABLE._replace(moment_share=0.2)
     other.fit(X, y)
     # The proof covers the training that was done.
     assert other.recipe_ in other.guarantee_.mechanism
@@ -112,7 +116,7 @@ def test_more_rows_have_richer_features():
             assert (recipe.columns.n_hats, recipe.n_frequencies) == expected
             assert why.endswith("by request")
     # However little noise there is, features are fewer than rows.
-    few = choose_recipe(100, 10, 10, budget(epsilon=1e6))[0]
+    few = choose_recipe(150, 10, 10, budget(epsilon=1e6))[0]
     assert (few.columns.n_hats, few.n_frequencies) == (TABLE.n_hats, 0)
 
 

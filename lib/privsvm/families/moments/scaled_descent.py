@@ -47,7 +47,7 @@ _COUNT_CELLS = 2.0**10
 # Rows whose codes are counted at a time: NumPy makes them wider.
 _COUNTED_ROWS = 2**20
 _AS_THEY_ARE = Columns()
-# The constant beside unit rows: large enough that the largest class is known before anything else is.
+# The constant beside unit rows of two classes: so large that the largest class is known before anything else is.
 _CONSTANT = 0.4
 # The noise that descent leaves in weights, over what all steps add: steps lead back a little. (Splice and tables with
 # shuffled columns gained most from .7 to .85; other tables lost next to nothing there, and tables of many classes at
@@ -281,7 +281,7 @@ def train(
         frequencies = recipe.frequencies(rows.shape[1])
         width = rows.shape[1] + 2 * recipe.n_frequencies
         scaled = cache_rows(map_rows(scaled, _with_fourier, frequencies, n_features=width))
-    cells, scale, constant = constant_feature(scaled, _CONSTANT)
+    cells, scale, constant = constant_feature(scaled, _CONSTANT * math.sqrt(2.0 / class_weights.size))
     matrix, step_share = None, recipe.step_share
     joint = recipe.joint_share(budget.neighbours)
     joint_multiplier = None if joint is None else budget.multiplier(joint)

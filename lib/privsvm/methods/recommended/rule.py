@@ -20,7 +20,7 @@ class Table(NamedTuple):
     """The numbers of the rule; those that end in `from` are rows for one unit of noise, for each feature."""
 
     # Each number has hat functions beside it.
-    hats_from: float = 2.0
+    hats_from: float = 1.4
     n_hats: int = 8
     hat_weight: float = 0.5
     # The rest is for random Fourier features of all these, so many pairs at most.
@@ -31,8 +31,9 @@ class Table(NamedTuple):
     few_columns: int = 3
     gamma_of_one: float = 6.0
     # A share of the budget buys a second moment, which evens out the spread along its directions: of features that are
-    # more than the columns, and of the columns from so many rows on.
-    evened_from: float = 4.0
+    # more than the columns, and of the columns from so many rows on, or where a row is replaced: there it costs next to
+    # nothing beside the steps.
+    evened_from: float = 3.0
     moment_share: float = 0.1
     # Weights of features that are not evened out take shorter steps all together.
     plain_length: float = 0.3
@@ -78,7 +79,9 @@ def choose_recipe(
         weight = min(table.hat_weight * math.sqrt(n_features / n_numbers), 1.0)
         columns = columns._replace(n_hats=table.n_hats, hat_weight=weight)
     width += 2 * n_frequencies
-    evened = width <= table.widest and (width > linear or table.evened_from * width <= rows)
+    evened = width <= table.widest and (
+        width > linear or budget.neighbours == "replace_one" or rows >= table.evened_from * width
+    )
     recipe = Recipe(
         n_rows=n_rows,
         mean_share=mean_share,
