@@ -38,15 +38,6 @@ MORE = {
 IDLE = {"allow_composition", "allow_unsound", "neighbours", "landmarks_public", "schedule", "average"}
 
 
-# Where an event pays for trials of features, so do words: they end in noisy votes.
-_VOTES = "by noisy votes of trials"
-
-
-def without_votes(model, words):
-    """Words of a fitted model without noisy votes that its event pays for; the features that they chose are kept."""
-    return words.partition(f"{_VOTES}: ")[0] if _VOTES in model.guarantee_.mechanism else words
-
-
 class Case(NamedTuple):
     """One way to call a method."""
 

@@ -28,7 +28,7 @@ from privsvm.base.rows import check_class_memory
 from privsvm.errors import PrivSVMError
 from privsvm.families.gradients import noisy_training
 from privsvm.families.moments import centred_training, scaled_descent
-from privsvm.methods import recommended
+from privsvm.methods.recommended import classifier as recommended
 from privsvm.numerics.rows import row_blocks
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks, RowsByBlock
 from privsvm.registry import estimator_class

@@ -366,7 +366,7 @@ def in_place(folder, arrays, **changes):
 
 
 @pytest.mark.parametrize(
-    "name", ["coef", "intercept", "0.lower", "0.n_hats", "2.centre", "3.frequencies", "3.count", "4.mean"]
+    "name", ["coef", "intercept", "0.lower", "0.n_hats", "2.centre", "3.frequencies", "3.count", "3.beside"]
 )
 def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
     folder = hospital_copy / "model"
@@ -383,7 +383,7 @@ def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
         assert "\n" not in str(caught.value)
 
 
-FOURIER = {"coef": (1, 1, 1, 2), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1)}
+FOURIER = {"coef": (1, 1, 1, 2), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1), "0.beside": (1,)}
 COLUMNS = {
     "coef": (1, 1, 1, 4), "intercept": (1, 1, 1), "0.lower": (3,), "0.upper": (3,), "0.indicators": (3,),
     "0.constant": (1, 1), "0.n_hats": (1, 1), "0.hat_weight": (1, 1),

@@ -308,13 +308,16 @@ def _path(
         name: np.reshape([getattr(recipe.columns, name) for recipe in recipes], (n_epsilons, -1))
         for name in Columns._fields
     }
-    steps = [Step("columns", **bounds, **columns), Step("unit")]
-    steps.append(Step("direction", centre=stack(model.mean for model in models)))
     count = np.reshape([recipe.n_frequencies for recipe in recipes], (n_epsilons, -1))
-    if count.any():
-        # Fewer are the first ones of more: rows with random features are all as wide.
-        most = int(count.argmax())
-        frequencies = recipes[most].frequencies(models[most].mean.size)
-        steps += [Step("fourier", frequencies=frequencies, count=count, beside=np.ones(1)), Step("unit")]
+    # Fewer are the first ones of more: rows with random features are all as wide.
+    most, widest = int(count.argmax()), max(model.mean.size for model in models)
+    frequencies = recipes[most].frequencies(models[most].mean.size if count.any() else widest)
+    steps = (
+        Step("columns", **bounds, **columns),
+        Step("unit"),
+        Step("direction", centre=stack(model.mean for model in models)),
+        Step("fourier", frequencies=frequencies, count=count, beside=np.ones(1)),
+        Step("unit"),
+    )
     coef, intercept = stack(model.coef for model in models), stack(model.intercept for model in models)
-    return {"coef": coef, "intercept": intercept, "steps": tuple(steps)}
+    return {"coef": coef, "intercept": intercept, "steps": steps}

@@ -39,6 +39,8 @@ class Table(NamedTuple):
     plain_length: float = 0.3
     # The work on a second moment grows with the cube of its features: so many at most.
     widest: int = 1000
+    # Below so many rows for one unit of noise, even the shares of the classes are lost in it.
+    least_rows: float = 15.0
 
 
 TABLE = Table()
@@ -100,5 +102,6 @@ def choose_recipe(
         f"{table.n_hats} hat functions of each of {n_numbers} numbers" if has_hats else "features as they are",
         f"{n_frequencies} random Fourier frequencies" if n_frequencies else "",
         evening,
+        "the largest class alone may be more accurate: too few rows for this noise" if size < table.least_rows else "",
     ]
     return recipe, "; ".join(filter(None, why)) + ("" if is_auto else "; by request")
