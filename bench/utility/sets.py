@@ -132,9 +132,9 @@ class UtilitySet:
     upper: np.ndarray
     indicators: np.ndarray
     columns: np.ndarray
-    usual: np.ndarray | None
     n_classes: int
     splits: list[tuple[np.ndarray, np.ndarray]]
+    usual: np.ndarray | None = None
 
     def scale_features(self) -> np.ndarray:
         """Scale features to [-1, 1] by public bounds; methods clip rows to norm 1."""
@@ -220,7 +220,7 @@ def load(name: str) -> UtilitySet:
     lower[indicators], upper[indicators] = 0.0, 1.0
     splits = [(arrays[f"train_{s}"], arrays[f"test_{s}"]) for s in range(SPLITS)]
     n_classes, usual = len(description["classes"]), _usual_values(entry)
-    return UtilitySet(name, X, arrays["y"], lower, upper, indicators, columns, usual, n_classes, splits)
+    return UtilitySet(name, X, arrays["y"], lower, upper, indicators, columns, n_classes, splits, usual)
 
 
 @functools.cache

@@ -280,7 +280,7 @@ def train(
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
         width = rows.shape[1] + 2 * recipe.n_frequencies
-        scaled = cache_rows(map_rows(scaled, _with_fourier, frequencies, n_features=width))
+        scaled = map_rows(scaled, _with_fourier, frequencies, n_features=width)
     cells, scale, constant = constant_feature(scaled, _CONSTANT * math.sqrt(2.0 / class_weights.size))
     matrix, step_share = None, recipe.step_share
     joint = recipe.joint_share(budget.neighbours)

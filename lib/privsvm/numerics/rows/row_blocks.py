@@ -44,7 +44,7 @@ _CACHED_SHARE = 0.5
 # Blocks read ahead, and reading threads: with one, the disk waits for the processor.
 _AHEAD, _READERS = 2, 2
 # Memory for the results of steps on rows in memory; whole numbers of up to 24 bits are stored in single precision.
-_KEPT_BYTES = 2**30
+_KEPT_BYTES = 7 * 2**28
 # Alignment of blocks: the sampling's work space has so many words.
 _MULTIPLE = 1024
 
