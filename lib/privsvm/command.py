@@ -185,6 +185,9 @@ def _predict(options: argparse.Namespace) -> int:
     if tally.malformed:
         words = printable(f"{options.table}: {tally}")
         print(f"warning: {words}; they were predicted as rows without any value", file=sys.stderr)
+    if unread := [f"{count} in {name!r}" for name, count in tally.unread.items() if count]:
+        words = f"of {tally.records} rows, cells that are unknown or cannot be read: {', '.join(unread)}"
+        print(printable(f"warning: {options.table}: {words}; `privsvm inspect` shows some"), file=sys.stderr)
     if model.calibration_ is None:
         print(f"note: {NOT_CALIBRATED}", file=sys.stderr)
     return 0

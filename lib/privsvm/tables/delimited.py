@@ -14,6 +14,7 @@ import io
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO, cast
@@ -108,11 +109,15 @@ class Malformed:
 
 @dataclasses.dataclass
 class Tally:
-    """How many records were read, how many of them are malformed, and the first of those."""
+    """How many records were read, how many of them are malformed, and the first of those.
+
+    `unread` counts the texts of each column that are unknown or cannot be read.
+    """
 
     records: int = 0
     malformed: int = 0
     first: Malformed | None = None
+    unread: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def fields(self, record: list[str] | Malformed, width: int) -> list[str]:
         """Count a record, and return its fields: all of them empty if it is malformed."""

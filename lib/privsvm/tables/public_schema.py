@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from privsvm.constraints import plain
-from privsvm.errors import PrivSVMError
 from privsvm.privacy.assumptions import BROKEN
 from privsvm.tables.schema import Schema, parse_schema, read_schema
 from privsvm.tables.tables import Encoder, take_columns
@@ -28,6 +26,8 @@ class PublicSchema(TransformerMixin, BaseEstimator):
     ----------
     n_features_in_ : int
         Columns that become features.
+    feature_names_in_ : ndarray of str (n_features_in_,)
+        Their names.
 
     Examples
     --------
@@ -66,7 +66,8 @@ class PublicSchema(TransformerMixin, BaseEstimator):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the declaration; the rows are not looked at."""
         self._encoder = Encoder(self.declaration)
-        self.n_features_in_ = len(self._encoder.schema.features)
+        self.feature_names_in_ = np.array([*self._encoder.schema.features], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -78,7 +79,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, Arrow table or stream, mapping of str to sequence (n), or array-like (n, columns)
-            Columns by name, or the schema's in its order.
+            Columns by name, or the schema's in its order. A mapping of single values is one row.
 
         Returns
         -------
@@ -88,20 +89,11 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         Raises
         ------
         PrivSVMError
-            Where columns are missing, or there twice; one line names all of them.
+            Where columns are missing, or there twice; one line names all of them. Where a column is of numbers, and a
+            number is never one of its categories, such as 007.
         """
         if not hasattr(self, "_encoder"):
             self.fit()
-        names = self._encoder.schema.features
-        if not (hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping)):
-            X = plain(X, items=False)
-            is_array = type(X) in (np.ndarray, np.ma.MaskedArray)
-            rows = X if is_array else [plain(row, items=False) for row in X]
-            rows = X if is_array else [[*map(row.get, names)] if type(row) is dict else list(row) for row in rows]
-            if widths := {len(row) for row in rows} - {len(names)}:
-                raise PrivSVMError(f"X: {min(widths)} columns, and the schema declares {len(names)}; name them")
-            columns = X.T if is_array else list(zip(*rows, strict=True))
-            X = dict(zip(names, columns if len(rows) else [()] * len(names), strict=True))
         return self._encoder.features(take_columns(X, self._encoder.schema))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

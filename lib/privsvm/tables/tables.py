@@ -12,7 +12,10 @@ import contextlib
 import functools
 import itertools
 import json
+import math
+import numbers
 import os
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +25,7 @@ import numpy as np
 
 from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError, list_names, nearest_name
-from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_number, split_fields
+from privsvm.tables.delimited import MISSING, DelimitedText, Tally, open_table, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, parse_schema, with_point
 
@@ -31,6 +34,8 @@ _CHUNK = 20_000
 _LONG_CODE = 16
 # Types whose cells are converted all at once.
 _NUMBERS = {int, float, bool, np.float64}
+# Types of columns of NumPy, pandas and Arrow, as they write them.
+_NUMBER_TYPE = re.compile(r"(sparse\[|dictionary<values=)?(u?int\d|float|double|halffloat|decimal)", re.IGNORECASE)
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 
 
@@ -51,11 +56,11 @@ class Encoder:
 
     # Of tiny and huge numbers, NumPy would raise or warn as its user has set it.
     @np.errstate(all="ignore")
-    def features(self, columns: Mapping[str, Sequence[Any]]) -> np.ndarray:
+    def features(self, columns: Mapping[str, Sequence[Any]], unread: Counter[str] | None = None) -> np.ndarray:
         """Encode rows.
 
         Columns have texts of a file, or values of a data frame. Numbers, dates and booleans lie in [-1, 1], categories
-        become indicators 0 and 1.
+        become indicators 0 and 1. `unread` counts the texts of each column that are unknown or cannot be read.
         """
         n_rows = len(columns[next(iter(self.schema.features))])
         X = np.zeros((n_rows, len(self.feature_names)))
@@ -63,13 +68,19 @@ class Encoder:
         for name, column in self.schema.features.items():
             values = columns[name]
             if column.kind == "categories":
-                codes = _category_codes(column, values)
+                read = _category_codes(column, values)
+                codes = np.where(np.isnan(read), category_codes(column)[1], read).astype(np.int64)
                 encoded_rows = np.flatnonzero(codes >= 0)
                 X[encoded_rows, feature_index + codes[encoded_rows]] = 1.0
                 feature_index += len(column.words)
             else:
-                X[:, feature_index] = _scale_numbers(column, values, self.schema.decimal)
+                read = column_numbers(column, values, self.schema.decimal)
+                X[:, feature_index] = _scale_numbers(column, read)
                 feature_index += 1
+            if unread is not None:
+                missing = frozenset() if column.kind == "categories" else MISSING
+                strange = np.flatnonzero(~np.isfinite(read)).tolist()
+                unread[name] += sum(values[row].strip().lower() not in missing for row in strange)
         return X
 
     def labels(self, values: Sequence[Any]) -> np.ndarray:
@@ -78,14 +89,15 @@ class Encoder:
 
 
 def _category_codes(column: Column, values: Sequence[Any]) -> np.ndarray:
-    words, unknown, missing = category_codes(column)
+    """Read the codes (n,) of a column, NaN for unknown values."""
+    words, _, missing = category_codes(column)
 
-    def code(value: Any) -> int:
+    def code(value: Any) -> float:
         word = "" if _is_missing(value) else normalise_label(value)
-        return missing if word == "" else words.get(word, unknown)
+        return missing if word == "" else words.get(word, math.nan)
 
     # Whole numbers of thousands of digits, for example, have no text.
-    return _read_cells(values, code, unknown).astype(np.int64)
+    return _read_cells(values, code, math.nan)
 
 
 def category_codes(column: Column) -> tuple[dict[str, int], int, int]:
@@ -152,9 +164,8 @@ def column_numbers(column: Column, values: Sequence[Any], decimal: str | None) -
     return _read_cells(values, read, np.nan, once=column.kind != "number")
 
 
-def _scale_numbers(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
-    """Numbers (n,) in [-1, 1]; missing ones as declared."""
-    numbers = column_numbers(column, values, decimal)
+def _scale_numbers(column: Column, numbers: np.ndarray) -> np.ndarray:
+    """Map numbers (n,) to [-1, 1]; missing ones as declared."""
     low, high = column.limits
     middle = 0.5 * low + 0.5 * high
     inside = np.clip(np.where(np.isfinite(numbers), numbers, column.fill_number), low, high)
@@ -163,11 +174,13 @@ def _scale_numbers(column: Column, values: Sequence[Any], decimal: str | None) -
     return scaled
 
 
-def take_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
-    """Take the columns of a data frame or a mapping that a schema declares.
+def take_columns(X: Any, schema: Schema, check_cells: bool = False) -> dict[str, list[Any]]:
+    """Take the columns that a schema declares.
 
-    It may have others. Raises PrivSVMError if columns are missing, are there twice, differ in their number of rows, or
-    hold codes as numbers that float64 does not tell apart: where one is missing, pandas would turn them into others.
+    X is a data frame or a mapping, which may have other columns; a mapping of single values, which is one row; or rows
+    with the columns in the schema's order. Raises PrivSVMError if columns are missing, are there twice, differ in their
+    number of rows, or hold categories as numbers that lose them, such as 7 for 007. Columns of rows to train on are
+    refused by their type, whatever their cells are; with `check_cells`, for a released model, the cells decide.
     """
     X = plain(X, items=False)
     if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
@@ -175,6 +188,8 @@ def take_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
 
         # By Python's values: pandas would turn whole numbers beside missing ones into others.
         X = pyarrow.table(X)
+    elif not (hasattr(X, "columns") or isinstance(X, Mapping)):
+        X = _name_columns(X, [*schema.features])
     names = Counter(list(X if isinstance(X, Mapping) else X.column_names if hasattr(X, "column_names") else X.columns))
     missing = [name for name in schema.features if name not in names]
     if missing:
@@ -183,19 +198,68 @@ def take_columns(X: Any, schema: Schema) -> dict[str, list[Any]]:
     if twice:
         raise PrivSVMError(f"X: several columns are called {list_names(twice)}; give each its own name")
     given = {name: plain(X[name], items=False) for name in schema.features}
-    for name, column in schema.features.items():
-        kind = getattr(given[name], "dtype", None)
-        large = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]
-        if large and isinstance(kind, np.dtype) and kind.kind in "iuf":
-            raise PrivSVMError(
-                f"X: column {name!r} holds numbers, and category {large[0]!r} has more digits than float64, which one "
-                "missing value makes of all of them, tells apart; read the column as text"
-            )
+    single = [
+        name for name, cells in given.items() if isinstance(cells, (str, bytes)) or not hasattr(cells, "__iter__")
+    ]
+    if len(single) == len(given):
+        given = {name: [cell] for name, cell in given.items()}
+    elif single:
+        raise PrivSVMError(f"X: column {single[0]!r} is a single value and others are not; give lists, or one row")
     columns = {name: _cells_of(column) for name, column in given.items()}
+    for name, column in schema.features.items():
+        _check_codes(name, column, given[name], columns[name] if check_cells else None)
     rows = {len(column) for column in columns.values()}
     if len(rows) > 1:
         raise PrivSVMError(f"X: its columns have {' and '.join(map(str, sorted(rows)))} rows; give all the same number")
     return columns
+
+
+def _name_columns(X: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Name the columns of rows: an array, or a sequence of sequences or mappings."""
+    is_array = type(X) in (np.ndarray, np.ma.MaskedArray)
+    try:
+        rows = X if is_array else [plain(row, items=False) for row in X]
+        rows = X if is_array else [[*map(row.get, names)] if type(row) is dict else list(row) for row in rows]
+        widths = {len(row) for row in rows} - {len(names)}
+    except TypeError:
+        raise PrivSVMError(f"X: is neither a table nor rows of {len(names)} values each; give one of them") from None
+    if widths:
+        raise PrivSVMError(f"X: {min(widths)} columns, and the schema declares {len(names)}; name them")
+    columns = X.T if is_array else list(zip(*rows, strict=True))
+    return dict(zip(names, columns if len(rows) else [()] * len(names), strict=True))
+
+
+def lost_codes(column: Column) -> dict[Any, str]:
+    """Return the categories whose text a number does not keep, such as 007, 2.50 or 1E3, by that number."""
+    codes = dict[Any, str]()
+    for word in column.words:
+        with contextlib.suppress(ValueError):
+            number = int(word) if word.isdecimal() else parse_number(word)
+            if math.isfinite(number) and normalise_label(number) != normalise_label(word):
+                codes[number] = word
+    return codes
+
+
+def _check_codes(name: str, column: Column, given: Any, cells: Sequence[Any] | None) -> None:
+    """Raise PrivSVMError where a column of categories has the type of numbers that lose them, or cells such as 7."""
+    kind = getattr(given, "dtype", getattr(given, "type", None))
+    large = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]
+    if large and isinstance(kind, np.dtype) and kind.kind in "iuf":
+        raise PrivSVMError(
+            f"X: column {name!r} holds numbers, and category {large[0]!r} has more digits than float64, which one "
+            "missing value makes of all of them, tells apart; read the column as text"
+        )
+    codes, kind = lost_codes(column), getattr(getattr(kind, "categories", None), "dtype", kind)
+    if cells is None:
+        lost = [*codes.values()] if _NUMBER_TYPE.match(str(kind)) else []
+    else:
+        given_numbers = (cell for cell in cells if isinstance(cell, numbers.Number) and not _is_missing(cell))
+        lost = [codes[number] for number in given_numbers if number in codes] if codes else []
+    if lost:
+        raise PrivSVMError(
+            f"X: column {name!r} holds numbers, and category {lost[0]!r} is a text that they lose; read the column as "
+            f"text, such as by dtype={{{name!r}: str}}"
+        )
 
 
 def _cells_of(column: Any) -> list[Any]:

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -37,10 +37,11 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 
 
 class ReleasedModel:
-    """A released model, with its record.
+    """A released model, with its record: a classifier for scikit-learn's tools, which does not train.
 
-    Predicting needs NumPy, and nothing is compiled for linear models. `classes_` are the labels (c,), `n_features_in_`
-    is the number of features d, and `schema_` the schema by which tables become rows, or None.
+    Predicting needs NumPy, and nothing is compiled for linear models. `classes_` are the labels (c,), and `schema_` the
+    schema by which tables become rows, or None. `n_features_in_` columns are read; with a schema, `feature_names_in_`
+    are their names. scikit-learn's `clone` returns the model itself.
     """
 
     def __init__(self, path: ReleasedPath, record: ModelFile) -> None:
@@ -48,7 +49,33 @@ class ReleasedModel:
         self.classes_ = np.array(record.classes)
         self.n_features_in_ = record.n_features
         self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
-        self._encoder = None if self.schema_ is None else Encoder(self.schema_)
+        self._encoder = None
+        if self.schema_ is not None:
+            self._encoder = Encoder(self.schema_)
+            self.feature_names_in_ = np.array([*self.schema_.features], dtype=object)
+            self.n_features_in_ = len(self.feature_names_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        read = InputTags(sparse=self.schema_ is None, allow_nan=self.schema_ is not None)
+        target = TargetTags(required=True)
+        return Tags(estimator_type="classifier", target_tags=target, classifier_tags=ClassifierTags(), input_tags=read)
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def fit(self, X: Any = None, y: Any = None) -> NoReturn:
+        """Raise PrivSVMError: a released model does not train."""
+        raise PrivSVMError(
+            "fit: a released model does not train; wrap it in `sklearn.frozen.FrozenEstimator`, or release another one"
+        )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose label is predicted."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     @functools.cached_property
     def guarantee_(self) -> Guarantee:
@@ -60,21 +87,21 @@ class ReleasedModel:
         """Who is protected, and how well: computed from the event at the stated delta when it is first asked for."""
         return self.record.judged[1]
 
-    @one_blas_thread()
     def scores(self, X: Any) -> np.ndarray:
-        """Compute decision values (n, k) of features (n, d); k is 1 for two classes decided by sign, else c.
+        """Compute decision values (n, k) of rows; k is 1 for two classes decided by sign, else c.
 
-        With a schema, X may be a data frame or mapping with its columns. Raises PrivSVMError for rows of another width,
-        numbers that are not finite, columns that are missing or there twice, and tables where there is no schema: the
-        order of columns at training is not stored.
+        With a schema, X is a data frame or mapping with its columns, a mapping of single values for one row, or rows
+        with its columns in their order. Without one, X is an array or sparse matrix (n, d) with the columns in the
+        order of training. Raises PrivSVMError for rows of another width, numbers that are not finite, columns that are
+        missing or there twice, numbers in place of categories such as 007, and tables where there is no schema.
         """
+        if self._encoder is not None:
+            return self._scores(self._encoder.features(take_columns(X, self._encoder.schema, check_cells=True)))
         if hasattr(X, "columns") or isinstance(X, Mapping):
-            if self._encoder is None:
-                raise PrivSVMError(
-                    "X: is a table, and the model has no schema to read it by; give an array with the columns in the "
-                    "order of training"
-                )
-            X = self._encoder.features(take_columns(X, self._encoder.schema))
+            raise PrivSVMError(
+                "X: is a table, and the model has no schema to read it by; give an array with the columns in the order "
+                "of training"
+            )
         if not hasattr(X, "indptr"):
             try:
                 X = np.asarray(X, dtype=np.float64)
@@ -85,7 +112,11 @@ class ReleasedModel:
             raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
         if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
             raise PrivSVMError("X: holds a number that is not finite; fill missing values as for training")
-        scores: np.ndarray = self._path.scores(X, 0)[0]
+        return self._scores(X)
+
+    @one_blas_thread()
+    def _scores(self, features: Any) -> np.ndarray:
+        scores: np.ndarray = self._path.scores(features, 0)[0]
         return scores
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -149,13 +180,14 @@ class ReleasedModel:
         """Predict the rows of a file of delimited text with the schema's columns, block by block.
 
         Yields labels (n,), shares (n, c), the values of the columns in `keep`, and, with a coverage, prediction sets
-        (n, c), else None. `tally` counts the records, and the malformed ones: these are predicted as rows without any
-        value.
+        (n, c), else None. `tally` counts the records, the malformed ones, which are predicted as rows without any
+        value, and the texts that are unknown or cannot be read.
         """
         if self._encoder is None:
             raise PrivSVMError("the model has no schema: call predict(X) in Python, or release it with one")
+        tally = Tally() if tally is None else tally
         for columns in read_chunks(path, self._encoder.schema, keep, tally=tally):
-            scores = self.scores(self._encoder.features(columns))
+            scores = self._scores(self._encoder.features(columns, tally.unread))
             sets = None if coverage is None else self._sets(scores, coverage)
             yield self._labels(scores), self._shares(scores), [columns[name] for name in keep], sets
 

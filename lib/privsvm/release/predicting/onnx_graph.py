@@ -176,7 +176,7 @@ def onnx_model(model: ReleasedModel, description: str) -> bytes:
             raise PrivSVMError(f"column {name!r}: an output of the graph has this name; export to sql")
     graph = _Graph(columns)
     onnx, types = graph.onnx, graph.onnx.TensorProto
-    scores = write_scores(graph, model._path, graph.features(columns), model.n_features_in_)
+    scores = write_scores(graph, model._path, graph.features(columns), model.record.n_features)
     labels, is_text = model.classes_, model.classes_.dtype.kind == "U"
     n_scores = model._path.intercept.shape[-1]  # type: ignore[attr-defined]
     if n_scores == 1:

@@ -19,7 +19,7 @@ from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel, check_names
 from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import FALSE, TRUE, Column
-from privsvm.tables.tables import category_codes
+from privsvm.tables.tables import category_codes, lost_codes
 
 # Expressions of each step of reading a column; the names of their results are sent back.
 _Steps = Generator[list[str], list[str], list[str]]
@@ -190,9 +190,16 @@ def _is_text(cell: str) -> str:
     return f"lower(typeof({cell})) IN ('text', 'varchar')"
 
 
-def _categories(column: Column, cell: str) -> _Steps:
+def _categories(column: Column, name: str, cell: str) -> _Steps:
     words, unknown, missing = category_codes(column)
-    (text,) = yield [f"COALESCE({_trim(cell)}, '')"]
+    text, lost = f"COALESCE({_trim(cell)}, '')", [*lost_codes(column).values()]
+    if lost:
+        # The one error that both databases raise with a text: a path that JSON does not have.
+        message = f"$: column {name!r} holds numbers, and category {lost[0]!r} is a text that they lose, such as "
+        error = f"CAST(json_extract('{{}}', {_text(message)} || CAST({cell} AS TEXT)) AS TEXT)"
+        is_text = f"{cell} IS NULL OR {_is_text(cell)} OR lower(typeof({cell})) LIKE 'enum%'"
+        text = f"CASE WHEN {is_text} THEN {text} ELSE {error} END"
+    (text,) = yield [text]
     named = "".join(f" WHEN {_is_word(text, word)} THEN {code}" for word, code in words.items() if word)
     (code,) = yield [f"CASE WHEN {text} = '' THEN {missing}{named} ELSE {unknown} END"]
     return [f"CASE WHEN {code} = {index} THEN 1e0 ELSE 0e0 END" for index in range(len(words))]
@@ -304,7 +311,7 @@ def _reader(name: str, column: Column, decimal: str | None) -> _Steps:
     # The name of the table before it: SQLite would take the name of a missing column for a text.
     cell = f"source.{_name(name)}"
     if column.kind == "categories":
-        return _categories(column, cell)
+        return _categories(column, name, cell)
     if column.kind == "date":
         return _dates(column, name, cell)
     return _booleans(column, cell) if column.kind == "boolean" else _numbers(column, cell, decimal)
@@ -330,7 +337,7 @@ def sql_query(model: ReleasedModel, table: str, keep: Sequence[str]) -> str:
         raise PrivSVMError(f"columns {list_names(twice)}: databases do not tell their names apart; export to onnx")
     query = _Query(table, keep)
     readers = [_reader(name, column, schema.decimal) for name, column in schema.features.items()]
-    scores = write_scores(query, model._path, query.read(readers), model.n_features_in_)
+    scores = write_scores(query, model._path, query.read(readers), model.record.n_features)
     labels = [_label(value) for value in model.record.classes]
     if len(scores) == 1:
         names, predicted = ["score"], f"CASE WHEN {scores[0]} > 0 THEN {labels[1]} ELSE {labels[0]} END"
