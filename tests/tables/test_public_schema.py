@@ -120,6 +120,8 @@ def without(key):
         (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
         (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),
         (DECLARED | {"columns": {"a": {"categories": ["7.0", "x", "7"]}}}, "7.0 and 7 are read as the same"),
+        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "numeric": True}}}, "numeric goes with categories that"),
+        (DECLARED | {"columns": {"a": {"categories": ["07"], "unknown": "7", "numeric": True}}}, "more than zeros"),
         (DECLARED | {"columns": {"a": {"bounds": [0, 1], "fil": 2}}}, "did you mean 'fill'?"),
         (without("classes"), "the key 'classes' is missing"),
     ],

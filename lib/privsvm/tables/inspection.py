@@ -45,7 +45,7 @@ def inspect_table(
     findings = _about_records(tally) + _about_labels(schema, table[schema.label])
     for name, column in schema.features.items():
         if column.kind == "categories":
-            read = _are_among(table[name], column.words)
+            read = np.isin([*map(column.category_key, table[name])], [*map(column.category_key, column.words)])
             findings += _about_categories(name, column, table[name], read)
         else:
             numbers_read = column_numbers(column, table[name], schema.decimal)

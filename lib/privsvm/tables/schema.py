@@ -85,15 +85,17 @@ class Column(Model):
 
     `bounds` are a public range of two numbers or two dates: values outside count as the nearer end. `date` is the
     format of dates, or ``iso``. `categories` are all values that are told apart, and `unknown` is the category of any
-    other value, one of them or one more; None: of none. `boolean` columns hold yes and no (or 1 and 0, true and false
-    ...). An `ignore` column is left out. `fill` replaces a value that is missing or cannot be read: a value, or
-    ``middle``, the middle of the range; numbers, dates and booleans must have one, and for categories None is the one
-    for unknown values. `looked` marks a draft that was made from the values.
+    other value, one of them or one more; None: of none. With `numeric`, codes of digits are the same with zeros before
+    them and without: 007 and 7. `boolean` columns hold yes and no (or 1 and 0, true and false ...). An `ignore` column
+    is left out. `fill` replaces a value that is missing or cannot be read: a value, or ``middle``, the middle of the
+    range; numbers, dates and booleans must have one, and for categories None is the one for unknown values. `looked`
+    marks a draft that was made from the values.
     """
 
     bounds: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
     categories: _Words | None = None
     unknown: Annotated[Any, Obeys(optional(_VALUE))] = None
+    numeric: Annotated[bool | None, Obeys(optional(FLAG))] = None
     date: Annotated[str | None, Obeys(optional(LINE))] = None
     boolean: Annotated[bool | None, Obeys(optional(FLAG))] = None
     ignore: Annotated[bool | None, Obeys(optional(FLAG))] = None
@@ -140,6 +142,11 @@ class Column(Model):
         """Turn a cell of a file into a number, by the file's decimal mark; see `number`."""
         return self.number(with_point(value) if decimal == "," and self.kind == "number" else value)
 
+    def category_key(self, value: Any) -> str:
+        """Write a category the one way that all cells with its meaning share."""
+        word = normalise_label(value)
+        return re.sub("^0+(?=[0-9]+$)", "", word) if self.numeric else word
+
     @property
     def limits(self) -> tuple[float, float]:
         """The bounds as numbers."""
@@ -174,6 +181,8 @@ class Column(Model):
             if kind != "categories":
                 raise ValueError("unknown goes with categories; remove it")
             self.unknown = same_word(self.unknown, self.categories or ()) or parse_words([self.unknown])[0]
+        if self.numeric and len({*map(self.category_key, self.words)}) < max(1, len(self.words)):
+            raise ValueError("numeric goes with categories that differ by more than zeros before them; remove it")
         if self.date not in (None, "iso"):
             if "%" not in str(self.date):
                 written = re.sub("d+|D+", "%d", re.sub("m+|M+", "%m", re.sub("[yYjJ]+", "%Y", str(self.date))))

@@ -93,7 +93,7 @@ def _category_codes(column: Column, values: Sequence[Any]) -> np.ndarray:
     words, _, missing = category_codes(column)
 
     def code(value: Any) -> float:
-        word = "" if _is_missing(value) else normalise_label(value)
+        word = "" if _is_missing(value) else column.category_key(value)
         return missing if word == "" else words.get(word, math.nan)
 
     # Whole numbers of thousands of digits, for example, have no text.
@@ -101,13 +101,13 @@ def _category_codes(column: Column, values: Sequence[Any]) -> np.ndarray:
 
 
 def category_codes(column: Column) -> tuple[dict[str, int], int, int]:
-    """Return the code of each category as `normalise_label` writes it, of unknown values and of missing ones.
+    """Return the code of each category as `Column.category_key` writes it, of unknown values and of missing ones.
 
     A code of -1 stands for none of the categories.
     """
-    words = {normalise_label(word): code for code, word in enumerate(column.words)}
-    unknown = -1 if column.unknown is None else words[normalise_label(column.unknown)]
-    missing = words.get("", unknown) if column.fill is None else words[normalise_label(column.fill)]
+    words = {column.category_key(word): code for code, word in enumerate(column.words)}
+    unknown = -1 if column.unknown is None else words[column.category_key(column.unknown)]
+    missing = words.get("", unknown) if column.fill is None else words[column.category_key(column.fill)]
     return words, unknown, missing
 
 
@@ -233,32 +233,28 @@ def lost_codes(column: Column) -> dict[Any, str]:
     """Return the categories whose text a number does not keep, such as 007, 2.50 or 1E3, by that number."""
     codes = dict[Any, str]()
     for word in column.words:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             number = int(word) if word.isdecimal() else parse_number(word)
-            if math.isfinite(number) and normalise_label(number) != normalise_label(word):
+            if math.isfinite(number) and normalise_label(number) != column.category_key(word):
                 codes[number] = word
     return codes
 
 
 def _check_codes(name: str, column: Column, given: Any, cells: Sequence[Any] | None) -> None:
     """Raise PrivSVMError where a column of categories has the type of numbers that lose them, or cells such as 7."""
-    kind = getattr(given, "dtype", getattr(given, "type", None))
-    large = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]
-    if large and isinstance(kind, np.dtype) and kind.kind in "iuf":
-        raise PrivSVMError(
-            f"X: column {name!r} holds numbers, and category {large[0]!r} has more digits than float64, which one "
-            "missing value makes of all of them, tells apart; read the column as text"
-        )
-    codes, kind = lost_codes(column), getattr(getattr(kind, "categories", None), "dtype", kind)
-    if cells is None:
-        lost = [*codes.values()] if _NUMBER_TYPE.match(str(kind)) else []
-    else:
+    kind, codes, lost = getattr(given, "dtype", getattr(given, "type", None)), lost_codes(column), list[str]()
+    if isinstance(kind, np.dtype) and kind.kind in "iuf":
+        # One missing value makes floats of all of them.
+        lost = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]
+    if cells is None and _NUMBER_TYPE.match(str(getattr(getattr(kind, "categories", None), "dtype", kind))):
+        lost += codes.values()
+    elif cells is not None and codes:
         given_numbers = (cell for cell in cells if isinstance(cell, numbers.Number) and not _is_missing(cell))
-        lost = [codes[number] for number in given_numbers if number in codes] if codes else []
+        lost += [codes[number] for number in given_numbers if number in codes]
     if lost:
         raise PrivSVMError(
             f"X: column {name!r} holds numbers, and category {lost[0]!r} is a text that they lose; read the column as "
-            f"text, such as by dtype={{{name!r}: str}}"
+            f"text (dtype={{{name!r}: str}}), or declare it with `numeric: true` before training"
         )
 
 

@@ -62,11 +62,9 @@ def test_python_reads_the_same_model(hospital):
     model = privsvm.load(hospital / "model")
     schema = read_schema(hospital / "schema.yaml")
     (columns,) = read_chunks(hospital / "new.csv", schema, rows=10**6)
-    X = privsvm.PublicSchema(schema).fit_transform(columns)
     labels = model.predict(columns)
     assert set(labels) <= {"no", "yes"}
-    np.testing.assert_array_equal(labels, model.predict(X))
-    np.testing.assert_array_equal(model.decision_function(X) > 0, labels == "yes")
+    np.testing.assert_array_equal(model.decision_function(columns) > 0, labels == "yes")
     assert model.guarantee_.status == "proved"
     assert model.guarantee_.randomness == "system"
 

@@ -96,27 +96,28 @@ class ReleasedModel:
         missing or there twice, numbers in place of categories such as 007, and tables where there is no schema.
         """
         if self._encoder is not None:
-            return self._scores(self._encoder.features(take_columns(X, self._encoder.schema, check_cells=True)))
-        if hasattr(X, "columns") or isinstance(X, Mapping):
+            X = self._encoder.features(take_columns(X, self._encoder.schema, check_cells=True))
+        elif hasattr(X, "columns") or isinstance(X, Mapping):
             raise PrivSVMError(
                 "X: is a table, and the model has no schema to read it by; give an array with the columns in the order "
                 "of training"
             )
-        if not hasattr(X, "indptr"):
+        elif not hasattr(X, "indptr"):
             try:
                 X = np.asarray(X, dtype=np.float64)
             except (TypeError, ValueError):
                 raise PrivSVMError(f"X: must hold rows of {self.n_features_in_} numbers each") from None
-        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-            shape = "x".join(map(str, X.shape))
-            raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.n_features_in_} features")
-        if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
-            raise PrivSVMError("X: holds a number that is not finite; fill missing values as for training")
         return self._scores(X)
 
     @one_blas_thread()
-    def _scores(self, features: Any) -> np.ndarray:
-        scores: np.ndarray = self._path.scores(features, 0)[0]
+    def _scores(self, X: Any) -> np.ndarray:
+        """Compute `scores` of features (n, d)."""
+        if X.ndim != 2 or X.shape[1] != self.record.n_features:
+            shape = "x".join(map(str, X.shape))
+            raise PrivSVMError(f"X: has shape {shape}, and the model reads rows of {self.record.n_features} features")
+        if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
+            raise PrivSVMError("X: holds a number that is not finite; fill missing values as for training")
+        scores: np.ndarray = self._path.scores(X, 0)[0]
         return scores
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel
 from privsvm.solvers.features.columns import Columns
+from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column
 from privsvm.tables.tables import category_codes
 
@@ -106,7 +107,8 @@ class _Graph:
         words, unknown, missing = category_codes(column)
         # The last row stands for none of them.
         rows = np.vstack([np.eye(len(words)), np.zeros(len(words))])
-        keys = {"": missing, **{word: code for word, code in words.items() if word}}
+        spellings = words | {normalise_label(word): code for code, word in enumerate(column.words)}
+        keys = {"": missing, **{word: code for word, code in spellings.items() if word}}
         code = self.node(
             "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=list(keys),
             values_int64s=[value % len(rows) for value in keys.values()], default_int64=unknown % len(rows),

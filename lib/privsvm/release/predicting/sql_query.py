@@ -195,11 +195,16 @@ def _categories(column: Column, name: str, cell: str) -> _Steps:
     text, lost = f"COALESCE({_trim(cell)}, '')", [*lost_codes(column).values()]
     if lost:
         # The one error that both databases raise with a text: a path that JSON does not have.
-        message = f"$: column {name!r} holds numbers, and category {lost[0]!r} is a text that they lose, such as "
+        message = (
+            f"$: column {name!r} holds numbers, and category {lost[0]!r} is a text that they lose; store text, not "
+        )
         error = f"CAST(json_extract('{{}}', {_text(message)} || CAST({cell} AS TEXT)) AS TEXT)"
         is_text = f"{cell} IS NULL OR {_is_text(cell)} OR lower(typeof({cell})) LIKE 'enum%'"
         text = f"CASE WHEN {is_text} THEN {text} ELSE {error} END"
     (text,) = yield [text]
+    if column.numeric:
+        digits = f"CASE WHEN ltrim({text}, '0') = '' THEN '0' ELSE ltrim({text}, '0') END"
+        (text,) = yield [f"CASE WHEN {text} = '' OR ltrim({text}, '0123456789') <> '' THEN {text} ELSE {digits} END"]
     named = "".join(f" WHEN {_is_word(text, word)} THEN {code}" for word, code in words.items() if word)
     (code,) = yield [f"CASE WHEN {text} = '' THEN {missing}{named} ELSE {unknown} END"]
     return [f"CASE WHEN {code} = {index} THEN 1e0 ELSE 0e0 END" for index in range(len(words))]
