@@ -254,7 +254,7 @@ def _check_codes(name: str, column: Column, given: Any, cells: Sequence[Any] | N
     if lost:
         raise PrivSVMError(
             f"X: column {name!r} holds numbers, and category {lost[0]!r} is a text that they lose; read the column as "
-            f"text (dtype={{{name!r}: str}}), or declare it with `numeric: true` before training"
+            f"text (dtype={{{name!r}: str}}), or declare codes of digits with `numeric: true` before training"
         )
 
 

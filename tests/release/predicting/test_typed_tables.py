@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import shutil
 import sqlite3
 
 import numpy as np
@@ -227,6 +228,13 @@ def numeric(folder, tmp_path_factory):
 @pytest.mark.parametrize("way", [*SAME.values(), *REFUSED.values()], ids=[*SAME, *REFUSED])
 def test_numeric_codes_are_the_same_without_zeros(folder, numeric, way):
     np.testing.assert_array_equal(way(numeric), privsvm.load(folder / "model").predict(texts(folder)))
+
+
+@pytest.mark.parametrize("way", ["command", "json", "onnx", "sqlite", "duckdb"])
+def test_numeric_codes_may_keep_their_zeros(folder, numeric, way, tmp_path):
+    shutil.copytree(numeric, tmp_path / "both")
+    shutil.copy(folder / "new.csv", tmp_path / "both")
+    np.testing.assert_array_equal(SAME[way](tmp_path / "both"), privsvm.load(folder / "model").predict(texts(folder)))
 
 
 def test_predict_counts_cells_that_it_cannot_read(folder, tmp_path):
