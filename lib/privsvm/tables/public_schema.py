@@ -89,8 +89,8 @@ class PublicSchema(TransformerMixin, BaseEstimator):
         Raises
         ------
         PrivSVMError
-            Where columns are missing, or there twice; one line names all of them. Where a column is of numbers, and a
-            number is never one of its categories, such as 007.
+            Where columns are missing, or there twice; one line names all of them. Where a column has a type of numbers
+            that lose one of its categories, such as 007.
         """
         if not hasattr(self, "_encoder"):
             self.fit()
