@@ -229,7 +229,7 @@ def _name_columns(X: Any, names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, columns if len(rows) else [()] * len(names), strict=True))
 
 
-def lost_codes(column: Column) -> dict[Any, str]:
+def codes_by_number(column: Column) -> dict[Any, str]:
     """Return the categories whose text a number does not keep, such as 007, 2.50 or 1E3, by that number."""
     codes = dict[Any, str]()
     for word in column.words:
@@ -242,7 +242,7 @@ def lost_codes(column: Column) -> dict[Any, str]:
 
 def _check_codes(name: str, column: Column, given: Any, cells: Sequence[Any] | None) -> None:
     """Raise PrivSVMError where a column of categories has the type of numbers that lose them, or cells such as 7."""
-    kind, codes, lost = getattr(given, "dtype", getattr(given, "type", None)), lost_codes(column), list[str]()
+    kind, codes, lost = getattr(given, "dtype", getattr(given, "type", None)), codes_by_number(column), list[str]()
     if isinstance(kind, np.dtype) and kind.kind in "iuf":
         # One missing value makes floats of all of them.
         lost = [word for word in column.words if word.lstrip("-").isdecimal() and len(word) >= _LONG_CODE]

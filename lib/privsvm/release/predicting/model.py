@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import warnings
@@ -194,14 +195,8 @@ class ReleasedModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model once more; see `save`."""
-        record = self.record
-        described = Description(
-            classes=record.classes,
-            n_features=record.n_features,
-            recipe=record.recipe,
-            table=record.table,
-            held_back=record.held_back,
-        )
+        names = (field.name for field in dataclasses.fields(Description))
+        described = Description(**{name: getattr(self.record, name) for name in names})
         write_model(path, self._path, described, self.guarantee_, self.protection_)
 
 

@@ -19,7 +19,7 @@ from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel, check_names
 from privsvm.solvers.features.columns import Columns
 from privsvm.tables.schema import FALSE, TRUE, Column
-from privsvm.tables.tables import category_codes, lost_codes
+from privsvm.tables.tables import category_codes, codes_by_number
 
 # Expressions of each step of reading a column; the names of their results are sent back.
 _Steps = Generator[list[str], list[str], list[str]]
@@ -192,7 +192,7 @@ def _is_text(cell: str) -> str:
 
 def _categories(column: Column, name: str, cell: str) -> _Steps:
     words, unknown, missing = category_codes(column)
-    text, lost = f"COALESCE({_trim(cell)}, '')", [*lost_codes(column).values()]
+    text, lost = f"COALESCE({_trim(cell)}, '')", [*codes_by_number(column).values()]
     if lost:
         # The one error that both databases raise with a text: a path that JSON does not have.
         message = (
