@@ -22,6 +22,11 @@ BUFFER = 1024
 _GROUP = 8 * LANES
 
 
+def key_words(key: bytes) -> np.ndarray:
+    """Return a key of 32 bytes as `random_bits` takes it, 8 uint32."""
+    return np.frombuffer(key, dtype="<u4").astype(np.uint32)
+
+
 @jit()
 def random_bits(key, counter, nonce, out):
     """Fill `out` (uint64, 128 m) with `key`'s stream from block `counter` on.

@@ -1,243 +1,99 @@
-"""Fixed-point logarithm and cosine of any precision in Numba, with bounds.
+"""Rounded normal numbers in whole numbers of Python, with as many digits as it takes.
 
-A number is a row of a table of registers, whose entries (uint64) hold 32 bits each, the least significant ones first.
-Of a fixed-point number, the first `n_limbs` entries are the fraction and the next one is the integer part. An *ulp* is
-``2^(-32 n_limbs)``. Nothing is negative. Products and quotients are truncated, by less than one ulp; sums are exact.
-`docs/proofs/exact-noise.md` derives the error bounds.
-
-Registers rather than arrays keep what Numba compiles small.
+A number in fixed point is a whole number over ``2^places``, and an *ulp* is ``2^-places``. Products and quotients are
+rounded down, sums are exact. `docs/proofs/exact-noise.md` derives the error bounds, for 32 places and more.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 
-from privsvm.numerics.compiled.jit import jit_step
+from privsvm.numerics.compiled.vector_random import random_bits
 
-# Bits of a limb.
-LIMB, MASK = np.uint64(32), np.uint64(2**32 - 1)
-_ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-
-# Scratch: the functions below may overwrite the first registers.
-_PRODUCT, _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = range(6)
-# The first register that they do not overwrite.
-FREE = 6
+# Places of a first attempt: all but 2^-60 of the draws are certain then, whatever sigma is.
+_PLACES = 128
 
 
-@jit_step()
-def registers(count, n_limbs):
-    """Make a table of zeros for `count` registers from `FREE` on."""
-    return np.zeros((FREE + count, 2 * n_limbs + 16), np.uint64)
+def _area_tangent(value: int, places: int) -> int:
+    """Compute artanh of a number of at most 1/3, known within 2 ulp; off by at most ``2 places`` ulp."""
+    square, power, total, k = value * value >> places, value, 0, 1
+    while power:
+        total += power // k
+        power, k = power * square >> places, k + 2
+    return total
 
 
-@jit_step()
-def set_limbs(x, out, position, low, high):
-    """Set a register to zero except for two entries, from `position` on."""
-    for i in range(x.shape[1]):
-        x[out, i] = _ZERO
-    x[out, position], x[out, position + 1] = low, high
+def _arc_tangent(inverse: int, places: int) -> int:
+    """Compute ``arctan(1 / inverse)`` for a whole number from 5 on; off by at most ``places / 2 + 8`` ulp."""
+    power, total, k = (1 << places) // inverse, 0, 1
+    while power:
+        total += power // k if k & 2 == 0 else -(power // k)
+        power, k = power // (inverse * inverse), k + 2
+    return total
 
 
-@jit_step()
-def _copy(x, a, out):
-    for i in range(x.shape[1]):
-        x[out, i] = x[a, i]
+@functools.lru_cache(maxsize=8)
+def _constants(places: int) -> tuple[int, int]:
+    """Compute half of ln 2 and a quarter of pi, by ``artanh(1/3)`` and Machin's formula."""
+    return _area_tangent((1 << places) // 3, places), 4 * _arc_tangent(5, places) - _arc_tangent(239, places)
 
 
-@jit_step()
-def compare(x, a, b):
-    """Return -1, 0 or 1."""
-    for i in range(x.shape[1] - 1, -1, -1):
-        if x[a, i] != x[b, i]:
-            return 1 if x[a, i] > x[b, i] else -1
-    return 0
+def minus_logarithm(mantissa: int, exponent: int, places: int) -> int:
+    """Compute ``-ln(m 2^-exponent)`` for m in [1/2, 1), known within 1 ulp.
 
-
-@jit_step()
-def add(x, a, b, out):
-    """Set ``out = a + b``; any of them may be the same."""
-    carry = _ZERO
-    for i in range(x.shape[1]):
-        total = x[a, i] + x[b, i] + carry
-        x[out, i] = total & MASK
-        carry = total >> LIMB
-
-
-@jit_step()
-def subtract(x, a, b, out):
-    """Set ``out = a - b``, or 0 where b is larger; any of them may be the same."""
-    keep = MASK if compare(x, a, b) > 0 else _ZERO
-    borrow = _ZERO
-    for i in range(x.shape[1]):
-        total = x[a, i] + (_ONE << LIMB) - x[b, i] - borrow
-        x[out, i] = total & keep
-        borrow = _ONE - (total >> LIMB)
-
-
-@jit_step()
-def _count_entries(x, a):
-    """How many entries there are up to the last that is not zero."""
-    count = x.shape[1]
-    while count > 0 and x[a, count - 1] == _ZERO:
-        count -= 1
-    return count
-
-
-@jit_step()
-def multiply(x, a, b, out):
-    """Set ``out = a b``; the product must fit, and `out` be another register."""
-    size = x.shape[1]
-    set_limbs(x, out, 0, _ZERO, _ZERO)
-    first, second = _count_entries(x, a), _count_entries(x, b)
-    for i in range(first):
-        carry, factor = _ZERO, x[a, i]
-        for j in range(min(second + 1, size - i)):
-            total = x[out, i + j] + factor * x[b, j] + carry
-            x[out, i + j] = total & MASK
-            carry = total >> LIMB
-
-
-@jit_step()
-def multiply_fixed(x, a, b, out, n_limbs):
-    """Set ``out = a b`` for fixed-point numbers, truncated.
-
-    Any of them may be the same.
+    Off by at most ``4 places (exponent + 1)`` ulp.
     """
-    multiply(x, a, b, _PRODUCT)
-    size = x.shape[1]
-    for i in range(size):
-        x[out, i] = x[_PRODUCT, i + n_limbs] if i + n_limbs < size else _ZERO
+    one = 1 << places
+    ratio = (one - mantissa << places) // (one + mantissa)
+    return 2 * (_area_tangent(ratio, places) + exponent * _constants(places)[0])
 
 
-@jit_step()
-def _divide(x, a, divisor, out):
-    """Set ``out = a / divisor``, truncated, for an integer below ``2^32``.
+def cosine(turns: int, places: int) -> int:
+    """Compute the cosine of 0 to 1/2 turns, known within 1 ulp; off by at most ``22 places`` ulp."""
+    angle = 8 * (_constants(places)[1] * turns >> places)
+    square, term, total, k = angle * angle >> places, 1 << places, 0, 0
+    while term:
+        total += term if k & 2 == 0 else -term
+        k += 2
+        term = term * square // (k * (k - 1) << places)
+    return total
 
-    Return whether it is zero.
+
+def certain_integer(
+    key: np.ndarray, pair: int, words: tuple[int, int], second: bool, sigma: float, places: int = _PLACES
+) -> int:
+    """Round `sigma` times one number of a pair, with as many digits as it takes.
+
+    `key` (8 uint32) and the pair's number in its stream give the digits that follow `words`, the first 64 of the radius
+    and of the angle. `second` says which number of the pair.
     """
-    rest, seen, used = _ZERO, _ZERO, _count_entries(x, a)
-    for i in range(used, x.shape[1]):
-        x[out, i] = _ZERO
-    for i in range(used - 1, -1, -1):
-        rest = (rest << LIMB) | x[a, i]
-        quotient = rest // divisor
-        rest -= quotient * divisor
-        x[out, i] = quotient
-        seen |= quotient
-    return seen == _ZERO
-
-
-@jit_step()
-def shift_left(x, a, count):
-    """Multiply a register by ``2^count``, count from 0 to 31."""
-    carry, count = _ZERO, np.uint64(count)
-    for i in range(x.shape[1]):
-        value = (x[a, i] << count) | carry
-        x[a, i] = value & MASK
-        carry = value >> LIMB
-
-
-@jit_step()
-def _ratio(x, a, b, out, n_limbs):
-    """Set ``out = a / b`` for fixed-point numbers, a smaller than b, truncated.
-
-    `a` is lost.
-    """
-    set_limbs(x, out, 0, _ZERO, _ZERO)
-    for i in range(n_limbs - 1, -1, -1):
-        for bit in range(31, -1, -1):
-            shift_left(x, a, 1)
-            if compare(x, a, b) >= 0:
-                subtract(x, a, b, a)
-                x[out, i] |= _ONE << np.uint64(bit)
-
-
-@jit_step()
-def _area_tangent(x, a, out, n_limbs):
-    """Set ``out = artanh(a)``, a at most 1/3 and known within 2 ulp.
-
-    Off by at most ``64 n_limbs`` ulp.
-
-    Uses the first, second and third register; `a` may be the first.
-    """
-    _copy(x, a, _FIRST)
-    multiply_fixed(x, _FIRST, _FIRST, _SECOND, n_limbs)
-    _copy(x, _FIRST, out)
-    k, done = _ONE, False
-    while not done:
-        multiply_fixed(x, _FIRST, _SECOND, _FIRST, n_limbs)
-        k += _TWO
-        done = _divide(x, _FIRST, k, _THIRD)
-        add(x, out, _THIRD, out)
-
-
-@jit_step()
-def minus_logarithm(x, a, exponent, out, n_limbs):
-    """Set ``out = -ln(a 2^-exponent)`` for a in [1/2, 1).
-
-    `a` is within 1 ulp, and the exponent an integer below ``2^32``.
-
-    Off by at most ``128 n_limbs (exponent + 1)`` ulp.
-    """
-    set_limbs(x, _FIFTH, n_limbs, _ONE, _ZERO)
-    add(x, _FIFTH, a, _SECOND)
-    subtract(x, _FIFTH, a, _FIRST)
-    _ratio(x, _FIRST, _SECOND, _THIRD, n_limbs)
-    _area_tangent(x, _THIRD, out, n_limbs)
-    # ln 2 = 2 artanh(1 / 3).
-    _divide(x, _FIFTH, np.uint64(3), _FIRST)
-    _area_tangent(x, _FIRST, _FOURTH, n_limbs)
-    set_limbs(x, _FIRST, 0, np.uint64(exponent), _ZERO)
-    multiply(x, _FIRST, _FOURTH, _SECOND)
-    add(x, out, _SECOND, out)
-    shift_left(x, out, 1)
-
-
-@jit_step()
-def _arc_tangent(x, inverse, out, n_limbs):
-    """Set ``out = arctan(1 / inverse)`` for an integer from 5 to 2^15.
-
-    Off by at most ``16 n_limbs + 8`` ulp.
-
-    Uses the first and second register.
-    """
-    set_limbs(x, _FIRST, n_limbs, _ONE, _ZERO)
-    _divide(x, _FIRST, inverse, _FIRST)
-    _copy(x, _FIRST, out)
-    k, done = _ONE, False
-    while not done:
-        _divide(x, _FIRST, inverse * inverse, _FIRST)
-        k += _TWO
-        done = _divide(x, _FIRST, k, _SECOND)
-        if k & _TWO:
-            subtract(x, out, _SECOND, out)
-        else:
-            add(x, out, _SECOND, out)
-
-
-@jit_step()
-def cosine_parts(x, a, plus, minus, n_limbs):
-    """Set ``plus - minus`` to the cosine of `a` turns, 0 to 1/2 within 1 ulp.
-
-    Off by at most ``700 n_limbs`` ulp.
-    """
-    # Machin: pi / 4 = 4 arctan(1 / 5) - arctan(1 / 239).
-    _arc_tangent(x, np.uint64(5), _THIRD, n_limbs)
-    _arc_tangent(x, np.uint64(239), _FOURTH, n_limbs)
-    shift_left(x, _THIRD, 2)
-    subtract(x, _THIRD, _FOURTH, _THIRD)
-    multiply_fixed(x, _THIRD, a, _THIRD, n_limbs)
-    shift_left(x, _THIRD, 3)
-    multiply_fixed(x, _THIRD, _THIRD, _THIRD, n_limbs)
-    set_limbs(x, _FIRST, n_limbs, _ONE, _ZERO)
-    set_limbs(x, minus, 0, _ZERO, _ZERO)
-    _copy(x, _FIRST, plus)
-    k, done = _ZERO, False
-    while not done:
-        k += _TWO
-        multiply_fixed(x, _FIRST, _THIRD, _FIRST, n_limbs)
-        done = _divide(x, _FIRST, k * (k - _ONE), _FIRST)
-        if k & _TWO:
-            add(x, minus, _FIRST, minus)
-        else:
-            add(x, plus, _FIRST, plus)
+    numerator, denominator = sigma.as_integer_ratio()
+    (radius, angle), n_digits, block = words, 64, np.empty(128, np.uint64)
+    negative = angle >> (62 if second else 63) & 1
+    while True:
+        # Leading zeros of the radius's number are skipped, and the angle has a digit less: the cosine's sign.
+        while min(radius.bit_length(), n_digits - 1) < places:
+            # Nonces from 1 on belong to the pair: half a block each. It is the first of 16 blocks side by side.
+            random_bits(key, np.uint64(pair), np.uint64(n_digits // 256 + 1), block)
+            digits = block.view("<u4")[::16].astype(">u4").tobytes()
+            radius = radius << 256 | int.from_bytes(digits[:32])
+            angle = angle << 256 | int.from_bytes(digits[32:])
+            n_digits += 256
+        exponent = n_digits - radius.bit_length()
+        logarithm = minus_logarithm(radius >> radius.bit_length() - places, exponent, places)
+        # Twice the angle in turns, folded: (sigma R cos phi)^2 = sigma^2 (-ln U) (1 + cos 2 phi).
+        one = 1 << places
+        turns = (angle >> n_digits - 1 - places) % one
+        twice = cosine(min(turns, one - turns), places)
+        square, slack = logarithm * (one - twice if second else one + twice) >> places, 32 * places * (exponent + 1)
+        # x rounds to half of floor(2 x) + 1, rounded down; the root of whole numbers is exact.
+        least, most = (
+            (math.isqrt(4 * max(bound, 0) * numerator**2 // (denominator**2 << places)) + 1) // 2
+            for bound in (square - slack, square + slack)
+        )
+        if least == most:
+            return -least if negative else least
+        places *= 2

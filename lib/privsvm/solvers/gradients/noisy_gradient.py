@@ -27,10 +27,10 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.compiled.jit import jit
+from privsvm.numerics.compiled.vector_random import key_words
 from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
 from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Sensitivity, StepTape, as_source
-from privsvm.numerics.noise.rounded_normals import check_sigma, fill_from_stream, open_rounded_stream
+from privsvm.numerics.noise.rounded_normals import check_sigma, rounded_normals
 from privsvm.numerics.rows.row_blocks import RowsByBlock, map_rows
 from privsvm.numerics.rows.well_formed import canonical_rows
 from privsvm.solvers.gradients.clipped_gradients import (
@@ -303,8 +303,7 @@ class _Sampling(NamedTuple):
             return None
         if self.threshold == 0:
             return np.zeros(0, dtype=np.int64)
-        key = np.frombuffer(self.key, dtype="<u4").astype(np.uint32)
-        drawn: np.ndarray = sample_rows(key, step, np.uint64(self.threshold - 1), first, n_rows)
+        drawn: np.ndarray = sample_rows(key_words(self.key), step, np.uint64(self.threshold - 1), first, n_rows)
         return drawn
 
 
@@ -322,26 +321,6 @@ def _record_rows(tape: StepTape, step: int, batch: np.ndarray | None) -> np.ndar
     return np.flatnonzero(drawn)
 
 
-@jit()
-def _add_noise(totals, shift, noise):
-    """Round totals to whole numbers of 2^shift, and add them to the noise, both in place."""
-    half = (np.int64(1) << shift) >> np.int64(1)
-    for i in range(totals.shape[0]):
-        rounded = (totals[i] + half) >> shift
-        totals[i] = rounded
-        noise[i] += rounded
-
-
-@jit()
-def _set_values(numbers, shift, cell, portion, out):
-    """Set `out` to noisy numbers in their own unit, over the expected number of rows.
-
-    Modular arithmetic: sums wrap around at 2^64, that is at 2^(64 - shift) cells, and so does the release.
-    """
-    for i in range(numbers.shape[0]):
-        out[i] = np.float64((numbers[i] << shift) >> shift) * cell * portion
-
-
 class StepNoise:
     """Noise of the steps: whole numbers of the key's stream, one step after the other.
 
@@ -349,26 +328,25 @@ class StepNoise:
     """
 
     def __init__(self, schedule: Schedule, key: bytes, tape: StepTape = NO_TAPE) -> None:
-        self.schedule, self.stream, self.tape = schedule, open_rounded_stream(key), tape
+        self.schedule, self.key, self.tape = schedule, key, tape
 
     def release(self, totals: np.ndarray, step: int) -> np.ndarray:
         """Release the flat sum of a step over the expected number of rows.
 
-        Its number i gets number ``step * size + i`` of the stream. The sum is overwritten.
+        Its number i gets number ``step * size + i`` of the stream.
         """
         schedule, noisy = self.schedule, totals
         if schedule.sigma > 0.0:
-            noisy = np.empty(totals.size, dtype=np.int64)
-            fill_from_stream(self.stream, step * totals.size, schedule.sigma, noisy)
-            _add_noise(totals, np.int64(schedule.shift), noisy)
+            rounded = (totals + ((1 << schedule.shift) >> 1)) >> schedule.shift
+            noisy = rounded + rounded_normals(self.key, schedule.sigma, totals.size, step * totals.size)
             if self.tape.mode > 0:
-                self.tape.sums[step] = totals
+                self.tape.sums[step] = rounded
             if self.tape.mode == 1:
                 self.tape.noisy[step] = noisy
             elif self.tape.mode == 2:
-                noisy = self.tape.noisy[step].copy()
-        released = np.empty(totals.size)
-        _set_values(noisy, np.int64(schedule.shift), schedule.cell, schedule.portion, released)
+                noisy = self.tape.noisy[step]
+        # Modular arithmetic: sums wrap around at 2^64, that is at 2^(64 - shift) cells, and so does the release.
+        released: np.ndarray = ((noisy << schedule.shift) >> schedule.shift) * schedule.cell * schedule.portion
         return released
 
 
