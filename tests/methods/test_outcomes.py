@@ -61,10 +61,10 @@ class ChosenGenerator(np.random.Generator):
 def choose_draws(monkeypatch, draw):
     """Choose every draw of the fits in a test."""
 
-    def fill(stream, first, sigma, out):
-        out[:] = draw(sigma, first + np.arange(out.size))
+    def of_steps(key, sigma, size, first):
+        return draw(sigma, first + np.arange(size))
 
-    monkeypatch.setattr(noisy_gradient, "fill_from_stream", fill)
+    monkeypatch.setattr(noisy_gradient, "rounded_normals", of_steps)
     monkeypatch.setattr(Chosen, "draw", staticmethod(draw))
     monkeypatch.setattr(ChosenGenerator, "draw", staticmethod(draw))
     monkeypatch.setattr(estimators, "system_source", lambda: Chosen(bytes(32)))

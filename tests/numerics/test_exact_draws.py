@@ -150,11 +150,6 @@ def test_thresholds_are_rates_in_whole_numbers():
             sampling_threshold(rate)
 
 
-def draw_rows(key, step, threshold, n_rows, first=0):
-    words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
-    return sample_rows(words, step, np.uint64(threshold - 1), first, n_rows)
-
-
 def test_a_row_is_drawn_by_a_word_of_its_own():
     """Word by word against the cipher in whole numbers; more rows change nothing for the first ones."""
     key = [int(word) for word in np.frombuffer(KEY, dtype="<u4")]
@@ -164,14 +159,14 @@ def test_a_row_is_drawn_by_a_word_of_its_own():
         lanes = np.array([chacha_block(key, 16 * group + lane, (9, 0)) for lane in range(16)], dtype=np.uint32)
         expected += np.ascontiguousarray(lanes.T).view(np.uint64).ravel().tolist()
     expected = [row for row, word in enumerate(expected) if word < threshold]
-    assert draw_rows(KEY, 9, threshold, 256).tolist() == expected
+    assert sample_rows(KEY, 9, threshold, 0, 256).tolist() == expected
     for n_rows in (1, 100, 255, 3000):
-        rows = draw_rows(KEY, 9, threshold, n_rows)
+        rows = sample_rows(KEY, 9, threshold, 0, n_rows)
         assert rows[rows < 256].tolist() == [row for row in expected if row < n_rows]
-    later = draw_rows(KEY, 9, threshold, 976, 1024) + 1024
-    assert later.tolist() == [row for row in draw_rows(KEY, 9, threshold, 2000) if row >= 1024]
-    assert draw_rows(KEY, 9, 2**64, 2000).tolist() == list(range(2000))
-    assert draw_rows(KEY, 9, 1, 2000).size == 0
+    later = sample_rows(KEY, 9, threshold, 1024, 976) + 1024
+    assert later.tolist() == [row for row in sample_rows(KEY, 9, threshold, 0, 2000) if row >= 1024]
+    assert sample_rows(KEY, 9, 2**64, 0, 2000).tolist() == list(range(2000))
+    assert sample_rows(KEY, 9, 1, 0, 2000).size == 0
 
 
 def test_rows_are_drawn_at_the_rate_and_independently():
@@ -180,7 +175,7 @@ def test_rows_are_drawn_at_the_rate_and_independently():
     threshold, _ = sampling_threshold(rate)
     drawn = np.zeros((n_steps, n_rows), dtype=bool)
     for step in range(n_steps):
-        drawn[step, draw_rows(KEY, step, threshold, n_rows)] = True
+        drawn[step, sample_rows(KEY, step, threshold, 0, n_rows)] = True
     assert scipy.stats.binomtest(int(drawn.sum()), drawn.size, rate).pvalue > ALARM
     for first, second in ((drawn[:, ::2], drawn[:, 1::2]), (drawn[::2], drawn[1::2])):
         table = np.bincount((first * 2 + second).ravel(), minlength=4)

@@ -8,33 +8,21 @@ import pytest
 import scipy.stats
 from tests.chacha import chacha_block
 
-from privsvm.numerics.compiled.vector_random import BUFFER
-from privsvm.numerics.noise.long_numbers import (
-    FREE,
-    add,
-    cosine_parts,
-    minus_logarithm,
-    multiply,
-    registers,
-    shift_left,
-    subtract,
-)
+from privsvm.numerics.compiled.jit import jit
+from privsvm.numerics.compiled.vector_random import BUFFER, normal_pair, uniform_words
+from privsvm.numerics.noise.long_numbers import certain_integer, cosine, minus_logarithm
 from privsvm.numerics.noise.rounded_normals import (
     LARGEST_SIGMA,
     SMALLEST_SIGMA,
-    _fill_normals_and_errors,
-    certain_integer,
-    fill_rounded_normals,
-    load_rounded_normals,
-    open_rounded_stream,
+    error_bound,
+    round_words,
     rounded_normals,
 )
 
 # Chance of a false alarm of one statistical check, for new seeds.
 ALARM = 1e-7
 
-KEY_BYTES = bytes(range(7, 39))
-KEY = np.frombuffer(KEY_BYTES, dtype="<u4").astype(np.uint32)
+KEY = bytes(range(7, 39))
 
 # Words with all bits clear, all set, at the edges of what float64 holds, at ties of the sign and of the quarter turns.
 RADIUS_WORDS = [
@@ -54,7 +42,7 @@ def ideal_parts(pair, radius_word, angle_word, digits):
     uniform, angle, bits = int(radius_word), int(angle_word) % 2**63, 0
     if digits:
         for nonce in (1, 2, 3):
-            block = chacha_block([int(word) for word in KEY], pair, (nonce, 0))
+            block = chacha_block([int(word) for word in np.frombuffer(KEY, dtype="<u4")], pair, (nonce, 0))
             for i in range(8):
                 uniform, angle, bits = uniform << 32 | block[i], angle << 32 | block[8 + i], bits + 32
     with mpmath.workprec(1000):
@@ -89,10 +77,8 @@ def round_number(sigma, number):
 def both_rounded(sigma, words, first_pair=0):
     """Return the integers of pairs of words, cosines first, and the number that took more digits than float64 has."""
     bits = np.array([word for word, _ in words] + [word for _, word in words], dtype=np.uint64)
-    cells = np.empty(bits.size, dtype=np.int64)
-    slow = fill_rounded_normals(
-        KEY, first_pair, bits, float(sigma), np.empty(bits.size), np.empty(len(words)), cells
-    )  # fmt: skip
+    cells = np.empty((1, bits.size), dtype=np.int64)
+    slow = round_words(KEY, first_pair, bits.reshape(1, -1), float(sigma), cells)
     return cells.reshape(2, -1), slow
 
 
@@ -109,10 +95,7 @@ def test_forced_words_give_the_integers_of_the_reference():
         assert np.array_equal(cells, expected)
         # Integers that float64 decides agree with more digits.
         surely = [
-            [
-                certain_integer(KEY, 1000 + i, np.uint64(words[0]), np.uint64(words[1]), second, sigma, 6)
-                for i, words in enumerate(CORNERS)
-            ]
+            [certain_integer(KEY, 1000 + i, words, second, sigma) for i, words in enumerate(CORNERS)]
             for second in (False, True)
         ]
         assert np.array_equal(cells, surely)
@@ -138,35 +121,42 @@ def test_near_ties_are_settled_by_more_digits():
 
 @pytest.mark.parametrize("sigma", [0.3, 1000.7, 2.0**26, 2.0**33, 2.0**44])
 def test_random_draws_are_those_of_the_reference(sigma):
-    """Bit for bit: 400 draws of the stream against 1000 bits, and 20,000 against the compiled long numbers."""
-    drawn = rounded_normals(KEY_BYTES, sigma, 20 * BUFFER)
-    stream = open_rounded_stream(KEY_BYTES)
+    """Bit for bit: 400 draws of the stream against 1000 bits, and 20,000 against the long numbers."""
+    drawn = rounded_normals(KEY, sigma, 20 * BUFFER).reshape(20, 2, BUFFER // 2)
+    half = BUFFER // 2
+    words = uniform_words(KEY, 0, 0, 20 * BUFFER).reshape(20, 2, half)
     for buffer in range(20):
-        load_rounded_normals(stream, buffer * BUFFER, sigma)
-        half, bits = BUFFER // 2, stream.bits
         for index in range(10 if sigma > 2.0**40 else half):
             pair = buffer * half + index
-            words = bits[index], bits[half + index]
+            pair_words = int(words[buffer, 0, index]), int(words[buffer, 1, index])
             for second in (False, True):
-                integer = drawn[buffer * BUFFER + index + half * second]
-                assert integer == certain_integer(KEY, pair, *words, second, sigma, 6)
+                integer = drawn[buffer, int(second), index]
+                assert integer == certain_integer(KEY, pair, pair_words, second, sigma)
                 if index < 10:
-                    assert integer == round_number(sigma, ideal_number(pair, *words, second))
+                    assert integer == round_number(sigma, ideal_number(pair, *pair_words, second))
 
 
 def test_few_places_lead_to_the_same_integers():
-    """From two places on, long numbers grow until the integer is certain."""
+    """From 32 places on, long numbers grow until the integer is certain."""
     rng = np.random.default_rng(4)
     for pair in range(300):
-        words = rng.integers(0, 2**64, size=2, dtype=np.uint64)
+        words = tuple(rng.integers(0, 2**64, size=2, dtype=np.uint64).tolist())
         for sigma in (3.0, 2.0**40, 2.0**46):
             integers = {
-                certain_integer(KEY, pair, *words, bool(pair % 2), sigma, n_digits) for n_digits in (2, 3, 6, 12, 40)
+                certain_integer(KEY, pair, words, bool(pair % 2), sigma, places) for places in (32, 64, 96, 128, 700)
             }
             assert len(integers) == 1
     for words in ((0, 0), (0, 2**63), (1, 2**62)):
-        forced = [np.uint64(word) for word in words]
-        assert len({certain_integer(KEY, 5, *forced, True, 2.0**46, n_digits) for n_digits in (2, 3, 6, 12)}) == 1
+        assert len({certain_integer(KEY, 5, words, True, 2.0**46, places) for places in (32, 64, 128, 700)}) == 1
+
+
+@jit()
+def fill_numbers_and_errors(bits, numbers, errors):
+    """Compute what the float64 stage rounds, and its bounds."""
+    half = errors.shape[0]
+    for i in range(half):
+        numbers[i], numbers[half + i], radius, uniform = normal_pair(bits[i], bits[half + i])
+        errors[i] = error_bound(radius, uniform)
 
 
 def test_the_error_of_float64_stays_below_its_bound():
@@ -180,7 +170,7 @@ def test_the_error_of_float64_stays_below_its_bound():
               zip(words[:500], rng.integers(2, 40, 500), strict=True)]  # fmt: skip
     bits = np.array([word for word, _ in words] + [word for _, word in words], dtype=np.uint64)
     numbers, errors = np.empty(bits.size), np.empty(len(words))
-    _fill_normals_and_errors(bits, numbers, errors)
+    fill_numbers_and_errors(bits, numbers, errors)
     worst = 0.0
     for i, pair in enumerate(words):
         for second in (False, True):
@@ -194,59 +184,21 @@ def test_the_error_of_float64_stays_below_its_bound():
     assert 0.1 < worst < 0.9
 
 
-def digits_of(x, register):
-    return sum(int(limb) << 32 * i for i, limb in enumerate(x[register]))
-
-
-def value_of(x, register, n_digits):
-    return digits_of(x, register) / mpmath.mpf(2) ** (32 * n_digits)
-
-
-def set_fraction(x, register, digits, n_digits):
-    for i in range(n_digits):
-        x[register, i] = digits >> (32 * i) & 0xFFFFFFFF
-
-
-@pytest.mark.parametrize("n_digits", [2, 3, 6, 12])
-def test_long_logarithms_and_cosines_are_off_by_no_more_than_they_say(n_digits):
+@pytest.mark.parametrize("places", [32, 64, 128, 192, 384])
+def test_long_logarithms_and_cosines_are_off_by_no_more_than_they_say(places):
     """A million bits are not needed to see it: 64 more than the numbers have. Edges and random numbers."""
-    rng = np.random.default_rng(n_digits)
-    most = 2 ** (32 * n_digits)
-    drawn = [int.from_bytes(rng.bytes(4 * n_digits), "little") for _ in range(40)]
-    with mpmath.workprec(32 * n_digits + 64):
-        ulp = mpmath.mpf(1) / most
-        for digits in (most // 2, most // 2 + 1, most - 1, *(most // 2 + number // 2 for number in drawn)):
+    rng = np.random.default_rng(places)
+    one = 2**places
+    drawn = [int.from_bytes(rng.bytes(places // 8), "little") for _ in range(40)]
+    with mpmath.workprec(places + 64):
+        ulp = mpmath.mpf(1) / one
+        for digits in (one // 2, one // 2 + 1, one - 1, *(one // 2 + number // 2 for number in drawn)):
             for exponent in (0, 1, 40, 2**20):
-                x = registers(2, n_digits)
-                set_fraction(x, FREE, digits, n_digits)
-                minus_logarithm(x, FREE, exponent, FREE + 1, n_digits)
                 exact = exponent * mpmath.log(2) - mpmath.log(digits * ulp)
-                assert abs(value_of(x, FREE + 1, n_digits) - exact) <= 128 * n_digits * (exponent + 1) * ulp
-        for digits in (0, 1, most // 4, most // 2, *(number // 2 for number in drawn)):
-            x = registers(3, n_digits)
-            set_fraction(x, FREE, digits, n_digits)
-            cosine_parts(x, FREE, FREE + 1, FREE + 2, n_digits)
-            cosine = value_of(x, FREE + 1, n_digits) - value_of(x, FREE + 2, n_digits)
-            assert abs(cosine - mpmath.cospi(2 * digits * ulp)) <= 700 * n_digits * ulp
-
-
-def test_long_arithmetic_is_that_of_whole_numbers():
-    rng = np.random.default_rng(8)
-    width = registers(3, 3).shape[1]
-    for length in (1, 2, 5, 9):
-        numbers = [int.from_bytes(rng.bytes(4 * length), "little") for _ in range(2)] + [2 ** (32 * length) - 1, 0, 1]
-        for first in numbers:
-            for second in numbers:
-                x = registers(3, 3)
-                set_fraction(x, FREE, first, width)
-                set_fraction(x, FREE + 1, second, width)
-                for operation, expected in (
-                    (add, first + second), (subtract, max(first - second, 0)), (multiply, first * second),
-                ):  # fmt: skip
-                    operation(x, FREE, FREE + 1, FREE + 2)
-                    assert digits_of(x, FREE + 2) == expected
-                shift_left(x, FREE, 13)
-                assert digits_of(x, FREE) == first << 13
+                off = minus_logarithm(digits, exponent, places) * ulp - exact
+                assert abs(off) <= 4 * places * (exponent + 1) * ulp
+        for digits in (0, 1, one // 4, one // 2, *(number // 2 for number in drawn)):
+            assert abs(cosine(digits, places) * ulp - mpmath.cospi(2 * digits * ulp)) <= 22 * places * ulp
 
 
 def exact_probabilities(sigma, most):
@@ -260,7 +212,7 @@ def exact_probabilities(sigma, most):
 def test_small_scales_have_the_exact_probabilities(sigma, most):
     """Fixed keys; chi-square with an error probability of 1e-7, for a million draws and for pairs of them."""
     size = 10**6
-    drawn = rounded_normals(KEY_BYTES, sigma, size)
+    drawn = rounded_normals(KEY, sigma, size)
     expected = exact_probabilities(sigma, most)
     bins = np.where(np.abs(drawn) > most, 2 * most + 1, drawn + most)
     seen = np.bincount(bins, minlength=2 * most + 2)
@@ -284,8 +236,8 @@ def test_words_on_a_lattice_meet_the_exact_probabilities(sigma):
     side = 1000
     words = np.array([(2 * i + 1) * 2**63 // side for i in range(side)], dtype=np.uint64)
     radius, angle = np.repeat(words, side), np.tile(words, side)
-    bits, cells = np.concatenate([radius, angle]), np.empty(2 * radius.size, dtype=np.int64)
-    fill_rounded_normals(KEY, 0, bits, sigma, np.empty(bits.size), np.empty(radius.size), cells)
+    cells = np.empty((1, 2 * radius.size), dtype=np.int64)
+    round_words(KEY, 0, np.concatenate([radius, angle])[None], sigma, cells)
     most = 10
     expected = exact_probabilities(sigma, most)
     for numbers in cells.reshape(2, -1):
@@ -295,16 +247,12 @@ def test_words_on_a_lattice_meet_the_exact_probabilities(sigma):
 
 
 def test_draws_do_not_depend_on_how_they_are_asked_for():
-    expected = rounded_normals(KEY_BYTES, 2.0**30, 5000)
-    assert np.array_equal(rounded_normals(KEY_BYTES, 2.0**30, 700), expected[:700])
-    stream = open_rounded_stream(KEY_BYTES)
-    for index in (4999, 0, 1023, 1024, 1025, 3000, 2, 4095, 4096):
-        assert stream.cells[load_rounded_normals(stream, index, 2.0**30)] == expected[index]
-    # Another scale in between leaves nothing behind.
-    assert stream.cells[load_rounded_normals(stream, 4096, 7.0)] == rounded_normals(KEY_BYTES, 7.0, 4097)[4096]
-    assert stream.cells[load_rounded_normals(stream, 4096, 2.0**30)] == expected[4096]
+    expected = rounded_normals(KEY, 2.0**30, 5000)
+    assert np.array_equal(rounded_normals(KEY, 2.0**30, 700), expected[:700])
+    for first, size in ((4999, 1), (0, 5000), (1023, 2), (1024, 1024), (3000, 1096), (700, 0)):
+        assert np.array_equal(rounded_normals(KEY, 2.0**30, size, first), expected[first : first + size])
     with ThreadPoolExecutor(4) as pool:
-        for other in pool.map(lambda size: rounded_normals(KEY_BYTES, 2.0**30, size), [5000, 4000, 3000, 1]):
+        for other in pool.map(lambda size: rounded_normals(KEY, 2.0**30, size), [5000, 4000, 3000, 1]):
             assert np.array_equal(other, expected[: other.size])
     assert not np.array_equal(rounded_normals(bytes(32), 2.0**30, 5000), expected)
 
@@ -312,18 +260,14 @@ def test_draws_do_not_depend_on_how_they_are_asked_for():
 def test_large_scales_keep_the_shape():
     """Fixed key; Kolmogorov-Smirnov with an error probability of 1e-7. Slow draws are as rare as the bound says."""
     sigma = 2.0**36
-    drawn = rounded_normals(KEY_BYTES, sigma, 10**6)
+    drawn = rounded_normals(KEY, sigma, 10**6)
     assert scipy.stats.kstest(drawn / sigma, "norm").pvalue > ALARM
-    stream, slow = open_rounded_stream(KEY_BYTES), 0
-    for start in range(0, 10**6, BUFFER):
-        load_rounded_normals(stream, start, sigma)
-        slow += fill_rounded_normals(
-            stream.key, start // 2, stream.bits, sigma, stream.numbers, stream.errors, stream.cells
-        )  # fmt: skip
-    assert slow < 0.001 * 10**6
+    words = uniform_words(KEY, 0, 0, 10**6)[None]
+    cells = np.empty(words.shape, dtype=np.int64)
+    assert round_words(KEY, 0, words, sigma, cells) < 0.001 * 10**6
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, 2.0**-21, 2.0**47, np.inf, np.nan])
 def test_scales_out_of_range_are_refused(sigma):
     with pytest.raises(ValueError, match="sigma"):
-        rounded_normals(KEY_BYTES, sigma, 1)
+        rounded_normals(KEY, sigma, 1)

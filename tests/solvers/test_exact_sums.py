@@ -14,7 +14,7 @@ from tests.clipped_sums import clipped_cells
 from tests.repeated_steps import repeat_noisy_gradient_steps
 
 from privsvm.numerics.compiled import vector_math
-from privsvm.numerics.compiled.vector_random import random_bits
+from privsvm.numerics.compiled.vector_random import uniform_words
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.numerics.rows.unit_grid import unit_cells
@@ -354,10 +354,8 @@ def test_a_row_is_drawn_by_its_own_word(rate):
         )
         source, (key, _) = keys_of(7)
         coef, _ = repeat_noisy_gradient_steps(np.eye(n_rows), np.ones(n_rows, int), 1, steps, source, n_runs)
-        words = np.empty(2048, dtype=np.uint64)
         for run in range(n_runs):
-            random_bits(np.frombuffer(key, dtype="<u4").astype(np.uint32), np.uint64(0), np.uint64(run), words)
-            drawn = [int(word) < int(Fraction(rate) * 2**64) for word in words[:n_rows]]
+            drawn = [int(word) < int(Fraction(rate) * 2**64) for word in uniform_words(key, 0, run, n_rows)]
             assert ((coef[run, 0] != 0) == drawn).all()
 
 

@@ -22,11 +22,6 @@ BUFFER = 1024
 _GROUP = 8 * LANES
 
 
-def key_words(key: bytes) -> np.ndarray:
-    """Return a key of 32 bytes as `random_bits` takes it, 8 uint32."""
-    return np.frombuffer(key, dtype="<u4").astype(np.uint32)
-
-
 @jit()
 def random_bits(key, counter, nonce, out):
     """Fill `out` (uint64, 128 m) with `key`'s stream from block `counter` on.
@@ -36,6 +31,13 @@ def random_bits(key, counter, nonce, out):
     """
     for group in range(out.shape[0] // _GROUP):
         chacha_blocks(key, counter + np.uint64(LANES * group), nonce, out, np.int64(_GROUP * group))
+
+
+def uniform_words(key: bytes, counter: int, nonce: int, size: int) -> np.ndarray:
+    """Return uint64 of the stream of a key of 32 bytes, from block `counter` on: see `random_bits`."""
+    words = np.empty(-(-size // _GROUP) * _GROUP, dtype=np.uint64)
+    random_bits(np.frombuffer(key, dtype="<u4").astype(np.uint32), np.uint64(counter), np.uint64(nonce), words)
+    return words[:size]
 
 
 _LN_2 = float(np.log(2.0))

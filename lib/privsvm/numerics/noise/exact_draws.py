@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
+from privsvm.numerics.compiled.vector_random import BUFFER, random_bits, uniform_words
 
 # Noise of the largest scale fits into int64 many times over.
 LARGEST_SCALE, LARGEST_CHOICE_SCALE = 2**51, 2**62
@@ -162,25 +162,14 @@ def sampling_threshold(rate: float) -> tuple[int, float]:
     return threshold, probability if Fraction(probability) >= exact else float(np.nextafter(probability, 1.0))
 
 
-@jit()
-def sample_rows(key, step, last, first, n_rows):
-    """List the rows that a step draws, each by a word of its own.
+def sample_rows(key: bytes, step: int, threshold: int, first: int, n_rows: int) -> np.ndarray:
+    """List the rows that a step draws, each by a word of its own that is below the `sampling_threshold`.
 
     The word of row i in step t is number i of the key's stream with the nonce t, however many rows there are; noise has
-    another key. `last` is the largest word that draws a row: one less than the threshold of `sampling_threshold`, which
-    must not be 0. `first`, the first of the `n_rows` rows to look at, is a multiple of 1024; rows are numbered from it
+    another key. `first`, the first of the `n_rows` rows to look at, is a multiple of 1024; rows are numbered from it
     on.
     """
-    bits, drawn, count = np.empty(BUFFER, np.uint64), np.empty(n_rows, np.int64), 0
-    for start in range(0, n_rows, BUFFER):
-        n_words = min(BUFFER, n_rows - start)
-        # Sixteen blocks of eight words are made at a time.
-        random_bits(key, np.uint64((first + start) // 8), np.uint64(step), bits[: (n_words + 127) // 128 * 128])
-        for i in range(n_words):
-            # Branch-free: the branch would be mispredicted.
-            drawn[count] = start + i
-            count += bits[i] <= last
-    return drawn[:count]
+    return np.flatnonzero(uniform_words(key, first // 8, step, n_rows) < threshold)
 
 
 def warm_up() -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import math
 
-import numpy as np
-
-from privsvm.numerics.compiled.vector_random import random_bits
+from privsvm.numerics.compiled.vector_random import uniform_words
 
 # Places of a first attempt: all but 2^-60 of the draws are certain then, whatever sigma is.
 _PLACES = 128
@@ -63,22 +61,22 @@ def cosine(turns: int, places: int) -> int:
 
 
 def certain_integer(
-    key: np.ndarray, pair: int, words: tuple[int, int], second: bool, sigma: float, places: int = _PLACES
+    key: bytes, pair: int, words: tuple[int, int], second: bool, sigma: float, places: int = _PLACES
 ) -> int:
     """Round `sigma` times one number of a pair, with as many digits as it takes.
 
-    `key` (8 uint32) and the pair's number in its stream give the digits that follow `words`, the first 64 of the radius
-    and of the angle. `second` says which number of the pair.
+    The key of 32 bytes and the pair's number in its stream give the digits that follow `words`, the first 64 of the
+    radius and of the angle. `second` says which number of the pair.
     """
     numerator, denominator = sigma.as_integer_ratio()
-    (radius, angle), n_digits, block = words, 64, np.empty(128, np.uint64)
+    (radius, angle), n_digits = words, 64
     negative = angle >> (62 if second else 63) & 1
     while True:
         # Leading zeros of the radius's number are skipped, and the angle has a digit less: the cosine's sign.
         while min(radius.bit_length(), n_digits - 1) < places:
             # Nonces from 1 on belong to the pair: half a block each. It is the first of 16 blocks side by side.
-            random_bits(key, np.uint64(pair), np.uint64(n_digits // 256 + 1), block)
-            digits = block.view("<u4")[::16].astype(">u4").tobytes()
+            block = uniform_words(key, pair, n_digits // 256 + 1, 128).view("<u4")[::16]
+            digits = block.astype(">u4").tobytes()
             radius = radius << 256 | int.from_bytes(digits[:32])
             angle = angle << 256 | int.from_bytes(digits[32:])
             n_digits += 256

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_random import BUFFER, key_words, normal_pair, random_bits
+from privsvm.numerics.compiled.vector_random import BUFFER, normal_pair, uniform_words
 from privsvm.numerics.noise.long_numbers import certain_integer
 
 # Largest sigma: below it, sums with the shifter are exact; larger noise would need a slow draw each time.
@@ -66,11 +66,11 @@ def _round(words, sigma, cells):
             second_cells[i] = _nearest(sigma * second, error)
 
 
-def round_words(key: np.ndarray, first_pair: int, words: np.ndarray, sigma: float, cells: np.ndarray) -> int:
+def round_words(key: bytes, first_pair: int, words: np.ndarray, sigma: float, cells: np.ndarray) -> int:
     """Turn words (k, 2 m) of uniform bits into as many integers ``rint(sigma Z)``, cosines first in each row.
 
-    `key` (8 uint32) gives more digits where they are needed, and `first_pair` is the first pair's number in its stream.
-    Returns how many took more digits than float64 has.
+    The key of 32 bytes gives more digits where they are needed, and `first_pair` is the first pair's number in its
+    stream. Returns how many took more digits than float64 has.
     """
     _round(words, sigma, cells)
     doubtful, half = np.argwhere(cells == _DOUBTFUL).tolist(), words.shape[1] // 2
@@ -88,13 +88,12 @@ def rounded_normals(key: bytes, sigma: float, size: int, first: int = 0) -> np.n
     """
     check_sigma(sigma)
     begin, end = first // BUFFER, -(-(first + size) // BUFFER)
-    stream, cells = key_words(key), np.empty((end - begin, BUFFER), dtype=np.int64)
+    cells = np.empty((end - begin, BUFFER), dtype=np.int64)
     for start in range(begin, end, _BUFFERS):
         part = cells[start - begin : start - begin + _BUFFERS]
-        words = np.empty(part.shape, dtype=np.uint64)
         # Eight words a block.
-        random_bits(stream, np.uint64(start * BUFFER // 8), np.uint64(0), words.reshape(-1))
-        round_words(stream, start * BUFFER // 2, words, float(sigma), part)
+        words = uniform_words(key, start * BUFFER // 8, 0, part.size).reshape(part.shape)
+        round_words(key, start * BUFFER // 2, words, float(sigma), part)
     skipped = first - begin * BUFFER
     return cells.reshape(-1)[skipped : skipped + size]
 

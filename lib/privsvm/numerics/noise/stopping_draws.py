@@ -6,24 +6,19 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
-
-from privsvm.numerics.compiled.vector_random import BUFFER, random_bits
-from privsvm.numerics.noise.exact_draws import open_word_stream
+from privsvm.numerics.compiled.vector_random import BUFFER, uniform_words
 
 
 def _words(key: bytes) -> Callable[[int], int]:
     """Open a stream of uniform whole numbers below a bound that may differ each time."""
-    stream = open_word_stream(key)
     waiting: list[int] = []
     blocks = 0
 
     def word() -> int:
         nonlocal blocks
         if not waiting:
-            random_bits(stream.key, np.uint64(blocks), np.uint64(0), stream.bits)
+            waiting.extend(uniform_words(key, blocks, 0, BUFFER).tolist())
             blocks += BUFFER // 8
-            waiting.extend(stream.bits.tolist())
         return waiting.pop()
 
     def below(bound: int) -> int:

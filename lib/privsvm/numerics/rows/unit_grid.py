@@ -20,7 +20,7 @@ CELLS = 2.0**20
 LONGEST = 2.0**500
 # Round-off: a row that is too long is shrunk by this factor at a time.
 _SHRINK = 1.0 - 2.0**-30
-_LARGEST_SQUARE = 2**40
+_LARGEST_SQUARE = np.int64(2**40)
 
 
 @jit()

@@ -49,8 +49,7 @@ def draw_held_back(units: np.ndarray, share: float, neighbours: Neighbours, sour
         # Whatever the places are, they are public: no guarantee rests on this draw.
         chosen[source.generator().permutation(n_units)[:number]] = True
     else:
-        key = np.frombuffer(source.next_key(), dtype="<u4").astype(np.uint32)
-        chosen[sample_rows(key, 0, np.uint64(sampling_threshold(share)[0] - 1), 0, n_units)] = True
+        chosen[sample_rows(source.next_key(), 0, sampling_threshold(share)[0], 0, n_units)] = True
     held: np.ndarray = chosen[units]
     return held
 

@@ -27,7 +27,6 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.errors import nearest_name
-from privsvm.numerics.compiled.vector_random import key_words
 from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
 from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Sensitivity, StepTape, as_source
 from privsvm.numerics.noise.rounded_normals import check_sigma, rounded_normals
@@ -301,10 +300,7 @@ class _Sampling(NamedTuple):
         """List the rows that a step draws among `n_rows` from number `first` on; None for all."""
         if self.threshold == 2**64:
             return None
-        if self.threshold == 0:
-            return np.zeros(0, dtype=np.int64)
-        drawn: np.ndarray = sample_rows(key_words(self.key), step, np.uint64(self.threshold - 1), first, n_rows)
-        return drawn
+        return sample_rows(self.key, step, self.threshold, first, n_rows)
 
 
 def _threshold(steps: GradientSteps) -> int:
