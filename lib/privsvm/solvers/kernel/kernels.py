@@ -99,24 +99,35 @@ def set_kernel_values(products, out, first_row, first_column, kind, row_norms, o
 
 
 @jit_step(fastmath=FAST_MATH)
-def turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
-    """Do `set_kernel_values` in place, with the same bits.
-
-    A single argument for input and output: two that may alias keep the compiler from vectorising, and take three times
-    as long.
-    """
-    if kind != RBF:
-        set_other_values(products, products, 0, 0, kind, coef0, degree)
-        return
+def _turn_into_exponentials(products, row_norms, other_norms):
     for t in range(products.shape[0]):
         row, norm = products[t], row_norms[t]
         for i in range(row.shape[0]):
             row[i] = exp2(-maximum(norm + other_norms[i] - row[i], products.dtype.type(0)))
 
 
+@jit_step()
+def turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
+    """Do `set_kernel_values` in place, with the same bits.
+
+    A single argument for input and output: two that may alias keep the compiler from vectorising, and take three times
+    as long.
+    """
+    if kind == RBF:
+        _turn_into_exponentials(products, row_norms, other_norms)
+    else:
+        set_other_values(products, products, 0, 0, kind, coef0, degree)
+
+
+# Apart: a first fit compiles one of them.
 @jit()
-def _turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
-    turn_into_values(products, kind, row_norms, other_norms, coef0, degree)
+def _exponentials(products, row_norms, other_norms):
+    _turn_into_exponentials(products, row_norms, other_norms)
+
+
+@jit()
+def _other_values(products, kind, coef0, degree):
+    set_other_values(products, products, 0, 0, kind, coef0, degree)
 
 
 def resolve_gamma(gamma: float | str, X) -> float:
@@ -160,9 +171,10 @@ def kernel_matrix(X, Z, kernel: Kernel) -> np.ndarray:
     if scipy.sparse.issparse(products):
         products = products.toarray()
     products = np.ascontiguousarray(products, dtype=np.float64)
-    if kind != LINEAR:
-        norms_x, norms_z = exponent * squared_norms(X), exponent * squared_norms(Z)
-        _turn_into_values(products, kind, norms_x, norms_z, float(kernel.coef0), int(kernel.degree))
+    if kind == RBF:
+        _exponentials(products, exponent * squared_norms(X), exponent * squared_norms(Z))
+    elif kind != LINEAR:
+        _other_values(products, kind, float(kernel.coef0), int(kernel.degree))
     return products
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -125,18 +126,12 @@ def _solve_some(numbers, pairs, matrix, tol, max_iter):
         pairs.ended[p] = End.SOLVED if gap <= tol else (End.MAX_ITER if n_iter == max_iter else End.HANDED_OVER)
 
 
-@jit()
-def scatter_pairs(layout, starts, coef):
+def scatter_pairs(layout: np.ndarray, starts: np.ndarray, coef: np.ndarray) -> None:
     """Write coefficients (c - 1, m) in scikit-learn's layout as (m, p)."""
-    n_classes = starts.shape[0] - 1
-    column = 0
-    for a in range(n_classes):
-        for b in range(a + 1, n_classes):
-            for t in range(starts[a], starts[a + 1]):
-                coef[t, column] = layout[b - 1, t]
-            for t in range(starts[b], starts[b + 1]):
-                coef[t, column] = layout[a, t]
-            column += 1
+    rows = [slice(*ends) for ends in itertools.pairwise(starts.tolist())]
+    for column, (a, b) in enumerate(itertools.combinations(range(len(rows)), 2)):
+        coef[rows[a], column] = layout[b - 1, rows[a]]
+        coef[rows[b], column] = layout[a, rows[b]]
 
 
 @dataclasses.dataclass
@@ -281,4 +276,3 @@ def warm_up() -> None:
     for rows in (single, single.in_double()):
         solutions = ClassSolutions.empty(np.array([0, 2, 4]))
         solve_class_pairs(rows, np.ones(4), solutions, np.array([0]), SolverOptions(cache_size=2.0))
-    scatter_pairs(solutions.layout, solutions.starts, np.zeros((4, 1)))
