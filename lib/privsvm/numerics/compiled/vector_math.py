@@ -66,8 +66,6 @@ def _power_of_two(exponent):
     return bits.view(np.float64)
 
 
-# No reassociation here: it would cancel the shifter.
-@jit_step(fastmath={"contract"}, forceinline=True)
 def _exp2_f32(exponent):
     """``2^exponent`` in float32 for exponents below 126; relative error below 3e-7."""
     exponent = max(exponent, _LOWEST_32)
@@ -82,7 +80,6 @@ def _exp2_f32(exponent):
     return bits.view(np.float32)
 
 
-@jit_step(fastmath={"contract"}, forceinline=True)
 def _exp2_f64(exponent):
     """``2^exponent`` in float64 for exponents below 1022; relative error below 3e-15."""
     exponent = max(exponent, _LOWEST_64)
@@ -137,10 +134,7 @@ def exp2(exponent):
     return np.exp2(exponent)
 
 
-@overload(exp2, jit_options={"forceinline": True})
+# No reassociation here: it would cancel the shifter.
+@overload(exp2, jit_options={"fastmath": {"contract"}, "forceinline": True, "error_model": "numpy"})
 def _exp2_by_type(exponent):
-    if exponent == types.float32:
-        return lambda exponent: _exp2_f32(exponent)
-    if exponent == types.float64:
-        return lambda exponent: _exp2_f64(exponent)
-    return None
+    return {types.float32: _exp2_f32, types.float64: _exp2_f64}.get(exponent)

@@ -59,17 +59,27 @@ class _Pairs(NamedTuple):
     rho: np.ndarray
     objective: np.ndarray
     n_iter: np.ndarray
-    ended: np.ndarray
+    # Violation of optimality.
+    gaps: np.ndarray
 
 
-@jit_step()
-def _pad_size(size):
+class _Work(NamedTuple):
+    """Work space for the longest of some pairs, made by NumPy: its functions take long to compile."""
+
+    # Kernel rows, and which are filled; values, variables, their bounds and masks; the kernel's diagonal.
+    kernel: np.ndarray
+    filled: np.ndarray
+    vectors: np.ndarray
+    diagonal: np.ndarray
+
+
+def _pad_size(size: int) -> int:
     return -(-size // _PADDED) * _PADDED
 
 
 @jit_step()
-def _store(pairs, p, values, beta, lower, upper, n_iter):
-    """Store the solution of a pair; return its violation of optimality."""
+def _store(pairs, p, values, beta, lower, upper, highest, lowest):
+    """Store the solution of a pair whose largest value that may go up, and minus the smallest to go down, are given."""
     a, b = pairs.first[p], pairs.second[p]
     start_a, start_b = pairs.starts[a], pairs.starts[b]
     n_a = pairs.starts[a + 1] - start_a
@@ -85,45 +95,43 @@ def _store(pairs, p, values, beta, lower, upper, n_iter):
             pairs.layout[b - 1, start_a + t] = beta[t]
         else:
             pairs.layout[a, start_b + t - n_a] = beta[t]
-    m, M = extremes(values, beta, lower, upper)
-    pairs.rho[p] = total / n_free if n_free > 0 else -0.5 * (m + M)
+    pairs.rho[p] = total / n_free if n_free > 0 else -0.5 * (highest - lowest)
     pairs.objective[p] = 0.5 * quadratic - linear
-    pairs.n_iter[p] = n_iter
-    return m - M
+    pairs.gaps[p] = highest + lowest
 
 
 @jit()
-def _solve_some(numbers, pairs, matrix, tol, max_iter):
+def _solve_some(numbers, pairs, work, matrix, tol):
     """Solve the pairs of these numbers; `matrix` are the kernel values of all rows, padded for two classes."""
-    starts, longest, alone = pairs.starts, 0, pairs.starts.shape[0] == 3
-    for p in numbers:
-        a, b = pairs.first[p], pairs.second[p]
-        longest = max(longest, starts[a + 1] - starts[a] + starts[b + 1] - starts[b])
-    padded = _pad_size(longest)
-    kernel = matrix if alone else np.empty((longest, padded + _APART), matrix.dtype)
-    diagonal = np.zeros(padded, matrix.dtype)
-    masks = Masks(np.empty(padded), np.empty(padded))
-    memory, filled = np.empty((4, padded)), np.zeros(longest, np.bool_)
+    starts, alone, vectors = pairs.starts, pairs.starts.shape[0] == 3, work.vectors
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         n_a = starts[a + 1] - starts[a]
         size = n_a + starts[b + 1] - starts[b]
-        whole = _pad_size(size)
-        values, beta, lower, upper = memory[0, :whole], memory[1, :size], memory[2, :size], memory[3, :size]
+        whole = -(-size // _PADDED) * _PADDED
+        values, beta, lower, upper = vectors[0, :whole], vectors[1, :size], vectors[2, :size], vectors[3, :size]
         for t in range(size):
             row = starts[a] + t if t < n_a else starts[b] + t - n_a
             values[t], beta[t] = (1.0 if t < n_a else -1.0), 0.0
             lower[t] = 0.0 if t < n_a else -pairs.upper[row]
             upper[t] = pairs.upper[row] if t < n_a else 0.0
-            diagonal[t] = pairs.diagonal[row]
-        diagonal[size:whole], filled[:size] = 0, alone
-        gram = Gram(kernel, diagonal[:whole], filled, matrix, n_a, starts[a], starts[b])
-        limit = min(pairs.limits[p], max_iter) if max_iter >= 0 else pairs.limits[p]
-        # Work space of this length: `take_pair_steps` passes over all of it.
-        some = Masks(masks.up[:whole], masks.low[:whole])
-        n_iter = take_pair_steps(values, beta, lower, upper, gram, some, tol, limit)
-        gap = _store(pairs, p, values, beta, lower, upper, n_iter)
-        pairs.ended[p] = End.SOLVED if gap <= tol else (End.MAX_ITER if n_iter == max_iter else End.HANDED_OVER)
+            work.diagonal[t], work.filled[t] = pairs.diagonal[row], alone
+        for t in range(size, whole):
+            work.diagonal[t] = 0
+        gram = Gram(work.kernel, work.diagonal[:whole], work.filled, matrix, n_a, starts[a], starts[b])
+        # Masks of this length: `take_pair_steps` passes over all of it.
+        masks = Masks(vectors[4, :whole], vectors[5, :whole])
+        n_iter, highest, lowest = take_pair_steps(values, beta, lower, upper, gram, masks, tol, pairs.limits[p])
+        pairs.n_iter[p] = n_iter
+        _store(pairs, p, values, beta, lower, upper, highest, lowest)
+
+
+def _work_for(numbers: np.ndarray, sizes: np.ndarray, matrix: np.ndarray) -> _Work:
+    """Make work space; two classes alone work on the matrix itself."""
+    longest = int(sizes[numbers].max(initial=0))
+    padded = _pad_size(longest)
+    kernel = matrix if sizes.size == 1 else np.empty((longest, padded + _APART), matrix.dtype)
+    return _Work(kernel, np.empty(longest, dtype=bool), np.empty((6, padded)), np.empty(padded, matrix.dtype))
 
 
 def scatter_pairs(layout: np.ndarray, starts: np.ndarray, coef: np.ndarray) -> None:
@@ -241,33 +249,32 @@ def _solve_together(
     n_rows, width = rows.n_rows, None
     if first.size == 1:
         # The pair reads whole vectors.
-        width = -(-n_rows // _PADDED) * _PADDED + _APART
+        width = _pad_size(n_rows) + _APART
     matrix = rows.gram(np.empty(n_rows * (width or n_rows), rows.dtype), width)
     matrix[:, n_rows:] = 0
+    limits, most = _STEPS * sizes + _LEAST_STEPS, options.max_iter
     pairs = _Pairs(
         starts=solutions.starts,
         first=first,
         second=second,
         upper=upper,
         diagonal=rows.diagonal().astype(rows.dtype),
-        limits=_STEPS * sizes + _LEAST_STEPS,
+        limits=np.minimum(limits, most) if most >= 0 else limits,
         layout=solutions.layout,
         rho=solutions.rho,
         objective=solutions.objective,
         n_iter=solutions.n_iter,
-        ended=np.full(first.size, int(End.HANDED_OVER)),
+        gaps=np.full(first.size, np.inf),
     )
-    arguments = pairs, matrix, options.tol, options.max_iter
     seconds = rows.seconds(float((sizes[numbers] ** 2).sum())) + _PAIR_SECONDS * numbers.size
     n_threads = threads_worth(max(1, min(rows.n_threads, numbers.size)), seconds)
-    if rows.pool is None or n_threads == 1:
-        _solve_some(numbers, *arguments)
-    else:
-        # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair. Contiguous arrays, since
-        # code specialised for another layout may round differently.
-        batches = [np.ascontiguousarray(numbers[k::n_threads]) for k in range(n_threads)]
-        share_out(rows.pool, _solve_some, [(batch, *arguments) for batch in batches])
-    return pairs.ended
+    # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair. Contiguous arrays, since code
+    # specialised for another layout may round differently.
+    batches = [np.ascontiguousarray(numbers[k::n_threads]) for k in range(n_threads)]
+    tasks = [(batch, pairs, _work_for(batch, sizes, matrix), matrix, options.tol) for batch in batches]
+    share_out(rows.pool, _solve_some, tasks)
+    stopped = np.where(solutions.n_iter == most, int(End.MAX_ITER), int(End.HANDED_OVER))
+    return np.where(pairs.gaps <= options.tol, int(End.SOLVED), stopped)
 
 
 def warm_up() -> None:

@@ -139,7 +139,7 @@ def _move_all(values, kernel, i, j, step, masks):
         )
         if chunk_highest > highest:
             highest, where = chunk_highest, start
-        lowest = max(lowest, chunk_lowest)
+        lowest = maximum(lowest, chunk_lowest)
     stop = min(where + _CHUNK, size)
     return highest, where + _first_sum(values[where:stop], up[where:stop], highest), lowest
 
@@ -181,8 +181,9 @@ def _copy_row(gram, i, size):
 
 @jit_step()
 def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
-    """Solve a problem by steps of two variables, from `beta` and `values`, which are changed; return their number.
+    """Solve a problem by steps of two variables, from `beta` and `values`, which are changed.
 
+    Returns their number, the largest value that may go up, and minus the smallest that may go down.
     The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors.
     """
     kind, kernel, diagonal, size = values.dtype.type, gram.rows, gram.diagonal, beta.shape[0]
@@ -197,7 +198,7 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
         # The first step has length zero, so that its variables do not matter.
         highest, i_next, lowest = _move_all(values, kernel, i, j, step, masks)
         if highest + lowest <= tol or n_iter >= limit:
-            return n_iter
+            return n_iter, highest, lowest
         i = i_next
         if not gram.filled[i]:
             _copy_row(gram, i, size)
@@ -206,7 +207,7 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
             _copy_row(gram, j, size)
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
-        length = ratio * np.float64(values[i] - values[j]) / max(curvature, TAU)
+        length = ratio * np.float64(values[i] - values[j]) / maximum(curvature, TAU)
         step = kind(_move_pair(beta, lower, upper, i, j, length))
         _set_sides(masks, beta, lower, upper, i)
         _set_sides(masks, beta, lower, upper, j)
@@ -219,4 +220,4 @@ def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit):
     size = values.shape[0]
     masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype))
     gram = Gram(kernel, diagonal, np.ones(size, np.bool_), kernel, size, 0, 0)
-    return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit)
+    return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit)[0]
