@@ -3,8 +3,6 @@
 The exit code is 1 if there is one, and 0 with a note if no source of advisories can be reached.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

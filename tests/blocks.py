@@ -1,7 +1,5 @@
 """Blocks of commands in the pages, read by the tests and scripts that run them."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

@@ -1,7 +1,5 @@
 """Headless browser for tests of pages, which are skipped without one."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Iterator

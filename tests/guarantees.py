@@ -1,7 +1,5 @@
 """Proved records for tests of their readers, made through the gate."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import Any

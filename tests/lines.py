@@ -1,7 +1,5 @@
 """Strategies for lines of files."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 # Arbitrary bytes, and bytes with a meaning for parsers.

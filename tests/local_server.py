@@ -1,7 +1,5 @@
 """Web servers on this machine whose answers a test chooses."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import threading

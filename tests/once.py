@@ -1,7 +1,5 @@
 """Fixtures that several tests read and none changes, made once for all workers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

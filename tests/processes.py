@@ -1,7 +1,5 @@
 """Processes that run at the same time."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable, Iterable
 from multiprocessing.context import BaseContext

@@ -1,7 +1,5 @@
 """Every proved method with every relation and every value of its choices."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ the record. A method fails if its noise, sensitivity, sequence of draws or accou
 anything bypasses its draws.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from fractions import Fraction

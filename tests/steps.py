@@ -1,7 +1,5 @@
 """Measure work in steps of the interpreter, independent of a clock."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

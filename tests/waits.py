@@ -1,7 +1,5 @@
 """Patient waits for servers, pages and processes: a condition ends them early, and no clock is read."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,12 +1,10 @@
 """`privsvm.audit` finds planted bugs of small private estimators at epsilon 1, and nothing without them."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -41,7 +39,7 @@ class NoisyMeans:
     def offset(self, signs: np.ndarray) -> float:
         return float(signs.sum() + self.noise(1)[0])
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> NoisyMeans:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         signs = np.where(y == 1, 1.0, -1.0)
         self.coef_ = signs @ self.clip(X) + self.noise(X.shape[1])
         self.intercept_ = self.offset(signs)

@@ -3,8 +3,6 @@
 Run it in the environment that docs/cluster.md prepares for S3, with ``tests/cluster/requirements.txt`` added.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

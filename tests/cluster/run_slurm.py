@@ -4,8 +4,6 @@ It runs the commands of docs/cluster.md in the environment that this page prepar
 a Slurm with two nodes on this machine, of Debian's packages slurmctld, slurmd, slurm-client and munge.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Shared by the tests of data sets: the mirror's place, a small web server, hand-made entries."""
 
-from __future__ import annotations
-
 import http.server
 import os
 from collections.abc import Callable, Iterator

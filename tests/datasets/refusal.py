@@ -1,7 +1,5 @@
 """Files that a reader must refuse, and arrays in one."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small file cannot take all memory or time: its unpacked size is bounded, whatever its header says."""
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import gzip

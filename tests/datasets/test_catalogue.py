@@ -1,7 +1,5 @@
 """The catalogue, and how settings of params.yaml change its entries."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

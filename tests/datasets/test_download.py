@@ -1,7 +1,5 @@
 """Downloads from a web server on this machine: cache, retries, hashes, mirrors, and messages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

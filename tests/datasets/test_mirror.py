@@ -1,7 +1,5 @@
 """Every file in the mirror, fetched and read: rows, features, classes and missing values as the manifest has them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Text files that were once read as something else: now they are read as they are meant, or refused in one line."""
 
-from __future__ import annotations
-
 import io
 import warnings
 import zipfile

@@ -1,7 +1,5 @@
 """Label codes, missing values, splits, scaling, and the files that come out."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess

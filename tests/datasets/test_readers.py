@@ -1,7 +1,5 @@
 """Every reader against small hand-made files, and every kind of bad file."""
 
-from __future__ import annotations
-
 import bz2
 import dataclasses
 import gzip

@@ -3,8 +3,6 @@
 Work runs in a fork, so that a fault cannot harm the tests. A full disk is a limit on the size of files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

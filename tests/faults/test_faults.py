@@ -3,8 +3,6 @@
 Each fault strikes at a few calls; ``PRIVSVM_FAULTS=all pytest tests/faults`` tries every call.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

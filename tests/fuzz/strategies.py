@@ -1,7 +1,5 @@
 """Strategies for hostile files, and the limits of work and memory within which every reader must answer."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

@@ -1,7 +1,5 @@
 """Crafted models, cards and ledgers with valid digests end with one line, in little memory and with little work."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Mutations of small real files: every reader returns a value of its type, or raises an error of one line."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Records survive their files, and a broken file is one line that names file, key, value and remedy."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json

@@ -5,8 +5,6 @@ occurs in `file` exactly once. `tests` are pytest's names; the first one that fa
 `says`: a bug found for another reason is not found. A bug marked `sample` is planted in every run of the tests.
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import NamedTuple

@@ -8,8 +8,6 @@ The parent imports third-party packages once and forks for every bug. All copies
 their module imports the changed one.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import io

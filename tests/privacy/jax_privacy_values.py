@@ -3,8 +3,6 @@
 Run it where jax_privacy is installed: `python tests/privacy/jax_privacy_values.py`. Nothing of PrivSVM is imported.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.metadata
 import io

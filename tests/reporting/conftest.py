@@ -1,7 +1,5 @@
 """Writes whole synthetic experiments to disk."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

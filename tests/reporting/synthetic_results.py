@@ -1,7 +1,5 @@
 """Synthetic records that follow the contract of docs/files.md, as JSON holds them."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

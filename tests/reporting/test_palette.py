@@ -1,7 +1,5 @@
 """Colours of methods: told apart by everyone."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chart of claimed against audited epsilons, second after utility, and its words on proofs and claims."""
 
-from __future__ import annotations
-
 import math
 import re
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """The page in a real browser: charts are drawn, nothing is logged, nothing is requested."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

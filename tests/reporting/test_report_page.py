@@ -1,7 +1,5 @@
 """The page: nobody may misread a claim, nothing is loaded, nothing hostile gets through."""
 
-from __future__ import annotations
-
 import dataclasses
 import html.parser
 import json

@@ -1,7 +1,5 @@
 """metrics.json and curves.csv: contents, determinism, and refusing what contradicts itself."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

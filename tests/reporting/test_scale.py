@@ -1,7 +1,5 @@
 """Twice as many results are twice the work, counted in steps of the interpreter, so that no clock decides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Synthetic result files that follow docs/files.md."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Real servers for the tests: on this machine only, and ended with all their workers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

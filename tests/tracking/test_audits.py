@@ -1,7 +1,5 @@
 """What audits found is in MLflow: claimed against audited epsilon, confidence and status, a run for each method."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import xml.etree.ElementTree as ET

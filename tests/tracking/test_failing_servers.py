@@ -1,7 +1,5 @@
 """A tracking server that fails: bounded attempts, one line without the password, and nothing else is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import os

@@ -1,7 +1,5 @@
 """Every result is in MLflow once, whatever happened before."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

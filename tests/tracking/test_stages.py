@@ -1,7 +1,5 @@
 """The two scripts as they are called."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The page behind the link that `make ui` prints."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -3,8 +3,6 @@
 Every installed Python is tried with the oldest versions that pyproject.toml allows, and with the newest ones.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
