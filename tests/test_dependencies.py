@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Excluded, because its examples would match.
 THIS_FILE = Path(__file__).relative_to(REPOSITORY).as_posix()
@@ -78,29 +76,3 @@ def test_dependencies_are_used_by_public_names():
     violations = {(path, name) for path, source in sources.items() for name in internals(source)}
     assert violations == ALLOWED
     assert len(ALLOWED) <= 5
-
-
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("import snakemake.io as io\nio.check = None", "snakemake.io.check"),
-        ("from numba import njit\ndel njit.x", "numba.njit.x"),
-        ("import sklearn.base\nsklearn.base.count += 1", "sklearn.base.count"),
-        ("from dvc.repo import Repo\nsetattr(Repo, 'x', 1)", "dvc.repo.Repo"),
-        ("def test(monkeypatch):\n import mlflow\n monkeypatch.setattr(mlflow, 'x', 1)", "mlflow"),
-        ("def test(monkeypatch): monkeypatch.setattr('joblib.parallel.x', 1)", "joblib.parallel.x"),
-        ("from sklearn.ensemble import _bagging", "sklearn.ensemble._bagging"),
-        ("from _pytest.config import Config", "_pytest.config"),
-        ("import numba\nnumba.core._x", "numba.core._x"),
-        ("module == 'sklearn.ensemble._bagging'", "sklearn.ensemble._bagging"),
-    ],
-)
-def test_internals_are_found(source, name):
-    assert name in internals(source)
-
-
-@pytest.mark.parametrize(
-    "source", ["import numba\nnumba.__version__", "import numpy\nnumpy._x", "self._dvc = 'dvc repro'"]
-)
-def test_public_names_are_not_internals(source):
-    assert not internals(source)

@@ -11,7 +11,7 @@ from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.risk import trade_off
-from tests.blocks import REPOSITORY, Block, blocks, blocks_run_by
+from tests.blocks import REPOSITORY, blocks
 
 BLOCKS = [pytest.param(block, id=f"{block.page}-{block.number}") for block in blocks()]
 # Blocks that nothing runs, with the reasons on their pages.
@@ -66,15 +66,6 @@ def test_what_nothing_runs_is_known():
     """A block that stops running fails here instead of being skipped silently."""
     skipped = {(block.page, block.note) for block in blocks() if block.kind == "not-run"}
     assert skipped == {(page, reason) for page, reasons in NOT_RUN.items() for reason in reasons}
-
-
-def test_comments_and_long_lines_of_a_block():
-    text = "make run # all of it\ndvc metrics diff && dvc plots diff\nsnakemake \\\n  --cores 8\n# nothing\n"
-    assert Block("page", 0, None, None, "sh", text).commands == [
-        "make run", "dvc metrics diff", "dvc plots diff", "snakemake --cores 8"
-    ]  # fmt: skip
-    with pytest.raises(LookupError, match=r"tests/conftest.py runs"):
-        blocks_run_by(REPOSITORY / "tests/conftest.py")
 
 
 def test_every_page_is_gathered_and_every_link_leads_somewhere():

@@ -2,7 +2,6 @@ import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +16,6 @@ from privsvm.registry import (
     is_foreign,
 )
 from privsvm_bench.jobs.params import check_params
-from tests.conftest import pytest_collection_modifyitems
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -40,31 +38,6 @@ def test_classes_are_found_in_the_text_of_their_files():
     code = "import privsvm.methods, sys; print(len(privsvm.methods.__all__), {'numpy', 'numba'} & {*sys.modules})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told == f"{len(implementations()) + 1} set()\n"
-
-
-def test_pytest_selects_the_tests_of_one_method():
-    tests = [
-        "tests/methods/test_private_svm.py::test_one_row",
-        "tests/privacy/test_replay.py::test_draws[PrivateSVMClassifier-add_remove]",
-        "tests/test_proofs.py::test_a_page[private_svm]",
-        "tests/methods/test_contract.py::test_scikit_learn_contract[PrivateSVMClassifier(random_state=0)-check_fit]",
-        "tests/methods/test_private_svm_laplace.py::test_one_row",
-        "tests/privacy/test_replay.py::test_draws[PrivateSVMLaplaceClassifier-add_remove]",
-        "tests/test_proofs.py::test_a_page[private_svm_laplace]",
-        "tests/test_proofs.py::test_every_section",
-    ]
-
-    def select(method):
-        items = [SimpleNamespace(nodeid=test) for test in tests]
-        hook = SimpleNamespace(pytest_deselected=lambda items: None)
-        pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: method, hook=hook), items)
-        return [item.nodeid for item in items]
-
-    assert select(None) == tests
-    assert select("private_svm") == tests[:4]
-    assert select("private_svm_laplace") == tests[4:7]
-    with pytest.raises(pytest.UsageError, match="--method: implementation: 'oprea' is unknown"):
-        select("oprea")
 
 
 def test_a_class_of_another_package():

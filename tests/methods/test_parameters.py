@@ -131,29 +131,6 @@ def test_no_parameter_is_without_effect(implementation):
     assert list(without_effect(estimator_class(implementation))) == []
 
 
-class Idle(estimator_class("private_svm_laplace")):
-    """A parameter for nothing, and one for half of the choices."""
-
-    idle: float = parameter(1e-5, POSITIVE, "Of no use.")
-    half: float = parameter(1.0, POSITIVE, "Of use for one constant only.")
-
-    def _features(self, X):
-        features = super()._features(X)
-        if self.constant == "published":
-            return features
-        factor = float(self.half)
-        return dataclasses.replace(features, compute=lambda rows: features.compute(rows * factor))
-
-
-def test_the_search_finds_what_is_without_effect():
-    names = list(without_effect(Idle))
-    assert ({}, "idle") in names
-    assert ({"constant": "published"}, "idle") in names
-    assert ({"constant": "published"}, "half") in names
-    assert {name for _, name in names} == {"idle", "half"}
-    assert ({}, "half") not in names
-
-
 @pytest.mark.parametrize("implementation", implementations())
 def test_what_takes_time_or_consent_changes_no_model(implementation):
     method = estimator_class(implementation)

@@ -15,7 +15,7 @@ import scipy.sparse
 import skops.io
 from tests.methods.test_what_a_model_holds import CASES, N_ROWS, RNG, X, Y, can_be_searched, settings
 
-from privsvm import PrivateLinearClassifier, PrivateSearch, PublicSchema, SVMClassifier, load, make_private_pipeline
+from privsvm import PrivateLinearClassifier, PrivateSearch, PublicSchema, load, make_private_pipeline
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.row_blocks import ArrayBlocks
 from privsvm.release.predicting.exporting import export
@@ -172,16 +172,3 @@ def test_classes_lead_to_no_labels():
     labels = np.append([0, 1, 2], Y)
     model = PrivateLinearClassifier(classes=labels[:3]).fit(np.vstack([X[:3], X]), labels)
     assert labels.tobytes() not in reachable(model.classes_)
-
-
-def test_every_proved_method_is_searched():
-    searched = [method for method in METHODS if can_be_searched(method)]
-    assert 5 * len(METHODS) + sum(method.reads_blocks for method in METHODS) + len(searched) >= 140
-
-
-def test_the_search_finds_what_is_stored(tmp_path):
-    """Objects that do hold cells: support vectors, and a table."""
-    assert {form for form, _ in secrets_in(SVMClassifier(C=1e-3).fit(X, Y), tmp_path)} >= {
-        "pickle 2", "pickle 5", "skops", "attributes", "model.npz",
-    }  # fmt: skip
-    assert {name for _, name in secrets_in(types.SimpleNamespace(cells=TABLE), tmp_path)} >= {*TEXTS}
