@@ -10,6 +10,7 @@ from ruamel.yaml.parser import Parser
 
 from privsvm.errors import PrivSVMError
 from privsvm.plain_yaml import parse_yaml, read_yaml, with_place
+from tests import refusals
 
 
 def parse(text):
@@ -17,10 +18,7 @@ def parse(text):
 
 
 def refusal(text):
-    with pytest.raises(PrivSVMError) as caught:
-        parse_yaml(text, "params.yaml")
-    message = str(caught.value)
-    assert "\n" not in message
+    message = refusals.refusal(parse_yaml, text, "params.yaml")
     assert len(message) < 400
     return message
 

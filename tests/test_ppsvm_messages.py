@@ -19,10 +19,10 @@ from messages import (
     write_private,
 )
 
-from privsvm.errors import PrivSVMError
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks
 from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_blocks
 from privsvm.numerics.noise.streams import seeded_stream
+from tests.refusals import refusal
 
 ROWS, COUNTS = [30, 28], {"north": 3, "south": 2, "west": 1}
 CLASSES = [np.arange(rows) % 3 for rows in ROWS]
@@ -51,13 +51,6 @@ def messages_of(agreement, subset="train", digests=DIGESTS):
         f"{name}.npz": make_block(columns_of(name), secrets_of(name, agreement), agreement, name, subset, digests)
         for name in COUNTS
     }
-
-
-def refusal(function, *arguments, **keywords):
-    with pytest.raises(PrivSVMError) as caught:
-        function(*arguments, **keywords)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(("kernel", "gamma"), [("linear", "auto"), ("gaussian", 0.2), ("gaussian", "tune")])

@@ -6,6 +6,7 @@ of `SVC`.
 """
 
 import csv
+import re
 import subprocess
 import warnings
 from pathlib import Path
@@ -16,12 +17,12 @@ import yaml
 from sklearn.svm import SVC
 
 from privsvm import SVMClassifier
-from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import header_of, units_table
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 from privsvm_bench.tracking.audits import audit_runs
 from privsvm_bench.workflow.session import scripts_folder
+from tests.refusals import refusal
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:
@@ -50,12 +51,6 @@ def sklearn(number):
 
 def pandas(number):
     return report(f"pandas-dev/pandas#{number}")
-
-
-def refused(words, call, *arguments, kind=ValueError):
-    with pytest.raises(kind, match=words) as error:
-        call(*arguments)
-    assert "\n" not in str(error.value)
 
 
 def same(one, other, rows=X):
@@ -160,7 +155,7 @@ def _(folder):
 
 @pandas(26446)
 def _(folder):
-    refused("t.csv", read, folder, "a,b,y\n1,2,0\n".encode("utf-16"), kind=PrivSVMError)
+    assert "t.csv" in refusal(read, folder, "a,b,y\n1,2,0\n".encode("utf-16"))
 
 
 @pandas(54665)
@@ -189,12 +184,12 @@ def _(folder):
 
 @report("opendp/smartnoise-sdk#317")
 def _(folder):
-    refused("bounds|declared", read, folder, "a,y\n1,0\n", {"a": {"fill": 0}}, kind=PrivSVMError)
+    assert re.search("bounds|declared", refusal(read, folder, "a,y\n1,0\n", {"a": {"fill": 0}}))
 
 
 @report("opendp/smartnoise-core#318")
 def _(folder):
-    refused("bounds", read, folder, "a,y\n1,0\n", {"a": {"bounds": [1, 1], "fill": 1}}, kind=PrivSVMError)
+    assert "bounds" in refusal(read, folder, "a,y\n1,0\n", {"a": {"bounds": [1, 1], "fill": 1}})
 
 
 @report("opendp/opendp#2938")
@@ -209,7 +204,7 @@ def _(folder):
 def _(folder):
     for name in ("stages", "lib/privsvm"):
         (folder / "a{b}c" / name).mkdir(parents=True)
-    refused("braces", scripts_folder, folder / "a{b}c", kind=PrivSVMError)
+    assert "braces" in refusal(scripts_folder, folder / "a{b}c")
 
 
 def _stages():

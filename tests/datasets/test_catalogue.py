@@ -9,8 +9,8 @@ import pydantic
 import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_wine
+from tests.refusals import refusal
 
-from privsvm.errors import PrivSVMError
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 from privsvm_bench.datasets.catalogue import DataFile, load_catalogue, raw_files, resolve
@@ -20,13 +20,6 @@ CATALOGUE = load_catalogue()
 # Rebuilt from other files, so that only a mirror has them; packages have others.
 DERIVED = {"a5a", "w5a", "splice_scale", "diabetes_scale"}
 PACKAGED = {name for name, entry in CATALOGUE.items() if "bench/utility/packaged.py" in entry.note}
-
-
-def one_line_error(function, *arguments) -> str:
-    with pytest.raises(PrivSVMError) as caught:
-        function(*arguments)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_import_is_light():
@@ -121,7 +114,7 @@ MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes_in_settings.yaml").
 
 @pytest.mark.parametrize(("name", "settings", "words"), MISTAKES)
 def test_settings_that_make_no_sense(name, settings, words):
-    message = one_line_error(resolve, name, settings)
+    message = refusal(resolve, name, settings)
     for word in words:
         assert word in message
 
@@ -163,7 +156,7 @@ def test_protocol_defaults_and_errors():
         ({"kind": "k_fold", "stratified": "yes"}, "true or false"),
         ({"repeats": 3}, "kind"),
     ]:
-        assert word in one_line_error(parse_protocol, wrong)
+        assert word in refusal(parse_protocol, wrong)
 
 
 def test_columns_keep_the_order_of_their_file():

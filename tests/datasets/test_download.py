@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import exit_codes
+from tests.refusals import refusal
 
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
@@ -46,10 +47,7 @@ def leftovers(folder: Path, *allowed: str) -> list[str]:
 
 
 def fails(file: DataFile, target: Path, mirror: str | None = None) -> str:
-    with pytest.raises(PrivSVMError) as caught:
-        fetch_file(file, target, mirror, dataset="toy")
-    message = str(caught.value)
-    assert "\n" not in message
+    message = refusal(fetch_file, file, target, mirror, dataset="toy")
     assert not target.exists()
     return message
 

@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.datasets.refusal import refused
 from tests.lines import RECORDS
+from tests.refusals import refusal
 
 from privsvm import PublicSchema
 from privsvm.errors import PrivSVMError
@@ -251,9 +252,7 @@ def test_headers_that_cannot_be_read(tmp_path):
         (b"\n\n", "the file is empty"),
     ):
         (tmp_path / "t.csv").write_bytes(content)
-        with pytest.raises(PrivSVMError, match=re.escape(reason)) as caught:
-            header_of(tmp_path / "t.csv", ",")
-        assert "\n" not in str(caught.value)
+        assert reason in refusal(header_of, tmp_path / "t.csv", ",")
     for delimiter in ("", ",,", '"', "\n", "a", "\r", ".", "1"):
         with pytest.raises(PrivSVMError, match="must be one character"):
             header_of(tmp_path / "t.csv", delimiter)

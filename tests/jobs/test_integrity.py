@@ -3,12 +3,13 @@
 import hashlib
 import json
 import os
+import re
 
 import numpy as np
 import pytest
+from tests.refusals import refusal
 
 from privsvm.base.released import ConstantPath
-from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_npz
 from privsvm.privacy.gate import Guarantee
 from privsvm_bench.jobs.model_files import check_arrays, collect_fields, load_paths, save_paths
@@ -54,16 +55,12 @@ def test_models_cut_short_or_edited(models):
     flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
     for edited in (content[:-1], content[:middle], flipped, b""):
         keep_time(arrays, edited)
-        with pytest.raises(PrivSVMError, match=r"m\.npz: not the arrays that .*m\.json is of") as caught:
-            load_paths(arrays, record, SavedModels)
-        assert "\n" not in str(caught.value)
+        assert re.search(r"m\.npz: not the arrays that .*m\.json is of", refusal(load_paths, *models, SavedModels))
     # A complete file of another run.
     write_npz(arrays, {"0.class_scores": np.array([[[0.5, 0.5]]])})
-    with pytest.raises(PrivSVMError, match="not the arrays"):
-        load_paths(arrays, record, SavedModels)
+    assert "not the arrays" in refusal(load_paths, *models, SavedModels)
     arrays.unlink()
-    with pytest.raises(PrivSVMError, match="file not found"):
-        check_arrays(arrays, read(SavedModels, record), record)
+    assert "file not found" in refusal(check_arrays, arrays, read(SavedModels, record), record)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +77,7 @@ def test_a_record_edited_by_hand(models, edit):
     text = record.read_text()
     assert edit(text) != text
     keep_time(record, edit(text).encode())
-    with pytest.raises(PrivSVMError, match=r"m\.json: was changed after it was written") as caught:
-        read(SavedModels, record)
-    assert "\n" not in str(caught.value)
+    assert "m.json: was changed after it was written" in refusal(read, SavedModels, record)
 
 
 def test_a_record_without_its_digest(models):
@@ -90,8 +85,7 @@ def test_a_record_without_its_digest(models):
     content = read_json(record)
     del content["record_sha256"]
     record.write_text(json.dumps(content))
-    with pytest.raises(PrivSVMError, match="'record_sha256' is missing"):
-        read(SavedModels, record)
+    assert "'record_sha256' is missing" in refusal(read, SavedModels, record)
     # Order of keys and white space do not count.
     record.write_text(json.dumps(dict(reversed(seal(content).items()))))
     assert read(SavedModels, record).implementation == "majority"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests import refusals
 
 from privsvm.errors import PrivSVMError, printable
 from privsvm_bench.jobs.params import Params, check_params, read_params
@@ -31,10 +32,7 @@ def default():
 
 
 def refusal(values):
-    with pytest.raises(PrivSVMError) as caught:
-        check_params(values)
-    message = str(caught.value)
-    assert "\n" not in message
+    message = refusals.refusal(check_params, values)
     assert message.startswith("params.yaml: ")
     return message
 

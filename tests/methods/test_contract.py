@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.refusals import refusal
 
 import privsvm
 from privsvm import (
@@ -161,10 +162,10 @@ def test_bad_parameters_are_named_with_their_value(method):
         for value in [*refused_values(item.constraint.schema), 3.0 if name == "class_weight" else {1: 2}]:
             if item.constraint.also is not None and item.constraint.also(value):
                 continue
-            with pytest.raises(ValueError, match=f"^{name}=") as caught:
-                ready(method, classes=["no", "yes"]).set_params(**{name: value}).fit(X, Y)
-            assert str(value) in str(caught.value)
-            assert "\n" not in str(caught.value)
+            model = ready(method, classes=["no", "yes"]).set_params(**{name: value})
+            message = refusal(model.fit, X, Y, error=ValueError)
+            assert message.startswith(f"{name}=")
+            assert str(value) in message
 
 
 @pytest.mark.parametrize(
@@ -191,10 +192,10 @@ def test_bad_parameters_are_named_with_their_value(method):
 def test_values_that_others_rule_out_are_named(estimator, changes):
     """The declaration accepts them, or a method that is alike does."""
     ((name, value),) = changes.items()
-    with pytest.raises(ValueError, match=f"{name}=") as caught:
-        copy.deepcopy(estimator).set_params(**{"classes": ["no", "yes"], **changes}).fit(X, Y)
-    assert str(value) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    model = copy.deepcopy(estimator).set_params(**{"classes": ["no", "yes"], **changes})
+    message = refusal(model.fit, X, Y, error=ValueError)
+    assert f"{name}=" in message
+    assert str(value) in message
 
 
 def by_block(rows, folder):

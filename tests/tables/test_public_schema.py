@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from tests.refusals import refusal
 from tests.release.hospital import SCHEMA
 
 from privsvm import PublicSchema
@@ -127,10 +128,7 @@ def without(key):
     ],
 )
 def test_a_wrong_declaration_is_one_line(values, message):
-    with pytest.raises(PrivSVMError) as caught:
-        parse_schema(values)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in refusal(parse_schema, values)
 
 
 def test_which_rows_of_a_person_count_is_decided_by_the_identifiers_alone(tmp_path):
@@ -255,6 +253,4 @@ def test_a_packed_table_that_is_damaged_is_one_line_with_its_name(tmp_path, dama
         data[len(data) // 2] ^= 255
     path = tmp_path / "table.csv.gz"
     path.write_bytes(data)
-    with pytest.raises(PrivSVMError, match=r"table\.csv\.gz: cannot be read") as caught:
-        list(read_chunks(path, parse_schema(DECLARED)))
-    assert "\n" not in str(caught.value)
+    assert "table.csv.gz: cannot be read" in refusal(lambda: [*read_chunks(path, parse_schema(DECLARED))])
