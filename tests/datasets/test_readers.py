@@ -7,11 +7,13 @@ import io
 import lzma
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
+import yaml
 from scipy.sparse import csr_array
 from tests.datasets.refusal import npz, refused
 
@@ -225,39 +227,15 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
     assert labels.tolist() == ["5", "1"]
 
 
-@pytest.mark.parametrize(
-    ("content", "recipe", "words"),
-    [
-        ("x,z\n1,2\n", {"format": "csv", "label": "kindd", "header_rows": 1}, ["'kindd' missing", "columns: 'x', 'z'"]),
-        (CSV, {"format": "csv", "label": "kin", "header_rows": 1}, ["did you mean 'kind'?"]),
-        ("1,2\n", {"format": "csv", "label": 5}, ["column 5 missing", "2 columns"]),
-        ("1,?,a\n2,NA,b\n", {"format": "csv", "label": 2}, ["2 missing values", "'1'", "missing: drop_rows"]),
-        ("x,w,k\n1,,a\n2,,b\n", {"format": "csv", "label": "k", "header_rows": 1}, ["column 'w'", "2 missing"]),
-        ("1 1:nan\n2 1:3\n", {"format": "libsvm"}, ["1 missing", "feature 1"]),
-        ("1,red,a\n2,blue,b\n", {"format": "csv", "label": 2}, ["'1' is not numeric", "'red' in row 1", "encode"]),
-        ("1,inf,a\n2,3,b\n", {"format": "csv", "label": 2}, ["1 infinite"]),
-        ("1,a\n2,\n", {"format": "csv", "label": 1}, ["no label in row 2"]),
-        ("1,a\n2,a\n", {"format": "csv", "label": 1}, ["one class only, 'a'"]),
-        ("1 1:2\n+1 1:3\n", {"format": "libsvm"}, ["one class only, '1'"]),
-        ("", {"format": "csv", "label": 0}, ["empty file"]),
-        ("\n \n", {"format": "csv", "label": 0}, ["only white space"]),
-        ("x,k\n", {"format": "csv", "label": "k", "header_rows": 1}, ["no rows"]),
-        ("a\nb\n", {"format": "csv", "label": 0}, ["no features"]),
-        (
-            "1,2\n3,4\n",
-            {"format": "csv", "label": 1, "header_rows": 1, "header_assumed": True},
-            ["are numbers", "header: false"],
-        ),
-        (" \n<!DOCTYPE html><html>no</html>", {"format": "libsvm"}, ["HTML page"]),
-        ("1 0:3\n2 1:2\n", {"format": "libsvm"}, ["LIBSVM text", "indices from 1"]),
-        ("1 hello\n", {"format": "libsvm"}, ["LIBSVM text"]),
-        ("1 3:1\n2 1:1\n", {"format": "libsvm", "n_features": 2}, ["LIBSVM text"]),
-        ("1,a\n2,b\n", {"format": "csv", "label": 1, "n_rows": 3}, ["2 rows", "has 3", "download it again"]),
-        ("1,a\n2,b\n", {"format": "csv", "label": 1, "n_features": 2}, ["1 features", "has 2"]),
-        ("1,a\n2,b\n", {"format": "csv", "label": 1, "class_counts": {"a": 2}}, ["class 'a'", "has 2"]),
-        ("1,a\n2,b\n", {"format": "csv", "label": 1, "missing_values": 1}, ["0 missing values", "has 1"]),
-    ],
-)
+BAD_FILES = [
+    *yaml.safe_load(Path(__file__).with_name("bad_files.yaml").read_text()),
+    # An array of texts is as wide as its longest one: here 4 GB.
+    ("x,kind\n" + "1,a\n" * 1000 + f"2,{'b' * 1_000_000}\n", {"format": "csv", "label": 1, "header_rows": 1},
+     ["1000000 characters"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "recipe", "words"), BAD_FILES)
 def test_bad_files(make_entry, tmp_path, content, recipe, words):
     refused(make_entry(content, **recipe), tmp_path, str(tmp_path / "file"), *words)
 
