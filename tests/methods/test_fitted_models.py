@@ -14,14 +14,12 @@ from tests.methods.test_what_a_model_holds import CASES, X, Y, leaves, settings
 from privsvm import (
     Budget,
     PMSVMAGPClassifier,
-    PrivateLinearClassifier,
     PrivateSearch,
     PrivateSVMClassifier,
     load,
     make_private_pipeline,
 )
-from privsvm.base.estimators import PrivateClassifier, plain_parameters
-from privsvm.numerics.rows.row_blocks import ArrayBlocks
+from privsvm.base.estimators import plain_parameters
 from privsvm.release.training.private_pipeline import PrivatePipeline
 
 ONE_EACH = [case for case in CASES if case.values[1] == "replace_one"]
@@ -97,6 +95,10 @@ class Derived(PrivateSVMClassifier):
     """Might scale rows by themselves."""
 
 
+# It says that it is of the library.
+Derived.__module__, Derived.__qualname__ = PrivateSVMClassifier.__module__, "PrivateSVMClassifier"
+
+
 class DerivedSearch(PrivateSearch):
     """Might draw a number of runs of its own."""
 
@@ -119,20 +121,9 @@ def test_derived_classes_prove_nothing():
         DerivedSearch(with_classes, {"C": [0.1]}, epsilon=4.0, mean_runs=2),
         DerivedPipeline([("model", with_classes)]),
     ):
-        with pytest.raises(ValueError, match=r"Derived\w* is a class of yours"):
+        with pytest.raises(ValueError, match="is a class of yours"):
             derived.fit(X, Y)
     assert PrivatePipeline([("model", with_classes)]).fit(X, Y).guarantee_.status == "proved"
-
-
-class DerivedBlocks(ArrayBlocks):
-    """Might read other rows each time."""
-
-
-def test_derived_sources_of_rows_prove_nothing():
-    model = PrivateLinearClassifier(classes=[0, 1, 2])
-    with pytest.raises(ValueError, match=r"DerivedBlocks is a class of yours"):
-        model.fit(DerivedBlocks(X), Y)
-    assert model.fit(ArrayBlocks(X), Y).guarantee_.status == "proved"
 
 
 def test_a_model_with_the_record_of_another_is_not_saved(tmp_path):
@@ -141,12 +132,6 @@ def test_a_model_with_the_record_of_another_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not the record of the released model"):
         seeded.save(tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_no_class_of_the_library_has_code_of_others():
-    for case in CASES:
-        assert issubclass(case.values[0], PrivateClassifier)
-        assert case.values[0].__module__.startswith("privsvm.")
 
 
 def test_a_step_that_comes_after_the_fit_takes_the_proof():
