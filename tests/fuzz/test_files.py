@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +15,18 @@ import pytest
 import scipy.io
 import scipy.sparse
 from hypothesis import given
-from hypothesis import strategies as st
 from tests.fuzz.strategies import fuzzed, little_memory_and_work, mutations
 from tests.guarantees import proved
 
-from privsvm import DPLeastSquaresClassifier
-from privsvm.base.released import ConstantPath
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.row_blocks import open_rows
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import check_sparse
-from privsvm.privacy.gate import Guarantee
 from privsvm.release.documents.ledger import Ledger
-from privsvm.release.predicting.model import load, save
 from privsvm.tables.schema import parse_schema, read_schema
 from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
 from privsvm_bench.datasets.readers import read_part
-from privsvm_bench.jobs.model_files import collect_fields, load_paths, save_paths
 from privsvm_bench.jobs.params import read_params
-from privsvm_bench.records import SavedModels
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = [(1.5, -2.0, "a"), (0.1, 3.0, "b"), (0.0, 4e-3, "a"), (2.0, 1e300, "b")]
@@ -156,42 +149,6 @@ def test_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fuzz(Path("params.yaml"), (REPOSITORY / "params.yaml").read_bytes(), read_params, start="params.yaml: ")
 
 
-def fuzz_together(files: Sequence[Path], read: Callable[[], Any], check: Callable[[Any, int, bool], None]) -> None:
-    """Change one of several files that belong together, and read them.
-
-    `check` gets the loaded value, the index of the changed file, and whether its bytes are equal to the original.
-    """
-    originals = [file.read_bytes() for file in files]
-
-    @fuzzed
-    @given(st.integers(0, len(files) - 1).flatmap(lambda which: st.tuples(st.just(which), mutations(originals[which]))))
-    def case(change: tuple[int, bytes]) -> None:
-        which, content = change
-        for number, (file, before) in enumerate(zip(files, originals, strict=True)):
-            file.write_bytes(content if number == which else before)
-        attempt(read, lambda loaded: check(loaded, which, content == originals[which]))
-
-    case()
-
-
-def test_models(tmp_path: Path) -> None:
-    """Changes of arrays and record are detected."""
-    none = Guarantee(status="none", mechanism="none", reason="no noise", reference="test")
-    scores = np.array([[[0.25, 0.75]]])
-    path = ConstantPath(epsilons=(float("inf"),), guarantees=(none,), n_classes=2, class_scores=scores)
-    files = tmp_path / "m.npz", tmp_path / "m.json"
-    save_paths([path], *files, SavedModels(implementation="majority", classes=("a", "b"), **collect_fields([path])))
-
-    def check(read: Any, which: int, same: bool) -> None:
-        (path,), record = read
-        # White space and the order of keys do not count in a record.
-        assert same or which == 1
-        assert record.implementation == "majority"
-        np.testing.assert_array_equal(path.class_scores, scores)
-
-    fuzz_together(files, lambda: load_paths(*files, SavedModels), check)
-
-
 SCHEMA = """name: wards
 label: died
 classes: ["no", "yes"]
@@ -281,16 +238,3 @@ def test_ledgers(tmp_path: Path) -> None:
 
     assert len(entries) == 3
     fuzz(ledger.path, original, ledger.entries, check, str(ledger.path))
-
-
-def test_released_models(tmp_path: Path) -> None:
-    """Changes of model files are detected."""
-    model = DPLeastSquaresClassifier(epsilon=4.0, classes=[1, 2], random_state=0).fit(NUMBERS / 1e300, CODES)
-    save(model, tmp_path)
-
-    def check(loaded: Any, _: int, same: bool) -> None:
-        assert same
-        assert loaded.predict(NUMBERS).tolist() == model.predict(NUMBERS).tolist()
-
-    check(load(tmp_path), 0, True)
-    fuzz_together((tmp_path / "model.npz", tmp_path / "model.json"), lambda: load(tmp_path), check)

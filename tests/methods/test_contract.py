@@ -182,7 +182,7 @@ def test_bad_parameters_are_named_with_their_value(method):
         (LandmarkDualClassifier(), {"bounds": (1.0, -1.0)}),
         (DPFrankWolfeClassifier(), {"neighbours": "add_remove"}),
         *[(method(), {"mbar": value}) for method in (ReducedSVMClassifier, PPSVMClassifier) for value in (1.5, 21)],
-        *[(PPSVMClassifier(), {"entities": value}) for value in (3, [[0], []], [[0]], [[0, 1], [1]])],
+        (PPSVMClassifier(), {"entities": 3}),
         (ObjectivePerturbationClassifier(), {"C": 1e13}),
         *[(ObjectivePerturbationClassifier(), {"tol": value}) for value in (1e-30, 1.0)],
         (PMSVMGPClassifier(), {"n_jobs": 0}),
@@ -251,17 +251,9 @@ def test_a_private_search_of_no_row_is_like_one_of_one():
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_bad_rows_and_labels_are_named(method):
+def test_labels_outside_the_declared_classes_are_named(method):
+    """`test_scikit_learn_contract` looks at rows that are missing, infinite or of other features."""
     model = ready(method, classes=["no", "yes"])
-    for value in (np.nan, np.inf):
-        rows = X.copy()
-        rows[3, 1] = value
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            clone(model).fit(rows, Y)
-    with pytest.raises(ValueError, match="0 sample"):
-        clone(model).fit(np.empty((0, 2)), [])
-    with pytest.raises(ValueError, match="3 features"):
-        clone(model).fit(X, Y).predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="'maybe'"):
         clone(model).fit(X, ["maybe", *Y[1:]])
     with pytest.raises(ValueError, match=r"one class|1 class"):

@@ -171,12 +171,6 @@ class TestEntity:
 
 
 class TestBlocks:
-    def test_of_different_shapes(self):
-        with pytest.raises(ValueError, match=r"the block of second has shape \(4, 2\) and that of first \(5, 2\)"):
-            combine_blocks({"first": np.ones((5, 2)), "second": np.ones((4, 2))}, "linear")
-        with pytest.raises(ValueError, match=r"second has shape \(5, 3\)"):
-            combine_blocks({"first": np.ones((5, 2)), "second": np.ones((5, 3))}, "gaussian")
-
     def test_not_finite(self):
         with pytest.raises(ValueError, match="the block of second holds NaN"):
             combine_blocks({"first": np.ones((5, 2)), "second": np.full((5, 2), np.nan)}, "linear")

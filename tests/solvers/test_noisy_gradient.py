@@ -341,19 +341,6 @@ def test_sparse_rows_give_the_bits_of_dense_ones(loss_name, regulariser):
     assert np.array_equal(dense.intercept, sparse.intercept)
 
 
-def test_the_generator_alone_decides():
-    X, codes, _, _ = problem(0, 30, 4, 3)
-    steps = settings_of("hinge", n_steps=3, sample_rate=0.5, noise_scale=1.0)
-    rng = np.random.default_rng(2)
-    state = rng.bit_generator.state
-    first = noisy_gradient_steps(X, codes, 3, steps, rng)
-    second = noisy_gradient_steps(X, codes, 3, steps, rng)
-    rng.bit_generator.state = state
-    again = noisy_gradient_steps(X, codes, 3, steps, rng)
-    assert np.array_equal(first.coef, again.coef)
-    assert not np.isin(first.coef, second.coef).any()
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

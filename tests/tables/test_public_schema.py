@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -131,28 +132,12 @@ def test_a_wrong_declaration_is_one_line(values, message):
     assert message in refusal(parse_schema, values)
 
 
-def test_which_rows_of_a_person_count_is_decided_by_the_identifiers_alone(tmp_path):
-    from collections import Counter
-
+def test_rows_of_a_person_count_by_the_identifier():
+    """`tests/release/training/test_walk.py` has persons in any order and company."""
     seen = Counter()
     first = bound_contribution(["p", "q", "p", "", "p", "1.0"], 2, seen)
     assert first.tolist() == [True, True, True, False, False, True]
     assert bound_contribution(["q", "q", "1"], 2, seen).tolist() == [True, False, True]
-
-    schema = parse_schema(DECLARED | {"person": "who", "rows_per_person": 1})
-    header = "who,id,age,dose,ward,sex,day,smoker,died\n"
-    lines = [
-        "p,1,10,1,a,f,2020-01-01,yes,no\n",
-        "q,2,20,1,a,f,2020-01-01,yes,yes\n",
-        "p,3,90,9,b,m,2020-05-05,no,yes\n",
-    ]
-    (tmp_path / "all.csv").write_text(header + "".join(lines))
-    (tmp_path / "less.csv").write_text(header + lines[1])
-    X, y = units_table(tmp_path / "all.csv", schema)[:2]
-    assert y.tolist() == [0, 1]
-    less, _ = units_table(tmp_path / "less.csv", schema)[:2]
-    # Without a person, all others have the rows that they had.
-    assert X[1:].tobytes() == less.tobytes()
 
 
 def test_no_row_stops_a_table(tmp_path):

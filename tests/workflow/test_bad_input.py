@@ -57,32 +57,6 @@ def test_no_network_and_no_mirror(finished):
     assert not list((finished.folder / "data/raw").glob("heart_scale/*"))
 
 
-@pytest.mark.parametrize("stage", ["train", "report"])
-def test_disk_full(finished, stage):
-    """A file-size limit makes the kernel refuse the write, as a full disk does."""
-    arguments = {
-        "train": "train.py --prepared data/prepared/wine.npz --condensed data/condensed/none/wine.npz"
-        " --condensed-record data/condensed/none/wine.json --models out/m.npz --record out/m.json --timings out/t.json",
-        "report": "report.py --results data/results/svm/wine.json --output-html out/i.html"
-        " --output-metrics out/m.json --output-curves out/c.csv",
-    }[stage]
-    job = (
-        '{"condense":"none","experiment":"e","implementation":"pmsvm_wp","method":"pmsvm_wp","parameters":{"C":0.1},'
-        '"privacy":{"delta":1e-5,"epsilons":[1.0],"neighbours":"replace_one","repeats":50},"seed":1}'
-    )
-    parameters = job if stage == "train" else "{}"
-    script = f"ulimit -f 1; trap '' XFSZ; exec python stages/{arguments} --parameters '{parameters}'"
-    # Python's own bytecode would be cut short as well.
-    unwritten = {"NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    output = finished.call("bash", "-c", script, check=False, **unwritten)
-    assert finished.code == 1, output
-    assert len(output.strip().splitlines()) == 1, output
-    assert "error: " in output
-    # No file is half-written.
-    assert not list((finished.folder / "out").glob(".*.part*"))
-    assert not (finished.folder / "out" / ("m.npz" if stage == "train" else "i.html")).exists()
-
-
 def test_a_folder_that_cannot_be_written_is_named(finished):
     before = finished.hashes("reports")
     finished.change("report.reference_epsilon", 4.0)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.metrics import roc_auc_score
+from tests.refusals import refusal as refusal_of
 from tests.release.conftest import refusal, run
 from tests.release.hospital import write_table
 from tests.release.made_up import write_content
@@ -160,7 +161,6 @@ def test_every_damage_is_found(hospital_copy, hospital):
     rng = np.random.default_rng(0)
     names = sorted(path.name for path in (hospital_copy / "model").iterdir())
     assert names == ["card.html", "card.json", "model.json", "model.npz"]
-    refused = 0
     for number in range(100):
         path = hospital_copy / "model" / names[number % 4]
         data = bytearray(path.read_bytes())
@@ -170,11 +170,10 @@ def test_every_damage_is_found(hospital_copy, hospital):
         else:
             del data[byte_index:]
         path.write_bytes(data)
-        with pytest.raises(PrivSVMError) as caught:
-            verify(hospital_copy / "model")
-        refused += "\n" not in str(caught.value)
+        refusal_of(verify, hospital_copy / "model")
+        if path.name == "model.npz":
+            refusal_of(privsvm.load, hospital_copy / "model")
         shutil.copy(hospital / "model" / path.name, path)
-    assert refused == 100
     verify(hospital_copy / "model")
 
 
@@ -376,9 +375,7 @@ def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
     odd += [array[..., :-1]] * (array.size > 0 and name not in ("3.frequencies", "0.lower"))
     odd += [-1 - array, array + 1000] * (name in ("3.count", "0.n_hats"))
     for changed in odd:
-        with pytest.raises(PrivSVMError, match="model file: array") as caught:
-            privsvm.load(with_arrays(folder, **{name: changed}))
-        assert "\n" not in str(caught.value)
+        assert "model file: array" in refusal_of(privsvm.load, with_arrays(folder, **{name: changed}))
 
 
 FOURIER = {"coef": (1, 1, 1, 2), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1), "0.beside": (1,)}
