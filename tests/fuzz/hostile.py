@@ -2,7 +2,6 @@
 
 import csv
 import functools
-import html.parser
 import importlib.metadata
 import io
 import itertools
@@ -20,6 +19,7 @@ import onnxruntime
 import yaml
 from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
+from tests.elements import Elements
 from tests.release.conftest import run
 from tests.release.made_up import release_by
 
@@ -74,23 +74,9 @@ def shape_of_markdown(text):
     return {*kinds}, kinds.count("heading_open"), kinds.count("table_open")
 
 
-class _Elements(html.parser.HTMLParser):
-    def __init__(self, page):
-        super().__init__()
-        self.found = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, tuple(attributes)))
-
-    def handle_comment(self, data):
-        self.found.append((f"comment {data}", ()))
-
-
 def shape_of_page(page):
     """List the elements of a page with their attributes, and comments."""
-    return _Elements(page).found
+    return Elements(page).tags
 
 
 def check_databases(query, rows, labels):

@@ -1,11 +1,9 @@
 """params.yaml as a typed model: its content, the jobs that follow from it, messages for mistakes."""
 
 import copy
-import functools
 import itertools
 import json
 import math
-import operator
 import re
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests import refusals
+from tests.fuzz.strategies import paths, value_at
 
 from privsvm.errors import PrivSVMError, printable
 from privsvm_bench.jobs.params import Params, check_params, read_params
@@ -215,14 +214,6 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def places(value, path=()):
-    """Yield the path of every key and item."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (*path, key)
-        yield from places(item, (*path, key))
-
-
 def test_hostile_values_at_every_key_are_one_line(tmp_path, monkeypatch):
     """Accepted content becomes parameters of jobs; anything else is one line that begins with the file."""
     params = default() | yaml.safe_load((HERE / "own_data.yaml").read_text())
@@ -232,9 +223,9 @@ def test_hostile_values_at_every_key_are_one_line(tmp_path, monkeypatch):
         (tmp_path / "data/own" / name).write_text("x,y\n0,1\n")
     check_params(params)
     accepted, refused = 0, []
-    for (*path, last), value in itertools.product(places(params), HOSTILE):
+    for (*path, last), value in itertools.product(paths(params), HOSTILE):
         changed = copy.deepcopy(params)
-        functools.reduce(operator.getitem, path, changed)[last] = value
+        value_at(changed, path)[last] = value
         try:
             checked = check_params(changed)
         except PrivSVMError as error:

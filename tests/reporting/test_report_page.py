@@ -1,7 +1,6 @@
 """The page: nobody may misread a claim, nothing is loaded, nothing hostile gets through."""
 
 import dataclasses
-import html.parser
 import json
 import posixpath
 import re
@@ -22,6 +21,7 @@ from synthetic_results import (
     result_of,
     results_of,
 )
+from tests.elements import Elements
 from tests.guarantees import proved, proved_fields
 from tests.refusals import refusal
 
@@ -59,28 +59,6 @@ def page_with(*attacks: dict[str, Any], results: list[Result] | None = None, **r
     """The page of results, of all methods by default, and of attacks."""
     held = ReportRecords(attacks=[attack_of(attack) for attack in attacks], **records)
     return render_page(whole() if results is None else results, records=held)
-
-
-class Elements(html.parser.HTMLParser):
-    """Collect start tags, and text outside scripts and styles."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self._silent = 0
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._silent += tag in ("script", "style")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._silent -= tag in ("script", "style")
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.text.append(data)
 
 
 def test_every_status_is_said_in_words() -> None:

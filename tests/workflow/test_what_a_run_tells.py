@@ -23,6 +23,7 @@ from privsvm_bench.jobs.model_files import load_paths, model_record, save_paths,
 from privsvm_bench.jobs.training import train_paths, training_sizes
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.tracking.runs import collect_runs
+from tests.fuzz.strategies import paths, value_at
 
 MODELS = {
     "recommended": {}, "pmsvm_wp": {"C": 0.05}, "pmsvm_gp": {"scaling": "centre", "epochs": 3}, "dp_least_squares": {},
@@ -86,17 +87,13 @@ def run(folder, change, relation):
     return method_records, sizes, pages, [dataclasses.asdict(one) for one in collect_runs(files)]
 
 
-def leaves(content, path=""):
-    """Yield path and value of every leaf, and the length of every list."""
-    if isinstance(content, dict):
-        for key, inner in content.items():
-            yield from leaves(inner, f"{path}.{key}")
-    elif isinstance(content, list):
-        yield f"{path}.length", len(content)
-        for index, inner in enumerate(content):
-            yield from leaves(inner, f"{path}[{index}]")
-    else:
-        yield path, content
+def leaves(content):
+    """Return every value by its path, and the lengths of lists and mappings."""
+    values = {path: value_at(content, path) for path in paths(content)}
+    return {
+        ".".join(["", *map(str, path)]): len(value) if isinstance(value, (dict, list)) else value
+        for path, value in values.items()
+    }
 
 
 @pytest.mark.parametrize(("change", "relation"), [("replaced", "replace_one"), ("removed", "add_remove")])
@@ -105,7 +102,7 @@ def test_neighbours_differ_only_in_what_the_report_names(change, relation, tmp_p
     assert first[1] == second[1]
     statuses = {guarantee["status"] for one in first[0].values() for guarantee in one["model"]["guarantees"]}
     assert statuses == {"seeded"}
-    one, other = dict(leaves(first[0])), dict(leaves(second[0]))
+    one, other = leaves(first[0]), leaves(second[0])
     assert one.keys() == other.keys()
     differ = {path for path in one if one[path] != other[path]}
     assert {path for path in differ if not OUTSIDE.search(path)} == set()
@@ -123,9 +120,7 @@ def test_neighbours_differ_only_in_what_the_report_names(change, relation, tmp_p
         }  # fmt: skip
         assert {name for name in mine["tags"] if mine["tags"][name] != others["tags"][name]} == {"dataset_digest"}
         assert mine["files"]["card.md"] == others["files"]["card.md"]
-        guarantees, other_guarantees = (
-            dict(leaves(json.loads(one["files"]["guarantees.json"]))) for one in (mine, others)
-        )
+        guarantees, other_guarantees = (leaves(json.loads(one["files"]["guarantees.json"])) for one in (mine, others))
         assert guarantees.keys() == other_guarantees.keys()
         assert all("witness" in path for path in guarantees if guarantees[path] != other_guarantees[path])
         # Runs have the same metrics at the same steps; only values of accuracies and witnesses differ.
