@@ -32,7 +32,7 @@ METHODS = [estimator_class(name) for name in methods_of("output_perturbation")]
 ONE_VS_REST = [method for method in METHODS if issubclass(method, HingeReleaseClassifier)]
 CHOICES = {"composition": ["joint", "naive"], "constant": ["proved", "published"], "normalize": [False, True]}
 # How much of epsilon the witness of an audit reaches at least, where it is more than a tenth.
-AUDITED = {ObjectivePerturbationClassifier: 0.7, PMSVMWPClassifier: 0.8}
+AUDITED = {ObjectivePerturbationClassifier: 0.7, PMSVMWPClassifier: 0.8, OvRJointGaussianClassifier: 0.8}
 
 # How far one row moves the weights of two classes and of three, over C and the longest row.
 MOVED = {

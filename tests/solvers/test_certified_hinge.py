@@ -1,10 +1,11 @@
-"""The hinge solvers of two classes and of Crammer and Singer share LIBLINEAR's optimum and a certified gap."""
+"""The hinge solvers of two classes and of Crammer and Singer share LIBLINEAR's optimum.
+
+`tests/solvers/test_certificate.py` proves their distance to the optimum.
+"""
 
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
 from tests.adversarial import unit_rows
@@ -56,28 +57,6 @@ def test_objective_equals_liblinear(solve, load, C):
 
 
 @SOLVERS
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 40), st.integers(1, 8), st.floats(-3, 3))
-@settings(max_examples=60, deadline=None)
-def test_squared_distance_to_the_optimum_is_below_the_gap(solve, seed, n_classes, n, d, log_C):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * (rng.random((n, 1)) > 0.1)
-    y = np.append(rng.integers(0, n_classes, size=n - 1), 1)
-    C = 10.0**log_C
-    best = solve(X, y, C, gap=1e-10 * max(1.0, C * n))
-    for gap in (1e-1 * C, 1e-3 * C):
-        rough = solve(X, y, C, gap=gap)
-        assert rough.converged
-        assert rough.gap <= gap
-        assert rough.dual <= best.primal + 1e-9 * max(1.0, C * n)
-        objective = hinge_objective if solve is two_classes else crammer_singer_objective
-        assert rough.primal == pytest.approx(
-            objective(X, signs_of(y) if solve is two_classes else y, rough.coef, C), rel=1e-12
-        )
-        distance = np.linalg.norm(rough.coef - best.coef)
-        assert distance <= np.sqrt(max(rough.gap, 0)) + np.sqrt(max(best.gap, 0)) + 1e-9
-
-
-@SOLVERS
 def test_sparse_equals_dense(solve):
     X, y = unit_rows(load_digits)
     X = X * (np.abs(X) > 0.1)
@@ -92,13 +71,6 @@ def test_rows_of_zeros_cost_their_constant_loss(solve):
     with_zeros, without = (solve(X[:n], y[:n], 1.0, gap=1e-12) for n in (4, 2))
     assert np.allclose(with_zeros.coef, without.coef)
     assert with_zeros.primal == pytest.approx(without.primal + 2.0)
-
-
-@SOLVERS
-def test_same_bits_every_time(solve):
-    X, y = unit_rows(load_digits)
-    first, second = (solve(X, y, 0.1, gap=1e-5).coef for _ in range(2))
-    assert first.tobytes() == second.tobytes()
 
 
 @SOLVERS

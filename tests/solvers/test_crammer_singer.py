@@ -3,8 +3,6 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_wine
-from tests.adversarial import unit_rows
 from tests.objectives import crammer_singer_objective
 
 from privsvm.solvers.linear import crammer_singer, crammer_singer_face
@@ -117,23 +115,3 @@ def test_dense_rows_with_few_numbers_are_solved_as_sparse_rows():
     y = rng.integers(0, 3, 80)
     dense, sparse = (solve_crammer_singer(rows, y, 3, 0.5, 1e-8) for rows in (X, scipy.sparse.csr_array(X)))
     assert dense.coef.tobytes() == sparse.coef.tobytes()
-
-
-def test_numbers_of_one_place_add_up():
-    """CSR rows may hold a place twice, in any order."""
-    X, y = unit_rows(load_wine)
-    n, d = X.shape
-    twice = scipy.sparse.csr_array(
-        (
-            np.repeat(X[:, ::-1] / 2, 2, axis=1).ravel(),
-            np.tile(np.repeat(np.arange(d)[::-1], 2), n),
-            2 * d * np.arange(n + 1),
-        ),
-        shape=X.shape,
-    )
-    # Zeros are stored too: the order of summation depends on the number of values.
-    rows = scipy.sparse.csr_array((X.ravel(), np.tile(np.arange(d), n), d * np.arange(n + 1)), shape=X.shape)
-    once, again = (solve_crammer_singer(stored, y, 3, 0.5, 1e-8) for stored in (rows, twice))
-    assert again.coef.tobytes() == once.coef.tobytes()
-    assert again.n_epochs == once.n_epochs
-    assert not twice.has_canonical_format
