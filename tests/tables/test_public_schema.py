@@ -4,10 +4,12 @@ import gzip
 import json
 import os
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -98,38 +100,13 @@ def without(key):
     return {name: value for name, value in DECLARED.items() if name != key}
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (DECLARED | {"columns": {"a": "decide", "b": None, "c": "ignore"}}, "column 'a', column 'b' need a decision"),
-        (DECLARED | {"rows_per_person": "decide"}, "rows_per_person needs a decision; rows_per_person is a whole"),
-        (DECLARED | {"classes": "decide"}, "classes needs a decision; classes is every label that may occur"),
-        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "looked": True}}}, "drafted from private rows"),
-        (DECLARED | {"classes": [True, False]}, "write them in quotes"),
-        (DECLARED | {"classes": ["no"]}, "name at least two"),
-        (DECLARED | {"positive": "maybe"}, "must be one of two classes"),
-        (DECLARED | {"person": "id2"}, "rows_per_person: goes with `person`"),
-        (DECLARED | {"label": "age"}, "is among `columns` too"),
-        (DECLARED | {"version": 2}, "a newer PrivSVM may read it"),
-        (DECLARED | {"name": "../x"}, "must be a name of letters"),
-        (DECLARED | {"columns": {"a": "ignore"}}, "declare at least one"),
-        (DECLARED | {"columns": {"a": {"bounds": [1, 0]}}}, "the lower first"),
-        (DECLARED | {"columns": {"a": {"bounds": [0, 5e-324]}}}, "the lower first"),
-        (DECLARED | {"columns": {"a": {"bounds": ["x", 2]}}}, "two finite numbers"),
-        (DECLARED | {"columns": {"a": {"date": "dd.mm.yyyy"}}}, "names no part of a date; write %d.%m.%Y"),
-        (DECLARED | {"columns": {"a": "drop"}}, "column 'a' is 'drop'; write `ignore` or one of"),
-        (DECLARED | {"columns": {"a": {}}}, "no public range is declared"),
-        (DECLARED | {"columns": {"a": {"categories": ["x"], "boolean": True}}}, "exclude each other"),
-        (DECLARED | {"columns": {"a": {"categories": ["x"], "fill": "y"}}}, "none of the categories"),
-        (DECLARED | {"columns": {"a": {"categories": ["7.0", "x", "7"]}}}, "7.0 and 7 are read as the same"),
-        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "numeric": True}}}, "numeric goes with categories that"),
-        (DECLARED | {"columns": {"a": {"categories": ["07"], "unknown": "7", "numeric": True}}}, "more than zeros"),
-        (DECLARED | {"columns": {"a": {"bounds": [0, 1], "fil": 2}}}, "did you mean 'fill'?"),
-        (without("classes"), "the key 'classes' is missing"),
-    ],
-)
-def test_a_wrong_declaration_is_one_line(values, message):
-    assert message in refusal(parse_schema, values)
+WRONG = yaml.safe_load(Path(__file__).with_name("wrong_declarations.yaml").read_text())
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_a_wrong_declaration_is_one_line(changes, message):
+    changed = {key: value for key, value in (DECLARED | changes).items() if value is not None}
+    assert message in refusal(parse_schema, changed)
 
 
 def test_rows_of_a_person_count_by_the_identifier():
@@ -168,8 +145,6 @@ def test_one_message_names_all_columns(tmp_path):
 
 
 def test_params_yaml_holds_the_same_declaration(tmp_path):
-    import yaml
-
     from privsvm_bench.datasets.catalogue import resolve
     from privsvm_bench.datasets.prepare import prepare
     from privsvm_bench.datasets.settings import Holdout
