@@ -4,13 +4,7 @@ import math
 
 import numpy as np
 
-from privsvm.solvers.gradients.clipped_gradients import (
-    PRODUCT_BITS,
-    clipped_sum,
-    parts,
-    round_point,
-    with_regulariser,
-)
+from privsvm.solvers.gradients.clipped_gradients import PRODUCT_BITS, clipped_sum, parts, round_point, with_regulariser
 from privsvm.solvers.gradients.noisy_gradient import objective_of, prepare_rows
 
 

@@ -9,13 +9,7 @@ import pytest
 import privsvm.methods
 from privsvm.errors import PrivSVMError
 from privsvm.plain_yaml import read_yaml
-from privsvm.registry import (
-    ForeignSource,
-    estimator_class,
-    foreign_source,
-    implementations,
-    is_foreign,
-)
+from privsvm.registry import ForeignSource, estimator_class, foreign_source, implementations, is_foreign
 from privsvm_bench.jobs.params import check_params
 from tests.refusals import refusal
 

@@ -21,13 +21,7 @@ from privsvm.tables import delimited
 from privsvm.tables.delimited import DELIMITER, DelimitedText, Malformed, Tally, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import (
-    header_of,
-    read_chunks,
-    read_labelled_table,
-    table_columns,
-    units_table,
-)
+from privsvm.tables.tables import header_of, read_chunks, read_labelled_table, table_columns, units_table
 from privsvm_bench.datasets.readers import read_part
 
 SCHEMA = {

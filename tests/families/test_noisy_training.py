@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine
 
-from privsvm import (
-    GRPUAClassifier,
-    PMSVMAGPClassifier,
-    PMSVMGPClassifier,
-    SoftmaxDPSGDClassifier,
-)
+from privsvm import GRPUAClassifier, PMSVMAGPClassifier, PMSVMGPClassifier, SoftmaxDPSGDClassifier
 from privsvm.families.gradients.noisy_training import training_plan
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import SampledGaussianSteps

@@ -6,12 +6,7 @@ from tests.adversarial import Silence
 
 from privsvm.families.moments.joint_moments import class_sums
 from privsvm.families.moments.private_scaling import rows_to_scale
-from privsvm.families.moments.second_moments import (
-    MomentsMechanism,
-    centre_rows,
-    code_cells,
-    constant_feature,
-)
+from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows, code_cells, constant_feature
 from privsvm.methods.dp_lda import CONSTANT, DPLDAClassifier, discriminants
 
 

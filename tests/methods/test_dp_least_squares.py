@@ -3,11 +3,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from tests.adversarial import scaled, silent
 
-from privsvm.families.moments.second_moments import (
-    Moments,
-    simplex_codes,
-    solve_noisy_moments,
-)
+from privsvm.families.moments.second_moments import Moments, simplex_codes, solve_noisy_moments
 from privsvm.methods.dp_feature_covariance import DPFeatureCovarianceClassifier
 from privsvm.methods.dp_least_squares import DPLeastSquaresClassifier
 from privsvm.methods.dp_newton import DPNewtonClassifier

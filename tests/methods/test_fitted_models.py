@@ -11,14 +11,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from tests.methods.test_what_a_model_holds import CASES, X, Y, leaves, settings
 
-from privsvm import (
-    Budget,
-    PMSVMAGPClassifier,
-    PrivateSearch,
-    PrivateSVMClassifier,
-    load,
-    make_private_pipeline,
-)
+from privsvm import Budget, PMSVMAGPClassifier, PrivateSearch, PrivateSVMClassifier, load, make_private_pipeline
 from privsvm.base.estimators import plain_parameters
 from privsvm.release.training.private_pipeline import PrivatePipeline
 

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from privsvm.solvers.condensing import condense
-from privsvm.solvers.condensing.condense import (
-    condensed_rows,
-    feature_weights,
-    greedy_triples,
-    weighted_unit_rows,
-)
+from privsvm.solvers.condensing.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.condensing.fuzzy_means import fuzzy_means
 
 UNITS = 2.0**46

@@ -19,12 +19,7 @@ from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.numerics.rows.unit_grid import unit_cells
 from privsvm.solvers.gradients import clipped_gradients, noisy_gradient
-from privsvm.solvers.gradients.noisy_gradient import (
-    LOSSES,
-    REGULARISERS,
-    GradientSteps,
-    noisy_gradient_steps,
-)
+from privsvm.solvers.gradients.noisy_gradient import LOSSES, REGULARISERS, GradientSteps, noisy_gradient_steps
 
 UNIT = 2**38
 
