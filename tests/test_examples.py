@@ -162,13 +162,6 @@ class TestMistakes:
              "--labels", f"{folder}/labels.csv", "--block", f"{base}/{name}.npz"]
         )  # fmt: skip
 
-    def train(self, base):
-        party.main(
-            ["train", "--blocks", f"{base}/north.npz", f"{base}/south.npz", "--labels", f"{base}/north/labels.csv",
-             "--agreement", f"{base}/agreement.json", "--model", f"{base}/model.npz",
-             "--record", f"{base}/model.json"]
-        )  # fmt: skip
-
     def refusal(self, function, *arguments):
         with pytest.raises(SystemExit) as caught:
             function(*arguments)
@@ -176,12 +169,6 @@ class TestMistakes:
         assert message.startswith("error: ")
         assert "\n" not in message
         return message
-
-    def test_right_ones_train(self, base):
-        self.publish(base, "north")
-        self.publish(base, "south")
-        self.train(base)
-        assert (base / "model.npz").exists()
 
     def test_rows_in_another_order(self, base):
         header, *rows = (base / "south/columns.csv").read_text().splitlines()

@@ -353,12 +353,6 @@ TABLE = np.abs(np.random.default_rng(0).normal(size=(90, 5))) * (np.random.defau
 LABELS = np.array([2, 1, 0])[np.digitize(TABLE[:, 0] - TABLE[:, 1], [-0.3, 0.4])]
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if "random_state" in method.declared])
-def test_equal_seeds_give_equal_models(method):
-    first, second = (ready(method).fit(TABLE, LABELS).decision_function(TABLE) for _ in range(2))
-    assert np.array_equal(first, second)
-
-
 @with_kernels(UNPROVED)
 def test_sparse_rows_and_absent_classes_change_no_unproved_model(method, chosen):
     """`test_edges.py` compares the bits of proved methods. Declared classes without rows keep their place."""
