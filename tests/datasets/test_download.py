@@ -264,16 +264,6 @@ def test_stage(tmp_path):
     assert "error: " in unwritable.stderr
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_unwritable_folder(tmp_path):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
-    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(closed / "wine.npz"))
-    assert done.returncode == 1
-    assert "make the folder writable" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_list(tmp_path):
     done = stage("--list")
     assert done.returncode == 0

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from .conftest import OWN_ROWS, SECRET, Workspace, add_own_data
+from .conftest import OWN_ROWS, SECRET, Workspace
 
 pytestmark = pytest.mark.workflow
 NUMBERS = ("metrics.json", "curves.csv")
@@ -82,13 +82,3 @@ def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
     assert not any((data / "private/reports" / name).exists() for name in NUMBERS)
     finished.call("dvc", "push")
     assert [path for path in files(tmp_path / "shelf") if b"patients" in path.read_bytes()]
-
-
-def test_missing_own_file_is_named(finished):
-    add_own_data(finished)
-    (finished.folder / "data/own/patients.csv").unlink()
-    for command in (["snakemake", "--cores", "1", "--dry-run"], ["dvc", "repro"]):
-        output = finished.call(*command, check=False)
-        assert finished.code != 0
-        assert "patients.csv" in output
-        assert "Traceback" not in output

@@ -131,21 +131,6 @@ def test_changed_source_is_never_finer_for_dvc(workspace, source):
     assert for_snakemake or source == "Snakefile"
 
 
-def test_changes_rerun_only_the_methods_that_depend_on_them(workspace):
-    with edit(workspace.folder / "params.yaml"):
-        privacy = {"epsilons": [3.0], "delta": 1e-7, "neighbours": "add_remove", "repeats": 5}
-        workspace.write_params({**workspace.params(), "privacy": privacy})
-        stale = workspace.stale_jobs()
-    assert any("models/pmsvm_wp/" in name for name in stale)
-    assert not [name for name in stale if "/svm/" in name or "/majority/" in name]
-    path = workspace.folder / "lib/privsvm/solvers/linear/crammer_singer.py"
-    with edit(path) as original:
-        path.write_text(original + "\nCHANGED = True\n")
-        stale = workspace.stale_jobs()
-    assert any("models/pmsvm_wp/" in name for name in stale)
-    assert not [name for name in stale if "models/majority/" in name]
-
-
 @pytest.mark.long
 def test_dvc_repro_trains_only_what_changed(workspace, tmp_path):
     """Models of unchanged methods come from the cache of finished jobs."""
