@@ -155,7 +155,7 @@ def _(mechanism: LaplaceMechanism):
 
 @epsilon_of.register
 def _(mechanism: VectorsMechanism):
-    return mechanism._releases * epsilon_of(mechanism._mechanism)
+    return mechanism.n_releases * epsilon_of(mechanism.one)
 
 
 @epsilon_of.register

@@ -230,7 +230,7 @@ def test_bad_arguments_are_named(changes, named):
     with pytest.raises(ValueError, match=named):
         calibrate_sampled_gaussian(**plan)
     with pytest.raises(ValueError, match=named):
-        _ = SampledGaussianSteps(**plan, max_grad_norm=1.0).noise_multiplier
+        SampledGaussianSteps(**plan, max_grad_norm=1.0)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan])

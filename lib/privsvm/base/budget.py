@@ -157,21 +157,20 @@ def _read(file: Path) -> tuple[dict[str, float], list[Guarantee]]:
 
 
 @contextlib.contextmanager
-def charge_to(payer: Callable[[Guarantee], None]) -> Iterator[None]:
-    """Let a function pay for the fits inside: it gets each guarantee before any noise is drawn, and may refuse it."""
+def charge_to(payer: Callable[[Guarantee], None] | None = None) -> Iterator[None]:
+    """Let a function pay for the fits inside: it gets each guarantee before any noise is drawn, and may refuse it.
+
+    None makes the block one fit, paid for by the fit around it or by the open budget.
+    """
     before = getattr(_fit, "payer", None), getattr(_fit, "file", None)
+    if payer is None:
+        # A fit amid a run of a search (by a handler of signals, say) is no part of it.
+        payer = spend if before[0] in (None, nobody) else before[0]
     _fit.payer, _fit.file = payer, before[1] or _open_file()
     try:
         yield
     finally:
         _fit.payer, _fit.file = before
-
-
-def count_fit() -> contextlib.AbstractContextManager[None]:
-    """Make the block one fit, paid for by the fit around it or by the open budget."""
-    payer = getattr(_fit, "payer", None)
-    # A fit amid a run of a search (by a handler of signals, say) is no part of it.
-    return charge_to(spend if payer in (None, nobody) else payer)
 
 
 def nobody(run: Guarantee) -> None:
@@ -189,7 +188,7 @@ def is_counted() -> bool:
 
 
 def refuse_uncounted(estimator: Any) -> None:
-    """Raise BudgetExceededError for training outside `count_fit` if a budget is open: nothing would pay for it."""
+    """Raise BudgetExceededError for training outside `charge_to` if a budget is open: nothing would pay for it."""
     if not is_counted() and _open_file() is not None:
         raise BudgetExceededError(
             f"{type(estimator).__name__}: a budget counts `fit` of private estimators and of PrivateSearch, and "

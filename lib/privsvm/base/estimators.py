@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import count_fit, is_counted, pay, refuse_clone, refuse_in_budget
+from privsvm.base.budget import charge_to, is_counted, pay, refuse_clone, refuse_in_budget
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -32,13 +32,14 @@ from privsvm.base.parameters import (
 )
 from privsvm.base.released import ReleasedPath
 from privsvm.base.rows import as_training_rows, rows_to_predict
-from privsvm.base.validation import check_budgets, check_consent, check_public_classes, common_tags
-from privsvm.constraints import is_trusted
+from privsvm.base.validation import check_consent, common_tags
+from privsvm.constraints import POSITIVE, is_trusted
 from privsvm.digests import canonical_json
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_source, system_source
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import ONE_OF_SEVERAL, Claim, Guarantee, grant, with_assumption
@@ -96,11 +97,6 @@ def noise_generators(
     _check_rng(rng)
     seed = int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else int(rng)
     return lambda epsilon, repeat: seeded_stream(seed, "noise", type(estimator).__name__, float(epsilon), repeat)
-
-
-def randomness_of(rng: NoiseStreams | np.random.Generator | int | None) -> Randomness:
-    """Name the origin of noise from `noise_streams` for the privacy record: any argument but None counts as a seed."""
-    return "system" if rng is None else "seeded"
 
 
 PathT = TypeVar("PathT", bound=ReleasedPath)
@@ -200,6 +196,9 @@ class Release:
 # Public by declaration, so that recipes state their values; more than so many as their number.
 _PUBLIC_LISTS, _LONGEST_LIST = ("bounds", "indicators"), 16
 
+# Standard deviation of the noise with a whole budget, in rows.
+_MOST_NOISE = 1e6
+
 
 def _plain(value: Any, listed: bool) -> Any:
     value = value.tolist() if isinstance(value, np.generic) or (listed and isinstance(value, np.ndarray)) else value
@@ -222,12 +221,25 @@ def rollback_on_error(estimator: Any) -> Iterator[None]:
     """Count a fit; put the estimator's attributes back if it fails: nothing stays of a model that is not paid for."""
     before = dict(estimator.__dict__)
     try:
-        with count_fit():
+        with charge_to():
             yield
     except BaseException:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+def _check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[float, ...]:
+    """Return a grid of epsilons as plain floats; raise ValueError if one, or the delta, is out of range."""
+    delta = float(POSITIVE.check("delta", delta))
+    for epsilon in epsilons:
+        # Parts of a budget have more noise, which the sampler must be able to draw once it is paid for.
+        if gaussian_noise_multiplier(float(POSITIVE.check("epsilon", epsilon)), delta) > _MOST_NOISE:
+            raise ValueError(
+                f"epsilon={epsilon!r}, delta={delta!r}: noise as large as {_MOST_NOISE:.0e} rows drowns all tables; "
+                "use larger ones"
+            )
+    return tuple(map(float, epsilons))
 
 
 def reason_if_subclass(estimator: Any) -> str | None:
@@ -245,6 +257,13 @@ def reasons_of_classes(rows: Any, *estimators: Any) -> list[str | None]:
     return [reason_if_subclass(one) for one in ([rows] if isinstance(rows, RowBlocks) else []) + [*estimators]]
 
 
+# Why nothing is proved of a clone to whose fits nobody consented.
+_MANY_FITS = (
+    "allow_composition=False: sklearn.base.clone made this estimator, as searches, cross-validations and ensembles do, "
+    "which fit many on the same rows, and their budgets add up"
+)
+
+
 class CloneAware:
     """Knows whether `sklearn.base.clone` made an estimator, as meta-estimators do before they fit; a mixin."""
 
@@ -255,31 +274,19 @@ class CloneAware:
         clone._cloned = True
         return clone
 
-    def _many_fits(self, allow_composition: bool) -> str | None:
-        """Say why nothing is proved of a clone to whose fits nobody consented."""
-        if not self._cloned or allow_composition:
-            return None
-        return (
-            "allow_composition=False: sklearn.base.clone made this estimator, as searches, cross-validations and "
-            "ensembles do, which fit many on the same rows, and their budgets add up"
-        )
-
     def _check_clone(self, allow_composition: bool, allow_unsound: bool) -> None:
         """Refuse a clone in a budget, and elsewhere one to whose fits nobody consented."""
-        if self._cloned:
-            refuse_clone(self)
-        reason = self._many_fits(allow_composition)
-        if reason is not None and not allow_unsound:
+        refuse_clone(self)
+        if not allow_composition and not allow_unsound:
             raise ValueError(
-                f"{reason}; use privsvm.PrivateSearch, fit an estimator that you made by its class, or set "
+                f"{_MANY_FITS}; use privsvm.PrivateSearch, fit an estimator that you made by its class, or set "
                 "allow_composition=True if you add up yourself"
             )
 
 
-def judge_clone(guarantee: Guarantee, estimator: CloneAware, composition: bool) -> Guarantee:
-    """Judge the record of a fit for a clone whose user does or does not add up the fits."""
-    guarantee = guarantee.without_proof(estimator._many_fits(composition))
-    return with_assumption(guarantee, ONE_OF_SEVERAL) if estimator._cloned and composition else guarantee
+def judge_clone(guarantee: Guarantee, composition: bool) -> Guarantee:
+    """Judge the record of a clone's fit; its user adds up the fits by `composition`, or does not."""
+    return with_assumption(guarantee, ONE_OF_SEVERAL) if composition else guarantee.without_proof(_MANY_FITS)
 
 
 def _scores_are_linear(estimator: Any) -> bool:
@@ -539,7 +546,8 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
         """
         with rollback_on_error(self):
             self.check_declared()
-            self._check_clone(self.allow_composition, self.allow_unsound)
+            if self._cloned:
+                self._check_clone(self.allow_composition, self.allow_unsound)
             unknown = reason_if_subclass(self)
             if unknown is not None:
                 # It may have a `release_path` of its own, which pays for nothing.
@@ -597,18 +605,19 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
         self._check_parameters()
         delta = float(getattr(self, "delta", 0.0))
         # Pure differential privacy has no delta, and the check wants one.
-        checked, _ = check_budgets(epsilons, delta or 0.5)
+        checked = _check_budgets(epsilons, delta or 0.5)
         rows, codes = as_training_rows(self, X, y, self.classes)
         release = Release(
             rows=rows,
             codes=codes,
             n_classes=len(self.classes_),
-            epsilons=tuple(checked),
+            epsilons=checked,
             delta=delta,
             neighbours=self.neighbours,
             repeats=repeats,
             sources=sources,
-            randomness=randomness_of(rng),
+            # Any argument but None counts as a seed.
+            randomness="system" if rng is None else "seeded",
             audit=audit,
             declared_classes=self.classes is not None,
             book=functools.partial(self._book, rows),
@@ -621,7 +630,7 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
         """Take the proof of foreign classes; inside a fit, see to it that a guarantee is consented to and paid for."""
         guarantee = guarantee.without_proof(*reasons_of_classes(rows, self))
         if is_counted():
-            guarantee = judge_clone(guarantee, self, self.allow_composition)
+            guarantee = judge_clone(guarantee, self.allow_composition) if self._cloned else guarantee
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
             pay(guarantee)
@@ -630,7 +639,10 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
     def _check_parameters(self) -> None:
         """Check parameters, and the consent that some of them need."""
         self.check_declared()
-        check_public_classes(self.classes, self.allow_unsound)
+        if self.classes is None and not self.allow_unsound:
+            raise ValueError(
+                "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
+            )
 
     @abc.abstractmethod
     def _release(self, release: Release) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from privsvm.constraints import is_trusted, plain
+from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.numerics.rows.row_blocks import RowBlocks
-from privsvm.numerics.rows.rows import memory_of_machine
 from privsvm.numerics.rows.well_formed import as_csr, refuse_masked, sort_entries
 
 # Arrays as large as a model that training holds.

@@ -47,10 +47,6 @@ class GRPUAClassifier(DescentClassifier):
     )
     smoothing: float = parameter(0.1, POSITIVE, "s in the smoothed hinge ``(g + sqrt(g^2 + s^2)) / 2``.")
 
-    @property
-    def _composition(self) -> str:
-        return self.composition
-
     def _loss(self) -> dict[str, Any]:
         return {"loss": "one_vs_rest_hinge", "smoothing": float(self.smoothing)}
 

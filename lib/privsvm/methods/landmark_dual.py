@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.estimators import Release
 from privsvm.base.parameters import parameter
 from privsvm.base.released import OneVsRestKernelPath
 from privsvm.base.validation import check_bounds
@@ -22,7 +23,6 @@ from privsvm.families.output_perturbation.hinge_release import (
     features_by_block,
     rows_before_features,
 )
-from privsvm.families.output_perturbation.perturbation import OneVsRestRelease
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.solvers.features.row_features import landmark_row_features
@@ -158,14 +158,17 @@ class LandmarkDualClassifier(GaussianNoise):
             model=(landmarks, inverse_root, gamma),
         )
 
-    def _build_path(self, release: OneVsRestRelease, features: Features) -> OneVsRestKernelPath:
+    def _build_path(
+        self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]
+    ) -> OneVsRestKernelPath:
         landmarks, inverse_root, gamma = features.model
         return release.path(
             OneVsRestKernelPath,
             support_vectors=landmarks,
-            pair_coef=np.ascontiguousarray(np.swapaxes(release.coef @ inverse_root, -1, -2)),
-            intercept=np.zeros(release.coef.shape[:3]),
+            pair_coef=np.ascontiguousarray(np.swapaxes(coef @ inverse_root, -1, -2)),
+            intercept=np.zeros(coef.shape[:3]),
             kernel_parameters=np.array([KERNELS.index("rbf"), gamma, 0.0, 0.0]),
+            **seconds,
         )
 
     def _keep(self, path: OneVsRestKernelPath) -> None:

@@ -21,7 +21,7 @@ from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, largest_m
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
 from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import INFERRED_CLASSES, check_consent
+from privsvm.base.validation import check_consent
 from privsvm.constraints import BOUND, POSITIVE, one_of
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
@@ -150,7 +150,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
                 f"the classic Gaussian bound holds below epsilon 1 only, and one release takes {self._share(epsilon):g}"
             )
         if self.classes is None:
-            reasons.append(INFERRED_CLASSES)
+            reasons.append("the class set was taken from the private labels")
         return "; ".join(reasons)
 
     def _solve_as_published(self, X, codes: np.ndarray, n_classes: int) -> np.ndarray:

@@ -20,7 +20,6 @@ from privsvm.families.output_perturbation.perturbation import (
     EVERY_RELEASE,
     REFUSED_DATA,
     certificate_text,
-    check_rows,
     clipping_text,
     count_rounded_rows,
     public_gap,
@@ -65,31 +64,27 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 "allow_unsound=True"
             )
 
-    def _public_gap(self) -> float:
-        return public_gap(self.gap, float(self.C), float(self.data_norm))
+    def _certificate(self) -> tuple[float, int]:
+        C, data_norm = float(self.C), float(self.data_norm)
+        gap = public_gap(self.gap, C, data_norm)
+        return gap, count_rounded_rows(gap, len(self.classes_), C, data_norm)
 
     def _bound_rows(self, X) -> Any:
         return grid_rows(X, float(self.data_norm))
-
-    def _most_rows(self, gap: float) -> int:
-        """For how many rows solutions are certified."""
-        return count_rounded_rows(gap, len(self.classes_), float(self.C), float(self.data_norm))
-
-    def _check_rows(self, n_rows: int, gap: float) -> None:
-        check_rows(n_rows, self._most_rows(gap))
 
     def _solve(self, X, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
 
     def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, release: Release
+        self, mechanism: GaussianMechanism, certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
+        gap, most_rows = certificate
         claim = Claim(
             event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
             assumptions=(
                 clipping_text(float(self.data_norm)),
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
-                f"round-off, {certificate_text(self._most_rows(gap))}",
+                f"round-off, {certificate_text(most_rows)}",
                 REFUSED_DATA,
                 "C, the class set, the number of features and the scaling bounds are public",
                 *EVERY_RELEASE,

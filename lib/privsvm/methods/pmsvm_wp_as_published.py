@@ -6,6 +6,7 @@ Rows are not clipped, and the solver stops short of the optimum by an unknown di
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -46,8 +47,8 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         self.check_declared()
         check_consent(self.allow_unsound, "the epsilon of PMSVM-WP as published does not hold")
 
-    def _public_gap(self) -> float:
-        return 0.0
+    def _certificate(self) -> tuple[float, int]:
+        return 0.0, sys.maxsize
 
     def _bound_rows(self, X) -> Any:
         return X
@@ -68,7 +69,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         return weights
 
     def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, release: Release
+        self, mechanism: GaussianMechanism, certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
         return Guarantee(
             status="claimed",

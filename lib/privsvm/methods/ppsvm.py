@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.estimators import randomness_of
 from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import parameter
 from privsvm.base.released import LinearPath, ReleasedPath
@@ -117,7 +116,7 @@ class PPSVMClassifier(PPSVMParameters):
         return model, LinearPath, arrays | {"steps": (Step("random_kernel", **secrets, gamma=gamma), *arrays["steps"])}
 
     def _guarantee(self, rng: Any) -> Guarantee:
-        return dataclasses.replace(ppsvm_guarantee(self.kernel), randomness=randomness_of(rng))
+        return dataclasses.replace(ppsvm_guarantee(self.kernel), randomness="system" if rng is None else "seeded")
 
 
 ESTIMATOR = PPSVMClassifier

@@ -27,7 +27,6 @@ from privsvm.base.estimators import (
     check_record,
     judge_clone,
     noise_streams,
-    randomness_of,
     reasons_of_classes,
     rollback_on_error,
 )
@@ -54,6 +53,7 @@ from privsvm.privacy.events import (
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.random_stopping import negative_binomial_gamma, poisson_parameter
+from privsvm.privacy.statement import Randomness
 
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3
@@ -220,7 +220,8 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         streams = noise_streams(self.random_state, self)
         self._check_parameters()
         consent = bool(self.estimator.allow_unsound)
-        self._check_clone(bool(self.estimator.allow_composition), consent)
+        if self._cloned:
+            self._check_clone(bool(self.estimator.allow_composition), consent)
         rows, codes = as_training_rows(self, X, y, self.estimator.classes)
         # Plans are of made-up rows.
         with charge_to(nobody):
@@ -248,7 +249,7 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         """Make the record of the whole, in the words of one run, and judge it for the rows as they are given."""
         guarantee = self._guarantee(plan, run, rows.shape[0])
         guarantee = guarantee.without_proof(*reasons_of_classes(rows, self, self.estimator))
-        return judge_clone(guarantee, self, bool(self.estimator.allow_composition))
+        return judge_clone(guarantee, bool(self.estimator.allow_composition)) if self._cloned else guarantee
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, PrivateClassifier) or "delta" not in self.estimator.declared:
@@ -407,7 +408,8 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         )
         # The best run tells of all of them: nothing is proved unless it is of every candidate.
         facts = merge_facts([guarantee.facts for guarantee in plan.guarantees if guarantee.facts is not None])
-        return grant(claim, facts.for_rows(n_rows, neighbours), randomness_of(self.random_state))
+        randomness: Randomness = "system" if self.random_state is None else "seeded"
+        return grant(claim, facts.for_rows(n_rows, neighbours), randomness)
 
     def _keep(self, best: _Outcome, path: ReleasedPath, guarantee: Guarantee, plan: _Plan) -> None:
         """Set the fitted attributes: the release of the best run, under the record of the whole."""

@@ -15,7 +15,6 @@ from privsvm.numerics.noise.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
     calibrate_sampled_gaussian,
     check_budget,
-    check_sampled_gaussian,
     gaussian_noise_multiplier,
     zcdp_rho,
 )
@@ -50,11 +49,6 @@ def _check_mechanism(sensitivity: float, size: int) -> None:
         raise ValueError(f"size={size!r}: must be at least 1")
 
 
-def grid_below(spacing: float) -> float:
-    """Round a spacing down to a power of two."""
-    return 2.0 ** math.floor(math.log2(spacing))
-
-
 def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
     """Round a vector of `size` numbers to whole numbers of the grid's spacing, as int64.
 
@@ -71,9 +65,9 @@ def _grid_cells(values: np.ndarray, size: int, grid: float) -> np.ndarray:
     return clipped
 
 
-def noise_grid(spacing: float, noise_scale: float) -> float:
-    """Choose a grid of about a spacing, or a wider one where Gaussian noise has so many cells that it is slow."""
-    return grid_below(max(spacing, noise_scale / _MANY_CELLS))
+def noise_grid(spacing: float, noise_scale: float = 0.0) -> float:
+    """Round a spacing down to a power of two, or up where Gaussian noise has so many cells that it is slow."""
+    return 2.0 ** math.floor(math.log2(max(spacing, noise_scale / _MANY_CELLS)))
 
 
 def gaussian_cells(noise_scale: float, grid: float) -> float:
@@ -125,23 +119,17 @@ class GaussianMechanism:
     delta: float
     sensitivity: float
     size: int
+    grid: float = dataclasses.field(init=False)
+    total_sensitivity: float = dataclasses.field(init=False)
+    noise_scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         _check_mechanism(self.sensitivity, self.size)
-
-    @property
-    def grid(self) -> float:
-        multiplier = gaussian_noise_multiplier(self.epsilon, self.delta)
-        return noise_grid(_GRID_SHARE * self.sensitivity / math.sqrt(self.size), multiplier * self.sensitivity)
-
-    @property
-    def total_sensitivity(self) -> float:
-        return (self.sensitivity + self.grid * math.sqrt(self.size)) * ROUND_UP
-
-    @property
-    def noise_scale(self) -> float:
-        scale = self.total_sensitivity * gaussian_noise_multiplier(self.epsilon, self.delta)
-        return gaussian_cells(scale, self.grid) * self.grid
+        multiplier, root = gaussian_noise_multiplier(self.epsilon, self.delta), math.sqrt(self.size)
+        grid = noise_grid(_GRID_SHARE * self.sensitivity / root, multiplier * self.sensitivity)
+        total = (self.sensitivity + grid * root) * ROUND_UP
+        scale = gaussian_cells(total * multiplier, grid) * grid
+        vars(self).update(grid=grid, total_sensitivity=total, noise_scale=scale)
 
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector.
@@ -169,39 +157,29 @@ class LaplaceMechanism:
     epsilon: float
     sensitivity: float
     size: int
+    grid: float = dataclasses.field(init=False)
+    total_sensitivity: float = dataclasses.field(init=False)
+    noise_scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, 0.5)
         _check_mechanism(self.sensitivity, self.size)
-        if self._cell_scale > LARGEST_SCALE:
+        grid = noise_grid(_GRID_SHARE * self.sensitivity / self.size)
+        total = self.sensitivity + grid * self.size
+        cells = math.ceil(total / grid / self.epsilon * (1.0 + _ROUND_OFF_SLACK))
+        if cells > LARGEST_SCALE:
             raise ValueError(
                 f"epsilon={self.epsilon!r}, size={self.size!r}: Laplace noise on so many numbers for so small an "
-                f"epsilon has a scale of {self._cell_scale:.1e} steps of its grid; at most {LARGEST_SCALE:.1e} fit "
-                "into whole numbers"
+                f"epsilon has a scale of {cells:.1e} steps of its grid; at most {LARGEST_SCALE:.1e} fit into whole "
+                "numbers"
             )
-
-    @property
-    def grid(self) -> float:
-        return grid_below(_GRID_SHARE * self.sensitivity / self.size)
-
-    @property
-    def total_sensitivity(self) -> float:
-        return self.sensitivity + self.grid * self.size
-
-    @property
-    def _cell_scale(self) -> int:
-        """Scale of the noise in units of the grid."""
-        return math.ceil(self.total_sensitivity / self.grid / self.epsilon * (1.0 + _ROUND_OFF_SLACK))
-
-    @property
-    def noise_scale(self) -> float:
-        return self._cell_scale * self.grid
+        vars(self).update(grid=grid, total_sensitivity=total, noise_scale=cells * grid)
 
     def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
-        cells = _grid_cells(values, self.size, self.grid)
+        cells, scale = _grid_cells(values, self.size, self.grid), round(self.noise_scale / self.grid)
         stated = Sensitivity(self.total_sensitivity / self.grid, grid=self.grid)
-        released: np.ndarray = as_source(source).add_discrete_laplace(cells, self._cell_scale, stated) * self.grid
+        released: np.ndarray = as_source(source).add_discrete_laplace(cells, scale, stated) * self.grid
         return released
 
 
@@ -213,8 +191,8 @@ class VectorsMechanism:
     between corresponding vectors of two neighbouring datasets; the L1 distance of `size` numbers is at most
     ``sqrt(size)`` times that. `composition` is ``joint``: one release of all vectors as one, with ``sqrt(k)`` times the
     L2 sensitivity, and k times the L1 sensitivity, of one vector; or ``naive``: k releases, each with ``epsilon / k``
-    and ``delta / k``. For Laplace noise both are the same. `total_sensitivity` and `noise_scale` are of one release, as
-    in `GaussianMechanism` and `LaplaceMechanism`.
+    and ``delta / k``. For Laplace noise both are the same. `one` is the mechanism of each of the `n_releases`, with
+    its `total_sensitivity` and `noise_scale`.
     """
 
     noise: str
@@ -224,46 +202,34 @@ class VectorsMechanism:
     sensitivity: float
     n_vectors: int
     size: int
+    n_releases: int = dataclasses.field(init=False)
+    one: GaussianMechanism | LaplaceMechanism = dataclasses.field(init=False)
+    total_sensitivity: float = dataclasses.field(init=False)
+    noise_scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         for name, allowed in (("noise", ("gaussian", "laplace")), ("composition", COMPOSITIONS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r}: {nearest_name(getattr(self, name), allowed)}")
-        # Laplace noise spends no delta.
-        check_budget(self.epsilon, self.delta if self.noise == "gaussian" else 0.5)
-
-    @property
-    def _releases(self) -> int:
-        return self.n_vectors if self.composition == "naive" else 1
-
-    @property
-    def _mechanism(self) -> GaussianMechanism | LaplaceMechanism:
-        """The mechanism of one release."""
-        joint_vectors = self.n_vectors // self._releases
-        share = self.epsilon if self._releases == 1 else self.epsilon / self._releases * (1.0 - _ROUND_OFF_SLACK)
+        releases = self.n_vectors if self.composition == "naive" else 1
+        joint_vectors = self.n_vectors // releases
+        share = self.epsilon if releases == 1 else self.epsilon / releases * (1.0 - _ROUND_OFF_SLACK)
+        one: GaussianMechanism | LaplaceMechanism
         if self.noise == "laplace":
             sensitivity = joint_vectors * math.sqrt(self.size) * self.sensitivity
-            return LaplaceMechanism(share, sensitivity, joint_vectors * self.size)
-        delta = self.delta if self._releases == 1 else self.delta / self._releases * (1.0 - _ROUND_OFF_SLACK)
-        return GaussianMechanism(share, delta, math.sqrt(joint_vectors) * self.sensitivity, joint_vectors * self.size)
-
-    @property
-    def total_sensitivity(self) -> float:
-        return self._mechanism.total_sensitivity
-
-    @property
-    def noise_scale(self) -> float:
-        return self._mechanism.noise_scale
-
-    @property
-    def delta_proved(self) -> float:
-        return 0.0 if self.noise == "laplace" else self.delta
+            one = LaplaceMechanism(share, sensitivity, joint_vectors * self.size)
+        else:
+            delta = self.delta if releases == 1 else self.delta / releases * (1.0 - _ROUND_OFF_SLACK)
+            sensitivity = math.sqrt(joint_vectors) * self.sensitivity
+            one = GaussianMechanism(share, delta, sensitivity, joint_vectors * self.size)
+        numbers = {"total_sensitivity": one.total_sensitivity, "noise_scale": one.noise_scale}
+        vars(self).update(n_releases=releases, one=one, **numbers)
 
     def release(self, vectors: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
         """Release noisy copies of vectors."""
-        mechanism, source = self._mechanism, as_source(source)
-        blocks = np.asarray(vectors, dtype=np.float64).reshape(self._releases, -1)
-        return np.stack([mechanism.release(block, source) for block in blocks]).reshape(self.n_vectors, self.size)
+        source = as_source(source)
+        blocks = np.asarray(vectors, dtype=np.float64).reshape(self.n_releases, -1)
+        return np.stack([self.one.release(block, source) for block in blocks]).reshape(self.n_vectors, self.size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -328,8 +294,8 @@ class SampledGaussianSteps:
     budget is for all steps and releases together.
 
     `noise_multiplier` is the standard deviation of the noise on each entry of a sum, `noise_scale`, over
-    `max_grad_norm`, for both relations. Raises ValueError if an argument is out of range and, from these attributes, if
-    the releases alone cost more than the budget.
+    `max_grad_norm`, for both relations. Raises ValueError if an argument is out of range, or the releases alone cost
+    more than the budget.
     """
 
     epsilon: float
@@ -339,19 +305,13 @@ class SampledGaussianSteps:
     n_steps: int
     max_grad_norm: float
     releases: tuple[float, ...] = ()
+    noise_multiplier: float = dataclasses.field(init=False)
+    noise_scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta)
-        check_sampled_gaussian(self.sample_rate, self.n_steps, self.neighbours, self.releases)
         if not (self.max_grad_norm > 0 and math.isfinite(self.max_grad_norm)):
             raise ValueError(f"max_grad_norm={self.max_grad_norm!r}: must be a positive finite number")
-
-    @property
-    def noise_multiplier(self) -> float:
-        return calibrate_sampled_gaussian(
+        multiplier = calibrate_sampled_gaussian(
             self.epsilon, self.delta, self.sample_rate, self.n_steps, self.neighbours, self.releases
         )
-
-    @property
-    def noise_scale(self) -> float:
-        return self.noise_multiplier * self.max_grad_norm
+        vars(self).update(noise_multiplier=multiplier, noise_scale=multiplier * self.max_grad_norm)

@@ -105,16 +105,6 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _reference(self) -> str:
         """Name the paper, for the privacy record."""
 
-    @property
-    def _scaling(self) -> str:
-        """Scaling of the rows before training, see `privsvm.families.moments.private_scaling`."""
-        return "none"
-
-    @property
-    def _composition(self) -> str:
-        """How several binary problems share the budget, see `release_noisy_gradient`."""
-        return "joint"
-
     def _has_intercept(self) -> bool:
         return bool(self.fit_intercept)
 
@@ -143,26 +133,29 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _release(self, release: Release) -> LinearPath:
         plan = training_plan(self.n_rows, release.rows.shape[0], self.batch_size, self.epochs)
         self.sample_rate_, self.n_steps_ = plan.sample_rate, plan.n_steps
-        if self.data_norm is not None and self._scaling == "none":
+        # Parameters of some methods alone.
+        scaling, composition = getattr(self, "scaling", "none"), getattr(self, "composition", "joint")
+        if self.data_norm is not None and scaling == "none":
             release = dataclasses.replace(release, rows=clip_rows(release.rows, float(self.data_norm)))
         return release_noisy_gradient(
             release,
             Record(plan, self._description, self._reference),
             self._gradient_steps(),
             n_jobs=self.n_jobs,
-            composition=self._composition,
-            scaling=self._scaling,
+            composition=composition,
+            scaling=scaling,
             automatic_rate=self.learning_rate == "auto",
         )
 
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
         self.intercept_ = path.intercept[0, 0]
-        if scaling := path.step("standardise"):
-            self.centre_, self.spread_ = scaling["centre"][0, 0], scaling["spread"][0, 0]
-            self.bound_ = float(scaling["bound"][0])
-        elif scaling := path.step("direction"):
-            self.centre_ = scaling["centre"][0, 0]
+        # The last step alone has numbers.
+        arrays = path.steps[-1].arrays if path.steps else {}
+        if "centre" in arrays:
+            self.centre_ = arrays["centre"][0, 0]
+        if "spread" in arrays:
+            self.spread_, self.bound_ = arrays["spread"][0, 0], float(arrays["bound"][0])
         self.privacy_ = self.guarantee_
         guarantee: Any = path.guarantees[0]
         self.noise_multiplier_ = guarantee.noise_scale / float(self.max_grad_norm)
@@ -196,10 +189,6 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
         "Whether to train offsets; they are part of the clipped gradient. None: unless rows are scaled by `scaling`. "
         "Scaled rows get a constant feature for them, whose weights are regularised like all others.",
     )
-
-    @property
-    def _scaling(self) -> str:
-        return self.scaling
 
     def _has_intercept(self) -> bool:
         return self.scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept)

@@ -197,4 +197,4 @@ class CentredRowsClassifier(PrivateClassifier):
 
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
-        self.intercept_, self.centre_ = path.intercept[0, 0], path.step("direction")["centre"][0, 0]
+        self.intercept_, self.centre_ = path.intercept[0, 0], path.steps[-1].arrays["centre"][0, 0]

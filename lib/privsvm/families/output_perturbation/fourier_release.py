@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.estimators import Release
 from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import parameter
 from privsvm.base.released import LinearPath
@@ -16,7 +17,6 @@ from privsvm.families.output_perturbation.hinge_release import (
     features_by_block,
     rows_before_features,
 )
-from privsvm.families.output_perturbation.perturbation import OneVsRestRelease
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.solvers.features.fourier import fourier_frequencies
@@ -72,7 +72,9 @@ class FourierRows(HingeReleaseClassifier):
             model=frequencies,
         )
 
-    def _build_path(self, release: OneVsRestRelease, features: Features) -> LinearPath:
-        count = np.full(release.coef.shape[:2], features.model.shape[1])
+    def _build_path(
+        self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]
+    ) -> LinearPath:
+        count = np.full(coef.shape[:2], features.model.shape[1])
         steps = (Step("fourier", frequencies=features.model, count=count, beside=np.zeros(1)),)
-        return release.path(LinearPath, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]), steps=steps)
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), steps=steps, **seconds)

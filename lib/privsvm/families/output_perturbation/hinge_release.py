@@ -18,14 +18,13 @@ from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.perturbation import (
     HingeProblem,
     Noise,
-    OneVsRestRelease,
     Record,
     clip_rows,
     clipping_text,
     release_one_vs_rest,
 )
+from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
-from privsvm.numerics.rows.rows import memory_of_machine
 from privsvm.privacy.mechanisms import COMPOSITIONS
 
 # Variances that overflow make a kernel coefficient of zero.
@@ -117,22 +116,22 @@ class HingeReleaseClassifier(PrivateClassifier):
         """Return the problem to solve on features of a bounded norm."""
         return HingeProblem(C=float(self.C), data_norm=norm, gap=self.gap)
 
-    def _build_path(self, release: OneVsRestRelease, features: Features) -> Any:
-        """Path of the released weights."""
-        return release.path(LinearPath, coef=release.coef, intercept=np.zeros(release.coef.shape[:3]))
+    def _build_path(self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]) -> Any:
+        """Path of the released weights (E, R, k, d)."""
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), **seconds)
 
     def _release(self, release: Release) -> Any:
         X = release.rows
         features = self._features(X)
         extremes = extreme_rows(X) if release.audit else []
-        released = release_one_vs_rest(
+        coef, seconds = release_one_vs_rest(
             dataclasses.replace(release, rows=features.compute(X)),
             self._problem(features.norm),
             self._noise(),
             Record(self._description, self._reference, features.bounded, features.public, features.origin),
             [(features.compute(row), features.compute(-row)) for row in extremes],
         )
-        return self._build_path(released, features)
+        return self._build_path(release, coef, features, seconds)
 
 
 class GaussianNoise(HingeReleaseClassifier):
@@ -177,8 +176,4 @@ class LinearRows(HingeReleaseClassifier):
 
     def _features(self, X: Any) -> Features:
         norm = float(self.data_norm)
-        return Features(
-            lambda rows: clip_rows(rows, norm),
-            norm,
-            (clipping_text(norm),),
-        )
+        return Features(lambda rows: clip_rows(rows, norm), norm, (clipping_text(norm),))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.auditing.witnesses import gaussian_witness, laplace_witness, largest_move
-from privsvm.base.estimators import PathT, Release
+from privsvm.base.estimators import Release
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, map_rows
 from privsvm.numerics.rows.row_grid import grid_rows
@@ -160,24 +160,6 @@ def solve_one_vs_rest(
     return weights - weights.mean(axis=0) if centred else weights
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OneVsRestRelease:
-    """Noisy weights (E, R, k, d) of the binary problems for E epsilons and R repeats; the exact ones are not kept.
-
-    Seconds are as in `privsvm.base.released.ReleasedPath`.
-    """
-
-    release: Release
-    coef: np.ndarray
-    fit_seconds: float
-    release_seconds: float
-
-    def path(self, kind: type[PathT], **arrays: Any) -> PathT:
-        """Return the models with their records; see `Release.path`."""
-        times = {"fit_seconds": self.fit_seconds, "release_seconds": self.release_seconds}
-        return self.release.path(kind, **times, **arrays)
-
-
 @dataclasses.dataclass(frozen=True)
 class Record:
     """What privacy records say beside the numbers of the mechanism.
@@ -203,7 +185,7 @@ class Record:
             mechanism=f"{'Gaussian' if mechanism.noise == 'gaussian' else 'Laplace'} noise on {self.what}",
             neighbours=release.neighbours,
             epsilon_requested=mechanism.epsilon,
-            delta=mechanism.delta_proved,
+            delta=release.delta,
             sensitivity=sensitivity,
             noise_scale=scale,
             assumptions=(
@@ -235,16 +217,6 @@ class HingeProblem:
     solve: SolveProblems = solve_one_vs_rest
     joint_sensitivity: Callable[[float], float] | None = None
 
-    def weights(self, rows: Any, codes: np.ndarray, n_classes: int, gap: float) -> np.ndarray:
-        """Solve for the exact weights (k, d), each to a distance of ``sqrt(gap)``."""
-        return self.solve(rows, codes, n_classes, self.C, gap)
-
-    def sensitivity(self, neighbours: Neighbours, gap: float) -> float:
-        """Bound how far the weights move: of one vector, or of all together."""
-        if self.joint_sensitivity is not None:
-            return self.joint_sensitivity(gap)
-        return solution_sensitivity(self.C * self.data_norm, neighbours, gap)
-
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
@@ -265,8 +237,11 @@ def release_one_vs_rest(
     noise: Noise,
     record: Record,
     audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
-) -> OneVsRestRelease:
+) -> tuple[np.ndarray, dict[str, float]]:
     """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
+
+    Returns noisy weights (E, R, k, d), and the seconds of `privsvm.base.released.ReleasedPath`; the exact weights are
+    not kept.
 
     The rows have norm at most `HingeProblem.data_norm` and lie on a public grid: see `privsvm.numerics.rows.row_grid`.
     Two classes make one problem, more make one each. `audit_pairs` are rows (1, d), clipped too, that the audit puts in
@@ -276,11 +251,18 @@ def release_one_vs_rest(
     target = public_gap(problem.gap, problem.C, problem.data_norm)
     most_rows = count_rounded_rows(target, n_classes, problem.C, problem.data_norm)
     check_rows(rows.shape[0], most_rows)
-    sensitivity = problem.sensitivity(neighbours, target)
+    if problem.joint_sensitivity is not None:
+        sensitivity = problem.joint_sensitivity(target)
+    else:
+        sensitivity = solution_sensitivity(problem.C * problem.data_norm, neighbours, target)
     if noise.published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(problem.C * problem.data_norm, neighbours))
+
+    def solve(changed_rows: Any, changed_codes: np.ndarray) -> np.ndarray:
+        return problem.solve(changed_rows, changed_codes, n_classes, problem.C, target)
+
     started = time.perf_counter()
-    weights = problem.weights(rows, codes, n_classes, target)
+    weights = solve(rows, codes)
     fit_seconds = time.perf_counter() - started
     vectors = weights if problem.joint_sensitivity is None else weights.reshape(1, -1)
     mechanisms = tuple(
@@ -297,10 +279,6 @@ def release_one_vs_rest(
     )
     witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
     if audit_pairs:
-
-        def solve(changed_rows: Any, changed_codes: np.ndarray) -> np.ndarray:
-            return problem.weights(changed_rows, changed_codes, n_classes, target)
-
         witnesses = _witnesses(release, mechanisms, audit_pairs, solve)
     release.pay(
         record.guarantee(release, mechanism, target, most_rows, witness)
@@ -308,12 +286,8 @@ def release_one_vs_rest(
     )
     started = time.perf_counter()
     coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(vectors, source))
-    return OneVsRestRelease(
-        release=release,
-        coef=coef.reshape(*coef.shape[:2], *weights.shape),
-        fit_seconds=fit_seconds,
-        release_seconds=time.perf_counter() - started,
-    )
+    seconds = {"fit_seconds": fit_seconds, "release_seconds": time.perf_counter() - started}
+    return coef.reshape(*coef.shape[:2], *weights.shape), seconds
 
 
 def _witnesses(

@@ -13,9 +13,7 @@ from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, largest_m
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA
 from privsvm.base.released import LinearPath
-from privsvm.families.output_perturbation.perturbation import (
-    solution_sensitivity,
-)
+from privsvm.families.output_perturbation.perturbation import check_rows, solution_sensitivity
 from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import GaussianMechanism
@@ -49,11 +47,8 @@ class WeightPerturbationClassifier(PrivateClassifier):
     data_norm: float = DATA_NORM
 
     @abc.abstractmethod
-    def _public_gap(self) -> float:
-        """Square of the public distance to the optimum that a solve certifies."""
-
-    def _check_rows(self, n_rows: int, gap: float) -> None:
-        """Refuse more rows than the proof covers, if there is one."""
+    def _certificate(self) -> tuple[float, int]:
+        """Square of the public distance to the optimum that a solve certifies, and for how many rows."""
 
     @abc.abstractmethod
     def _bound_rows(self, X: Any) -> Any:
@@ -65,14 +60,14 @@ class WeightPerturbationClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _guarantee(
-        self, mechanism: GaussianMechanism, gap: float, witness: Witness | None, release: Release
+        self, mechanism: GaussianMechanism, certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
-        """Privacy record of one release, with the gap that counts in its sensitivity."""
+        """Privacy record of one release, with the certificate of its solution; see `_certificate`."""
 
     def _release(self, release: Release) -> LinearPath:
         X, codes, delta = release.rows, release.codes, release.delta
-        gap = self._public_gap()
-        self._check_rows(X.shape[0], gap)
+        gap, most_rows = self._certificate()
+        check_rows(X.shape[0], most_rows)
         rows = self._bound_rows(X)
         started = time.perf_counter()
         weights = self._solve(rows, codes, release.n_classes, gap)
@@ -85,7 +80,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
             witness = None
             if release.audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, gap, witness, release))
+            guarantees.append(self._guarantee(mechanism, (gap, most_rows), witness, release))
         release.pay(guarantees)
         started = time.perf_counter()
         coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(weights, source))

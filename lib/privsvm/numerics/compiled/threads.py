@@ -1,9 +1,10 @@
-"""Threads of a solver: its own for blocks of rows, one for BLAS."""
+"""Threads of a solver, its own for blocks of rows and one for BLAS; and the memory of this machine."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -136,3 +137,11 @@ def count_threads(n_jobs: int | None) -> int:
         raise ValueError(f"n_jobs={n_jobs!r}: must be a whole number other than 0, or None")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+def memory_of_machine() -> float:
+    """Return the bytes of this machine's memory; infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf

@@ -26,7 +26,7 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.aligned import allocate_aligned
-from privsvm.numerics.rows.rows import memory_of_machine
+from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.numerics.rows.well_formed import (
     canonical_rows,
     check_sparse,

@@ -1,9 +1,7 @@
-"""Norms of rows and distances between them, dense or sparse, by NumPy alone; and the memory for them."""
+"""Norms of rows and distances between them, dense or sparse, by NumPy alone."""
 
 from __future__ import annotations
 
-import math
-import os
 from typing import Any
 
 import numpy as np
@@ -59,11 +57,3 @@ def _divide_rows(X, numbers: np.ndarray):
         X = csr_array(X)
         return csr_array((X.data / np.repeat(numbers, np.diff(X.indptr)), X.indices, X.indptr), X.shape)
     return X / numbers[:, None]
-
-
-def memory_of_machine() -> float:
-    """Return the bytes of this machine's memory; infinity where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.rows.rows import memory_of_machine
+from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.release.documents.card import per_cent
 from privsvm.release.training.recipes import Terms, default_delta, train
 from privsvm.release.training.risk_targets import gaussian_curve
