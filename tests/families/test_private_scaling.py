@@ -64,9 +64,9 @@ class Script:
             assert np.array_equal(exact_moments(cells, codes), moment)
             # Contribution of one row, or half of the effect of a replaced one, which is smaller.
             factor = Fraction(relation_factor(mechanism.neighbours))
-            self.sums.append((moment, Fraction(mechanism._exact_sensitivity * (1 + 1e-15) * 2.0**40) / factor))
+            self.sums.append((moment, Fraction(mechanism.exact_sensitivity * (1 + 1e-15) * 2.0**40) / factor))
             # With the cost of rounding, on the grid of the noise.
-            self.sums.append((mechanism.rounded(moment), Fraction(mechanism._cells_sensitivity) / factor))
+            self.sums.append((mechanism.rounded(moment), Fraction(mechanism.cells_sensitivity) / factor))
             noise = self.rng.normal(size=(cells.shape[1],) * 2)
             return Moments(noise @ noise.T, np.zeros((cells.shape[1], 0)))
 

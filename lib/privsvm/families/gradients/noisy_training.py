@@ -18,14 +18,13 @@ import numpy as np
 from privsvm.base.estimators import Release
 from privsvm.base.feature_steps import Step
 from privsvm.base.released import LinearPath
-from privsvm.constraints import one_of
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
-from privsvm.privacy.mechanisms import COMPOSITIONS, NOISE_ASSUMPTION, SampledGaussianSteps
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, SampledGaussianSteps
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps, prepare_rows
 
 # How far the automatic learning rate lets the noise carry a weight, at epsilon 1.
@@ -168,7 +167,6 @@ def release_noisy_gradient(
     """
     rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
     plan, epsilons, delta, repeats = record.plan, release.epsilons, release.delta, release.repeats
-    one_of(*COMPOSITIONS).check("composition", composition)
     binary = steps.loss == "one_vs_rest_hinge"
     n_vectors = 1 if binary and n_classes == 2 else n_classes
     problems = [(codes, n_vectors)]

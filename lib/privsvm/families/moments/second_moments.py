@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,8 +206,10 @@ class MomentsMechanism:
     is the standard deviation of the noise over the norm that one row adds, half of the change by a replaced row.
     `whole_multiplier` is the multiplier of a larger release that begins with this one; None if there is none. Noise is
     added in whole numbers of ``2^(shift - 40)``. `sensitivity` bounds the change that one row makes to the vector
-    described at the head of this module, rounding included. `noise_scale` is the standard deviation of the noise on
-    each of its numbers; `spread`, less by a root of 2, is for cross moments and off the diagonal of the Gram matrix.
+    described at the head of this module, rounding included: `rounding_share` of it, near 1 where the noise's grid is
+    coarse. `noise_scale` is the standard deviation of the noise on each of its numbers; `spread`, less by a root of 2,
+    is for cross moments and off the diagonal of the Gram matrix. `cells_sensitivity` and `sigma` are in units of the
+    noise's grid, `exact_sensitivity` is without rounding.
     """
 
     n_features: int
@@ -217,54 +218,40 @@ class MomentsMechanism:
     multiplier: float
     whole_multiplier: float | None = None
 
-    @property
-    def _exact_sensitivity(self) -> float:
-        labelled = self.n_codes > 0
-        if self.neighbours == "replace_one":
-            return math.sqrt(8.0 if labelled else 2.0)
-        return math.sqrt(3.0 if labelled else 1.0)
+    shift: int = dataclasses.field(init=False)
+    exact_sensitivity: float = dataclasses.field(init=False)
+    cells_sensitivity: float = dataclasses.field(init=False)
+    rounding_share: float = dataclasses.field(init=False)
+    sigma: float = dataclasses.field(init=False)
+    sensitivity: float = dataclasses.field(init=False)
+    noise_scale: float = dataclasses.field(init=False)
+    spread: float = dataclasses.field(init=False)
 
-    @cached_property
-    def shift(self) -> int:
+    def __post_init__(self) -> None:
         size = self.n_features + self.n_codes
         shift = max(0, _PRODUCT_BITS - _ROUNDING_BITS - math.ceil(math.log2(size)))
         cells = self.multiplier * 2.0 ** (_PRODUCT_BITS - shift + 1)
-        return shift + max(0, math.ceil(math.log2(cells / _MANY_CELLS)))
-
-    @cached_property
-    def _cells_sensitivity(self) -> float:
-        """The sensitivity in units of the noise's grid.
-
-        Rounding moves each of two numbers by half a unit at most. There are d of weight 1 and, with the root of 2,
-        ``d (d - 1) / 2 + d k`` others: ``sqrt(d^2 + 2 d k)`` in all.
-        """
-        exact = self._exact_sensitivity * 2.0 ** (_PRODUCT_BITS - self.shift)
-        return (exact + self._rounding) * _ROUND_UP
-
-    @property
-    def _rounding(self) -> int:
-        return self.n_features + self.n_codes if self.shift > 0 else 0
-
-    @property
-    def rounding_share(self) -> float:
-        """Return what rounding adds to the sensitivity, over all of it; near 1 where the noise's grid is coarse."""
-        return self._rounding / self._cells_sensitivity * _ROUND_UP**2
-
-    @cached_property
-    def _sigma(self) -> float:
-        return self.multiplier * self._cells_sensitivity / relation_factor(self.neighbours) * _ROUND_UP
-
-    @property
-    def sensitivity(self) -> float:
-        return self._cells_sensitivity * 2.0 ** (self.shift - _PRODUCT_BITS)
-
-    @property
-    def noise_scale(self) -> float:
-        return self._sigma * 2.0 ** (self.shift - _PRODUCT_BITS)
-
-    @property
-    def spread(self) -> float:
-        return self.noise_scale / math.sqrt(2.0)
+        shift += max(0, math.ceil(math.log2(cells / _MANY_CELLS)))
+        unit, labelled = 2.0 ** (shift - _PRODUCT_BITS), self.n_codes > 0
+        if self.neighbours == "replace_one":
+            exact = math.sqrt(8.0 if labelled else 2.0)
+        else:
+            exact = math.sqrt(3.0 if labelled else 1.0)
+        # Rounding moves each of two numbers by half a unit at most. There are d of weight 1 and, with the root of 2,
+        # d (d - 1) / 2 + d k others: sqrt(d^2 + 2 d k) in all.
+        rounding = size if shift > 0 else 0
+        in_cells = (exact * 2.0 ** (_PRODUCT_BITS - shift) + rounding) * _ROUND_UP
+        sigma = self.multiplier * in_cells / relation_factor(self.neighbours) * _ROUND_UP
+        vars(self).update(
+            shift=shift,
+            exact_sensitivity=exact,
+            cells_sensitivity=in_cells,
+            rounding_share=rounding / in_cells * _ROUND_UP**2,
+            sigma=sigma,
+            sensitivity=in_cells * unit,
+            noise_scale=sigma * unit,
+            spread=sigma * unit / math.sqrt(2.0),
+        )
 
     def rounded(self, exact: np.ndarray) -> np.ndarray:
         """Round exact moments (d, d + k) to the noise's grid; whole numbers of it."""
@@ -285,12 +272,12 @@ class MomentsMechanism:
         sums = self.rounded(exact)
         gram, cross = sums[:, :n_features], sums[:, n_features:]
         root_half = math.sqrt(0.5)
-        others = self._sigma * root_half * _ROUND_UP
+        others = self.sigma * root_half * _ROUND_UP
         diagonal, upper = np.diag_indices(n_features), np.triu_indices(n_features, 1)
         follows = self.whole_multiplier is not None
-        sensitivity = self._cells_sensitivity * self.multiplier / (self.whole_multiplier or self.multiplier)
+        sensitivity = self.cells_sensitivity * self.multiplier / (self.whole_multiplier or self.multiplier)
         stated = Sensitivity(sensitivity, more=True)
-        gram[diagonal] = source.add_rounded_normals(gram[diagonal], self._sigma, stated)
+        gram[diagonal] = source.add_rounded_normals(gram[diagonal], self.sigma, stated)
         stated = Sensitivity(sensitivity * root_half, more=self.n_codes > 0 or follows)
         gram[upper] = source.add_rounded_normals(gram[upper], others, stated)
         gram[upper[::-1]] = gram[upper]

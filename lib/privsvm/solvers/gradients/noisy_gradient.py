@@ -303,11 +303,6 @@ class _Sampling(NamedTuple):
         return sample_rows(self.key, step, self.threshold, first, n_rows)
 
 
-def _threshold(steps: GradientSteps) -> int:
-    """Return the sampling rate in units of 2^-64, rounded down."""
-    return 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
-
-
 def _record_rows(tape: StepTape, step: int, batch: np.ndarray | None) -> np.ndarray | None:
     """Record the rows of a step, or replay others instead."""
     drawn = tape.drawn[step]
@@ -435,20 +430,22 @@ def _training(
     n_rows, n_features = X.shape
     size = n_classes * (n_features + int(steps.fit_intercept))
     objective, schedule = objective_of(steps, n_classes, n_features), schedule_of(steps, size)
+    # The sampling rate in units of 2^-64, rounded down.
+    threshold = 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
     given, tape = as_source(rng), NO_TAPE
     if schedule.sigma > 0.0 and not isinstance(X, RowsByBlock):
         tape = given.step_tape(
             n_steps=steps.n_steps,
             size=size,
             n_rows=n_rows,
-            threshold=_threshold(steps),
+            threshold=threshold,
             sigma=schedule.sigma,
             stated=Sensitivity(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
         )
     # A later call with the same source gets other keys.
     source = NoiseSource(given.next_key())
     sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
-    setup = _Setup(_Sampling(sampling_key, _threshold(steps)), objective, _constant(steps))
+    setup = _Setup(_Sampling(sampling_key, threshold), objective, _constant(steps))
     if isinstance(X, RowsByBlock):
         cells = map_rows(X, prepare_cells, setup.scale).keep()
 
