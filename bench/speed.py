@@ -35,7 +35,6 @@ from threadpoolctl import threadpool_limits
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
-from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.linear.crammer_singer import round_off_allowance, solve_crammer_singer
@@ -231,6 +230,9 @@ def one_norm_rows(name: str) -> Iterator[Row]:
 def grid_search_rows(name: str) -> Iterator[Row]:
     """Compare ci-svm-2018's grid in five-fold cross-validation with GridSearchCV of SVC on the same folds."""
     X, codes = rows_of(name)
+    # Importable once rows are read, see `drawn.read_rows`.
+    from reproduce.ci_svm.grid_search import PAPER_CS, PAPER_GAMMAS, search_c_and_gamma
+
     order = np.random.default_rng(0).permutation(len(codes))[:GRID_ROWS]
     X, codes = np.ascontiguousarray(2.0 * X[order] - 1.0), codes[order].astype(np.int64)
     n_classes, folds = int(codes.max()) + 1, np.random.default_rng(1).permutation(len(codes)) % 5

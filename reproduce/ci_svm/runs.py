@@ -20,10 +20,10 @@ from sklearn.svm import SVC
 from privsvm.families.condensed.condensation import condense_rows
 from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows
-from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from privsvm.numerics.rows.rows import squared_distances, squared_norms
 from privsvm.solvers.condensing.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
+from reproduce.ci_svm.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from reproduce.engine.context import Context
 
 _FOLDS = 5

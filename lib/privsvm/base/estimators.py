@@ -488,6 +488,20 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         return common_tags(super().__sklearn_tags__())
 
 
+class DescribedRelease(abc.ABC):
+    """Words of the privacy records of a family, which each of its methods has; a mixin."""
+
+    @property
+    @abc.abstractmethod
+    def _description(self) -> str:
+        """Describe the released numbers."""
+
+    @property
+    @abc.abstractmethod
+    def _reference(self) -> str:
+        """Name the paper."""
+
+
 class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier that trains and releases one private model; a base.
 

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 from typing import Any
 
-from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.estimators import DescribedRelease, PrivateClassifier, Release
 from privsvm.base.parameters import DELTA, N_JOBS, parameter
 from privsvm.base.released import LinearPath
 from privsvm.constraints import (
@@ -28,7 +28,7 @@ from privsvm.numerics.compiled.threads import count_threads
 from privsvm.solvers.gradients.noisy_gradient import AVERAGES, SCHEDULES, GradientSteps
 
 
-class NoisyGradientClassifier(PrivateClassifier):
+class NoisyGradientClassifier(DescribedRelease, PrivateClassifier):
     """Training by noisy clipped gradient steps; a base.
 
     Attributes
@@ -94,16 +94,6 @@ class NoisyGradientClassifier(PrivateClassifier):
     @abc.abstractmethod
     def _optimizer(self) -> dict[str, Any]:
         """Keywords of `GradientSteps` that define the use of the noisy gradients."""
-
-    @property
-    @abc.abstractmethod
-    def _description(self) -> str:
-        """Describe the released numbers, for the privacy record."""
-
-    @property
-    @abc.abstractmethod
-    def _reference(self) -> str:
-        """Name the paper, for the privacy record."""
 
     def _has_intercept(self) -> bool:
         return bool(self.fit_intercept)

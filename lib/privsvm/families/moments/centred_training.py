@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsvm.auditing.witnesses import gaussian_witness
-from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.estimators import DescribedRelease, PrivateClassifier, Release
 from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import LinearPath
@@ -58,7 +58,7 @@ class CentredTraining(NamedTuple):
     signal: float = 0.0
 
 
-class CentredRowsClassifier(PrivateClassifier):
+class CentredRowsClassifier(DescribedRelease, PrivateClassifier):
     """Training on centred unit rows; a base.
 
     Attributes
@@ -102,16 +102,6 @@ class CentredRowsClassifier(PrivateClassifier):
         self, cells: Any, codes: np.ndarray, n_rows: int, plan: CentredTraining, source: NoiseSource
     ) -> np.ndarray:
         """Train weights (k, d + 1) on rows of whole numbers of 2^-20."""
-
-    @property
-    @abc.abstractmethod
-    def _description(self) -> str:
-        """Describe the released numbers, for the privacy record."""
-
-    @property
-    @abc.abstractmethod
-    def _reference(self) -> str:
-        """Name the paper, for the privacy record."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.auditing.witnesses import extreme_rows
-from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.estimators import DescribedRelease, PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.released import LinearPath
 from privsvm.constraints import one_of
@@ -83,7 +83,7 @@ def kernel_reach(gamma: float) -> float:
     return min(max(2.0**20 / math.sqrt(max(gamma, _SMALLEST_GAMMA)), 1e-140), 1e140)
 
 
-class HingeReleaseClassifier(PrivateClassifier):
+class HingeReleaseClassifier(DescribedRelease, PrivateClassifier):
     """Noise on the weights of bias-free one-vs-rest hinge SVMs; a base.
 
     Notes
@@ -101,16 +101,6 @@ class HingeReleaseClassifier(PrivateClassifier):
     @abc.abstractmethod
     def _noise(self) -> Noise:
         """Noise of the release."""
-
-    @property
-    @abc.abstractmethod
-    def _description(self) -> str:
-        """Describe the released numbers, for the privacy record."""
-
-    @property
-    @abc.abstractmethod
-    def _reference(self) -> str:
-        """Name the paper, for the privacy record."""
 
     def _problem(self, norm: float) -> HingeProblem:
         """Return the problem to solve on features of a bounded norm."""

@@ -1,7 +1,4 @@
-"""Rows whose kernel matrix is in memory, for repeated solves of a small problem.
-
-The distances of the rows serve every gamma of the Gaussian kernel, and the kernel matrix of one gamma serves every C.
-"""
+"""Rows whose kernel matrix is in memory, for repeated solves of a small problem."""
 
 from __future__ import annotations
 
@@ -10,22 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import LINEAR
 
 # Cost of a stored kernel value in the unit of `KernelRows.product_cost`: it sets the size of working sets (measured).
 _STORED_COST = 2.0
-
-
-def row_distances(X) -> np.ndarray:
-    """Compute squared distances of rows, an array or CSR matrix (n, d), in float64 (n, n)."""
-    if not hasattr(X, "toarray"):
-        # A shift leaves distances as they are, and shorter rows lose less to cancellation.
-        X = X - X.mean(axis=0)
-    distances = squared_distances(X, X)
-    np.fill_diagonal(distances, 0.0)
-    return distances
 
 
 class PrecomputedRows(KernelRows):

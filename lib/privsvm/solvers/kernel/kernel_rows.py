@@ -552,7 +552,8 @@ class KernelRows:
         narrowed = scipy.sparse.csr_array(
             (factor * rows.data, column_of[rows.indices], rows.indptr), shape=(rows.shape[0], occurring.size)
         )
-        other = _allocate_aligned(occurring.size, rows.shape[0], self.dtype)
+        memory = allocate_aligned(occurring.size * rows.shape[0] * self.dtype.itemsize, _LINE_BYTES)
+        other = memory.view(self.dtype).reshape(occurring.size, rows.shape[0])
         narrowed.toarray(out=other.T)
         return other, column_of
 
@@ -561,11 +562,6 @@ def _rows_at_once(n_features: int, n_columns: int) -> int:
     """Return how many rows to multiply with so many columns at a time."""
     plain = (n for n in _FEWER_ROWS if n * n_features * n_columns <= _PLAIN_PRODUCT)
     return next(plain, _BLOCK_ROWS)
-
-
-def _allocate_aligned(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """Allocate a matrix that is aligned to cache lines."""
-    return allocate_aligned(n_rows * n_columns * dtype.itemsize, _LINE_BYTES).view(dtype).reshape(n_rows, n_columns)
 
 
 def _mostly_zeros(X: np.ndarray) -> bool:

@@ -19,9 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from privsvm.constraints import POSITIVE
 from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
 from privsvm.numerics.compiled.threads import one_blas_thread
+from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions
-from privsvm.solvers.kernel.gram_rows import PrecomputedRows, row_distances
+from privsvm.solvers.kernel.gram_rows import PrecomputedRows
 from privsvm.solvers.kernel.kernel_rows import KernelRows, kernel_expansion
 from privsvm.solvers.kernel.kernels import Kernel
 
@@ -166,6 +167,16 @@ def count_right(
     for index in range(len(fold.pairs)):
         _search_pair(fold, index, settings)
     return fold.n_right().reshape(shape).T[np.argsort(np.argsort(grid.Cs, kind="stable"))]
+
+
+def row_distances(X) -> np.ndarray:
+    """Compute squared distances of rows, an array or CSR matrix (n, d), in float64 (n, n)."""
+    if not hasattr(X, "toarray"):
+        # A shift leaves distances as they are, and shorter rows lose less to cancellation.
+        X = X - X.mean(axis=0)
+    distances = squared_distances(X, X)
+    np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 def _check_arrays(X, codes, n_classes: int, folds) -> tuple:

@@ -10,12 +10,19 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.svm import SVC
 
 from privsvm import SVMClassifier
-from privsvm.model_selection.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions, optimality_gap
-from privsvm.solvers.kernel.gram_rows import PrecomputedRows, row_distances
+from privsvm.solvers.kernel.gram_rows import PrecomputedRows
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
+from reproduce.ci_svm.grid_search import (
+    PAPER_CS,
+    PAPER_GAMMAS,
+    SearchGrid,
+    count_right,
+    row_distances,
+    search_c_and_gamma,
+)
 
 SETS = {"breast_cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
 SMALL_CS, SMALL_GAMMAS = (0.03125, 2.0, 128.0), (0.0078125, 0.5, 8.0)
