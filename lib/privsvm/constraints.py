@@ -135,8 +135,11 @@ def _matches(schema: Mapping[str, Any], value: Any) -> bool:
         return (value is None or isinstance(value, str)) and value in schema["enum"]
     kind = schema["type"]
     if kind in ("number", "integer"):
+        # Whole numbers of any kind, and numbers of double precision, which holds all of them.
         return (
-            _is_number(value)
+            isinstance(value, (numbers.Integral, float))
+            and not isinstance(value, bool)
+            and -sys.float_info.max <= value <= sys.float_info.max
             and (kind == "number" or value == int(value))
             and bool(value > schema.get("exclusiveMinimum", -math.inf))
             and bool(value >= schema.get("minimum", -math.inf))
@@ -156,17 +159,6 @@ def _matches(schema: Mapping[str, Any], value: Any) -> bool:
     if kind == "string":
         return isinstance(value, str) and re.search(schema.get("pattern", ""), value) is not None
     return value is None
-
-
-def _is_number(value: Any) -> bool:
-    # Whole numbers of any kind, and numbers of double precision.
-    if not isinstance(value, (numbers.Integral, float)) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        # A whole number that double precision does not hold.
-        return False
 
 
 def real(

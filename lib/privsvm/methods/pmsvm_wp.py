@@ -28,7 +28,6 @@ from privsvm.families.output_perturbation.weight_perturbation import WeightPertu
 from privsvm.numerics.rows.row_grid import grid_rows
 from privsvm.privacy.events import noise_event
 from privsvm.privacy.gate import Claim, Guarantee
-from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
@@ -76,11 +75,11 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
         return solve_crammer_singer(X, codes, n_classes, float(self.C), gap, self.max_epochs).coef
 
     def _guarantee(
-        self, mechanism: GaussianMechanism, certificate: tuple[float, int], witness: Witness | None, release: Release
+        self, fields: dict[str, Any], certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
         gap, most_rows = certificate
         claim = Claim(
-            event=noise_event("gaussian", mechanism.noise_scale, mechanism.total_sensitivity, self.neighbours),
+            event=noise_event("gaussian", fields["noise_scale"], fields["sensitivity"], self.neighbours),
             assumptions=(
                 clipping_text(float(self.data_norm)),
                 f"the solution is within sqrt({gap:.3g}) of the optimum: certified by the duality gap and a bound on "
@@ -90,7 +89,7 @@ class PMSVMWPClassifier(WeightPerturbationClassifier):
                 *EVERY_RELEASE,
             ),
             reference="pmsvm-2025, Theorem 1, with the sensitivity proved through the dual simplex",
-            **self._record_fields(mechanism),
+            **fields,
         )
         return release.grant(claim, witness, solution="certified" if self.max_epochs is None else "limited")
 

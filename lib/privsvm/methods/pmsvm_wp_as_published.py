@@ -19,7 +19,6 @@ from privsvm.constraints import BOUND
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.mechanisms import GaussianMechanism
 from privsvm.privacy.statement import Witness
 
 
@@ -69,7 +68,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
         return weights
 
     def _guarantee(
-        self, mechanism: GaussianMechanism, certificate: tuple[float, int], witness: Witness | None, release: Release
+        self, fields: dict[str, Any], certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
         return Guarantee(
             status="claimed",
@@ -81,7 +80,7 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
             reference="pmsvm-2025, Theorem 1 and released code",
             randomness=release.randomness,
             witness=witness,
-            **self._record_fields(mechanism),
+            **fields,
         )
 
 

@@ -95,15 +95,13 @@ class NoisyGradientClassifier(DescribedRelease, PrivateClassifier):
     def _optimizer(self) -> dict[str, Any]:
         """Keywords of `GradientSteps` that define the use of the noisy gradients."""
 
-    def _has_intercept(self) -> bool:
-        return bool(self.fit_intercept)
-
-    def _gradient_steps(self) -> GradientSteps:
+    def _gradient_steps(self, scaling: str) -> GradientSteps:
         return GradientSteps(
             **self._loss(),
             **self._optimizer(),
             ridge=float(self.ridge),
-            fit_intercept=self._has_intercept(),
+            # Scaled rows have none by default.
+            fit_intercept=scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept),
             max_grad_norm=float(self.max_grad_norm),
             # For "auto" it is filled in for every epsilon.
             learning_rate=1.0 if self.learning_rate == "auto" else float(self.learning_rate),
@@ -130,7 +128,7 @@ class NoisyGradientClassifier(DescribedRelease, PrivateClassifier):
         return release_noisy_gradient(
             release,
             Record(plan, self._description, self._reference),
-            self._gradient_steps(),
+            self._gradient_steps(scaling),
             n_jobs=self.n_jobs,
             composition=composition,
             scaling=scaling,
@@ -179,9 +177,6 @@ class ScaledRowsClassifier(NoisyGradientClassifier):
         "Whether to train offsets; they are part of the clipped gradient. None: unless rows are scaled by `scaling`. "
         "Scaled rows get a constant feature for them, whose weights are regularised like all others.",
     )
-
-    def _has_intercept(self) -> bool:
-        return self.scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -60,9 +60,12 @@ class WeightPerturbationClassifier(PrivateClassifier):
 
     @abc.abstractmethod
     def _guarantee(
-        self, mechanism: GaussianMechanism, certificate: tuple[float, int], witness: Witness | None, release: Release
+        self, fields: dict[str, Any], certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
-        """Privacy record of one release, with the certificate of its solution; see `_certificate`."""
+        """Privacy record of one release, with the certificate of its solution; see `_certificate`.
+
+        `fields` are the common part of all records.
+        """
 
     def _release(self, release: Release) -> LinearPath:
         X, codes, delta = release.rows, release.codes, release.delta
@@ -80,7 +83,15 @@ class WeightPerturbationClassifier(PrivateClassifier):
             witness = None
             if release.audit:
                 witness = gaussian_witness(distance, mechanism.noise_scale, delta, self.neighbours, pair)
-            guarantees.append(self._guarantee(mechanism, (gap, most_rows), witness, release))
+            fields = {
+                "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
+                "neighbours": self.neighbours,
+                "epsilon_requested": mechanism.epsilon,
+                "delta": delta,
+                "sensitivity": mechanism.total_sensitivity,
+                "noise_scale": mechanism.noise_scale,
+            }
+            guarantees.append(self._guarantee(fields, (gap, most_rows), witness, release))
         release.pay(guarantees)
         started = time.perf_counter()
         coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(weights, source))
@@ -97,17 +108,6 @@ class WeightPerturbationClassifier(PrivateClassifier):
         self.intercept_ = path.intercept[0, 0]
         guarantee: Any = path.guarantees[0]
         self.noise_multiplier_ = guarantee.noise_scale / guarantee.sensitivity
-
-    def _record_fields(self, mechanism: GaussianMechanism) -> dict[str, Any]:
-        """Return the common part of the records of all releases."""
-        return {
-            "mechanism": "Gaussian noise on the Crammer-Singer weights (weight perturbation)",
-            "neighbours": self.neighbours,
-            "epsilon_requested": mechanism.epsilon,
-            "delta": float(self.delta),
-            "sensitivity": mechanism.total_sensitivity,
-            "noise_scale": mechanism.noise_scale,
-        }
 
     def _largest_move(self, X: Any, rows: Any, codes: np.ndarray, weights: np.ndarray, gap: float) -> tuple[float, str]:
         """Measure how far one extreme row moves the weights, and describe the pair of datasets."""
