@@ -4,10 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.events import EpsilonDelta
 from privsvm.privacy.gate import Guarantee, _add_gate_assumptions, _judge, restore
-from privsvm.privacy.statement import Statement
+from privsvm.privacy.statement import AS_GIVEN, Facts, Statement
 
 SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none", solution="certified")
 

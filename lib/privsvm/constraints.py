@@ -27,6 +27,8 @@ _STORED = {
     **dict.fromkeys(("scipy.sparse.sparray", "scipy.sparse.spmatrix"), ""),
 }
 _SIMPLE = (str, int, float, bool, type(None))
+# Whole numbers of any kind, and numbers of double precision.
+_NUMBERS: tuple[Any, ...] = (numbers.Integral, float)
 
 
 def is_trusted(value: Any, *packages: str) -> bool:
@@ -135,9 +137,8 @@ def _matches(schema: Mapping[str, Any], value: Any) -> bool:
         return (value is None or isinstance(value, str)) and value in schema["enum"]
     kind = schema["type"]
     if kind in ("number", "integer"):
-        # Whole numbers of any kind, and numbers of double precision, which holds all of them.
         return (
-            isinstance(value, (numbers.Integral, float))
+            isinstance(value, _NUMBERS)
             and not isinstance(value, bool)
             and -sys.float_info.max <= value <= sys.float_info.max
             and (kind == "number" or value == int(value))

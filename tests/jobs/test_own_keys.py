@@ -11,8 +11,8 @@ import pytest
 from tests.guarantees import proved
 
 from privsvm.errors import PrivSVMError
-from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.gate import restore
+from privsvm.privacy.statement import AS_GIVEN, Facts
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.prepare import prepare
 from privsvm_bench.datasets.settings import Holdout

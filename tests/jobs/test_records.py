@@ -25,9 +25,8 @@ from tests.reporting.synthetic_results import (
 import privsvm_bench
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.privacy.assumptions import Facts
 from privsvm.privacy.gate import Guarantee, Stored
-from privsvm.privacy.statement import Witness, weakest_status
+from privsvm.privacy.statement import Facts, Witness, weakest_status
 from privsvm_bench.records import (
     AuditBound,
     AuditCell,

@@ -20,7 +20,6 @@ from tests.guarantees import SOUND, proved
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accounting import zcdp_rho
-from privsvm.privacy.assumptions import AS_GIVEN, BROKEN, FACTS, HOLDS, Facts, merge_facts
 from privsvm.privacy.events import (
     BestOfPoisson,
     Composed,
@@ -37,7 +36,7 @@ from privsvm.privacy.events import (
     relation_factor,
 )
 from privsvm.privacy.gate import _GRANT, SECRET_SEED, THIS_STEP_ALONE, Claim, Guarantee, Stored, compose, grant, restore
-from privsvm.privacy.statement import NEIGHBOURS, Statement
+from privsvm.privacy.statement import AS_GIVEN, BROKEN, FACTS, HOLDS, NEIGHBOURS, Facts, Statement, merge_facts
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.records import parse
 

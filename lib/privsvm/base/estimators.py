@@ -40,10 +40,9 @@ from privsvm.numerics.noise.noise_source import NoiseSource, as_source, seeded_s
 from privsvm.numerics.noise.streams import seeded_stream, system_stream
 from privsvm.numerics.rows.row_blocks import RowBlocks, blocks_in_order
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.assumptions import AS_GIVEN, Facts
 from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import ONE_OF_SEVERAL, Claim, Guarantee, grant, with_assumption
-from privsvm.privacy.statement import Randomness, Witness
+from privsvm.privacy.statement import AS_GIVEN, Facts, Randomness, Witness
 
 # Types that callers may pass, and what `noise_streams` makes of them.
 NoiseStreams = Callable[[float, int], NoiseSource | np.random.Generator]

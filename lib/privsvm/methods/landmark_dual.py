@@ -114,7 +114,7 @@ class LandmarkDualClassifier(GaussianNoise):
             )
 
     def _origin(self) -> str:
-        """Return the origin of the landmarks, see `privsvm.privacy.assumptions.Facts`."""
+        """Return the origin of the landmarks, see `privsvm.privacy.statement.Facts`."""
         if self.landmarks is None:
             return "public"
         return "declared" if self.landmarks_public else "undeclared"

@@ -39,7 +39,6 @@ from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.noise.stopping_draws import draw_choices, negative_binomial_runs, poisson_runs
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import check_budget, gaussian_noise_multiplier
-from privsvm.privacy.assumptions import merge_facts
 from privsvm.privacy.events import (
     BestOfNegativeBinomial,
     BestOfPoisson,
@@ -53,7 +52,7 @@ from privsvm.privacy.events import (
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee, grant
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.privacy.random_stopping import negative_binomial_gamma, poisson_parameter
-from privsvm.privacy.statement import Randomness
+from privsvm.privacy.statement import Randomness, merge_facts
 
 # A run gets at least this share of the epsilon of the whole, and its epsilon is found to this accuracy.
 _LEAST_SHARE, _ACCURACY = 2.0**-8, 1e-3

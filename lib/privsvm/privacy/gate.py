@@ -1,6 +1,6 @@
 """The gate: the only code that makes a record which says ``proved``, or ``seeded`` where the noise was.
 
-It grants the word from declared facts (`privsvm.privacy.assumptions`) and an event (`privsvm.privacy.events`), from
+It grants the word from declared facts (`privsvm.privacy.statement`) and an event (`privsvm.privacy.events`), from
 which it computes epsilon itself. Default deny: an unstated fact counts as broken. Estimators, pipeline and
 reproductions pass through it, and so does every record that is read back.
 """
@@ -19,7 +19,6 @@ import numpy as np
 
 from privsvm.digests import canonical_json
 from privsvm.privacy.accountants import account
-from privsvm.privacy.assumptions import FACTS, Facts, merge_facts
 from privsvm.privacy.events import (
     Composed,
     EpsilonDelta,
@@ -29,7 +28,7 @@ from privsvm.privacy.events import (
     noise_multipliers,
     relation_factor,
 )
-from privsvm.privacy.statement import Randomness, Statement, Witness
+from privsvm.privacy.statement import FACTS, Facts, Randomness, Statement, Witness, merge_facts
 
 LARGEST_EPSILON, LARGEST_DELTA = 50.0, 0.01
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from privsvm.privacy.assumptions import BROKEN
+from privsvm.privacy.statement import BROKEN
 from privsvm.tables.schema import Schema, parse_schema, read_schema
 from privsvm.tables.tables import Encoder, take_columns
 

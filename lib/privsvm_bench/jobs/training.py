@@ -13,8 +13,8 @@ from privsvm.base.released import ReleasedPath
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.numerics.noise.streams import seeded_stream
-from privsvm.privacy.assumptions import DROPPED, FACTS, Facts
 from privsvm.privacy.gate import Guarantee, restore
+from privsvm.privacy.statement import DROPPED, FACTS, Facts
 from privsvm.registry import estimator_class, is_foreign
 from privsvm_bench.datasets.prepared import PreparedData
 from privsvm_bench.jobs.condensing import attack_split, rows_not_condensed, training_rows

@@ -13,8 +13,8 @@ import scipy.sparse
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.rows import row_norms
-from privsvm.privacy.assumptions import DROPPED
 from privsvm.privacy.gate import restore
+from privsvm.privacy.statement import DROPPED
 from privsvm.registry import estimator_class
 from privsvm_bench.datasets.catalogue import resolve
 from reproduce.engine.context import Context, MissingError
@@ -51,7 +51,7 @@ def _estimator(name: str) -> Callable[..., Any]:
 
 
 def data_facts(source: Sequence[str], scaling: Sequence[str], test_size: float) -> dict[str, Any]:
-    """State the origin of a dataset's training rows, as fields of `privsvm.privacy.assumptions.Facts`.
+    """State the origin of a dataset's training rows, as fields of `privsvm.privacy.statement.Facts`.
 
     `source` is its name in the catalogue and parts, and `scaling` has steps of `public_scaling`. `test_size` is the
     share of rows drawn for the test, by their number alone.

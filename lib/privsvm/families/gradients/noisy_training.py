@@ -183,7 +183,9 @@ def release_noisy_gradient(
             sample_rate=plan.sample_rate,
             n_steps=plan.n_steps,
             max_grad_norm=steps.max_grad_norm,
-            releases=release_multipliers(scaling, epsilon * share, delta * share, neighbours),
+            releases=()
+            if scaling == "none"
+            else release_multipliers(scaling, epsilon * share, delta * share, neighbours),
         )
         for epsilon in epsilons
     )

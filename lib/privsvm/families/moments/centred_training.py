@@ -21,7 +21,6 @@ from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import DELTA, parameter
 from privsvm.base.released import LinearPath
 from privsvm.constraints import ROWS, optional
-from privsvm.families.moments.private_scaling import rows_to_scale
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
     centre_rows,
@@ -29,6 +28,7 @@ from privsvm.families.moments.second_moments import (
     noisy_centre,
     rows_per_noise,
     share_of_centre,
+    unit_cell_rows,
 )
 from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REFUSED_DATA
 from privsvm.numerics.noise.noise_source import NoiseSource
@@ -116,7 +116,7 @@ class CentredRowsClassifier(DescribedRelease, PrivateClassifier):
         n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
         started = time.perf_counter()
         by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
-        cells = rows_to_scale(RowsByBlock.of(X, sparse=True) if by_block else X, "centre")
+        cells = unit_cell_rows(RowsByBlock.of(X, sparse=True) if by_block else X)
         plans = [(epsilon, *self._plan(epsilon, release.delta, n_rows, cells.shape[1])) for epsilon in release.epsilons]
         release.pay(self._guarantee(release, epsilon, n_rows, multiplier, plan) for epsilon, multiplier, plan in plans)
         models = [

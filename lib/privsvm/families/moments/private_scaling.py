@@ -32,24 +32,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows
+from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows, unit_cell_rows
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import is_by_block, map_rows
+from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, map_rows
 from privsvm.numerics.rows.row_grid import grid_rows, grid_spacing
-from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_cells, unit_rows_on_grid
+from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
 
 # Shares of the budget by releases of a scaling.
 _SHARES: dict[str, tuple[float, ...]] = {
-    "none": (),
     "centre": (0.1,),
     "whiten": (1 / 30, 1 / 30, 1 / 30, 0.3),
 }
-SCALINGS = tuple(_SHARES)
+SCALINGS = ("none", *_SHARES)
 
 # Public guesses of ``whiten``: a feature's size, how far a value counts, in spreads, and how long a row of logarithms
 # of spreads is.
@@ -149,17 +147,11 @@ def _times_matrix(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return out
 
 
-def _unit(rows: Any) -> Any:
-    return unit_cells(rows)[0]
-
-
 def rows_to_scale(X: Any, scaling: str) -> Any:
     """Prepare rows once for the scaling of every release: dense rows, for ``centre`` whole numbers of unit rows."""
-    if is_by_block(X):
-        return X.then(_unit) if scaling == "centre" else X
-    X = X.toarray() if scipy.sparse.issparse(X) else X
-    rows: np.ndarray = _unit(X) if scaling == "centre" else np.asarray(X, dtype=np.float64)
-    return rows
+    if scaling == "centre":
+        return unit_cell_rows(X)
+    return X if is_by_block(X) else np.asarray(dense_rows(X), dtype=np.float64)
 
 
 def _with_constant(rows: Any, constant: float) -> Any:

@@ -21,9 +21,8 @@ import numpy as np
 
 from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import is_by_block, map_rows
-from privsvm.numerics.rows.rows import is_sparse
-from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_rows_on_grid
+from privsvm.numerics.rows.row_blocks import dense_rows, is_by_block, map_rows
+from privsvm.numerics.rows.unit_grid import CELLS, cells_with_constant, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Neighbours, relation_factor
 
@@ -130,11 +129,22 @@ def noisy_centre(
     return centre
 
 
+def unit_cell_rows(X: Any) -> Any:
+    """Turn rows into unit rows of whole numbers of 2^-20, once for the centring of every release."""
+    return map_rows(X if is_by_block(X) else dense_rows(X), _unit)
+
+
+def _unit(rows: Any) -> Any:
+    return unit_cells(rows)[0]
+
+
 def centre_rows(cells: Any, centre: np.ndarray) -> Any:
     """Subtract a released centre from rows (n, d) of whole numbers of 2^-20, and divide by their norms, row by row."""
     if is_by_block(cells):
         return map_rows(cells, centre_rows, centre)
-    return CentredCells.of(cells, centre) if is_sparse(cells) else unit_rows_on_grid(cells / CELLS - centre)
+    if isinstance(cells, np.ndarray):
+        return unit_rows_on_grid(cells / CELLS - centre)
+    return CentredCells.of(cells, centre)
 
 
 def constant_feature(rows: Any, constant: float = _CONSTANT) -> tuple[Any, float, float]:

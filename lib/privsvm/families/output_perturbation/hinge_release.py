@@ -39,7 +39,7 @@ class Features:
 
     `compute` maps rows to features on a public grid: a row's features depend on that row and on public numbers alone,
     bit for bit, and their norm is at most `norm`. For the record, `bounded` says why, and `public` which numbers of
-    features and objective are public. For `origin` see `privsvm.privacy.assumptions.Facts`. `model` is needed in
+    features and objective are public. For `origin` see `privsvm.privacy.statement.Facts`. `model` is needed in
     prediction, besides the weights.
     """
 

@@ -165,7 +165,7 @@ class Record:
     """What privacy records say beside the numbers of the mechanism.
 
     Noise is added to `what`, `bounded` says why rows, as the solver sees them, have bounded norm, and `public` starts a
-    sentence that goes on with "are public". `features` is their origin, see `privsvm.privacy.assumptions.Facts`.
+    sentence that goes on with "are public". `features` is their origin, see `privsvm.privacy.statement.Facts`.
     """
 
     what: str
