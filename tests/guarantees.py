@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privsvm.privacy.events import EpsilonDelta
-from privsvm.privacy.gate import Guarantee, _add_gate_assumptions, _judge, restore
+from privsvm.privacy.gate import Guarantee, _judge, restore
 from privsvm.privacy.statement import AS_GIVEN, Facts, Statement
 
 SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none", solution="certified")
@@ -13,7 +13,7 @@ SOUND = Facts(**AS_GIVEN, classes="declared", n_rows="not used", features="none"
 
 def with_gate_assumptions(theorem: Sequence[str], facts: Facts, neighbours: Any, randomness: Any) -> tuple[str, ...]:
     """Add the gate's assumptions to a theorem's."""
-    return _add_gate_assumptions(theorem, _judge(facts, neighbours, randomness, 0.0, 0.0)[0])
+    return _judge(facts, neighbours, randomness, 0.0, 0.0, theorem)[0]
 
 
 def proved_fields(epsilon: float, delta: float = 1e-5, randomness: str = "system") -> dict[str, Any]:

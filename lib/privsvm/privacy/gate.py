@@ -152,9 +152,17 @@ def grant(claim: Claim, facts: Facts, randomness: Randomness, witness: Witness |
 
 
 def _judge(
-    facts: Facts | None, neighbours: Neighbours | None, randomness: Randomness | None, delta: float, epsilon: float
+    facts: Facts | None,
+    neighbours: Neighbours | None,
+    randomness: Randomness | None,
+    delta: float,
+    epsilon: float,
+    theorem: Iterable[str] = (),
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Judge facts and numbers: return the assumptions that the gate adds, and the reasons why nothing is proved."""
+    """Judge facts and numbers.
+
+    Returns the assumptions of a theorem with the gate's around them, and the reasons why nothing is proved.
+    """
     facts = facts or Facts()
     assumptions, reasons = facts.judge(neighbours)
     if epsilon > LARGEST_EPSILON:
@@ -169,12 +177,7 @@ def _judge(
     # First that earlier treatment of the rows is unknown.
     first = (THIS_STEP_ALONE,) if facts.preparation == "as given" else ()
     seed = (SECRET_SEED,) if randomness == "seeded" else ()
-    return (*first, *assumptions, *seed, OUTSIDE), reasons
-
-
-def _add_gate_assumptions(theorem: Iterable[str], own: Sequence[str]) -> tuple[str, ...]:
-    """Put the assumptions of the gate around those of a theorem."""
-    return tuple(dict.fromkeys((*(text for text in own if text == THIS_STEP_ALONE), *theorem, *own)))
+    return tuple(dict.fromkeys((*first, *theorem, *assumptions, *seed, OUTSIDE))), reasons
 
 
 def reasons_against(facts: Facts | None, neighbours: Neighbours | None, delta: float, epsilon: float) -> list[str]:
@@ -184,8 +187,9 @@ def reasons_against(facts: Facts | None, neighbours: Neighbours | None, delta: f
 
 def _grant_or_claim(fields: Mapping[str, Any], epsilon: float) -> Guarantee:
     """Make a record that says ``proved`` or ``seeded``, or ``claimed`` and why; its assumptions are the theorem's."""
-    own, reasons = _judge(fields["facts"], fields["neighbours"], fields["randomness"], fields["delta"], epsilon)
-    fields = {**fields, "assumptions": _add_gate_assumptions(fields["assumptions"], own)}
+    facts, neighbours, randomness, delta = (fields[name] for name in ("facts", "neighbours", "randomness", "delta"))
+    assumptions, reasons = _judge(facts, neighbours, randomness, delta, epsilon, fields["assumptions"])
+    fields = {**fields, "assumptions": assumptions}
     if not math.isfinite(epsilon):
         reasons.append("no accountant bounds the event")
     if reasons:
@@ -260,9 +264,9 @@ def _judge_again(guarantee: Guarantee, stated: Mapping[str, Any]) -> Guarantee:
     if guarantee.theorem_holds:
         return _grant_or_claim(fields, guarantee.epsilon_with_system_noise)
     known, delta = guarantee.reason or "", guarantee.delta or 0.0
-    own, reasons = _judge(facts, guarantee.neighbours, guarantee.randomness, delta, 0.0)
+    assumptions, reasons = _judge(facts, guarantee.neighbours, guarantee.randomness, delta, 0.0, theorem)
     text = "; ".join([known, *(reason for reason in reasons if reason not in known)])
-    return Guarantee(**fields | {"assumptions": _add_gate_assumptions(theorem, own), "reason": text})
+    return Guarantee(**fields | {"assumptions": assumptions, "reason": text})
 
 
 def _check(statement: Statement) -> Guarantee:
