@@ -177,19 +177,15 @@ def nobody(run: Guarantee) -> None:
     """Pay for nothing: for the runs of a search, which has paid for all of them."""
 
 
-def pay(guarantee: Guarantee) -> None:
-    """Pay for the model of a fit, before its noise is drawn."""
-    _fit.payer(guarantee)
-
-
-def is_counted() -> bool:
-    """Tell whether this is inside a fit."""
-    return getattr(_fit, "payer", None) is not None
+def fit_payer() -> Callable[[Guarantee], None] | None:
+    """Return the payer for the model of the fit around this call, to be called before its noise is drawn."""
+    payer: Callable[[Guarantee], None] | None = getattr(_fit, "payer", None)
+    return payer
 
 
 def refuse_uncounted(estimator: Any) -> None:
     """Raise BudgetExceededError for training outside `charge_to` if a budget is open: nothing would pay for it."""
-    if not is_counted() and _open_file() is not None:
+    if fit_payer() is None and _open_file() is not None:
         raise BudgetExceededError(
             f"{type(estimator).__name__}: a budget counts `fit` of private estimators and of PrivateSearch, and "
             "nothing else. Leave the budget first, or fit a private estimator such as PrivateLinearClassifier"

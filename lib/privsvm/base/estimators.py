@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import charge_to, is_counted, pay, refuse_clone, refuse_in_budget
+from privsvm.base.budget import charge_to, fit_payer, refuse_clone, refuse_in_budget
 from privsvm.base.parameters import (
     ALLOW_COMPOSITION,
     ALLOW_UNSOUND,
@@ -228,19 +228,6 @@ def rollback_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-def _check_budgets(epsilons: Sequence[float], delta: Any) -> tuple[float, ...]:
-    """Return a grid of epsilons as plain floats; raise ValueError if one, or the delta, is out of range."""
-    delta = float(POSITIVE.check("delta", delta))
-    for epsilon in epsilons:
-        # Parts of a budget have more noise, which the sampler must be able to draw once it is paid for.
-        if gaussian_noise_multiplier(float(POSITIVE.check("epsilon", epsilon)), delta) > _MOST_NOISE:
-            raise ValueError(
-                f"epsilon={epsilon!r}, delta={delta!r}: noise as large as {_MOST_NOISE:.0e} rows drowns all tables; "
-                "use larger ones"
-            )
-    return tuple(map(float, epsilons))
-
-
 def reason_if_subclass(estimator: Any) -> str | None:
     """Say why nothing is proved of a class that is not the library's own, or return None."""
     if is_trusted(estimator, "privsvm"):
@@ -249,11 +236,6 @@ def reason_if_subclass(estimator: Any) -> str | None:
         f"{type(estimator).__name__} is a class of yours, or has a method that you replaced: proofs are of the "
         "library's own classes, not derived ones"
     )
-
-
-def reasons_of_classes(rows: Any, *estimators: Any) -> list[str | None]:
-    """Say why nothing is proved of a source of rows, and of estimators; None for the library's own classes."""
-    return [reason_if_subclass(one) for one in ([rows] if isinstance(rows, RowBlocks) else []) + [*estimators]]
 
 
 # Why nothing is proved of a clone to whose fits nobody consented.
@@ -612,19 +594,26 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
         audit = bool(audit)
         if audit and rng is None:
             raise ValueError("audit=True: a witness is computed from the rows without noise; give rng a seed")
-        if is_counted() and repeats != 1:
+        if fit_payer() is not None and repeats != 1:
             raise ValueError(f"repeats={repeats}: inside a fit, which pays for one model of each epsilon")
         sources = self.noise_source(rng, self)
         self._check_parameters()
         delta = float(getattr(self, "delta", 0.0))
         # Pure differential privacy has no delta, and the check wants one.
-        checked = _check_budgets(epsilons, delta or 0.5)
+        checked = float(POSITIVE.check("delta", delta or 0.5))
+        for epsilon in epsilons:
+            # Parts of a budget have more noise, which the sampler must be able to draw once it is paid for.
+            if gaussian_noise_multiplier(float(POSITIVE.check("epsilon", epsilon)), checked) > _MOST_NOISE:
+                raise ValueError(
+                    f"epsilon={epsilon!r}, delta={checked!r}: noise as large as {_MOST_NOISE:.0e} rows drowns all "
+                    "tables; use larger ones"
+                )
         rows, codes = as_training_rows(self, X, y, self.classes)
         release = Release(
             rows=rows,
             codes=codes,
             n_classes=len(self.classes_),
-            epsilons=checked,
+            epsilons=tuple(map(float, epsilons)),
             delta=delta,
             neighbours=self.neighbours,
             repeats=repeats,
@@ -641,12 +630,14 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
 
     def _book(self, rows: Any, guarantee: Guarantee) -> Guarantee:
         """Take the proof of foreign classes; inside a fit, see to it that a guarantee is consented to and paid for."""
-        guarantee = guarantee.without_proof(*reasons_of_classes(rows, self))
-        if is_counted():
+        sources = [rows] if isinstance(rows, RowBlocks) else []
+        guarantee = guarantee.without_proof(*map(reason_if_subclass, (*sources, self)))
+        payer = fit_payer()
+        if payer is not None:
             guarantee = judge_clone(guarantee, self.allow_composition) if self._cloned else guarantee
             if guarantee.status == "claimed":
                 check_consent(self.allow_unsound, f"nothing is proved: {guarantee.reason}")
-            pay(guarantee)
+            payer(guarantee)
         return guarantee
 
     def _check_parameters(self) -> None:

@@ -80,7 +80,8 @@ def _scale(rows: Any, mean: np.ndarray) -> Any:
     return differences / np.maximum(np.linalg.norm(differences, axis=1), SHORTEST)[:, None]
 
 
-def _standardise(rows: Any, centre: np.ndarray, spread: np.ndarray, bound: np.ndarray) -> Any:
+def standardise(rows: Any, centre: np.ndarray, spread: np.ndarray, bound: Any) -> Any:
+    """Centre features, divide them by their spreads, and cut them at a bound."""
     with np.errstate(over="ignore"):
         return np.clip((_dense(rows) - centre) / spread, -bound, bound)
 
@@ -121,7 +122,7 @@ STEPS: Mapping[str, _Kind] = {
     "unit": _Kind({}, _unit),
     "direction": _Kind({"centre": "E R d"}, lambda rows, centre: _unit(_dense(rows) - centre), is_optional=True),
     "scale": _Kind({"mean": "E R d"}, _scale),
-    "standardise": _Kind({"centre": "E R d", "spread": "E R d", "bound": "1"}, _standardise),
+    "standardise": _Kind({"centre": "E R d", "spread": "E R d", "bound": "1"}, standardise),
     "columns": _Kind(
         {"lower": "d", "upper": "d", "indicators": "d", "constant": "E R", "n_hats": "E R", "hat_weight": "E R"},
         _columns,

@@ -22,7 +22,7 @@ from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
 from privsvm.base.validation import check_consent
 from privsvm.constraints import SHARE, one_of
-from privsvm.families.exact.one_vs_one import KernelSVMParameters
+from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Witness
@@ -175,27 +175,24 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
         used = np.zeros((n_runs, codes.size), dtype=bool)
         intercepts = np.zeros((n_runs, n_pairs))
         objective, n_iter, n_selected = np.zeros(n_runs), np.zeros(n_runs, dtype=int), np.zeros(n_runs, dtype=int)
-        pairs = [(first, second) for first in range(n_classes) for second in range(first + 1, n_classes)]
-        for pair, (first, second) in enumerate(pairs):
-            # Two classes are decided by sign, positive for class 1; of more, the first of a pair is positive.
-            positive, negative = (second, first) if n_classes == 2 else (first, second)
-            # LIBSVM sorts rows by class, the positive one first; ties go by place.
-            above, below = np.flatnonzero(codes == positive), np.flatnonzero(codes == negative)
-            if not (above.size and below.size):
-                # An absent class wins no pair against a present one; two absent ones never matter.
-                intercepts[:, pair] = 1.0 if above.size else -1.0
+        for number, pair in enumerate(class_pairs(codes, n_classes)):
+            if pair.offset is not None:
+                intercepts[:, number] = pair.offset
                 continue
-            rows = np.concatenate([above, below])
-            pair_rows, signs = X[rows], np.repeat([1.0, -1.0], [above.size, below.size])
+            # LIBSVM sorts rows by class, the positive one first; ties go by place.
+            signs = pair.orientation * pair.signs
+            order = np.argsort(-signs, kind="stable")
+            rows, signs = pair.rows[order], signs[order]
+            pair_rows = X[rows]
             upper = np.full(rows.size, float(self.C))
             solutions = solve_smo_runs(pair_rows, signs, upper, kernel, options, selection, streams)
             for run, solution in enumerate(solutions):
                 used[run, rows] |= solution.alpha > 0
                 if linear:
-                    coef[run, pair] = pair_rows.T @ (signs * solution.alpha)
+                    coef[run, number] = pair_rows.T @ (signs * solution.alpha)
                 else:
-                    coef[run, rows, pair] = signs * solution.alpha
-                intercepts[run, pair] = -solution.rho
+                    coef[run, rows, number] = signs * solution.alpha
+                intercepts[run, number] = -solution.rho
                 objective[run] += solution.objective
                 n_iter[run] += solution.n_iter
                 n_selected[run] += solution.n_selected or 0

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from privsvm.base.budget import charge_to, nobody, pay
+from privsvm.base.budget import charge_to, fit_payer, nobody
 from privsvm.base.estimators import (
     NO_SECONDS,
     CloneAware,
@@ -27,7 +27,7 @@ from privsvm.base.estimators import (
     check_record,
     judge_clone,
     noise_streams,
-    reasons_of_classes,
+    reason_if_subclass,
     rollback_on_error,
 )
 from privsvm.base.released import ReleasedPath, codes_one_by_one
@@ -225,10 +225,12 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         # Plans are of made-up rows.
         with charge_to(nobody):
             plan = self._plan(rows.shape[1], rows.shape[0])
-        guarantee = self._judge(plan, plan.guarantees[0], rows)
+        guarantee = self._judge(plan, plan.guarantees[0], rows.shape[0])
         if guarantee.status == "claimed":
             check_consent(consent, f"nothing is proved: {guarantee.reason}")
-        pay(guarantee)
+        payer = fit_payer()
+        assert payer is not None
+        payer(guarantee)
         source = streams(float(self.epsilon), 0)
         chosen = draw_choices(source.part("choices").next_key(), len(plan.candidates), self._draw_runs(source))
         best = None
@@ -242,12 +244,12 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         assert best is not None
         if best.path is None:
             raise ValueError(best.problem)
-        self._keep(best, best.path, self._judge(plan, best.path.guarantees[0], rows), plan)
+        self._keep(best, best.path, self._judge(plan, best.path.guarantees[0], rows.shape[0]), plan)
 
-    def _judge(self, plan: _Plan, run: Guarantee, rows: Any) -> Guarantee:
-        """Make the record of the whole, in the words of one run, and judge it for the rows as they are given."""
-        guarantee = self._guarantee(plan, run, rows.shape[0])
-        guarantee = guarantee.without_proof(*reasons_of_classes(rows, self, self.estimator))
+    def _judge(self, plan: _Plan, run: Guarantee, n_rows: int) -> Guarantee:
+        """Make the record of the whole, in the words of one run, and judge it."""
+        guarantee = self._guarantee(plan, run, n_rows)
+        guarantee = guarantee.without_proof(*map(reason_if_subclass, (self, self.estimator)))
         return judge_clone(guarantee, bool(self.estimator.allow_composition)) if self._cloned else guarantee
 
     def _check_parameters(self) -> None:

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.base.feature_steps import standardise
 from privsvm.families.moments.second_moments import MomentsMechanism, centre_rows, unit_cell_rows
 from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.numerics.rows.centred_grid import CentredCells
@@ -209,13 +210,6 @@ def _size_cells(logarithms: np.ndarray, location: np.ndarray, bound: float) -> n
     return cells
 
 
-def _standardise(rows: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    cut = feature_bound(rows.shape[1])
-    with np.errstate(over="ignore"):
-        features: np.ndarray = np.clip((rows - centre) / spread, -cut, cut)
-    return features
-
-
 def _whiten_rows(features: np.ndarray, mean: np.ndarray, matrix: np.ndarray, constant: float) -> Any:
     return _with_constant(_times_matrix(features - mean, matrix), constant)
 
@@ -244,7 +238,7 @@ def _whiten(
     centre = np.expm1(np.clip(location, -30.0, 30.0))
     spread = (centre + 1.0) * np.exp(np.clip(mean_size - 2.0, _SMALLEST_LOGARITHM, _LARGEST_LOGARITHM))
     spread *= _SPREAD_OF_LOGARITHMS * math.sqrt(n_features)
-    features = map_rows(X, _standardise, centre, spread)
+    features = map_rows(X, standardise, centre, spread, feature_bound(n_features))
     cells = map_rows(features, cells_with_constant, _CONSTANT, n_features=n_features + 1)
     mechanism = MomentsMechanism(n_features=n_features + 1, n_codes=0, neighbours=neighbours, multiplier=multipliers[3])
     moment = mechanism.release(cells, np.zeros((cells.shape[0], 0)), source).gram / n_rows
