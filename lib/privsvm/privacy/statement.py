@@ -19,6 +19,7 @@ from privsvm.privacy.risk import Risk, trade_off
 
 Status = Literal["proved", "seeded", "claimed", "none"]
 STATUSES: tuple[Status, ...] = get_args(Status)
+_COVERED = ("proved", "seeded")
 STATUS_TEXT: Mapping[Status, str] = {
     "proved": "proved",
     "seeded": "proved method, seeded noise",
@@ -332,7 +333,7 @@ class Statement:
     @property
     def theorem_holds(self) -> bool:
         """Whether a theorem covers the release, whatever its noise was drawn from; see the function."""
-        return theorem_holds(self.status)
+        return self.status in _COVERED
 
     @property
     def accounted_parts(self) -> tuple[Event, float, Neighbours]:
@@ -402,7 +403,7 @@ class Statement:
 
 def theorem_holds(status: str) -> bool:
     """Return whether a theorem covers the releases of a status: of ``seeded``, it asks for other noise alone."""
-    return status in ("proved", "seeded")
+    return status in _COVERED
 
 
 def weakest_status(statuses: Collection[Status]) -> Status | None:

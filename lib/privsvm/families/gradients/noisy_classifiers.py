@@ -95,20 +95,6 @@ class NoisyGradientClassifier(DescribedRelease, PrivateClassifier):
     def _optimizer(self) -> dict[str, Any]:
         """Keywords of `GradientSteps` that define the use of the noisy gradients."""
 
-    def _gradient_steps(self, scaling: str) -> GradientSteps:
-        return GradientSteps(
-            **self._loss(),
-            **self._optimizer(),
-            ridge=float(self.ridge),
-            # Scaled rows have none by default.
-            fit_intercept=scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept),
-            max_grad_norm=float(self.max_grad_norm),
-            # For "auto" it is filled in for every epsilon.
-            learning_rate=1.0 if self.learning_rate == "auto" else float(self.learning_rate),
-            schedule=self.schedule,
-            average=self.average,
-        )
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         count_threads(self.n_jobs)
@@ -125,10 +111,22 @@ class NoisyGradientClassifier(DescribedRelease, PrivateClassifier):
         scaling, composition = getattr(self, "scaling", "none"), getattr(self, "composition", "joint")
         if self.data_norm is not None and scaling == "none":
             release = dataclasses.replace(release, rows=clip_rows(release.rows, float(self.data_norm)))
+        steps = GradientSteps(
+            **self._loss(),
+            **self._optimizer(),
+            ridge=float(self.ridge),
+            # Scaled rows have none by default.
+            fit_intercept=scaling == "none" if self.fit_intercept is None else bool(self.fit_intercept),
+            max_grad_norm=float(self.max_grad_norm),
+            # For "auto" it is filled in for every epsilon.
+            learning_rate=1.0 if self.learning_rate == "auto" else float(self.learning_rate),
+            schedule=self.schedule,
+            average=self.average,
+        )
         return release_noisy_gradient(
             release,
             Record(plan, self._description, self._reference),
-            self._gradient_steps(scaling),
+            steps,
             n_jobs=self.n_jobs,
             composition=composition,
             scaling=scaling,

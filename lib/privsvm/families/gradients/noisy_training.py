@@ -21,7 +21,7 @@ from privsvm.base.released import LinearPath
 from privsvm.families.moments.private_scaling import feature_bound, release_multipliers, rows_to_scale, scale_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA, one_vs_rest_signs
 from privsvm.numerics.compiled.threads import count_threads, thread_pool
-from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, is_by_block
+from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes
 from privsvm.privacy.events import Composed, Event, Gaussian, PoissonSampled, SelfComposed, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, SampledGaussianSteps
@@ -205,10 +205,10 @@ def release_noisy_gradient(
 
     n_threads = count_threads(n_jobs)
     if isinstance(rows, RowBlocks) or (
-        scaling != "none" and not is_by_block(rows) and dense_bytes(rows) > _LARGEST_TABLE
+        scaling != "none" and not isinstance(rows, RowsByBlock) and dense_bytes(rows) > _LARGEST_TABLE
     ):
         rows = RowsByBlock.of(rows, n_threads, sparse=scaling == "centre")
-    by_block = is_by_block(rows)
+    by_block = isinstance(rows, RowsByBlock)
     to_scale: Any = (
         rows_to_scale(rows, scaling) if scaling != "none" else rows if by_block else prepare_rows(rows, steps)
     )

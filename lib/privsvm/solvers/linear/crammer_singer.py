@@ -271,16 +271,6 @@ def _shuffle(order, state):
     return state
 
 
-@jit()
-def _set_rows_without_features(y, squared_norms, C, alpha):
-    """Give rows of zeros, which lose 1 whatever W is, the same value in the dual."""
-    n_classes = alpha.shape[1]
-    for i in range(y.shape[0]):
-        if squared_norms[i] == 0.0:
-            for m in range(n_classes):
-                alpha[i, m] = C if m == y[i] else -C / (n_classes - 1)
-
-
 @jit_step()
 def _due_rows(counts, due, epoch, order):
     """List the rows to visit in this pass; return how many there are."""
@@ -428,24 +418,20 @@ class _DenseRows:
     epochs: Any = staticmethod(_epochs_dense)
 
     def __init__(self, X, n_classes: int) -> None:
-        self.X = self.storage = np.ascontiguousarray(X, dtype=np.float64)
-        self.squared_norms = np.einsum("ij,ij->i", self.X, self.X)
-        self.row_work = float(self.X.shape[1])
-        self.weights = np.zeros((n_classes, self.X.shape[1]))
+        self.matrix = self.storage = np.ascontiguousarray(X, dtype=np.float64)
+        self.squared_norms = np.einsum("ij,ij->i", self.matrix, self.matrix)
+        self.row_work = float(self.matrix.shape[1])
+        self.weights = np.zeros((n_classes, self.matrix.shape[1]))
         self.by_feature = self.weights.T
-
-    def take(self, rows: np.ndarray):
-        """Return some of the rows."""
-        return self.X[rows]
 
     def rebuild_weights(self, alpha: np.ndarray) -> None:
         """Compute the weights from the dual variables."""
-        self.weights[:] = sums_of_rows(self.X, alpha).T
+        self.weights[:] = sums_of_rows(self.matrix, alpha).T
 
     def scores(self) -> np.ndarray:
         """Scores (n, c) of all rows."""
-        scores = np.empty((self.X.shape[0], self.weights.shape[0]))
-        _score_dense(self.X, self.weights, scores)
+        scores = np.empty((self.matrix.shape[0], self.weights.shape[0]))
+        _score_dense(self.matrix, self.weights, scores)
         return scores
 
 
@@ -464,12 +450,9 @@ class _SparseRows:
         self.by_feature = self.weights[:, :n_classes]
 
     @functools.cached_property
-    def _matrix(self) -> scipy.sparse.csr_array:
+    def matrix(self) -> scipy.sparse.csr_array:
+        """The rows as a matrix."""
         return scipy.sparse.csr_array(self.storage, shape=self.shape)
-
-    def take(self, rows: np.ndarray):
-        """Return some of the rows."""
-        return self._matrix[rows]
 
     def rebuild_weights(self, alpha: np.ndarray) -> None:
         """Compute the weights from the dual variables."""
@@ -533,7 +516,10 @@ def solve_crammer_singer(
     lift = _lift(rows.squared_norms, C, gap)
     alpha = np.zeros((X.shape[0], n_classes))
     if not lift:
-        _set_rows_without_features(y, rows.squared_norms, C, alpha)
+        # Rows of zeros, which lose 1 whatever W is, get the same value in the dual.
+        empty = np.flatnonzero(rows.squared_norms == 0.0)
+        alpha[empty] = -C / (n_classes - 1)
+        alpha[empty, y[empty]] = C
         return _solve(X, rows, y, alpha, C, _Stopping(gap, max_epochs, reserve))
     # Initial point: no row recovers the weight of its rivals, so that the certificate is for this C, too.
     alpha[:] = -math.ldexp(C, lift) / (n_classes - 1)

@@ -308,7 +308,7 @@ class Face:
             return 0.0
         rows, references = self.rows[:n_face], self.references[:n_face]
         row_positions, classes = self.row_positions[:n], self.classes[:n]
-        X, labels = self.stored.take(rows), self.y[rows]
+        X, labels = self.stored.matrix[rows], self.y[rows]
         gram, scores = X @ X.T, np.asarray(X @ self.stored.by_feature)
         gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
         matrix, slopes = _face_system(gram, scores, labels, references, row_positions, classes)
