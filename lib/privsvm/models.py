@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar, cast, get_args
 
 import pydantic
@@ -12,6 +13,12 @@ from privsvm.constraints import Constraint
 from privsvm.errors import PrivSVMError, nearest_name, printable
 
 _LONGEST_VALUE = 200
+# Remedies for pydantic's types of errors, with the types of JSON and YAML in their names.
+_WISHES = {
+    **dict.fromkeys(("dataclass_type", "dict_type", "model_type"), "must be a mapping"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("string_too_short", "too_short"), "must not be empty"),
+}
 
 Checked = TypeVar("Checked", bound="Model")
 
@@ -66,12 +73,16 @@ def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
 
 
 def describe_error(
-    errors: pydantic.ValidationError, where: str = "", separator: str = ": "
+    errors: pydantic.ValidationError,
+    where: str = "",
+    separator: str = ": ",
+    wishes: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, Mapping[str, Any]]:
     """Describe the first of pydantic's errors in one line, and return that error too.
 
     `where` is the key of the validated mapping. `separator` stands between the key of a mapping and the message of a
-    validator of the whole mapping: ``"."`` if such messages begin with a key.
+    validator of the whole mapping: ``"."`` if such messages begin with a key. `wishes` has the words for further types
+    of errors.
     """
     error = min(errors.errors(include_url=False), key=lambda error: [str(item) for item in error["loc"]])
     kind, path, value = error["type"], list(error["loc"]), error["input"]
@@ -94,7 +105,8 @@ def describe_error(
         key = _join_keys([where, problem.key]) if isinstance(problem, KeyedError) else key
         text = f"{key}{(separator if isinstance(value, Mapping) else ': ') if key else ''}{problem}"
     else:
-        text = f"{key or 'the content'}: {show_value(value)} is not valid; {_wish(error)}"
+        wish = str(error["msg"]).replace("Input should be", "must be")
+        text = f"{key or 'the content'}: {show_value(value)} is not valid; {({**_WISHES, **wishes}).get(kind, wish)}"
     return " ".join(text.split()), error
 
 
@@ -106,23 +118,6 @@ def show_value(value: Any) -> str:
     """Write a value so that it fits a line."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."
-
-
-def _wish(error: Mapping[str, Any]) -> str:
-    """Say what would be right, for the types of JSON and YAML in their names."""
-    wishes = {
-        "dataclass_type": "must be a mapping",
-        "dict_type": "must be a mapping",
-        "model_type": "must be a mapping",
-        "list_type": "must be a list",
-        "predicate_failed": "must be a name of at most 64 letters, digits, _ . + and -",
-        "string_too_short": "must not be empty",
-        "too_short": "must not be empty",
-        "tuple_type": "must be a list",
-        "union_tag_invalid": "must have a known 'attack'",
-        "union_tag_not_found": "must have a key 'attack'",
-    }
-    return wishes.get(str(error["type"]), str(error["msg"]).replace("Input should be", "must be"))
 
 
 def _fields(model: Any, path: list[str]) -> list[str]:

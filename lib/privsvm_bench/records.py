@@ -33,6 +33,12 @@ Condense = Literal["none", "ci", "fcm"]
 
 # As in params.yaml: names become folders, addresses and headings.
 Name = Annotated[str, Predicate(re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}").fullmatch)]
+# Remedies for errors that only records have, by pydantic's type of error.
+_WISHES = {
+    "predicate_failed": "must be a name of at most 64 letters, digits, _ . + and -",
+    "union_tag_invalid": "must have a known 'attack'",
+    "union_tag_not_found": "must have a key 'attack'",
+}
 Words = Annotated[str, MinLen(1)]
 Count = Annotated[int, Ge(0)]
 Positive = Annotated[int, Ge(1)]
@@ -484,7 +490,7 @@ def parse(form: type[_Form], text: str | bytes, source: str) -> _Form:
     try:
         record: _Form = _adapter(cast(Any, form)).validate_json(text)
     except ValidationError as invalid:
-        problem, error = describe_error(invalid, separator=".")
+        problem, error = describe_error(invalid, separator=".", wishes=_WISHES)
         if error["type"] == "unexpected_keyword_argument":
             problem += "; another version of PrivSVM may have written it"
         raise PrivSVMError(f"{source}: {problem}; {_REMEDY}") from None
