@@ -24,31 +24,26 @@ from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_bloc
 from privsvm.numerics.noise.streams import seeded_stream
 from tests.refusals import refusal
 
-ROWS, COUNTS = [30, 28], {"north": 3, "south": 2, "west": 1}
-CLASSES = [np.arange(rows) % 3 for rows in ROWS]
-DIGESTS = [rows_digest(codes) for codes in CLASSES]
+ROWS, COUNTS = 28, {"north": 3, "south": 2, "west": 1}
+CLASSES = np.arange(ROWS) % 3
+DIGEST = rows_digest(CLASSES)
 
 
-def columns_of(name):
-    rng = seeded_stream(1, name)
-    return {
-        f"{subset}_{split}": rng.normal(size=(rows if subset == "train" else 12, COUNTS[name]))
-        for split, rows in enumerate(ROWS)
-        for subset in ("train", "test")
-    }
+def columns_of(name, part="train"):
+    return seeded_stream(1, name, part).normal(size=(ROWS if part == "train" else 12, COUNTS[name]))
 
 
 def agreement_of(kernel="linear", **parameters):
-    return kernel_agreement({"kernel": kernel, "mbar": 4, **parameters}, COUNTS, ROWS, [5, 5])
+    return kernel_agreement({"kernel": kernel, "mbar": 4, **parameters}, COUNTS, ROWS)
 
 
 def secrets_of(name, agreement):
-    return draw_secrets(columns_of(name), agreement, name, lambda split: seeded_stream(2, name, split))
+    return draw_secrets(columns_of(name), agreement, name, seeded_stream(2, name))
 
 
-def messages_of(agreement, subset="train", digests=DIGESTS):
+def messages_of(agreement, part="train", digest=DIGEST):
     return {
-        f"{name}.npz": make_block(columns_of(name), secrets_of(name, agreement), agreement, name, subset, digests)
+        f"{name}.npz": make_block(columns_of(name, part), secrets_of(name, agreement), agreement, name, part, digest)
         for name in COUNTS
     }
 
@@ -58,42 +53,26 @@ def test_messages_give_what_one_process_computes(kernel, gamma):
     C = "tune" if gamma == "tune" else 2.0
     agreement = agreement_of(kernel, gamma=gamma, C=C)
     assert agreement["gamma"] == (None if kernel == "linear" else gamma if gamma == 0.2 else 1 / 6)
-    messages = messages_of(agreement)
-    paths = train_on_messages(
-        messages, AgreedLabels(CLASSES, 3, DIGESTS), agreement, C, gamma, lambda split: seeded_stream(3, split)
-    )
+    labels = AgreedLabels(CLASSES, 3, DIGEST)
+    path = train_on_messages(messages_of(agreement), labels, agreement, C, gamma, seeded_stream(3))
+    entities = {name: Entity.draw(columns_of(name), 4, seeded_stream(2, name)) for name in COUNTS}
+
+    def kernel_of(part):
+        published = agreement["gamma"] or math.nan
+        blocks = {name: entity.publish(columns_of(name, part), kernel, published) for name, entity in entities.items()}
+        return combine_blocks(blocks, kernel)
+
+    public = PublicKernel(kernel, agreement["gamma"])
+    model, arrays = train_on_blocks(kernel_of("train"), CLASSES, 3, public, C, gamma == "tune", seeded_stream(3))
+    np.testing.assert_array_equal(path.step("power")["power"], arrays["steps"][0].arrays["power"])
+    for name in ("coef", "intercept"):
+        np.testing.assert_array_equal(getattr(path, name), arrays[name])
+    assert path.objective == model.objective
     answers = combine_messages(messages_of(agreement, "test", None), agreement, "test")
-    for split, path in enumerate(paths):
-        entities = {
-            name: Entity.draw(columns_of(name)[f"train_{split}"], 4, seeded_stream(2, name, split)) for name in COUNTS
-        }
-
-        def kernel_of(subset, split=split, entities=entities):
-            return combine_blocks(
-                {
-                    name: entity.publish(columns_of(name)[f"{subset}_{split}"], kernel, agreement["gamma"] or math.nan)
-                    for name, entity in entities.items()
-                },
-                kernel,
-            )
-
-        model, arrays = train_on_blocks(
-            kernel_of("train"),
-            CLASSES[split],
-            3,
-            PublicKernel(kernel, agreement["gamma"]),
-            C,
-            gamma == "tune",
-            seeded_stream(3, split),
-        )
-        np.testing.assert_array_equal(path.step("power")["power"], arrays["steps"][0].arrays["power"])
-        for name in ("coef", "intercept"):
-            np.testing.assert_array_equal(getattr(path, name), arrays[name])
-        assert path.objective == model.objective
-        np.testing.assert_array_equal(answers[split], kernel_of("test"))
-        assert path.guarantees[0].status == "none"
-    assert len(paths) == 2
-    assert all(path.fit_seconds > 0 and path.release_seconds == 0 for path in paths)
+    np.testing.assert_array_equal(answers, kernel_of("test"))
+    assert path.guarantees[0].status == "none"
+    assert path.fit_seconds > 0
+    assert path.release_seconds == 0
 
 
 def standardise(numbers):
@@ -107,29 +86,24 @@ def test_no_message_holds_a_column_or_a_secret(kernel, standardize, seed):
     """The trainer and the predicting party get neither a column in any unit, nor a number of the secrets."""
     agreement = agreement_of(kernel, standardize=standardize)
     for name in COUNTS:
-        columns = columns_of(name)
-        secrets = draw_secrets(columns, agreement, name, lambda split, name=name: seeded_stream(seed, name, split))
+        columns = {part: columns_of(name, part) for part in ("train", "test")}
+        secrets = draw_secrets(columns["train"], agreement, name, seeded_stream(seed, name))
         private = np.concatenate([array.ravel() for array in (*columns.values(), *secrets.values())])
         private = private[(private != 0.0) & (private != 1.0)]
-        for subset in ("train", "test"):
-            message = make_block(columns, secrets, agreement, name, subset, DIGESTS)
-            assert set(message) == {"entity", *(f"{kind}_{split}" for kind in (subset, "rows") for split in (0, 1))}
-            for split in (0, 1):
-                block = message[f"{subset}_{split}"]
-                assert not np.isin(block, private).any()
-                if COUNTS[name] > 1 or kernel == "gaussian":
-                    # A single column is published up to a factor (docs/ppsvm.md).
-                    likeness = standardise(block).T @ standardise(columns[f"{subset}_{split}"])
-                    assert np.abs(likeness).max() < 1 - 1e-9
+        for part, own in columns.items():
+            message = make_block(own, secrets, agreement, name, part, DIGEST)
+            assert set(message) == {"entity", part, "rows"}
+            assert not np.isin(message[part], private).any()
+            if COUNTS[name] > 1 or kernel == "gaussian":
+                # A single column is published up to a factor (docs/ppsvm.md).
+                assert np.abs(standardise(message[part]).T @ standardise(own)).max() < 1 - 1e-13
 
 
 def test_agreement_holds_no_value_of_a_column():
     agreement = agreement_of("gaussian")
-    assert set(agreement) == {
-        "kernel", "gamma", "standardize", "n_splits", "rows", "mbar", "n_features", "entities"
-    }  # fmt: skip
-    assert agreement["mbar"] == [4, 4]
-    assert kernel_agreement({"mbar": 0.1}, COUNTS, [30, 52], [0, 0])["mbar"] == [3, 5]
+    assert set(agreement) == {"kernel", "gamma", "standardize", "rows", "mbar", "n_features", "entities"}
+    assert agreement["mbar"] == 4
+    assert kernel_agreement({"mbar": 0.1}, COUNTS, 52)["mbar"] == 5
 
 
 @pytest.mark.parametrize(
@@ -143,78 +117,67 @@ def test_agreement_holds_no_value_of_a_column():
     ],
 )
 def test_agreements_that_are_refused(parameters, words):
-    message = refusal(kernel_agreement, parameters, COUNTS, ROWS, [5, 5])
+    message = refusal(kernel_agreement, parameters, COUNTS, ROWS)
     assert all(word in message for word in words)
 
 
 def test_an_entity_without_columns_is_refused():
-    assert "south has no column" in refusal(kernel_agreement, {}, {**COUNTS, "south": 0}, ROWS, [5, 5])
+    assert "south has no column" in refusal(kernel_agreement, {}, {**COUNTS, "south": 0}, ROWS)
     agreement = agreement_of()
-    columns = {**columns_of("south"), "train_1": np.empty((28, 0))}
-    message = refusal(draw_secrets, columns, agreement, "south", lambda split: seeded_stream(0))
-    assert "south, split 1" in message
-    assert "no column" in message
+    message = refusal(draw_secrets, np.empty((28, 0)), agreement, "south", seeded_stream(0))
+    assert "south: it has 0 columns, agreed were 2" in message
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_values_that_are_not_finite_are_named(value):
     agreement = agreement_of()
     columns = columns_of("north")
-    columns["train_1"][7, 2] = value
-    message = refusal(draw_secrets, columns, agreement, "north", lambda split: seeded_stream(0))
-    assert all(word in message for word in ("north", "split 1", "row 7", "column 2", str(value), "fill or drop"))
-    columns = columns_of("north")
-    columns["test_0"][0, 0] = value
-    assert "row 0" in refusal(make_block, columns, secrets_of("north", agreement), agreement, "north", "test")
+    columns[7, 2] = value
+    message = refusal(draw_secrets, columns, agreement, "north", seeded_stream(0))
+    assert all(word in message for word in ("north", "row 7", "column 2", str(value), "fill or drop"))
+    assert "row 7" in refusal(make_block, columns, secrets_of("north", agreement), agreement, "north", "test")
 
 
 def test_columns_that_are_not_as_agreed():
     agreement = agreement_of()
     secrets = secrets_of("north", agreement)
     columns = columns_of("north")
-    wrong = {**columns, "train_0": columns["train_0"][:, :2]}
-    assert "2 columns, agreed were 3" in refusal(make_block, wrong, secrets, agreement, "north", "train")
-    wrong = {**columns, "train_0": columns["train_0"][:29]}
-    message = refusal(make_block, wrong, secrets, agreement, "north", "train")
-    assert "29 training rows, agreed were 30" in message
-    assert "missing" in refusal(make_block, {}, secrets, agreement, "north", "train")
+    assert "2 columns, agreed were 3" in refusal(make_block, columns[:, :2], secrets, agreement, "north", "train")
+    message = refusal(make_block, columns[:27], secrets, agreement, "north", "train")
+    assert "27 training rows, agreed were 28" in message
     assert "not among" in refusal(make_block, columns, secrets, agreement, "east", "train")
-    assert "draw them again" in refusal(
-        make_block, columns, secrets_of("south", agreement), agreement, "north", "train"
-    )
+    others = secrets_of("south", agreement)
+    assert "draw them again" in refusal(make_block, columns, others, agreement, "north", "train")
 
 
 def test_blocks_of_different_rows_or_mbar_name_the_entity():
     agreement = agreement_of()
     messages = messages_of(agreement)
     other = agreement_of(mbar=5)
-    messages["south.npz"] = make_block(
-        columns_of("south"), secrets_of("south", other), other, "south", "train", DIGESTS
-    )
-    message = refusal(combine_messages, messages, agreement, "train", DIGESTS)
-    assert "the block of south has shape (30, 5)" in message
+    messages["south.npz"] = messages_of(other)["south.npz"]
+    message = refusal(combine_messages, messages, agreement, "train", DIGEST)
+    assert "the block of south has shape (28, 5)" in message
     messages = messages_of(agreement)
-    messages["west.npz"] = {**messages["west.npz"], "train_1": messages["west.npz"]["train_1"][:20]}
-    assert "the block of west has shape (20, 4)" in refusal(combine_messages, messages, agreement, "train", DIGESTS)
+    messages["west.npz"] = {**messages["west.npz"], "train": messages["west.npz"]["train"][:20]}
+    assert "the block of west has shape (20, 4)" in refusal(combine_messages, messages, agreement, "train", DIGEST)
     # All alike, and not as agreed.
-    message = refusal(combine_messages, messages_of(other), agreement, "train", DIGESTS)
-    assert "(30, 5)" in message
-    assert "agreed was (30, 4)" in message
+    message = refusal(combine_messages, messages_of(other), agreement, "train", DIGEST)
+    assert "(28, 5)" in message
+    assert "agreed was (28, 4)" in message
 
 
 def test_labels_that_differ_name_the_entity():
     agreement = agreement_of()
     messages = messages_of(agreement)
-    relabelled = CLASSES[1].copy()
+    relabelled = CLASSES.copy()
     relabelled[3] = (relabelled[3] + 1) % 3
-    messages["south.npz"] = {**messages["south.npz"], "rows_1": np.array(rows_digest(relabelled))}
-    message = refusal(combine_messages, messages, agreement, "train", DIGESTS)
-    assert "split 1: the labels, or the order of rows, of south differ from those of north, west" in message
+    messages["south.npz"] = {**messages["south.npz"], "rows": np.array(rows_digest(relabelled))}
+    message = refusal(combine_messages, messages, agreement, "train", DIGEST)
+    assert "the labels, or the order of rows, of south differ from those of north, west" in message
     # Without labels of its own the reader compares the entities.
     assert "of south differ" in refusal(combine_messages, messages, agreement, "train")
     # The trainer's labels are the wrong ones.
-    wrong = [DIGESTS[0], rows_digest(relabelled)]
-    message = refusal(combine_messages, messages_of(agreement), agreement, "train", wrong)
+    message = refusal(combine_messages, messages_of(agreement), agreement, "train", rows_digest(relabelled))
     assert "the reader differ from those of north, south, west" in message
 
 
@@ -228,13 +191,14 @@ def test_missing_and_unknown_entities():
     )
     stranger = {**messages["west.npz"], "entity": np.array("east")}
     assert "'east'" in refusal(combine_messages, {**messages, "east.npz": stranger}, agreement, "train")
-    assert "no block of the test rows" in refusal(combine_messages, messages, agreement, "test")
+    assert "north, south, west: has published no block of the test rows" in refusal(
+        combine_messages, messages, agreement, "test"
+    )
 
 
 def test_labels_must_fit_the_rows():
     agreement = agreement_of()
-    short = [CLASSES[0], CLASSES[1][:5]]
-    arguments = (messages_of(agreement), AgreedLabels(short, 3), agreement, 1.0, "auto", seeded_stream)
+    arguments = (messages_of(agreement), AgreedLabels(CLASSES[:5], 3), agreement, 1.0, "auto", seeded_stream(3))
     assert "5 labels and 28 rows" in refusal(train_on_messages, *arguments)
 
 

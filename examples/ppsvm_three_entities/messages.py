@@ -1,7 +1,6 @@
 """The messages of the PPSVM protocol, which every party reads, checks and writes.
 
-Messages are mappings of arrays, with one entry for each split, that are stored as ``.npz``. docs/ppsvm.md describes the
-files, and party.py runs each step.
+Messages are mappings of arrays, stored as ``.npz``. docs/ppsvm.md describes the files, and party.py runs each step.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,19 +32,16 @@ Part = Literal["train", "test"]
 Arrays = Mapping[str, np.ndarray]
 
 
-def kernel_agreement(
-    parameters: Mapping[str, Any], columns: Mapping[str, int], train_rows: Sequence[int], test_rows: Sequence[int]
-) -> dict[str, Any]:
+def kernel_agreement(parameters: Mapping[str, Any], columns: Mapping[str, int], n_rows: int) -> dict[str, Any]:
     """Write down the agreement of all entities before the first block: public, and without any value of a column.
 
     `parameters` are parameters of `privsvm.PPSVMClassifier`, its defaults where missing; `columns` the number of
-    columns of each entity by its name; `train_rows` and `test_rows` the number of rows of each split, of which fewer to
-    predict may follow later. docs/ppsvm.md lists the keys. Raises PrivSVMError for a parameter out of range, more
-    random rows than training rows, or an entity with no column.
+    columns of each entity by its name; `n_rows` the number of training rows. docs/ppsvm.md lists the keys. Raises
+    PrivSVMError for a parameter out of range, more random rows than training rows, or an entity with no column.
     """
     declared = PPSVMParameters.declared
     values = {name: parameters.get(name, item.default) for name, item in declared.items()}
-    kernel, gamma, standardize = values["kernel"], values["gamma"], values["standardize"]
+    kernel, gamma = values["kernel"], values["gamma"]
     for name, count in columns.items():
         if count < 1:
             raise PrivSVMError(f"{name} has no column; have fewer entities, or give it one")
@@ -54,16 +50,15 @@ def kernel_agreement(
         for name, value in values.items():
             declared[name].constraint.check(name, value)
         check_tuning(kernel, values["C"], gamma)
-        mbar = [count_kernel_rows(values["mbar"], rows) for rows in train_rows]
+        mbar = count_kernel_rows(values["mbar"], n_rows)
     except ValueError as error:
         raise PrivSVMError(str(error)) from None
     published = 1.0 / n_features if isinstance(gamma, str) else float(gamma)
     return {
         "kernel": kernel,
         "gamma": published if kernel == "gaussian" else None,
-        "standardize": standardize,
-        "n_splits": len(train_rows),
-        "rows": {"train": [int(rows) for rows in train_rows], "test": [int(rows) for rows in test_rows]},
+        "standardize": values["standardize"],
+        "rows": n_rows,
         "mbar": mbar,
         "n_features": n_features,
         "entities": [{"name": name, "columns": count} for name, count in columns.items()],
@@ -85,171 +80,117 @@ def rows_digest(*texts: Sequence[Any] | np.ndarray) -> str:
 
 
 def draw_secrets(
-    columns: Arrays, agreement: Mapping[str, Any], entity: str, stream: Callable[[int], np.random.Generator]
+    columns: np.ndarray, agreement: Mapping[str, Any], entity: str, stream: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Draw the secrets of one entity for every split.
+    """Draw the secrets of one entity: ``centre``, ``spread`` (n_j,) and ``random_matrix`` (mbar, n_j).
 
-    `columns` holds its own, ``train_<s>`` (n, n_j), and `stream` gives the stream of a split:
-    `privsvm.numerics.noise.streams.system_stream` in use, a seeded one in a benchmark. Returns ``centre_<s>,
-    spread_<s>`` (n_j,) and ``random_matrix_<s>`` (mbar, n_j). Raises PrivSVMError, naming the entity, if the columns
-    are not finite, or not as agreed.
+    `columns` (n, n_j) holds its own of the training rows. `stream` is `privsvm.numerics.noise.streams.system_stream` in
+    use, a seeded one in a test. Raises PrivSVMError, naming the entity, if the columns are not finite, or not as
+    agreed.
     """
-    secrets: dict[str, np.ndarray] = {}
-    for split in range(agreement["n_splits"]):
-        own_columns = _own_columns(columns, agreement, entity, "train", split)
-        try:
-            drawn = Entity.draw(own_columns, agreement["mbar"][split], stream(split), agreement["standardize"])
-        except ValueError as error:
-            raise PrivSVMError(f"{entity}, split {split}: {error}") from None
-        for name, array in dataclasses.asdict(drawn).items():
-            secrets[f"{name}_{split}"] = array
-    return secrets
-
-
-def secret_of(secrets: Arrays, split: int) -> Entity:
-    """Return one split's secrets, as `draw_secrets` gave them, as an `Entity`."""
-    fields = [field.name for field in dataclasses.fields(Entity)]
-    return Entity(**{name: secrets[f"{name}_{split}"] for name in fields})
+    _check_columns(columns, agreement, entity, "train")
+    return dataclasses.asdict(Entity.draw(columns, agreement["mbar"], stream, agreement["standardize"]))
 
 
 def make_block(
-    columns: Arrays,
+    columns: np.ndarray,
     secrets: Arrays,
     agreement: Mapping[str, Any],
     entity: str,
-    subset: Part,
-    digests: Sequence[str] | None = None,
+    part: Part,
+    digest: str | None = None,
 ) -> dict[str, np.ndarray]:
     """Make one entity's public message about some rows.
 
-    `columns` holds its own, ``<subset>_<s>`` (n, n_j): training rows, of which there must be as many as agreed, or rows
-    to predict. `digests` (`rows_digest`) of the rows' labels or identifiers as this entity has them are for the trainer
-    to compare. Returns ``entity`` (its name), ``<subset>_<s>`` (n, mbar) and, with digests, ``rows_<s>``. Raises
+    `columns` (n, n_j) holds its own: of training rows, of which there must be as many as agreed, or of rows to predict.
+    The `digest` (`rows_digest`) of the rows' labels or identifiers as this entity has them is for the reader to
+    compare. Returns ``entity`` (its name), the block ``<part>`` (n, mbar) and, with a digest, ``rows``. Raises
     PrivSVMError, naming the entity, if columns or secrets are not as agreed.
     """
-    message = {"entity": np.array(entity)}
-    for split in range(agreement["n_splits"]):
-        own_columns = _own_columns(columns, agreement, entity, subset, split)
-        try:
-            block = secret_of(secrets, split).publish(own_columns, agreement["kernel"], agreement["gamma"] or math.nan)
-        except (KeyError, ValueError) as error:
-            raise PrivSVMError(
-                f"{entity}, split {split}: its secrets do not fit its columns ({error}); draw them again"
-            ) from None
-        message[f"{subset}_{split}"] = block
-        if digests is not None:
-            message[f"rows_{split}"] = np.array(digests[split])
-    return message
+    _check_columns(columns, agreement, entity, part)
+    try:
+        block = Entity(**secrets).publish(columns, agreement["kernel"], agreement["gamma"] or math.nan)
+    except (TypeError, ValueError) as error:
+        raise PrivSVMError(f"{entity}: its secrets do not fit its columns ({error}); draw them again") from None
+    return {"entity": np.array(entity), part: block, **({} if digest is None else {"rows": np.array(digest)})}
 
 
-def _own_columns(columns: Arrays, agreement: Mapping[str, Any], entity: str, subset: Part, split: int) -> np.ndarray:
-    """Check one entity's columns of one split against the agreement, and return them."""
+def _check_columns(columns: np.ndarray, agreement: Mapping[str, Any], entity: str, part: Part) -> None:
+    """Check one entity's columns against the agreement."""
     counts = {item["name"]: item["columns"] for item in agreement["entities"]}
     if entity not in counts:
         raise PrivSVMError(f"{entity}: is not among the entities of the agreement ({', '.join(counts)})")
-    own_columns = columns.get(f"{subset}_{split}")
-    if own_columns is None:
+    n_rows, n_columns = columns.shape
+    if n_columns != counts[entity]:
+        raise PrivSVMError(f"{entity}: it has {n_columns} columns, agreed were {counts[entity]}; make its file again")
+    if not np.isfinite(columns).all():
+        row, column = np.argwhere(~np.isfinite(columns))[0]
         raise PrivSVMError(
-            f"{entity}, split {split}: its columns of the {subset} rows are missing; make its file again"
+            f"{entity}: row {row} of its column {column} holds {columns[row, column]}; fill or drop the row, at all "
+            "entities alike"
         )
-    if own_columns.ndim != 2 or own_columns.shape[1] == 0:
-        raise PrivSVMError(f"{entity}, split {split}: it has no column; have fewer entities, or give it one")
-    if own_columns.shape[1] != counts[entity]:
+    if part == "train" and n_rows != agreement["rows"]:
         raise PrivSVMError(
-            f"{entity}, split {split}: it has {own_columns.shape[1]} columns, agreed were {counts[entity]}; "
-            "make its file again"
+            f"{entity}: it has {n_rows} training rows, agreed were {agreement['rows']}; all entities must hold the "
+            "same rows in the same order"
         )
-    if not np.isfinite(own_columns).all():
-        row, column = (int(cell[0]) for cell in np.nonzero(~np.isfinite(own_columns)))
-        raise PrivSVMError(
-            f"{entity}, split {split}: row {row} of its column {column} holds {own_columns[row, column]}; fill or drop "
-            "the row, at all entities alike"
-        )
-    if subset == "train" and own_columns.shape[0] != agreement["rows"]["train"][split]:
-        raise PrivSVMError(
-            f"{entity}, split {split}: it has {own_columns.shape[0]} training rows, agreed were "
-            f"{agreement['rows']['train'][split]}; all entities must hold the same rows in the same order"
-        )
-    return own_columns
 
 
 def combine_messages(
-    messages: Mapping[str, Arrays], agreement: Mapping[str, Any], subset: Part, digests: Sequence[str] | None = None
-) -> list[np.ndarray]:
-    """Combine the messages of all entities into the public kernel of each split.
+    messages: Mapping[str, Arrays], agreement: Mapping[str, Any], part: Part, digest: str | None = None
+) -> np.ndarray:
+    """Combine the messages of all entities into the public kernel (n, mbar).
 
-    `messages` are results of `make_block`, by the file each came in. Their digests, if any, must equal the digests of
+    `messages` are results of `make_block`, by the file each came in. Their digests, if any, must equal the digest of
     the reader's rows. Raises PrivSVMError, naming entities, if one is missing or there twice, or messages differ in
     their rows, labels or mbar.
     """
+    names = [item["name"] for item in agreement["entities"]]
     by_name: dict[str, Arrays] = {}
     for source, message in messages.items():
-        name = str(message.get("entity", ""))
+        name = str(message.get("entity", "nobody"))
+        if name not in names:
+            raise PrivSVMError(f"{source}: is of {name!r}, who is not in the agreement ({', '.join(names)})")
         if name in by_name:
             raise PrivSVMError(f"{source}: a second message of {name}; hand in one of each entity")
         by_name[name] = message
-    names = [item["name"] for item in agreement["entities"]]
-    for source, message in messages.items():
-        if str(message.get("entity", "")) not in names:
-            raise PrivSVMError(
-                f"{source}: is of {str(message.get('entity', 'nobody'))!r}, who is not in the agreement "
-                f"({', '.join(names)})"
-            )
-    missing = [name for name in names if name not in by_name]
+    missing = [name for name in names if part not in by_name.get(name, ())]
     if missing:
-        raise PrivSVMError(f"{', '.join(missing)}: has published no block of the {subset} rows; wait for it")
-    kernels = []
-    for split in range(agreement["n_splits"]):
-        blocks = {}
-        for name in names:
-            block = by_name[name].get(f"{subset}_{split}")
-            if block is None:
-                raise PrivSVMError(
-                    f"{name}, split {split}: its message has no block of the {subset} rows; publish again"
-                )
-            blocks[name] = block
-        _check_digests(by_name, names, split, None if digests is None else digests[split])
-        try:
-            kernel = combine_blocks(blocks, agreement["kernel"])
-        except ValueError as error:
-            raise PrivSVMError(f"split {split}: {error}") from None
-        rows = agreement["rows"]["train"][split] if subset == "train" else len(kernel)
-        if kernel.shape != (rows, agreement["mbar"][split]):
-            raise PrivSVMError(
-                f"split {split}: the blocks of {', '.join(names)} have shape {kernel.shape}, agreed was "
-                f"{(rows, agreement['mbar'][split])}; publish again by the present agreement"
-            )
-        kernels.append(kernel)
-    return kernels
+        raise PrivSVMError(f"{', '.join(missing)}: has published no block of the {part} rows; wait for it")
+    _check_digests({name: str(message["rows"]) for name, message in by_name.items() if "rows" in message}, digest)
+    try:
+        kernel = combine_blocks({name: by_name[name][part] for name in names}, agreement["kernel"])
+    except ValueError as error:
+        raise PrivSVMError(str(error)) from None
+    agreed = (agreement["rows"] if part == "train" else len(kernel), agreement["mbar"])
+    if kernel.shape != agreed:
+        raise PrivSVMError(
+            f"the blocks of {', '.join(names)} have shape {kernel.shape}, agreed was {agreed}; publish again by the "
+            "present agreement"
+        )
+    return kernel
 
 
-def _check_digests(messages: Mapping[str, Arrays], names: Sequence[str], split: int, own_digest: str | None) -> None:
+def _check_digests(digests: Mapping[str, str], own_digest: str | None) -> None:
     """Refuse messages about different rows or labels."""
-    digests = {name: str(messages[name][f"rows_{split}"]) for name in names if f"rows_{split}" in messages[name]}
-    if own_digest is not None:
-        digests["the reader"] = own_digest
     groups: dict[str, list[str]] = {}
-    for name, digest in digests.items():
+    for name, digest in {**digests, **({} if own_digest is None else {"the reader": own_digest})}.items():
         groups.setdefault(digest, []).append(name)
     if len(groups) > 1:
         most, *others = sorted(groups.values(), key=len, reverse=True)
         fewest = ", ".join(name for group in others for name in group)
         raise PrivSVMError(
-            f"split {split}: the labels, or the order of rows, of {fewest} differ from those of {', '.join(most)}; "
-            "agree on both and publish again"
+            f"the labels, or the order of rows, of {fewest} differ from those of {', '.join(most)}; agree on both and "
+            "publish again"
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class AgreedLabels:
-    """Labels that all entities know.
+class AgreedLabels(NamedTuple):
+    """Labels that all entities know: class codes (n,), and their digest, to compare with the messages'."""
 
-    `codes` has the class codes (n,) of each split; `digests` are digests of the labels, to compare with the messages'.
-    """
-
-    codes: Sequence[np.ndarray]
+    codes: np.ndarray
     n_classes: int
-    digests: Sequence[str] | None = None
+    digest: str | None = None
 
 
 def train_on_messages(
@@ -258,44 +199,34 @@ def train_on_messages(
     agreement: Mapping[str, Any],
     C: float | str,
     gamma: float | str,
-    stream: Callable[[int], np.random.Generator],
-) -> list[LinearPath]:
+    stream: np.random.Generator,
+) -> LinearPath:
     """Train on the messages of all entities: blocks and labels are all that the trainer has.
 
     `messages` are results of `make_block` for the training rows, by the file each came in; C and gamma are parameters
-    of `privsvm.PPSVMClassifier`; `stream` gives the stream of a split, for the rows that parameters are chosen on.
-    Nothing private depends on it. Raises PrivSVMError as `combine_messages`, and for labels that do not fit the blocks.
+    of `privsvm.PPSVMClassifier`; `stream` draws the rows that parameters are chosen on. Nothing private depends on it.
+    Raises PrivSVMError as `combine_messages`, and for labels that do not fit the blocks.
     """
     kernel = agreement["kernel"]
-    kernels = combine_messages(messages, agreement, "train", labels.digests)
-    guarantee = dataclasses.replace(ppsvm_guarantee(kernel), randomness="system")
-    paths = []
-    for split, (columns, codes) in enumerate(zip(kernels, labels.codes, strict=True)):
-        if codes.shape != (len(columns),):
-            raise PrivSVMError(f"split {split}: there are {codes.size} labels and {len(columns)} rows in the blocks")
-        started = time.perf_counter()
-        try:
-            model, arrays = train_on_blocks(
-                columns,
-                codes,
-                labels.n_classes,
-                PublicKernel(kernel, agreement["gamma"] or math.nan),
-                C,
-                isinstance(gamma, str) and gamma == "tune",
-                stream(split),
-            )
-        except ValueError as error:
-            raise PrivSVMError(f"split {split}: {error}") from None
-        path = LinearPath(
-            epsilons=(math.inf,),
-            guarantees=(guarantee,),
-            n_classes=labels.n_classes,
-            objective=model.objective,
-            n_iter=model.n_iter,
-            **arrays,
-        )
-        paths.append(dataclasses.replace(path, fit_seconds=time.perf_counter() - started))
-    return paths
+    block = combine_messages(messages, agreement, "train", labels.digest)
+    if labels.codes.shape != (len(block),):
+        raise PrivSVMError(f"there are {labels.codes.size} labels and {len(block)} rows in the blocks")
+    started = time.perf_counter()
+    public = PublicKernel(kernel, agreement["gamma"] or math.nan)
+    try:
+        PPSVMParameters.declared["C"].constraint.check("C", C)
+        model, arrays = train_on_blocks(block, labels.codes, labels.n_classes, public, C, gamma == "tune", stream)
+    except ValueError as error:
+        raise PrivSVMError(str(error)) from None
+    return LinearPath(
+        epsilons=(math.inf,),
+        guarantees=(dataclasses.replace(ppsvm_guarantee(kernel), randomness="system"),),
+        n_classes=labels.n_classes,
+        objective=model.objective,
+        n_iter=model.n_iter,
+        fit_seconds=time.perf_counter() - started,
+        **arrays,
+    )
 
 
 def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,18 +16,19 @@ from pathlib import Path
 import numpy as np
 from messages import (
     AgreedLabels,
+    Part,
     combine_messages,
     draw_secrets,
     kernel_agreement,
     make_block,
     read_private,
     rows_digest,
-    secret_of,
     train_on_messages,
     write_private,
 )
 
 from privsvm.errors import PrivSVMError
+from privsvm.families.one_norm.ppsvm_protocol import Entity
 from privsvm.files import read_json, read_npz, write_json, write_npz, write_text
 from privsvm.numerics.noise.streams import system_stream
 from privsvm.privacy.attacks.known_sample import audit_entity
@@ -73,15 +75,14 @@ def agree(options: argparse.Namespace) -> None:
             raise PrivSVMError(f"--entities: {item!r} is not NAME=NUMBER OF COLUMNS")
         columns[name] = int(count)
     parameters = {"kernel": options.kernel, "gamma": options.gamma, "mbar": options.mbar}
-    agreement = kernel_agreement(parameters, columns, [options.rows], [0])
+    agreement = kernel_agreement(parameters, columns, options.rows)
     write_json(options.agreement, {**agreement, "classes": options.classes})
 
 
 def draw(options: argparse.Namespace) -> None:
     """Draw this entity's secrets from the operating system's entropy; no seed is kept."""
     _, columns = read_columns(options.columns)
-    agreement = read_json(options.agreement)
-    secrets = draw_secrets({"train_0": columns}, agreement, options.name, lambda split: system_stream())
+    secrets = draw_secrets(columns, read_json(options.agreement), options.name, system_stream())
     write_private(options.secret, secrets)
 
 
@@ -93,23 +94,21 @@ def publish(options: argparse.Namespace) -> None:
         raise PrivSVMError(
             f"{options.labels}: its rows are not those of {options.columns}, in the same order; sort both"
         )
-    message = make_block(
-        {"train_0": columns},
-        read_private(options.secret),
-        read_json(options.agreement),
-        options.name,
-        "train",
-        [rows_digest(identifiers, labels)],
-    )
-    write_npz(options.block, message)
+    write_block(options, columns, "train", rows_digest(identifiers, labels))
+
+
+def write_block(options: argparse.Namespace, columns: np.ndarray, part: Part, digest: str) -> None:
+    """Write this entity's public block of some rows."""
+    secrets, agreement = read_private(options.secret), read_json(options.agreement)
+    write_npz(options.block, make_block(columns, secrets, agreement, options.name, part, digest))
 
 
 def audit(options: argparse.Namespace) -> None:
     """Say what this entity's block gives away, before or after it is published."""
     _, columns = read_columns(options.columns)
     agreement = read_json(options.agreement)
-    hidden = secret_of(read_private(options.secret), 0).standardized(columns)
-    block = read_npz(options.block)["train_0"]
+    hidden = Entity(**read_private(options.secret)).standardized(columns)
+    block = read_npz(options.block)["train"]
     attack = audit_entity(block, hidden, agreement["kernel"], agreement["gamma"], system_stream())
     if attack["error_at_rows_needed"] is None or attack["error_at_rows_needed"] > 1e-8:
         print(f"  {options.name}: {attack['rows_needed']} known rows do not suffice to recover the others")
@@ -128,30 +127,22 @@ def train(options: argparse.Namespace) -> None:
     unknown = sorted(set(labels) - set(codes))
     if unknown:
         raise PrivSVMError(f"{options.labels}: label {unknown[0]!r} is not among the agreed {agreement['classes']}")
-    paths = train_on_messages(
+    path = train_on_messages(
         {source: read_npz(source) for source in options.blocks},
-        AgreedLabels([np.array([codes[label] for label in labels])], len(codes), [rows_digest(identifiers, labels)]),
+        AgreedLabels(np.array([codes[label] for label in labels]), len(codes), rows_digest(identifiers, labels)),
         agreement,
         options.C,
         options.gamma,
-        lambda split: system_stream(),
+        system_stream(),
     )
-    record = SavedModels(implementation="ppsvm", classes=tuple(agreement["classes"]), **collect_fields(paths))
-    save_paths(paths, options.model, options.record, record)
+    record = SavedModels(implementation="ppsvm", classes=tuple(agreement["classes"]), **collect_fields([path]))
+    save_paths([path], options.model, options.record, record)
 
 
 def answer(options: argparse.Namespace) -> None:
     """Make this entity's public block of rows to predict."""
     identifiers, columns = read_columns(options.columns)
-    message = make_block(
-        {"test_0": columns},
-        read_private(options.secret),
-        read_json(options.agreement),
-        options.name,
-        "test",
-        [rows_digest(identifiers)],
-    )
-    write_npz(options.block, message)
+    write_block(options, columns, "test", rows_digest(identifiers))
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -159,28 +150,19 @@ def predict(options: argparse.Namespace) -> None:
     agreement = read_json(options.agreement)
     identifiers, _ = read_table(options.rows)
     answers = {source: read_npz(source) for source in options.blocks}
-    (kernel,) = combine_messages(answers, agreement, "test", [rows_digest(identifiers)])
+    kernel = combine_messages(answers, agreement, "test", rows_digest(identifiers))
     (path,), _ = load_paths(options.model, options.record, SavedModels)
     codes = path.codes(path.scores(kernel, 0))[0]
     lines = [f"{name},{agreement['classes'][code]}" for name, code in zip(identifiers, codes, strict=True)]
     write_text(options.predictions, "\n".join(["id,label", *lines]) + "\n")
 
 
-def number_or(*words: str):
-    """Make an argument type: a number, or one of these words."""
-
-    def parse(text: str) -> float | int | str:
-        if text in words:
-            return text
-        try:
-            value = float(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a number" + "".join(f" or {word}" for word in words)
-            ) from None
-        return int(value) if value.is_integer() and "." not in text else value
-
-    return parse
+def number_or_word(text: str) -> float | int | str:
+    """Read a parameter: a number, or a word, which its step checks."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -203,15 +185,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     agreed.add_argument("--classes", required=True, nargs="+", metavar="LABEL")
     agreed.add_argument("--kernel", default="linear", choices=("linear", "gaussian"))
     agreed.add_argument(
-        "--gamma", default="auto", type=number_or("auto"), help="of the gaussian kernel; auto: 1 / columns"
+        "--gamma", default="auto", type=number_or_word, help="of the gaussian kernel; auto: 1 / columns"
     )
-    agreed.add_argument("--mbar", default=0.1, type=number_or(), help="rows of the random matrices, or their share")
+    agreed.add_argument("--mbar", default=0.1, type=number_or_word, help="rows of the random matrices, or their share")
     step(draw, "columns", "agreement", "secret")
     step(publish, "columns", "labels", "secret", "agreement", "block")
     step(audit, "columns", "secret", "agreement", "block")
     trained = step(train, "labels", "agreement", "model", "record", name=False)
     trained.add_argument("--blocks", required=True, nargs="+", metavar="FILE")
-    trained.add_argument("--C", default="tune", type=number_or("tune"), help="weight of a row's slack")
+    trained.add_argument("--C", default="tune", type=number_or_word, help="weight of a row's slack")
     trained.add_argument("--gamma", default="auto", choices=("auto", "tune"), help="tune: together with C")
     step(answer, "columns", "secret", "agreement", "block")
     predicted = step(predict, "rows", "agreement", "model", "record", "predictions", name=False)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import multiprocessing
 import os
 import pwd
 import shutil
 import sys
 import tempfile
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -25,19 +25,14 @@ from sklearn.datasets import load_breast_cancer
 ENTITIES = ("entity-1", "entity-2", "entity-3")
 PARTIES = (*ENTITIES, "trainer")
 N_TRAIN = 500
+# Children share the modules that are loaded already: another user may be unable to read the installation of Python.
+FORK = multiprocessing.get_context("fork")
 
 
 class Deployment:
-    """Folders and users of all parties.
+    """Folders and users of all parties below a folder; with `one_user` all are the current user.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Parent of the folders.
-    one_user : bool
-        Whether all parties are the current user.
-    rehearsal : bool
-        Whether to take all steps in this process.
+    A `rehearsal` takes all steps in this process.
     """
 
     def __init__(self, folder: Path, one_user: bool = False, rehearsal: bool = False):
@@ -48,14 +43,12 @@ class Deployment:
         self.users = {} if one_user else dict(zip(PARTIES, free_users(), strict=False))
         folder.chmod(0o755)
         (folder / "shared").mkdir(mode=0o755)
-        for path, name, mode in [
-            *((path, name, 0o700) for name, path in self.private.items()),
-            # Every party reads shared folders, and only their owner writes them.
-            *((path, name, 0o755) for name, path in self.public.items()),
-        ]:
-            path.mkdir()
-            path.chmod(mode)
-            self.give(path, name)
+        # Every party reads shared folders, and only their owner writes them.
+        for folders, mode in ((self.private, 0o700), (self.public, 0o755)):
+            for name, path in folders.items():
+                path.mkdir()
+                path.chmod(mode)
+                self.give(path, name)
 
     def give(self, path: Path, name: str) -> None:
         """Make a party the owner of a file or folder."""
@@ -79,73 +72,59 @@ class Deployment:
             for arguments in steps.values():
                 party.main([str(item) for item in arguments])
             return
-        running = []
-        closed = {name: self.list_others(name) for name in steps}
-        for name, arguments in steps.items():
-            receiver, sender = os.pipe()
-            sys.stdout.flush()
-            process = os.fork()
-            if process == 0:
-                os.close(receiver)
-                code = 1
-                # The child must never continue the parent's work.
-                try:
-                    with os.fdopen(sender, "w", encoding="utf-8") as pipe, contextlib.redirect_stdout(pipe):
-                        code = self.take(name, [str(item) for item in arguments], closed[name])
-                except BaseException:
-                    traceback.print_exc()
-                os._exit(code)
-            os.close(sender)
-            running.append((name, arguments[0], process, receiver))
-        failed = []
-        for name, step, process, receiver in running:
-            with os.fdopen(receiver, encoding="utf-8") as pipe:
-                output = pipe.read()
-            _, status = os.waitpid(process, 0)
+        sys.stdout.flush()
+        tasks = [(name, [str(item) for item in step], self.list_others(name)) for name, step in steps.items()]
+        with FORK.Pool(len(tasks), maxtasksperchild=1) as pool:
+            outcomes = pool.starmap(self.take, tasks, chunksize=1)
+        for (name, (step, *_), _closed), (_failed, output) in zip(tasks, outcomes, strict=True):
             print(f"{name}: {step}\n{output}", end="")
-            if status:
-                failed.append(name)
-        if failed:
+        if failed := [name for (name, *_), (is_failed, _) in zip(tasks, outcomes, strict=True) if is_failed]:
             sys.exit(f"error: {', '.join(failed)} failed")
 
-    def take(self, name: str, arguments: list[str], closed: list[Path]) -> int:
-        """Become a party's user, check that the files of others are closed, take the step."""
+    def take(self, name: str, arguments: list[str], closed: list[Path]) -> tuple[bool, str]:
+        """Become a party's user, check that the files of others are closed, take the step.
+
+        Returns whether that failed, and what was printed.
+        """
         os.umask(0o022)
-        if self.users:
-            os.setgroups([])
-            os.setgid(self.users[name])
-            os.setuid(self.users[name])
-            opened = [path for path in closed if can_open(path)]
-            if opened:
-                print(f"  could open {opened[0]}, which belongs to another party")
-                return 1
-            print(f"  was refused all {len(closed)} private folders and files of the others")
-        seen = trace_files(self.folder)
-        try:
-            party.main(arguments)
-            code = 0
-        except SystemExit as end:
-            print(f"  {end.code}")
-            code = 1
-        for verb in ("read", "wrote"):
-            if seen[verb]:
-                print(f"  {verb} {', '.join(seen[verb])}")
-        return code
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            if self.users:
+                become(self.users[name])
+                if opened := [path for path in closed if can_open(path)]:
+                    print(f"  could open {opened[0]}, which belongs to another party")
+                    return True, output.getvalue()
+                print(f"  was refused all {len(closed)} private folders and files of the others")
+            seen = trace_files(self.folder)
+            failed = False
+            try:
+                party.main(arguments)
+            except SystemExit as end:
+                print(f"  {end.code}")
+                failed = True
+            for verb, names in seen.items():
+                if names:
+                    print(f"  {verb} {', '.join(names)}")
+        return failed, output.getvalue()
+
+
+def become(user: int) -> None:
+    """Give up the rights of root for those of a user."""
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
 
 
 def can_change_user() -> bool:
     """Say whether this process may become another user, by trying in a child."""
     if os.geteuid() != 0:
         return False
-    process = os.fork()
-    if process == 0:
+    with FORK.Pool(1) as pool:
         try:
-            os.setgroups([])
-            os.setuid(next(free_users()))
-            os._exit(0)
+            pool.apply(become, [next(free_users())])
         except OSError:
-            os._exit(1)
-    return os.waitpid(process, 0)[1] == 0
+            return False
+    return True
 
 
 def free_users() -> Iterator[int]:
@@ -170,20 +149,18 @@ def trace_files(folder: Path) -> dict[str, list[str]]:
     """Record the files below a folder that this process reads and writes."""
     seen: dict[str, list[str]] = {"read": [], "wrote": []}
 
-    def note(verb: str, path: object) -> None:
-        if isinstance(path, (str, os.PathLike)):
-            name = os.path.relpath(os.path.abspath(path), folder)
-            if not name.startswith("..") and ".part" not in name and name not in seen[verb] and Path(path).is_file():
-                seen[verb].append(name)
-
     def hook(event: str, details: tuple) -> None:
         if event == "open" and not (details[2] or 0) & (os.O_WRONLY | os.O_RDWR):
-            note("read", details[0])
+            verb, path = "read", details[0]
         elif event == "os.rename":
             # Files are written under a temporary name and renamed.
-            name = os.path.relpath(details[1], folder)
-            if not name.startswith(".."):
-                seen["wrote"].append(name)
+            verb, path = "wrote", details[1]
+        else:
+            return
+        name = os.path.relpath(os.path.abspath(path), folder) if isinstance(path, (str, os.PathLike)) else ".."
+        is_file = verb == "wrote" or (".part" not in name and os.path.isfile(path))
+        if is_file and not name.startswith("..") and name not in seen[verb]:
+            seen[verb].append(name)
 
     sys.addaudithook(hook)
     return seen
@@ -247,6 +224,7 @@ def play(deployment: Deployment, kernel: str) -> None:
         name: ["--name", name, "--secret", private[name] / "secret.npz", "--agreement", agreement] for name in private
     }
     columns = {name: ["--columns", private[name] / "columns.csv"] for name in private}
+    labels_of = {name: folder / "labels.csv" for name, folder in private.items()}
     block = {name: public[name] / "train.npz" for name in private}
     answers = {name: public[name] / "clients.npz" for name in private}
     model = ["--model", public["trainer"] / "model.npz", "--record", public["trainer"] / "model.json"]
@@ -258,46 +236,26 @@ def play(deployment: Deployment, kernel: str) -> None:
     print("\n2. Every entity draws its secrets.")
     deployment.run({name: ["draw", *columns[name], *files[name]] for name in ENTITIES})
     print("\n3. Every entity publishes its block of the training rows.")
-    deployment.run(
-        {
-            name: [
-                "publish",
-                *columns[name],
-                "--labels",
-                private[name] / "labels.csv",
-                *files[name],
-                "--block",
-                block[name],
-            ]
-            for name in ENTITIES
-        }
-    )
+    deployment.run({
+        name: ["publish", *columns[name], *files[name], "--labels", labels_of[name], "--block", block[name]]
+        for name in ENTITIES
+    })  # fmt: skip
     print("\n4. The trainer trains on blocks and labels.")
-    deployment.run(
-        {
-            "trainer": [
-                "train", "--blocks", *block.values(), "--labels", public["trainer"] / "labels.csv",
-                "--agreement", agreement, *model,
-            ]
-        }
-    )  # fmt: skip
+    deployment.run({"trainer": [
+        "train", "--blocks", *block.values(), "--labels", public["trainer"] / "labels.csv", "--agreement", agreement,
+        *model,
+    ]})  # fmt: skip
     print("\n5. New clients: every entity answers with its block of their rows.")
-    deployment.run(
-        {
-            name: ["answer", "--columns", private[name] / "clients.csv", *files[name], "--block", answers[name]]
-            for name in ENTITIES
-        }
-    )
+    deployment.run({
+        name: ["answer", "--columns", private[name] / "clients.csv", *files[name], "--block", answers[name]]
+        for name in ENTITIES
+    })  # fmt: skip
     print("\n6. The trainer predicts from the three answers.")
     predictions = public["trainer"] / "predictions.csv"
-    deployment.run(
-        {
-            "trainer": [
-                "predict", "--blocks", *answers.values(), "--rows", public["trainer"] / "clients.csv",
-                "--agreement", agreement, *model, "--predictions", predictions,
-            ]
-        }
-    )  # fmt: skip
+    deployment.run({"trainer": [
+        "predict", "--blocks", *answers.values(), "--rows", public["trainer"] / "clients.csv", "--agreement", agreement,
+        *model, "--predictions", predictions,
+    ]})  # fmt: skip
     names, predicted = party.read_labels(predictions)
     right = sum(ours == true for ours, true in zip(predicted, truth, strict=True))
     print(f"\n{names[0]}: {predicted[0]} (it is {truth[0]}); of {len(truth)} new clients {right} are predicted right.")
