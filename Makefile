@@ -45,12 +45,6 @@ lint: prepare-dev  ## Check formatting, style, types, layers, spelling, security
 	snakemake -s reproduce/Snakefile --lint
 
 docs: prepare-dev  ## Write what follows from sources and measurements, and build the site: site/index.html
-	python docs/draw_architecture.py
-	python docs/draw_curves.py
-	python docs/draw_risk.py
-	python docs/draw_reproductions.py
-	python docs/write_glossary.py
-	python docs/write_reproductions.py
 	python docs/generate.py
 	python docs/build_site.py
 

@@ -15,10 +15,11 @@ def with_section(page: str, start: str, end: str, text: str) -> str:
     return f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}"
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay out a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]], numbers: int = 0) -> str:
+    """Lay out a Markdown table; its last `numbers` columns hold numbers."""
+    rule = ["---"] * (len(header) - numbers) + ["---:"] * numbers
+    lines = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
 
 
 def csv_text(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

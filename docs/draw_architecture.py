@@ -1,7 +1,4 @@
-"""Draw docs/images/architecture.svg from the layers of .importlinter: a package may import those below it.
-
-Run `python docs/draw_architecture.py` to renew the picture; a test compares the two.
-"""
+"""Draw docs/images/architecture.svg from the layers of .importlinter: a package may import those below it."""
 
 import configparser
 from pathlib import Path
@@ -11,7 +8,6 @@ from matplotlib.patches import FancyBboxPatch
 from privsvm_bench.charts import INK, SOFT, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
 # Programs above the library.
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
 DESCRIPTIONS = {
@@ -40,18 +36,9 @@ DESCRIPTIONS = {
 }
 # Modules in the bar at the bottom.
 FOR_ALL = (
-    "__main__",
-    "files",
-    "models",
-    "plain_yaml",
-    "untrusted",
-    "escaping",
-    "constraints",
-    "digests",
-    "errors",
-    "warm_up",
+    "__main__", "files", "models", "plain_yaml", "untrusted", "escaping", "constraints", "digests", "errors", "warm_up",
     "arithmetic",
-)
+)  # fmt: skip
 WIDTH, BOX, HEIGHT, STEP = 760, 148, 44, 60
 
 
@@ -98,7 +85,3 @@ def draw() -> str:
         words = f"below all: {', '.join(FOR_ALL)}"
         axes.text(WIDTH / 2, 46 + len(order) * STEP, words, ha="center", color=SOFT)
         return svg_text(figure, "Packages of PrivSVM: each may import those below it")
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(draw())

@@ -9,7 +9,7 @@ from pathlib import Path
 from privsvm_bench.charts import BLUE, CLAIMED, INK, SOFT, TEAL, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PICTURE, ROWS = REPOSITORY / "docs/images/curves.svg", REPOSITORY / "docs/images/curves.csv"
+ROWS = REPOSITORY / "docs/images/curves.csv"
 COLUMNS = ("dataset", "method", "status", "epsilon", "accuracy", "accuracy_low", "accuracy_high")
 DATASET, RECOMMENDED = "breast_cancer", "recommended"
 
@@ -69,7 +69,3 @@ def draw():
         axes.minorticks_off()
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=11)
         return svg_text(figure, f"Accuracy against epsilon on {DATASET}, with the range over splits and noise")
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(draw(), encoding="utf-8")

@@ -1,13 +1,11 @@
 """Draw the verdicts on five papers, docs/images/reproductions.svg, from the committed results."""
 
 import collections
-from pathlib import Path
 
 from write_reproductions import judge_papers
 
 from privsvm_bench.charts import BLUE, BROWN, GREY, LINE, RED, named, new_figure, style, svg_text
 
-PICTURE = Path(__file__).resolve().parent / "images" / "reproductions.svg"
 # Whatever else a row says has no number of ours, or none of the paper's.
 COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "cannot discriminate": GREY, "no data, given": LINE}
 
@@ -43,7 +41,3 @@ def draw():
         handles = [axes.barh(0, 0, color=colour, label=word) for word, colour in COLOURS.items()]
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=len(COLOURS), frameon=False)
         return svg_text(figure, "Rows of each paper by verdict")
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(draw(), encoding="utf-8")

@@ -1,7 +1,6 @@
 """Draw the risk of a release: the rows that a test names at a rate of errors, and one hundred guesses."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from privsvm.privacy.events import EpsilonDelta, Gaussian
 from privsvm.privacy.risk import trade_off
 from privsvm_bench.charts import BLUE, BROWN, GREY, PANEL, RED, SOFT, TEAL, new_figure, style, svg_text
 
-IMAGES = Path(__file__).resolve().parent / "images"
 COLOURS = {0.5: TEAL, 1.0: BLUE, 2.0: BROWN, 4.0: RED}
 DELTA = 1e-5
 DASHED, DOTTED = (0, (6, 3)), (0, (2, 3))
@@ -65,10 +63,3 @@ def draw_curves():
         axes.grid(visible=True)
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=11)
         return svg_text(figure, f"What a release may reveal of a row, at delta {DELTA:g}")
-
-
-PICTURES = {"risk.svg": draw_curves, "guesses.svg": draw_guesses}
-
-if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        (IMAGES / name).write_text(draw(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the data of the library that follow from measurements; `make docs` runs it."""
+"""Write all committed files that follow from sources and measurements; `make docs` runs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import statistics
 from collections import defaultdict
 from pathlib import Path
 
+import draw_architecture
+import draw_curves
+import draw_reproductions
+import draw_risk
+import write_reproductions
+
 from privsvm.registry import estimator_class
+from privsvm_bench.reporting.glossary import glossary_page
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 _PACKAGE = _REPOSITORY / "lib" / "privsvm"
@@ -66,9 +73,17 @@ def _audits() -> str:
 
 def list_files() -> dict[Path, str]:
     """Return the content of every generated file."""
+    images = _REPOSITORY / "docs/images"
     return {
         _PACKAGE / "release" / "documents" / "audits.json": _audits(),
         _PACKAGE / "release" / "training" / "utility.json": _utility(),
+        _REPOSITORY / "docs/glossary.md": glossary_page(),
+        images / "architecture.svg": draw_architecture.draw(),
+        images / "curves.svg": draw_curves.draw(),
+        images / "guesses.svg": draw_risk.draw_guesses(),
+        images / "reproductions.svg": draw_reproductions.draw(),
+        images / "risk.svg": draw_risk.draw_curves(),
+        **write_reproductions.list_pages(),
     }
 
 

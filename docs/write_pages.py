@@ -6,6 +6,7 @@ from pathlib import Path
 from privsvm.registry import estimator_class, implementations
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from bench.sections import markdown_table
 from tests.mutants.mutant import MUTANTS
 
 
@@ -26,12 +27,16 @@ def parameters():
         # The workflow sets the common ones.
         rows = {name: item for name, item in method.declared.items() if not item.common}
         if rows:
-            lines += ["", "| parameter | type | default | meaning |", "| --- | --- | --- | --- |"]
-        for name, item in rows.items():
-            words = item.constraint.words.replace("|", "or")
-            default = f'"{item.default}"' if isinstance(item.default, str) else repr(item.default)
-            lines.append(f"| `{name}` | {words} | `{default}` | {item.doc} |")
+            lines += ["", markdown_table(("parameter", "type", "default", "meaning"), map(_parameter, rows.items()))]
     return "\n".join(lines) + "\n"
+
+
+def _parameter(named):
+    """Write a line of the table of parameters."""
+    name, item = named
+    words = item.constraint.words.replace("|", "or")
+    default = f'"{item.default}"' if isinstance(item.default, str) else repr(item.default)
+    return f"`{name}`", words, f"`{default}`", item.doc
 
 
 def list_bugs():
@@ -42,15 +47,17 @@ def list_bugs():
         f"A test finds each of these {len(MUTANTS)} bugs: `python tests/mutants/run.py` plants them in a copy of the",
         "sources, one at a time, and a listed test must fail with these words. No test here measures accuracy.",
         "",
-        "| bug | file | found by | message |",
-        "| --- | --- | --- | --- |",
     ]
-    for mutant in MUTANTS:
-        tests = ", ".join(f"`{test.removeprefix('tests/')}`" for test in mutant.tests)
-        file = mutant.file.removeprefix("lib/").removeprefix("privsvm/")
-        cells = (mutant.name, f"`{file}`", tests, mutant.says.replace("\n", " "))
-        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (
+            mutant.name,
+            f"`{mutant.file.removeprefix('lib/').removeprefix('privsvm/')}`",
+            ", ".join(f"`{test.removeprefix('tests/')}`" for test in mutant.tests),
+            mutant.says.replace("\n", " "),
+        )
+        for mutant in MUTANTS
+    ]
+    return "\n".join([*lines, markdown_table(("bug", "file", "found by", "message"), rows), ""])
 
 
 PAGES = {"docs/method-parameters.md": parameters, "docs/mutants.md": list_bugs}

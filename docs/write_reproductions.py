@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ PAGE = Path(__file__).with_name("reproductions.md")
 ROOT = PAGE.parents[1]
 # The papers lie outside the library.
 sys.path.insert(0, str(ROOT))
+
+from bench.sections import markdown_table  # noqa: E402
 
 from reproduce.cell import judge_committed  # noqa: E402
 from reproduce.engine.judging import DECIDED  # noqa: E402
@@ -31,16 +34,15 @@ COLUMNS = ("agrees", "unlikely", "refuted", "cannot discriminate", "no data", "n
 VERDICT_ORDER = ("refuted", "unlikely", "agrees", "cannot discriminate", "not judged yet", "no data", "")
 
 
+@functools.cache
 def judge_papers() -> list[PrintedPaper]:
     """Judge all papers by the committed distributions."""
     return [judge_committed(name) for name in PAPERS]
 
 
 def table(head: str, rows: Iterable[Sequence[object]], numbers: int = 0) -> list[str]:
-    """Write a table; `head` has the headings with bars between them, and the last `numbers` columns hold numbers."""
-    columns = head.count("|") + 1
-    lines = [f"| {head} |", "| " + " | ".join(["---"] * (columns - numbers) + ["---:"] * numbers) + " |"]
-    return [*lines, *("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows), ""]
+    """Write a table and a blank line; `head` has the headings with bars between them."""
+    return [markdown_table(head.split(" | "), rows, numbers), ""]
 
 
 def link(judged: PrintedPaper) -> str:
@@ -144,18 +146,16 @@ def experiment_rows(paper: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def overview_page(papers: list[PrintedPaper]) -> str:
+def overview_page() -> str:
     """Replace the generated sections of the page on all papers."""
     before, *rest = PAGE.read_text(encoding="utf-8").split(START)
     return before + "".join(
-        START + "\n".join(part).rstrip("\n") + "\n" + END + text.partition(END)[2]
-        for part, text in zip((opening(papers), overview(papers), fresh_draws(papers)), rest, strict=True)
+        START + "\n".join(write(judge_papers())).rstrip("\n") + "\n" + END + text.partition(END)[2]
+        for write, text in zip((opening, overview, fresh_draws), rest, strict=True)
     )
 
 
-if __name__ == "__main__":
-    all_papers = judge_papers()
-    PAGE.write_text(overview_page(all_papers), encoding="utf-8")
-    for judged_paper in all_papers:
-        page = PAGE.with_suffix("") / f"{judged_paper.paper.name}.md"
-        page.write_text(paper_page(judged_paper), encoding="utf-8")
+def list_pages() -> dict[Path, str]:
+    """Return the text of the page on all papers, and of the page of each."""
+    pages = {PAGE.with_suffix("") / f"{judged.paper.name}.md": paper_page(judged) for judged in judge_papers()}
+    return {PAGE: overview_page(), **pages}

@@ -1,7 +1,7 @@
 """Write docs/sample-report.html, its first screen docs/images/report.png, and the rows of README's picture from a run.
 
-Run ``python docs/write_sample_report.py`` after ``make run`` with the params.yaml of the repository. The sample has
-neither times nor provenance, which differ from run to run. The picture needs Chromium.
+Run ``python docs/write_sample_report.py``, then ``make docs``, after ``make run`` with the params.yaml of the
+repository. The sample has neither times nor provenance, which differ from run to run. The picture needs Chromium.
 """
 
 import re
@@ -48,4 +48,3 @@ if __name__ == "__main__":
     SAMPLE.write_text(sample(REPORT.read_text(encoding="utf-8")), encoding="utf-8")
     screenshot(SAMPLE, PICTURE)
     draw_curves.take_rows()
-    draw_curves.PICTURE.write_text(draw_curves.draw(), encoding="utf-8")

@@ -28,6 +28,7 @@ PACKAGE_DATA = {
     "privsvm.release.documents.dossier": ("lib/privsvm/release/documents/audits.json",),
     "privsvm.release.documents.rendering": ("lib/privsvm/release/documents/templates/*.jinja",),
     "privsvm.release.training.planning": ("lib/privsvm/release/training/utility.json",),
+    "privsvm_bench.reporting.glossary": ("lib/privsvm_bench/reporting/glossary.toml",),
     "privsvm_bench.reporting.page": ("lib/privsvm_bench/reporting/templates/*.jinja",),
     "reproduce.engine.rendering": (
         "lib/privsvm_bench/reporting/templates/*.jinja",
