@@ -10,10 +10,12 @@ from privsvm.command import run
 
 def _datasets(options: argparse.Namespace) -> int:
     from privsvm_bench.datasets.catalogue import load_catalogue
+    from privsvm_bench.datasets.download import availability
 
     for name, entry in load_catalogue().items():
-        sizes = ", ".join(f"{table.n_rows} x {table.n_features}" for table in entry.parts.values())
-        print(f"{name}: {len(entry.classes or ())} classes, {sizes}. {entry.source} {entry.licence_words}")
+        sizes = ", ".join(f"{role} {table.n_rows} x {table.n_features}" for role, table in entry.parts.items())
+        facts = f"{len(entry.classes or ())} classes, {sizes}, {availability(entry)}"
+        print(f"{name}: {facts}. {entry.source} {entry.licence_words}")
     return 0
 
 
@@ -64,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     croissant.add_argument("--out", help="folder to write to, by default reports/<name>")
     croissant.set_defaults(run=_croissant)
 
-    commands.add_parser("datasets", help="list the catalogue of data sets, with licences").set_defaults(run=_datasets)
+    commands.add_parser("datasets", help="list the catalogue of data sets, with sources and licences").set_defaults(
+        run=_datasets
+    )
     return parser
 
 

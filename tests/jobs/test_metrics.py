@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
@@ -18,7 +17,7 @@ from privsvm.privacy.gate import Guarantee
 from privsvm_bench.jobs.evaluation import evaluate_paths, summarise
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import load_paths, model_record, save_paths
-from privsvm_bench.metrics import METRICS, Metric, Predictions, _average_ranks, area_under_curve, compute_metrics
+from privsvm_bench.metrics import METRICS, Metric, Predictions, area_under_curve, compute_metrics
 from privsvm_bench.records import ModelRecord, Result, read, write
 from privsvm_bench.reporting import curve_rows, curves_csv, metrics_record, page_context, render_page
 from privsvm_bench.reporting.glossary import glossary_page
@@ -80,13 +79,9 @@ def test_summary_ignores_undefined_runs():
     assert summarise(np.full((1, 1, 2), np.nan)).mean == (None,)
 
 
-def test_ranks_are_those_of_scipy():
-    """The same bits, with ties, infinities and NaN."""
-    rng = np.random.default_rng(4)
-    values = rng.integers(-3, 4, size=(50, 31)) / 2.0
-    values[3, 4], values[5, 6:9], values[7] = np.nan, np.inf, 0.0
-    values[10:20] = rng.normal(size=(10, 31))
-    np.testing.assert_array_equal(_average_ranks(values), scipy.stats.rankdata(values, axis=-1))
+def test_auc_counts_ties_half_and_knows_no_nan():
+    y, scores = np.array([0, 1, 0, 1]), np.array([[[0.5], [0.5], [0.0], [1.0]], [[0.0], [np.nan], [0.0], [1.0]]])
+    np.testing.assert_array_equal(area_under_curve(y, scores, 2), [3.5 / 4, np.nan])
 
 
 def a_result(folder: Path) -> Result:

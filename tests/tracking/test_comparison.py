@@ -61,7 +61,7 @@ def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert re.search(r"^wine +1 +85\.0 +90\.5 +\+5\.5 ", shown, re.MULTILINE)
     table = Path("table.tex").read_text()
-    assert "wine & 1 & 85.0 & 90.5 & $+5.5$ &" in table
+    assert "wine & 1 & 85.0 & 90.5 & +5.5 &" in table
     assert table.count("\\_") == 2
     # One for each point, and one for the picture.
     assert Path("figure.svg").read_text().count("<title>") == len(GRID) + 1

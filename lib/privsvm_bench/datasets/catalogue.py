@@ -130,7 +130,6 @@ class DatasetEntry:
     licence: str = ""  # Of the data, if stated.
     # Whether the published file was scaled by statistics of its own rows; None: unknown.
     prescaled: bool | None = False
-    papers: tuple[str, ...] = ()  # Letters of the papers that use it.
 
     @property
     def source(self) -> str:
@@ -322,7 +321,7 @@ def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntr
     if not user_supplied and name not in catalogue:
         hint = nearest_name(name, catalogue)
         if hint.startswith("known:"):
-            hint = "`python stages/download.py --list` lists them"
+            hint = "`python -m privsvm_bench datasets` lists them"
         raise PrivSVMError(f"datasets.{name}: unknown dataset {name!r}; {hint} (own data needs `path` or `url`)")
     if user_supplied and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise PrivSVMError(f"datasets.{name}: the name becomes a folder; use letters, digits, '.', '_', '-' and '+'")

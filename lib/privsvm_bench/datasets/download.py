@@ -20,7 +20,6 @@ from privsvm_bench.datasets.catalogue import (
     PACKING_SUFFIXES,
     DataFile,
     DatasetEntry,
-    load_catalogue,
     resolve,
 )
 from privsvm_bench.datasets.packing import is_html, is_packed, unpack
@@ -33,16 +32,6 @@ CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 # Further attempts at a source that broke off; pooch waits one second more before each.
 RETRIES = 2
 _CHUNK = 1 << 16
-
-# Which paper uses a dataset, as the catalogue abbreviates it.
-PAPERS = {
-    "A": "dpwss-2021",
-    "B": "dpsvmdvp-2019",
-    "C": "ppsvm-2007",
-    "D": "pmsvm-2025",
-    "E": "ci-svm-2018",
-    "F": "scaling tests",
-}
 
 
 class _SourceError(Exception):
@@ -269,35 +258,3 @@ def availability(entry: DatasetEntry, mirror: str | None = None) -> str:
     if not all(file.urls for file in entry.files.values()):
         return "mirror only"
     return "network" if entry.verified else "network, unverified"
-
-
-def _size(entry: DatasetEntry) -> str:
-    sizes = [file.size for file in entry.files.values()]
-    if any(size is None for size in sizes):
-        return "-"
-    kib = sum(size for size in sizes if size is not None) / 1024
-    return f"{kib / 1024:.1f} MiB" if kib >= 1024 else f"{kib:.0f} KiB"
-
-
-def catalogue_table(mirror: str | None = None) -> str:
-    """Write the catalogue as a table with one line per part.
-
-    Columns: dataset, part, rows, features, classes, format, size of the download, papers, sources.
-    """
-    rows: list[tuple[str, ...]] = [
-        ("dataset", "part", "rows", "features", "classes", "format", "size", "papers", "available")
-    ]
-    for name, entry in load_catalogue().items():
-        size, papers, where = _size(entry), " ".join(entry.papers) or "-", availability(entry, mirror)
-        for role, part in entry.parts.items():
-            counts = map(str, (part.n_rows, part.n_features, len(entry.classes or ())))
-            rows.append((name, role, *counts, part.format, size, papers, where))
-            # Total size of all parts.
-            size = ""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    cells = [f"{{:{'>' if column in (2, 3, 4, 6) else '<'}{width}}}" for column, width in enumerate(widths)]
-    lines = ["  ".join(cells).format(*row).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    lines += ["", "papers: " + ", ".join(f"{letter} {paper}" for letter, paper in PAPERS.items())]
-    lines += ["A mirror is a folder with the raw files: PRIVSVM_MIRROR=<folder>, or data.mirror in params.yaml."]
-    return "\n".join(lines)

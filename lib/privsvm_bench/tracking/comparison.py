@@ -7,10 +7,14 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result, read_results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Confidence of the intervals.
 _LEVEL = 0.95
@@ -137,48 +141,34 @@ def _epsilon(value: float) -> str:
     return f"{value:g}" if math.isfinite(value) else "none"
 
 
-def comparison_text(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
-    """Write the differences for a terminal, in points."""
-    lines = [f"{metric}, in points: {names[1]} less {names[0]}, paired over splits, {_LEVEL:.0%} interval", ""]
-    width = max(len(one.dataset) for one in differences)
-    lines.append(f"{'':{width}}  epsilon  {names[0][:14]:>14}  {names[1][:14]:>14}  difference  interval")
+def _table(names: tuple[str, str], differences: Sequence[Difference]) -> pd.DataFrame:
+    """Lay out the differences, in points, as text."""
+    import pandas as pd
+
+    rows = []
     for one in differences:
         interval = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}" if math.isfinite(one.low) else "one split: unknown"
-        sure = "" if one.low <= 0 <= one.high else "  *"
-        lines.append(
-            f"{one.dataset:{width}}  {_epsilon(one.epsilon):>7}  {100 * one.first:14.1f}  {100 * one.second:14.1f}  "
-            f"{100 * one.mean:+10.1f}  {interval}{sure}"
-        )
-    return "\n".join([*lines, "", "* the interval does not contain 0; about one star in twenty is chance"])
+        sure = "" if one.low <= 0 <= one.high else "*"
+        means = f"{100 * one.first:.1f}", f"{100 * one.second:.1f}", f"{100 * one.mean:+.1f}"
+        rows.append((one.dataset, _epsilon(one.epsilon), *means, interval, sure))
+    return pd.DataFrame(rows, columns=("data set", "epsilon", *names, "difference", "interval", ""))
 
 
-def _tex(text: str) -> str:
-    return "".join("\\" + letter if letter in "&%$#_{}" else letter for letter in text.replace("\\", "/"))
+def comparison_text(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
+    """Write the differences for a terminal, in points."""
+    title = f"{metric}, in points: {names[1]} less {names[0]}, paired over splits, {_LEVEL:.0%} interval"
+    table = _table(names, differences).set_index("data set").rename_axis(None)
+    note = "* the interval does not contain 0; about one star in twenty is chance"
+    return f"{title}\n\n{table.to_string()}\n\n{note}"
 
 
 def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
     """Write the differences as a LaTeX table; needs the package booktabs."""
-    head = f"data set & $\\varepsilon$ & {_tex(names[0])} & {_tex(names[1])} & difference & {_LEVEL:.0%} interval"
-    rows = []
-    for one in differences:
-        interval = f"[{100 * one.low:+.1f}, {100 * one.high:+.1f}]" if math.isfinite(one.low) else "--"
-        rows.append(
-            f"{_tex(one.dataset)} & {_epsilon(one.epsilon)} & {100 * one.first:.1f} & {100 * one.second:.1f} & "
-            f"${100 * one.mean:+.1f}$ & {interval if interval == '--' else f'${interval}$'} \\\\"
-        )
-    return "\n".join(
-        [
-            f"% {metric} in percent; differences in points, paired over splits",
-            "\\begin{tabular}{llrrrr}",
-            "\\toprule",
-            f"{head.replace('%', chr(92) + '%')} \\\\",
-            "\\midrule",
-            *rows,
-            "\\bottomrule",
-            "\\end{tabular}",
-            "",
-        ]
-    )
+    table = _table(names, differences).iloc[:, :-1]
+    table.iloc[:, 2:] = table.iloc[:, 2:].apply(lambda column: column.str.replace("-", "\N{MINUS SIGN}"))
+    style = table.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
+    note = f"% {metric} in percent; differences in points, paired over splits, with their {_LEVEL:.0%} interval\n"
+    return note + style.to_latex(hrules=True, column_format="llrrrr")
 
 
 def comparison_svg(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
