@@ -1,8 +1,6 @@
 """What audits found is in MLflow: claimed against audited epsilon, confidence and status, a run for each method."""
 
 import dataclasses
-import math
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ from tests.reporting.synthetic_results import make_audit_cell
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
 from privsvm.privacy import lower_bounds
-from privsvm_bench.records import AuditBound, AuditRecord, parse, read_audits, write
-from privsvm_bench.tracking.audits import AUDITS, CONFIDENCE, audit_runs, chart
+from privsvm_bench.records import AuditRecord, parse, write
+from privsvm_bench.tracking.audits import AUDITS, CONFIDENCE, audit_runs
 from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
 
@@ -75,10 +73,9 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     files = {
         path.name: path.read_text() for path in tmp_path.glob(f"mlartifacts/{EXPERIMENT}/{proved.info.run_id}/*/*")
     }
-    assert set(files) == {"audit.json", "card.md", "claimed_against_audited.svg"}
+    assert set(files) == {"audit.json", "card.md"}
     assert parse(AuditRecord, files["audit.json"], "stored") == RECORDS[1]
     assert "| replace_one | 4 | seeded | 3.8 | gaussian | 3.6 | 2000 | no |" in files["card.md"]
-    assert files["claimed_against_audited.svg"] == chart(read_audits(audits))
 
 
 def test_another_audit_takes_the_place_of_the_first(uri: str, wine_results: Any, audits: list[Path]) -> None:
@@ -86,8 +83,7 @@ def test_another_audit_takes_the_place_of_the_first(uri: str, wine_results: Any,
     write(audits[1], dataclasses.replace(RECORDS[1], cells=(make_audit_cell("seeded", 1.0, 0.7),)))
     log_results(wine_results, uri, "abc", audits)
     runs = runs_of(uri)
-    # The chart of all methods is another one, and so is every run that holds it.
-    assert set(runs) == {"dpwss yes", "dpwss no", "pmsvm_wp yes", "pmsvm_wp no"}
+    assert set(runs) == {"dpwss yes", "pmsvm_wp yes", "pmsvm_wp no"}
     assert runs["pmsvm_wp yes"].data.metrics["audited_epsilon"] == 0.7
 
 
@@ -95,10 +91,7 @@ def test_bounds_for_each_stated_epsilon_have_a_metric(uri: str, wine_results: An
     """No chart of a metric compares bounds for two epsilons."""
     log_results(wine_results, uri, "abc", audits)
     assert set(experiment_links(uri, "http://127.0.0.1:5000", {"demo/wine", EXPERIMENT})) == {"demo/wine", EXPERIMENT}
-    assert (
-        "claimed_against_audited.svg"
-        in MlflowClient(uri).get_experiment_by_name(EXPERIMENT).tags["mlflow.note.content"]
-    )
+    assert "audited_epsilon" in MlflowClient(uri).get_experiment_by_name(EXPERIMENT).tags["mlflow.note.content"]
     runs = {run.method: run for run in audit_runs(RECORDS, "demo")}
     metrics = {name: {point.name: point.value for point in run.metrics} for name, run in runs.items()}
     assert (
@@ -116,17 +109,6 @@ def test_names_begin_with_the_status() -> None:
 
 def test_the_confidence_is_that_of_the_bounds() -> None:
     assert CONFIDENCE == lower_bounds.CONFIDENCE
-
-
-def test_the_chart_has_a_bar_for_each_method() -> None:
-    drawn = chart(RECORDS)
-    assert drawn.index(">pmsvm_wp<") < drawn.index(">dpwss<")
-    assert drawn.index(">at least 0.90<") < drawn.index(">at least 6.00: refuted<")
-    # Nothing and certainty are drawn too.
-    assert ET.fromstring(chart([])) is not None
-    certain = dataclasses.replace(make_audit_cell("seeded", 1.0, 0.0), bounds=(AuditBound(
-        kind="counts", epsilon=math.inf, sure=math.inf, estimate=math.inf, ceiling=0.0),))  # fmt: skip
-    assert "nan" not in chart([dataclasses.replace(RECORDS[0], cells=(certain,))])
 
 
 def test_a_malformed_record_is_named_before_anything_is_logged(new_uri: str, tmp_path: Path, wine_results: Any) -> None:

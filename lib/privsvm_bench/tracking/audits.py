@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
 from privsvm.escaping import markdown_text
-from privsvm.privacy.statement import Status, theorem_holds
-from privsvm_bench.palette import looks_of
+from privsvm.privacy.statement import Status
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, curve_name
 
@@ -17,22 +16,19 @@ AUDITS = "claimed-against-audited"
 
 # As in `privsvm.privacy.lower_bounds`, whose accountants are slow to import; a test compares them.
 CONFIDENCE = 0.95
-_GREYS = {"claimed": "#8a8f98", "none": "#46505f"}
 
 
 def audit_runs(records: Sequence[AuditRecord], experiment: str) -> list[CurveRun]:
     """Make a run for each method that has cells, with a step for each cell.
 
-    A step has the stated epsilon, the audited bound, its confidence and whether it refutes the stated one. Each run has
-    the `chart` of all methods as a file.
+    A step has the stated epsilon, the audited bound, its confidence and whether it refutes the stated one.
     """
-    picture = chart(records)
-    return [_run(record, experiment, picture) for record in records if record.cells]
+    return [_run(record, experiment) for record in records if record.cells]
 
 
-def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
+def _run(record: AuditRecord, experiment: str) -> CurveRun:
     status = _status(record)
-    identity = {"layout": LAYOUT, "experiment": experiment, "audit": record, "chart": picture}
+    identity = {"layout": LAYOUT, "experiment": experiment, "audit": record}
     curve = curve_name(record.method, status)
     parameters = {
         "curve": curve,
@@ -61,7 +57,6 @@ def _run(record: AuditRecord, experiment: str, picture: str) -> CurveRun:
         files={
             "audit.json": f"{canonical_json(record, indent=1)}\n",
             "card.md": _card(record, curve),
-            "claimed_against_audited.svg": picture,
         },
     )
 
@@ -116,35 +111,3 @@ def _card(record: AuditRecord, curve: str) -> str:
         )
     lines += ["", *dict.fromkeys(f"Pair: {markdown_text(cell.pair)}." for cell in record.cells), ""]
     return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])
-
-
-def _colour(implementation: str, status: Status) -> str:
-    """Return the report's colour of a method, grey without a proof."""
-    return _GREYS.get(status) or looks_of([implementation])[0].light
-
-
-def chart(records: Sequence[AuditRecord]) -> str:
-    """Draw the audits of all methods as an SVG picture without references, a bar for each method.
-
-    The smallest stated epsilon is drawn. Bars of proved methods are coloured, bars of claims grey.
-    """
-    from privsvm_bench.charts import AuditBar, audit_bars
-
-    stated = min((cell.epsilon for record in records for cell in record.cells), default=1.0)
-    bars = []
-    for record in records:
-        cells = [cell for cell in record.cells if cell.epsilon == stated]
-        if not record.cells:
-            continue
-        status = _status(record)
-        bars.append(
-            AuditBar(
-                name=record.method,
-                colour=_colour(record.implementation, status),
-                is_claim=not theorem_holds(status),
-                bound=max((cell.best.epsilon for cell in cells), default=None),
-                refuted=any(cell.refuted for cell in cells),
-            )
-        )
-    bars.sort(key=lambda bar: bar.is_claim)
-    return audit_bars(bars, stated, f"Largest epsilon that an audit shows, where epsilon {stated:g} is stated")

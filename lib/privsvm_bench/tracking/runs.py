@@ -17,7 +17,7 @@ from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_resu
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 8
+LAYOUT = 9
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 _PARAMETERS = (
