@@ -134,25 +134,6 @@ def clipping(axes, name):
     cloud(axes, X / length[:, None], y)
 
 
-def moves(axes, name):
-    """Draw how far one replaced row moves the solution, against its length."""
-    X, y = rows()
-    lengths = np.array([0.0, 1, 2, 4, 6, 8, 10])
-    title = "How far one row moves the weights"
-    frame(axes, title, (0, 10), (0, 1.35), "length of the row", "over the largest move")
-    distances = []
-    for method in (name, name.removesuffix("_as_published")):
-        distances.append([])
-        for length in lengths:
-            changed = X.copy()
-            changed[0] = np.array([length, 0.0])
-            pair = [fit(method, X, y, epsilon=1e6).coef_ for X in (rows()[0], changed)]
-            distances[-1].append(np.linalg.norm(pair[0] - pair[1]))
-    published, proved = np.array(distances) / np.max(distances)
-    axes.plot(lengths, published, color=BROWN, ls=DASHED, label="as published")
-    axes.plot(lengths, proved, color=BLUE, label="proved variant")
-
-
 def classes(axes, name):
     """Draw noise on a weight of one-vs-rest SVMs against the number of classes."""
     counts = range(2, 11)
@@ -202,22 +183,6 @@ def tilts(axes, name):
         marks(axes, [(weights[low], tilted[low])], colour, "s", 8)
 
 
-def choice(axes, name):
-    """Draw probabilities of the second variable of a pair."""
-    sigma = estimator_class(name)().sigma
-    frame(axes, "The second variable is drawn", (0, 1), (0, 0.25), "violation, over the largest", "probability")
-    shares = np.sort(np.random.default_rng(1).uniform(0.2, 1.0, 30))
-    able = shares >= sigma
-    for epsilon, colour, look in ((0.1, BROWN, "s--"), (4.0, BLUE, "o-")):
-        # Sharpness of the exponential mechanism whose scores range over 1 - sigma.
-        weight = np.where(able, np.exp(epsilon / (2 * (1 - sigma)) * shares), 0.0)
-        axes.plot(
-            shares[able], (weight / weight.sum())[able], look, color=colour, lw=1, ms=5, label=f"epsilon {epsilon:g}"
-        )
-    marks(axes, np.c_[shares, 0 * shares][~able], GREY, "x", 6, label="never chosen")
-    axes.axvline(sigma, color=GREY, ls=DOTTED)
-
-
 def verbatim(axes, name):
     """Mark the support vectors that a model holds: training rows."""
     frame(axes, "Published with the model", ticks=False)
@@ -245,15 +210,6 @@ def landmarks(axes, name):
     marks(axes, np.clip(fit(name, epsilon=1.0).landmarks_, -1.05, 1.05), BLUE, "s", 8, label="landmarks")
 
 
-def diamond(axes, name):
-    """Mark weights in an L1 ball, where every step goes to a corner."""
-    frame(axes, "Weights stay in a ball with corners", (-3.6, 3.6), (-3.6, 3.6), "first weight", "second weight")
-    axes.plot([3, 0, -3, 0, 3], [0, 3, 0, -3, 0], color=GREY)
-    for epsilon, colour, marker in ((1.0, BROWN, "s"), (8.0, BLUE, "o")):
-        weights = [fit(name, epsilon=epsilon, random_state=seed).coef_[0] for seed in range(RELEASES)]
-        marks(axes, weights, colour, marker, 7, label=f"epsilon {epsilon:g}")
-
-
 def moments(axes, name):
     """Draw ellipses of the rows' second moment, exact and with noise."""
     X, _ = rows()
@@ -272,30 +228,6 @@ def moments(axes, name):
         ellipse = circle @ (np.sqrt(np.maximum(values, 0))[:, None] * vectors.T)
         look = {"color": BLUE, "ls": DASHED, "lw": 1.1} if number else {"color": BROWN, "lw": 2.2}
         axes.plot(*ellipse.T, **look, label={0: "exact", 1: "four releases"}.get(number))
-
-
-def along(axes, name):
-    """Draw decision values of several releases along the horizontal line through the middle."""
-    place = np.linspace(-1.0, 1.0, 400)
-    frame(axes, "Scores along a line", (-1, 1), (-6, 6), "first feature", "decision value")
-    for number in range(4):
-        values = fit(name, epsilon=4.0, random_state=number).decision_function(np.c_[place, 0.0 * place])
-        axes.plot(place, values, color=BLUE, lw=1.2, label={0: "four releases"}.get(number))
-    axes.axhline(0.0, color=GREY, lw=0.8)
-
-
-def rule(axes, name):
-    """Draw the choices of the public rule against the number of rows."""
-    from privsvm.families.moments.scaled_descent import Budget
-    from privsvm.methods.recommended.rule import choose_recipe
-
-    across = "rows: log10 (10 features, epsilon 1)"
-    frame(axes, "A public rule chooses", (2, 6), (0, 300), across, "features")
-    grid = np.linspace(2, 6, 81)
-    budget = Budget(epsilon=1.0, delta=1e-5, neighbours="add_remove")
-    recipes = [choose_recipe(10**power, 10, 10, budget)[0] for power in grid]
-    axes.plot(grid, [10 * recipe.columns.n_hats for recipe in recipes], color=BROWN, ls=DASHED, label="hat functions")
-    axes.plot(grid, [2 * recipe.n_frequencies for recipe in recipes], color=BLUE, label="random features")
 
 
 def condensation(axes, name):
@@ -362,71 +294,30 @@ def three_classes(axes, name):
     boundary(axes, fit(name, X, y))
 
 
-def weights(axes, name):
-    """Draw weights of the 1-norm and 2-norm; three of twelve features matter."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 12)) / 2
-    y = (X[:, :3].sum(axis=1) > 0).astype(int)
-    frame(axes, "Three of twelve features matter", (0, 13), (-2, 7), "feature", "weight")
-    positions = np.arange(1, 13)
-    axes.bar(positions - 0.2, fit("svm", X, y, kernel="linear").coef_[0], 0.35, color=GREY, label="2-norm")
-    axes.bar(positions + 0.2, fit(name, X, y, C=1.0).coef_[0], 0.35, color=BLUE, label="1-norm")
-
-
-def reduction(axes, name):
-    """Mark the rows that the reduced kernel keeps."""
-    model = fit(name)
-    frame(axes, "A tenth of the rows is in the kernel", ticks=False)
-    cloud(axes, faint=True)
-    marks(axes, rows()[0][model.support_], BLUE, "s", 8, label="rows of the kernel")
-    boundary(axes, model)
-
-
-def majority(axes, name):
-    """Draw class frequencies; the largest decides."""
-    X, y = (first_rows[:95] for first_rows in rows())
-    frame(axes, "The most frequent class, always", (-0.7, 1.7), (0, 1), "class", "share of the rows")
-    shares = fit(name, X, y).class_frequencies_
-    axes.bar([0, 1], shares, 0.6, color=[BLUE, GREY], label=["predicted", "_not predicted"])
-    axes.set_xticks([0, 1])
-
-
 # Alternative text and panels of a picture: of all methods of a family, and of a method by itself.
 _BOUNDARIES = "; boundaries of releases"
 _NOISE = (f"Densities of Gaussian and Laplace noise on a weight{_BOUNDARIES}", noise, releases)
 _FOURIER = (f"Products of random Fourier features against a Gaussian kernel{_BOUNDARIES}", fourier, releases)
 _LANDMARKS = (f"Landmarks beside the rows{_BOUNDARIES}", landmarks, releases)
-_MOVES = (f"A longer row moves the weights further{_BOUNDARIES}", moves, releases)
 _CLASSES = ("Three classes divided by one multi-class problem", three_classes)
 FAMILIES = {
     "moments": (f"Ellipses of the second moment of the rows, exact and with noise{_BOUNDARIES}", moments, releases),
     "gradients": (f"Pulls of single rows add up to a sum, around which noisy sums lie{_BOUNDARIES}", gradients,
                   releases),
-    "histograms": (f"Scores of several releases along a line{_BOUNDARIES}", along, releases),
 }  # fmt: skip
 FIGURES = {
     "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensation, plain),
     "fcm_svm": ("Rows become the centres of fuzzy clusters, beside the boundary of an SVM on the centres", condensation,
                 plain),
     "svm": ("The widest margin between two classes, and a boundary with a Gaussian kernel", margin, kernel),
-    "majority": ("Two bars, of which the higher one is predicted for every row", majority),
-    "one_norm_svm": ("Weights by the 1-norm are zero but for three features; by the 2-norm all differ from zero",
-                     weights),
-    "rsvm": ("The few rows that the kernel keeps, with the boundary", reduction),
     "ppsvm": ("Random kernels of two entities, whose sum trains the model, beside its boundary", sharing, plain),
     "dpsvmdvp": (f"Support vectors are published as they are{_BOUNDARIES}", verbatim, releases),
-    "dpwss": (f"Probabilities of choosing the second variable of a pair by its violation{_BOUNDARIES}", choice,
-              releases),
-    "recommended": (f"Steps and kinds of features tried, by the number of rows{_BOUNDARIES}", rule,
-                    releases),
     "pmsvm_wp": (f"Rows outside a circle are cut to it{_BOUNDARIES}", clipping, releases),
     "opera": (f"Noise against the number of classes, largest with a budget for each{_BOUNDARIES}", classes, releases),
     "ovr_joint_gaussian": (f"Noise against the number of classes, least for the joint release{_BOUNDARIES}", classes,
                            releases),
     "objective_perturbation": (f"An objective with two random tilts, each with its own minimum{_BOUNDARIES}", tilts,
                                releases),
-    "dp_frank_wolfe": (f"Weights of releases inside a ball with corners{_BOUNDARIES}", diamond, releases),
-    "pmsvm_wp_as_published": _MOVES, "opera_as_published": _MOVES,
     "private_svm": _NOISE, "private_svm_laplace": _NOISE,
     "private_svm_rbf": _FOURIER, "private_svm_rbf_laplace": _FOURIER,
     "landmark_dual": _LANDMARKS,
@@ -455,7 +346,7 @@ def draw(name):
         for axes, panel in zip(all_axes, panels, strict=True):
             panel(axes, name)
             if axes.get_legend_handles_labels()[0]:
-                location = {releases: "lower left", rule: "lower right"}.get(panel, "best")
+                location = "lower left" if panel is releases else "best"
                 axes.legend(
                     loc=location, fontsize=10, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none"
                 )

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 
 from privsvm.errors import without_passwords
+from privsvm_bench.evidence import describe_commit
 from privsvm_bench.jobs.job import TrackJob
 from privsvm_bench.records import timing_files, write
 from privsvm_bench.workflow.stage import die_with_parent, read_job, run
-
-
-def current_commit() -> str:
-    """Name the commit, with ``-dirty`` after changes, or ``unknown``."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return done.stdout.strip() or "unknown"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -43,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     from privsvm_bench.tracking.mlflow_log import log_results  # slow to import, and no other stage needs it
 
-    keys = log_results(files, tracking_uri, current_commit(), options.audits)
+    keys = log_results(files, tracking_uri, describe_commit() or "unknown", options.audits)
     by_dataset: dict[str, dict[str, str]] = defaultdict(dict)
     for (path, _), key in zip(files, keys, strict=True):
         by_dataset[path.stem][path.parent.name] = key

@@ -10,13 +10,10 @@ import sys
 from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
+from privsvm_bench.evidence import describe_commit
 from privsvm_bench.jobs.params import read_params
 from privsvm_bench.records import read_tracked, timing_files
 from privsvm_bench.workflow.stage import run
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from track import current_commit
 
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 50
@@ -81,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
     # Audits of the shown methods.
     methods = sorted({path.parent.name for path in results})
     audits = [path for name in methods if (path := Path(f"data/audits/{name}.json")).exists()]
-    log_results(files, tracking_uri, current_commit(), audits)
+    log_results(files, tracking_uri, describe_commit() or "unknown", audits)
     curves = collect_runs(files)
     names = {run.experiment_name for run in curves}
     names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}

@@ -16,6 +16,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +38,17 @@ def machine() -> str:
     libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"{model}, {os.cpu_count()} cores, {system}, {libraries}"
+
+
+def describe_commit(folder: str | os.PathLike[str] = ".") -> str:
+    """Name the commit of a working copy, with ``-dirty`` after changes; empty without one."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    options: Any = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": 60}
+    try:
+        return subprocess.run(command, check=True, **options).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def _here(code: str) -> dict[str, Any]:

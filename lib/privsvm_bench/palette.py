@@ -10,44 +10,20 @@ from collections.abc import Sequence
 # Colours for light and dark pages: contrast of at least 3 : 1 to the page, distinct for every kind of colour blindness,
 # the first eight most (tests/reporting/test_palette.py). None is grey: claims are.
 COLOURS = (
-    ("#1852cc", "#7797f1"),
-    ("#7b542d", "#e97f3c"),
-    ("#289676", "#41e3ab"),
-    ("#bb359c", "#c66b9f"),
-    ("#163e4f", "#bae1f3"),
-    ("#9c9224", "#f2e989"),
-    ("#340e65", "#7a5aef"),
-    ("#570b17", "#e53e60"),
-    ("#810dff", "#cf17b3"),
-    ("#1703b0", "#1473ba"),
-    ("#a67fde", "#9d15fc"),
-    ("#fa1f6e", "#b7af7b"),
-    ("#680796", "#b53a8b"),
-    ("#9a470b", "#89ff58"),
-    ("#e403fc", "#985971"),
-    ("#b179a1", "#d12418"),
-    ("#c38253", "#0cab34"),
-    ("#77060c", "#9cc369"),
-    ("#5a4374", "#d2a6ec"),
-    ("#7c74b5", "#79c7b6"),
-    ("#3883fe", "#087c4d"),
-    ("#873d4c", "#716f20"),
-    ("#fd20cc", "#f6ba0d"),
-    ("#757a30", "#629d77"),
-)
+    ("#1852cc", "#7797f1"), ("#7b542d", "#e97f3c"), ("#289676", "#41e3ab"), ("#bb359c", "#c66b9f"),
+    ("#163e4f", "#bae1f3"), ("#9c9224", "#f2e989"), ("#340e65", "#7a5aef"), ("#570b17", "#e53e60"),
+    ("#810dff", "#cf17b3"), ("#1703b0", "#1473ba"), ("#a67fde", "#9d15fc"), ("#fa1f6e", "#b7af7b"),
+    ("#680796", "#b53a8b"), ("#9a470b", "#89ff58"), ("#e403fc", "#985971"), ("#b179a1", "#d12418"),
+    ("#c38253", "#0cab34"), ("#77060c", "#9cc369"), ("#5a4374", "#d2a6ec"), ("#7c74b5", "#79c7b6"),
+    ("#3883fe", "#087c4d"), ("#873d4c", "#716f20"), ("#fd20cc", "#f6ba0d"), ("#757a30", "#629d77"),
+)  # fmt: skip
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
 
 # These have the first colours, in every report. The name of another method chooses one of the rest.
 NAMED = (
-    "recommended",
-    "pmsvm_wp",
-    "objective_perturbation",
-    "private_svm",
-    "pmsvm_gp",
-    "ovr_joint_gaussian",
-    "landmark_dual",
-    "dp_frank_wolfe",
-)
+    "recommended", "pmsvm_wp", "objective_perturbation", "private_svm", "pmsvm_gp", "ovr_joint_gaussian",
+    "landmark_dual", "dp_frank_wolfe",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

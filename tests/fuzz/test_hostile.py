@@ -126,7 +126,7 @@ def test_every_accepted_text_in_every_role(tmp_path):
 
 
 def shapes_of_result(content, folder):
-    """Return elements of the report of a result, with their attributes' names, and the shape of its card."""
+    """Return elements of the report of a result, with their attributes' names."""
     (folder / "result.json").write_bytes(json.dumps(seal(content)).encode())
     (curve,) = collect_runs([(folder / "result.json", [])])
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*/[A-Za-z0-9][A-Za-z0-9._+-]*", curve.experiment_name)
@@ -134,7 +134,7 @@ def shapes_of_result(content, folder):
     for name, text in files.items():
         if name.endswith(".csv"):
             hostile.check_table(text)
-    return elements_of(files["index.html"]), hostile.shape_of_markdown(curve.files["card.md"])
+    return elements_of(files["index.html"])
 
 
 def elements_of(page):

@@ -73,9 +73,8 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     files = {
         path.name: path.read_text() for path in tmp_path.glob(f"mlartifacts/{EXPERIMENT}/{proved.info.run_id}/*/*")
     }
-    assert set(files) == {"audit.json", "card.md"}
+    assert set(files) == {"audit.json"}
     assert parse(AuditRecord, files["audit.json"], "stored") == RECORDS[1]
-    assert "| replace_one | 4 | seeded | 3.8 | gaussian | 3.6 | 2000 | no |" in files["card.md"]
 
 
 def test_another_audit_takes_the_place_of_the_first(uri: str, wine_results: Any, audits: list[Path]) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import multiprocessing
 import os
 import random
-import re
 import shutil
 import signal
 import sqlite3
@@ -398,16 +397,12 @@ def mlflow_server(folder: Path) -> Iterator[str]:
         yield address
 
 
-def test_guarantees_and_cards_are_files_of_their_runs(uri: str, wine_results: Any, tmp_path: Path) -> None:
+def test_guarantees_are_files_of_their_runs(uri: str, wine_results: Any, tmp_path: Path) -> None:
     log_results(wine_results, uri, "abc")
     for path, _ in wine_results:
         run, content = only(runs_of(uri), path.parent.name), read_json(path)
         folder = tmp_path / "mlartifacts/demo/wine" / run.info.run_id / "artifacts"
         assert read_json(folder / "guarantees.json") == content["guarantees"]
-        card = (folder / "card.md").read_text(encoding="utf-8")
-        assert card.startswith(f"# {run.data.params['curve']}, wine\n")
-        rows = [line for line in card.splitlines() if re.match(r"\| [0-9]", line)]
-        assert len(rows) == (0 if run.data.params["status"] == "none" else len(content["epsilons"]))
 
 
 def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
@@ -422,7 +417,7 @@ def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_res
         assert len(runs) == 5
         for run in runs:
             names = [file.path for file in MlflowClient(address).list_artifacts(run.info.run_id)]
-            assert names == ["card.md", "guarantees.json"]
+            assert names == ["guarantees.json"]
         assert sorted(run.data.tags["current"] for run in runs) == ["no", "yes", "yes", "yes", "yes"]
         link = experiment_links(address, address + "/", {"demo/wine"})["demo/wine"]
         assert link.startswith(f"{address}/#/experiments/")

@@ -85,7 +85,7 @@ def test_the_link_opens_on_charts_of_the_current_runs(
         client = MlflowClient(links["demo/wine"].partition("/#")[0])
         experiment = client.get_experiment_by_name("demo/wine").experiment_id
         for run in client.search_runs([experiment]):
-            assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["card.md", "guarantees.json"]
+            assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["guarantees.json"]
         browser.get(links["demo/wine"])
 
         def drawn(*titles: str) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -71,12 +69,11 @@ def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.Path
 
 
 def _csv(prepared: PreparedData, features: list[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*features, _LABEL])
-    for row, code in zip(prepared.X.tolist(), prepared.y.tolist(), strict=True):
-        writer.writerow([*row, prepared.classes[code]])
-    return text.getvalue()
+    import pandas as pd
+
+    rows = pd.DataFrame(prepared.X, columns=features)
+    rows[_LABEL] = [prepared.classes[code] for code in prepared.y]
+    return rows.to_csv(index=False, lineterminator="\n")
 
 
 def _field(column: str, kind: str) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privsvm_bench.records import CondensedRowsAttack, KnownSampleAttack
+from privsvm_bench.records import CondensedRowsAttack, CondensedSplit, KnownSampleAttack
 
 # Errors below it are round-off: the attacked values are known to eight digits.
 RECOVERED = 1e-8
@@ -15,22 +16,6 @@ RECOVERED = 1e-8
 NEARLY = 0.1
 
 _GROUP = 3
-
-_SPLIT_COLUMNS = (
-    "n_rows",
-    "size_ratio",
-    "label_purity",
-    "lost_classes",
-    "groups_of_three",
-    "third_member_error",
-    "linkage_rate",
-    "guessing_rate",
-    "membership_auc",
-    "certain_members",
-    "nearest_row",
-    "linked_rows",
-    "other_rows",
-)
 
 
 def tabulate_known_sample(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
@@ -87,8 +72,9 @@ def tabulate_condensed_rows(attacks: Sequence[CondensedRowsAttack], condensed: b
     method that condenses then reveals only such rows.
     """
     shown = []
+    names = [field.name for field in dataclasses.fields(CondensedSplit)]
     for attack in attacks:
-        columns = {key: [getattr(split, key) for split in attack.splits] for key in _SPLIT_COLUMNS}
+        columns = {key: [getattr(split, key) for split in attack.splits] for key in names}
         over_splits = {key: _median_and_range(values) for key, values in columns.items()}
         error, nearest = over_splits["third_member_error"], over_splits["nearest_row"]
         shares = zip(columns["groups_of_three"], columns["n_rows"], strict=True)

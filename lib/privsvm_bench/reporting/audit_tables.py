@@ -5,18 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Witness, theorem_holds
+from privsvm_bench.charts import CLAIMED, AuditBar
 from privsvm_bench.palette import Look
 from privsvm_bench.records import AuditCell, AuditRecord, Result
 from privsvm_bench.reporting.claim_tables import finite_guarantees, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.text import display_name, short_number
-
-if TYPE_CHECKING:
-    from privsvm_bench.charts import AuditBar
 
 
 def audit_bars_of(
@@ -27,9 +25,6 @@ def audit_bars_of(
     This is the audited epsilon nearest to `reference_epsilon`. Guarantees of `results` may hold a witness of an audit
     on their dataset. `looks` gives the order of the bars. Without audits there are none.
     """
-    # Lazy import of matplotlib: only the report's job needs it.
-    from privsvm_bench.charts import CLAIMED, AuditBar
-
     found: dict[float, dict[str, list[tuple[float, bool]]]] = {}
     for record in audits:
         for cell in record.cells if record.method in looks else ():

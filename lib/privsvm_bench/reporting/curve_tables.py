@@ -87,20 +87,8 @@ def metric_columns(metric: str) -> list[str]:
 
 def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
     """Column names of curves.csv, in order."""
-    columns = [
-        "dataset",
-        "method",
-        "status",
-        "randomness",
-        "epsilon",
-        "log10_epsilon",
-        *_EPSILONS,
-        "delta",
-        "neighbours",
-    ]
-    for metric in metrics:
-        columns += metric_columns(metric)
-    return columns
+    first = ("dataset", "method", "status", "randomness", "epsilon", "log10_epsilon", *_EPSILONS, "delta", "neighbours")
+    return [*first, *(column for metric in metrics for column in metric_columns(metric))]
 
 
 def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> list[dict[str, Any]]:

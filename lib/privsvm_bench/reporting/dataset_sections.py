@@ -8,7 +8,7 @@ from typing import Any
 
 from privsvm.errors import without_absolute_paths
 from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.statement import Status, theorem_holds
+from privsvm.privacy.statement import Status
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.claim_tables import right_guess, verdict_on
@@ -76,20 +76,8 @@ def _table_row(result: Result, grid: Sequence[float], metric: str) -> dict[str, 
 
 
 def _note(guarantee: Guarantee, status: Status) -> str:
-    """Name the guarantee of a cell's epsilon."""
-    if status == "none":
-        return "no guarantee stated"
-    if theorem_holds(status):
-        verdict = verdict_on(guarantee, status)
-        epsilon = short_number(guarantee.epsilon_with_system_noise)
-        proved = f"proved ε {epsilon}" if status == "proved" else f"ε {epsilon} with system noise"
-        return verdict.text if verdict.kind == "contradiction" else proved
-    if guarantee.witness is None:
-        return "nothing proved"
-    refuted_epsilon = guarantee.witness.epsilon
-    return "nothing proved; " + (
-        "every ε refuted" if math.isinf(refuted_epsilon) else f"refuted below {short_number(refuted_epsilon)}"
-    )
+    """State what is known of one epsilon."""
+    return "no guarantee stated" if status == "none" else verdict_on(guarantee, status).text
 
 
 def curve_figures(
@@ -127,12 +115,7 @@ def _curve(result: Result, method: int) -> dict[str, Any]:
         "values": values,
     }
     if not result.is_reference:
-        curve["known"] = [
-            "no guarantee stated"
-            if result.status == "none"
-            else verdict_on(result.guarantees[index], result.status).text
-            for index in keep
-        ]
+        curve["known"] = [_note(result.guarantees[index], result.status) for index in keep]
     return curve
 
 

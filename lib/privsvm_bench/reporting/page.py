@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from privsvm.errors import without_absolute_paths
 from privsvm.privacy.statement import STATUS_TEXT, STATUSES, theorem_holds
+from privsvm_bench.charts import VARIABLES, AuditBar, audit_bars
 from privsvm_bench.palette import COLOURS, Look, looks_of
 from privsvm_bench.records import (
     Attack,
@@ -35,6 +36,7 @@ from privsvm_bench.reporting.attack_tables import (
 )
 from privsvm_bench.reporting.audit_tables import audit_bars_of, audit_rows, with_audits
 from privsvm_bench.reporting.claim_tables import broken_claims, contradictions
+from privsvm_bench.reporting.curve_charts import CurveChart, Scale, accuracy_range, attack_svg
 from privsvm_bench.reporting.curve_tables import (
     curve_columns,
     curve_rows,
@@ -77,6 +79,13 @@ def _methods_in_order(results: Sequence[Result]) -> list[str]:
     return sorted(rank, key=lambda method: (rank[method], method))
 
 
+def _looks_and_names(results: Sequence[Result], methods: Sequence[str]) -> tuple[list[Look], list[str]]:
+    """Choose colours and mark of each method, and its name for readers."""
+    implementations = {result.method: result.implementation for result in results}
+    looks = looks_of([implementations[method] for method in methods])
+    return looks, [display_name(method, implementations[method]) for method in methods]
+
+
 def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
     """Compute the section on claims, and the claim that the summary names."""
     claims = broken_claims(results, reference_epsilon)
@@ -116,10 +125,8 @@ def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
     return pages[data_set].removesuffix(".html") if pages else "accuracy"
 
 
-def _audit_svg(bars: Sequence[Any], stated: float, narrow: bool = False) -> str:
+def _audit_svg(bars: Sequence[AuditBar], stated: float, narrow: bool = False) -> str:
     """Draw audited against stated epsilons, in the colours of the page."""
-    from privsvm_bench.charts import VARIABLES, audit_bars
-
     title = f"Largest epsilon that an audit shows of each method, where epsilon {stated:g} is stated"
     drawn = audit_bars(bars, stated, title, narrow=narrow, variables=VARIABLES)
     return drawn.replace("<svg ", f'<svg class="curves {"narrow" if narrow else "wide"}" ', 1)
@@ -128,24 +135,13 @@ def _audit_svg(bars: Sequence[Any], stated: float, narrow: bool = False) -> str:
 def _draw_metric(
     figure: Mapping[str, Any], names: Sequence[str], looks: Sequence[Look], metric: str, title: str
 ) -> str:
-    """Draw one metric of all methods on a dataset; matplotlib is imported here since only the report's job needs it."""
-    from privsvm_bench.reporting.curve_charts import CurveChart, Scale
-
+    """Draw one metric of all methods on a dataset."""
     return CurveChart(figure, names, looks, range(len(names)), Scale(metric, title), every_band=True).svg()
 
 
 def _draw_attack(figures: Sequence[Mapping[str, Any]], number: int, title: str) -> str:
     """Draw the errors of one known-sample attack."""
-    from privsvm_bench.reporting.curve_charts import attack_svg
-
     return attack_svg(figures[number], title)
-
-
-def _draw_accuracy(*arguments: Any, narrow: bool = False, alone: bool = False, **options: Any) -> str:
-    """Draw the accuracy of a few methods."""
-    from privsvm_bench.reporting.curve_charts import CurveChart
-
-    return CurveChart(*arguments, **options).svg(narrow, alone)
 
 
 def _key_numbers(
@@ -180,15 +176,13 @@ def _first_screen(
     chosen = nearest_epsilon(grid, reference_epsilon)
     figure = next(figure for figure in figures if figure["name"] == lead)
     keys = {figure["name"]: _key_numbers(results, figure["name"], methods, reference_epsilon) for figure in figures}
-    # A function: the template draws with it.
-    chart = functools.partial(_draw_accuracy, figure, names, looks, key=keys[lead], chosen=chosen)
     return {
         "lead": lead,
         "chosen": chosen,
         "buttons": len(grid) <= _MOST_BUTTONS,
         "answers": answers([result for result in results if result.dataset == lead], grid),
         "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
-        "chart": chart,
+        "chart": CurveChart(figure, names, looks, keys[lead], chosen=chosen).svg,
         "chips": _chips(figure, keys[lead]),
         "look_of": dict(zip(methods, looks, strict=True)),
         "small_multiples": functools.partial(_small_multiples, figures, names, looks, keys) if len(grids) > 1 else None,
@@ -203,8 +197,6 @@ def _small_multiples(
     keys: Mapping[str, Sequence[int]],
 ) -> list[dict[str, Any]]:
     """Draw the main methods of each data set on one axis of accuracy, with a legend for each."""
-    from privsvm_bench.reporting.curve_charts import accuracy_range
-
     shown = {
         figure["name"]: [curve for curve in figure["curves"] if curve["method"] in keys[figure["name"]]]
         for figure in figures
@@ -213,7 +205,7 @@ def _small_multiples(
     limits = (min(low for low, _ in ranges), max(high for _, high in ranges))
     return [
         {
-            "svg": _draw_accuracy({**figure, "limits": limits}, names, looks, key=keys[figure["name"]], narrow=True),
+            "svg": CurveChart({**figure, "limits": limits}, names, looks, keys[figure["name"]]).svg(narrow=True),
             "chips": [chip for chip in _chips(figure, keys[figure["name"]]) if not chip["more"]],
         }
         for figure in figures
@@ -232,12 +224,8 @@ class ReportRecords:
 
     def of_data_set(self, name: str) -> ReportRecords:
         """Keep the records of one data set; audits are of releases, so only the overview shows them."""
-        return ReportRecords(
-            timings=[timing for timing in self.timings if timing.dataset == name],
-            condensing=[timing for timing in self.condensing if timing.dataset == name],
-            prepared=[record for record in self.prepared if record.dataset == name],
-            attacks=[attack for attack in self.attacks if attack.dataset == name],
-        )
+        kept = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "audits"}
+        return ReportRecords(**{key: [item for item in items if item.dataset == name] for key, items in kept.items()})
 
 
 def page_context(
@@ -269,9 +257,7 @@ def page_context(
     metrics = metrics_to_draw(results) or {"accuracy": "Accuracy"}
     # The same for all results.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
-    implementations = {result.method: result.implementation for result in results}
-    looks = looks_of([implementations[method] for method in methods])
-    names = [display_name(method, implementations[method]) for method in methods]
+    looks, names = _looks_and_names(results, methods)
     figures = curve_figures(results, grids, method_index)
     first = _first_screen(results, figures, grids, reference_epsilon, methods, looks, names)
     audited = [record for record in records.audits if record.method in method_index and record.cells]
@@ -337,22 +323,22 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["short"] = short_number
-    environment.filters["counted"] = count_in_words
-    environment.filters["percent"] = percent
-    environment.globals["percent"] = percent
-    environment.globals["score"] = score_text
-    environment.globals["two_digits"] = functools.partial(short_number, digits=2)
-    environment.globals["recovered"] = RECOVERED
-    environment.globals["nearly"] = NEARLY
-    environment.globals["randomness_text"] = RANDOMNESS_TEXT
-    environment.filters["breakable"] = _breakable
-    environment.filters["definition"] = _definition
-    environment.globals["status_text"] = STATUS_TEXT
-    environment.globals["theorem_holds"] = theorem_holds
-    environment.globals["infinity"] = math.inf
-    environment.globals["glyphs"] = _GLYPHS
-    environment.globals["colours"] = {f"--c{light[1:]}": (light, dark) for light, dark in COLOURS}
+    environment.filters.update(
+        breakable=_breakable, counted=count_in_words, definition=_definition, percent=percent, short=short_number
+    )
+    environment.globals.update(
+        colours={f"--c{light[1:]}": (light, dark) for light, dark in COLOURS},
+        glyphs=_GLYPHS,
+        infinity=math.inf,
+        nearly=NEARLY,
+        percent=percent,
+        randomness_text=RANDOMNESS_TEXT,
+        recovered=RECOVERED,
+        score=score_text,
+        status_text=STATUS_TEXT,
+        theorem_holds=theorem_holds,
+        two_digits=functools.partial(short_number, digits=2),
+    )
     return environment
 
 
@@ -392,9 +378,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     # The overview has these inside, to be complete alone; all other pages share one copy.
     files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
     methods = _methods_in_order(results)
-    implementations = {result.method: result.implementation for result in results}
-    looks = looks_of([implementations[method] for method in methods])
-    names = [display_name(method, implementations[method]) for method in methods]
+    looks, names = _looks_and_names(results, methods)
     reference = options.get("reference_epsilon", 1.0)
     grids = epsilon_grids(results, reference)
     method_index = {method: index for index, method in enumerate(methods)}
@@ -402,7 +386,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     for figure in curve_figures(results, grids, method_index):
         stem = figure_stem(figure["name"], page_names(results))
         key = _key_numbers(results, figure["name"], methods, reference)
-        files[f"pages/{stem}.svg"] = _draw_accuracy(figure, names, looks, key=key, alone=True)
+        files[f"pages/{stem}.svg"] = CurveChart(figure, names, looks, key).svg(alone=True)
         drawn = (row for row in rows if row["dataset"] == figure["name"])
         files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
     return files

@@ -5,42 +5,14 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import shutil
-import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from privsvm.digests import sha256_of_file
+from privsvm_bench.evidence import describe_commit
 
-PACKAGES = (
-    "privsvm",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "numba",
-    "dp-accounting",
-    "snakemake",
-    "dvc",
-    "mlflow",
-)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    if shutil.which("git") is None:
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "--no-optional-locks", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+PACKAGES = ("privsvm", "numpy", "scipy", "scikit-learn", "numba", "dp-accounting", "snakemake", "dvc", "mlflow")
 
 
 def _version(package: str) -> str:
@@ -57,12 +29,11 @@ def provenance(folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
     ``dvc_lock`` (SHA-256 or None), ``packages``, ``python``, ``processors``, ``system``, ``generated`` (UTC).
     """
     root = Path(folder)
-    commit = _git(root, "rev-parse", "HEAD")
-    changes = _git(root, "status", "--porcelain") if commit else None
+    commit = describe_commit(root)
     lock = root / "dvc.lock"
     return {
-        "commit": commit,
-        "dirty": bool(changes),
+        "commit": commit.removesuffix("-dirty") or None,
+        "dirty": commit.endswith("-dirty"),
         "dvc_lock": sha256_of_file(lock) if lock.is_file() else None,
         "packages": {package: _version(package) for package in PACKAGES},
         "python": platform.python_version(),

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.escaping import markdown_text
 from privsvm.privacy.statement import Status
 from privsvm_bench.records import AuditRecord
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, curve_name
@@ -54,10 +53,7 @@ def _run(record: AuditRecord, experiment: str) -> CurveRun:
         },
         metrics=tuple(_points(record)),
         timings=(),
-        files={
-            "audit.json": f"{canonical_json(record, indent=1)}\n",
-            "card.md": _card(record, curve),
-        },
+        files={"audit.json": f"{canonical_json(record, indent=1)}\n"},
     )
 
 
@@ -93,21 +89,3 @@ def _points(record: AuditRecord) -> Iterator[MetricPoint]:
             **{f"audited_{bound.kind}": bound.epsilon for bound in cell.bounds},
         }
         yield from (MetricPoint(name, value, step) for name, value in values.items() if math.isfinite(value))
-
-
-def _card(record: AuditRecord, curve: str) -> str:
-    """Write the card of a method's audits, with a line for each cell."""
-    lines = [
-        f"# Audit of {curve}",
-        "",
-        f"| neighbours | stated epsilon | status | at least, {CONFIDENCE:.0%} | by | can show | draws | refuted |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for cell in record.cells:
-        best = cell.best
-        lines.append(
-            f"| {cell.relation} | {cell.epsilon:g} | {cell.status} | {best.epsilon:.4g} | {best.kind} | "
-            f"{best.ceiling:.4g} | {cell.draws} | {'**yes**' if cell.refuted else 'no'} |"
-        )
-    lines += ["", *dict.fromkeys(f"Pair: {markdown_text(cell.pair)}." for cell in record.cells), ""]
-    return "\n".join([*lines, "A low bound proves nothing; one above the proof would mean that it is wrong.", ""])

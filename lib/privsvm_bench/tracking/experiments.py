@@ -35,7 +35,7 @@ bounds for one stated epsilon.
 
 A bound above the epsilon of a *proved method* would mean that the code is wrong, and ends the run that finds it; one \
 above a *claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is the most expected of so many draws. \
-The files of a run hold its record and a card in words; the report has a chart of all methods."""
+The file of a run is its record; the report has a chart of all methods."""
 
 # The charts of the runs with the last run's parameter values, curve by curve, so that claims stand together.
 _QUERY = urllib.parse.urlencode(

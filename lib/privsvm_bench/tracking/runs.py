@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.escaping import markdown_text
 from privsvm.privacy.statement import Status
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
 
@@ -21,21 +20,9 @@ LAYOUT = 9
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 _PARAMETERS = (
-    "method",
-    "implementation",
-    "dataset",
-    "status",
-    "delta",
-    "neighbours",
-    "condense",
-    "protocol",
-    "repeats",
-    "n_splits",
-    "n_train",
-    "n_test",
-    "n_features",
-    "n_classes",
-)
+    "method", "implementation", "dataset", "status", "delta", "neighbours", "condense", "protocol", "repeats",
+    "n_splits", "n_train", "n_test", "n_features", "n_classes",
+)  # fmt: skip
 _OF_GUARANTEES = ("epsilon_proved", "epsilon_with_system_noise", "sensitivity", "noise_scale")
 # One number for each split; None where it would be private.
 _SOLUTION = ("objective", "n_support", "n_iter")
@@ -82,7 +69,7 @@ class CurveRun:
     tags: dict[str, str]
     metrics: tuple[MetricPoint, ...]  # The curve; depends on the result alone.
     timings: tuple[MetricPoint, ...]  # Seconds; differ between machines and are no part of `key`.
-    files: dict[str, str]  # Texts by file name: all guarantees as recorded, and a card in words.
+    files: dict[str, str]  # Texts by file name, such as all guarantees as recorded.
 
     @property
     def experiment_name(self) -> str:
@@ -135,28 +122,8 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         tags={name: value for name, value in tags.items() if value},
         metrics=tuple(_points(result, grid)),
         timings=tuple(_timing_points(timings, len(grid))),
-        files={"guarantees.json": f"{canonical_json(guarantees, indent=1)}\n", "card.md": _card(result)},
+        files={"guarantees.json": f"{canonical_json(guarantees, indent=1)}\n"},
     )
-
-
-def _card(result: Result) -> str:
-    """Write the card of a curve, with a line for the guarantee of each epsilon."""
-    lines = [f"# {_curve(result)}, {result.dataset}", ""]
-    if result.is_reference:
-        return "\n".join([*lines, "A reference without privacy: its model may hold training rows in the clear.", ""])
-    facts = {
-        "Relation of neighbours": result.neighbours,
-        "Mechanism": _distinct(guarantee.mechanism for guarantee in result.guarantees),
-        "Why": _distinct(guarantee.reason for guarantee in result.guarantees),
-        "Assumptions": "; ".join(dict.fromkeys(one for each in result.guarantees for one in each.assumptions)),
-        "Randomness": _distinct(guarantee.randomness for guarantee in result.guarantees),
-    }
-    lines += [f"- {name}: {markdown_text(text)}" for name, text in facts.items() if text]
-    lines += ["", "| epsilon asked for | epsilon proved | with system noise | delta |", "| --- | --- | --- | --- |"]
-    for epsilon, guarantee in zip(result.epsilons, result.guarantees, strict=True):
-        proved = f"{guarantee.epsilon_proved:.6g} | {guarantee.epsilon_with_system_noise:.6g}"
-        lines.append(f"| {epsilon:g} | {proved} | {_text(guarantee.delta)} |")
-    return "\n".join([*lines, "", "Test accuracies, times and witnesses lie outside every epsilon.", ""])
 
 
 def _parameters(result: Result) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json
 from privsvm_bench.datasets.catalogue import load_catalogue
+from privsvm_bench.evidence import describe_commit
 from privsvm_bench.jobs.params import read_params
 
 CRATE = "ro-crate-metadata.json"
@@ -52,7 +52,7 @@ def describe_run(folder: str | os.PathLike[str] = ".") -> Path:
         "@id": "#run", "@type": "CreateAction", "name": f"Run of {params.experiment}", "instrument": _ids(workflow),
         "object": _ids(*inputs, *data), "result": _ids(*outputs), "startTime": started.isoformat("T", "seconds"),
         "endTime": ended.isoformat("T", "seconds"),
-        "description": f"Python {platform.python_version()}, {_commit(root)}",
+        "description": f"Python {platform.python_version()}, commit {describe_commit(root) or 'unknown'}",
     }  # fmt: skip
     whole = {
         "@id": "./", "@type": "Dataset", "name": f"PrivSVM benchmark {params.experiment}",
@@ -100,9 +100,3 @@ def _data(datasets: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _ids(*entities: Mapping[str, Any]) -> Any:
     references = [{"@id": entity["@id"]} for entity in entities]
     return references[0] if len(references) == 1 else references
-
-
-def _commit(root: Path) -> str:
-    """Name the commit of the code, if there is one."""
-    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
-    return f"commit {found.stdout.strip()}" if found.returncode == 0 else "no commit"

@@ -23,33 +23,14 @@ README = "README.txt"
 
 # Folders that a run writes to. Reports, logs and MLflow's runs hold numbers of private data sets too.
 _FOLDERS = (
-    "data",
-    "private",
-    "logs",
-    "reports",
-    "dvc_plots",
-    "mlruns",
-    "mlartifacts",
-    ".cache",
-    ".snakemake",
-    ".dvc/cache",
+    "data", "private", "logs", "reports", "dvc_plots", "mlruns", "mlartifacts", ".cache", ".snakemake", ".dvc/cache",
     ".dvc/tmp",
-)
+)  # fmt: skip
 # Options of `privsvm release` that `snakemake release --config` accepts.
 _RELEASE = (
-    "accuracy",
-    "budget",
-    "dataset",
-    "delta",
-    "epsilon",
-    "hold_back",
-    "ledger",
-    "neighbours",
-    "out",
-    "sign",
-    "without_inspection",
-    "yes",
-)
+    "accuracy", "budget", "dataset", "delta", "epsilon", "hold_back", "ledger", "neighbours", "out", "sign",
+    "without_inspection", "yes",
+)  # fmt: skip
 
 
 def private_folder(params: Params, dataset: str) -> str:
