@@ -140,7 +140,7 @@ def fresh_draws(papers: list[PrintedPaper]) -> list[str]:
 def experiment_rows(paper: str) -> list[tuple[str, str, str]]:
     """List the experiments of a paper: name and results, title, comparison."""
     return [
-        (f"[`{item.name}`](../../reports/reproduce/{item.name}.csv)", item.title, item.compares)
+        (f"[`{item.name}`](../../reports/reproduce/{item.name}.csv)", *item.captions()[""])
         for item in find_experiments("reproduce").values()
         if item.paper == paper
     ]

@@ -6,7 +6,6 @@ there is. The jobs of ``ci_svm_time`` are timings: run them with nothing else on
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -155,25 +154,9 @@ def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     return {**datasets, f"{job_name(choice['dataset'])}.growth": growth, **large}
 
 
-_experiment = functools.partial(Experiment, package=__package__, run="runs:run")
-
-ACCURACY = _experiment(
-    name="ci_svm_accuracy",
-    title="CI-SVM, Figures 2 to 4: accuracy",
-    compares="Repeated five-fold cross-validation of CI-SVM, LIBSVM, FCM-SVM and RSVM on two-class and multi-class "
-    "datasets, the differences between them, and the cost of condensing.",
-    settings=ACCURACY_SETTINGS,
-    jobs=accuracy_jobs,
-    measure="measurements:accuracy",
+ACCURACY = Experiment(
+    __package__, "ci_svm_accuracy", ACCURACY_SETTINGS, accuracy_jobs, "runs:run", "measurements:accuracy"
 )
-TIME = _experiment(
-    name="ci_svm_time",
-    title="CI-SVM, Tables 2 and 3: time",
-    compares="Condensing, search and training of CI-SVM, LIBSVM, FCM-SVM and RSVM in one run; growth of condensing "
-    "with the number of rows; large datasets.",
-    settings=TIME_SETTINGS,
-    jobs=time_jobs,
-    measure="measurements:times",
-)
+TIME = Experiment(__package__, "ci_svm_time", TIME_SETTINGS, time_jobs, "runs:run", "measurements:times")
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (ACCURACY, TIME)}

@@ -118,14 +118,7 @@ def features_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 BUDGET = Experiment(
-    package=__package__,
-    name="dpsvmdvp_budget",
-    title="DPSVMDVP, Figures 1 and 2: accuracy against the privacy budget",
-    compares="SVM, PrivateSVM and DPSVMDVP on cod-rna and splice, for each choice that the paper leaves open.",
-    settings=BUDGET_SETTINGS,
-    jobs=budget_jobs,
-    run="runs:accuracies",
-    measure="measurements:budget",
+    __package__, "dpsvmdvp_budget", BUDGET_SETTINGS, budget_jobs, "runs:accuracies", "measurements:budget"
 )
 
 EXPERIMENTS = {BUDGET.name: BUDGET}

@@ -66,14 +66,12 @@ def setting_name(shrinking: int, column: Mapping[str, float] | None) -> str:
 
 
 FIGURES = Experiment(
-    package=__package__,
-    name="dpwss_figures",
-    title="DPWSS, Figure 1: private lines",
-    compares="The lines of WSS2 and of DPWSS on two shifted columns; Figures 2 to 21 show numbers of Table 3.",
-    settings=FIGURES_SETTINGS,
-    jobs=lambda settings: {"figure1": dict(settings["figure1"])},
-    run="runs:figure1",
-    measure="measurements:figure1",
+    __package__,
+    "dpwss_figures",
+    FIGURES_SETTINGS,
+    lambda settings: {"figure1": dict(settings["figure1"])},
+    "runs:figure1",
+    "measurements:figure1",
 )
 
 EXPERIMENTS = {FIGURES.name: FIGURES}

@@ -19,18 +19,17 @@ Result = Mapping[str, Any]
 Results = Mapping[str, Result]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Experiment:
     """One experiment of one paper.
 
     `run` and `measure` are ``module:function`` of the package, imported on use. `run` maps ``(parameters, context)`` to
-    a result; `measure` maps ``(experiment, results by job)`` to measurements. ``tables.csv`` has headings and notes.
+    a result; `measure` maps ``(experiment, results by job)`` to measurements. ``tables.csv`` has the title of the
+    experiment with the two things that it compares, a note, and headings.
     """
 
     package: str  # The paper's package, ``reproduce.<paper>``.
     name: str  # ``<paper>_<experiment>``, which names its files.
-    title: str
-    compares: str  # The two things compared.
     settings: Settings  # Datasets, protocol and constants, as JSON.
     # ``settings -> {job: parameters}``. Parameters hold all that a job needs; equal ones give equal results.
     jobs: Callable[[Settings], dict[str, dict[str, Any]]]
@@ -68,7 +67,10 @@ class Experiment:
             return [line for line in csv.DictReader(handle) if line.pop("experiment") == self.name]
 
     def captions(self) -> dict[str, tuple[str, str]]:
-        """Return the heading and the caption of each table, in order; notes on the whole have no table."""
+        """Return the heading and the caption of each table, in order.
+
+        The experiment's own stand under an empty name, and a note on the whole under "note".
+        """
         words = {key: ", ".join(map(str, value)) if isinstance(value, list) else value
                  for key, value in self.settings.items()}  # fmt: skip
         return {line["table"]: (line["title"], line["text"].format(**words)) for line in self.records("tables.csv")}

@@ -120,14 +120,9 @@ class PrintedPaper:
 def numbers_of(
     rows: Sequence[Mapping[str, str]], attributes: Callable[[Mapping[str, str]], Mapping[str, Any]]
 ) -> list[Printed]:
-    """Turn the rows of a published.csv into printed numbers.
+    """Turn the rows of a published.csv, ``source, dataset, method, setting, metric, value``, into printed numbers.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        ``source, dataset, method, setting, metric, value``.
-    attributes : callable
-        Row to further attributes of `Printed`; ``rule`` and ``family`` have defaults.
+    `attributes` maps a row to further attributes of `Printed`; ``rule`` and ``family`` have defaults.
     """
     result = []
     for row in rows:

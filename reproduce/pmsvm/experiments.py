@@ -410,65 +410,37 @@ def _other_readings(jobs: Callable[[Settings], dict[str, dict[str, Any]]], setti
     }
 
 
-_experiment = functools.partial(Experiment, package=__package__, run="runs.released:run")
-
-TABLE2 = _experiment(
-    name="pmsvm_table2",
-    title="PMSVM, Table 2: accuracy of weight and gradient perturbation, as released",
-    compares="The epsilon that the released weight perturbation really has, and other readings of the seven columns.",
-    settings=TABLE2_SETTINGS,
-    jobs=table2_jobs,
-    measure="measurements:table2",
+TABLE2 = Experiment(
+    __package__, "pmsvm_table2", TABLE2_SETTINGS, table2_jobs, "runs.released:run", "measurements:table2"
 )
-SOUND = _experiment(
-    name="pmsvm_table2_sound",
-    title="PMSVM, Table 2 again: accuracy at proved epsilons",
-    compares="The methods of this library, with their proofs, beside the printed numbers.",
-    settings=SOUND_SETTINGS,
-    jobs=sound_jobs,
-    run="runs.sound:run",
-    measure="measurements:sound",
+SOUND = Experiment(
+    __package__, "pmsvm_table2_sound", SOUND_SETTINGS, sound_jobs, "runs.sound:run", "measurements:sound"
 )
-CLIP = _experiment(
-    name="pmsvm_clip",
-    title="PMSVM, Table 10: clipping norm",
-    compares="Adaptive gradient perturbation with four clipping norms, as the released notebook has it.",
-    settings=CLIP_SETTINGS,
-    jobs=functools.partial(_other_readings, clip_jobs),
-    measure="measurements:readings",
+CLIP = Experiment(
+    __package__,
+    "pmsvm_clip",
+    CLIP_SETTINGS,
+    functools.partial(_other_readings, clip_jobs),
+    "runs.released:run",
+    "measurements:readings",
 )
-BATCH = _experiment(
-    name="pmsvm_batch",
-    title="PMSVM, Table 11: batch size",
-    compares="Adaptive gradient perturbation with six batch sizes and the clipping norm of four printed columns.",
-    settings=BATCH_SETTINGS,
-    jobs=functools.partial(_other_readings, batch_jobs),
-    measure="measurements:readings",
+BATCH = Experiment(
+    __package__,
+    "pmsvm_batch",
+    BATCH_SETTINGS,
+    functools.partial(_other_readings, batch_jobs),
+    "runs.released:run",
+    "measurements:readings",
 )
-CONVERGENCE = _experiment(
-    name="pmsvm_convergence",
-    title="PMSVM, Figures 3 and 6: convergence",
-    compares="Loss, training and test accuracy against steps at four epsilons.",
-    settings=CONVERGENCE_SETTINGS,
-    jobs=convergence_jobs,
-    measure="measurements:convergence",
+CONVERGENCE = Experiment(
+    __package__,
+    "pmsvm_convergence",
+    CONVERGENCE_SETTINGS,
+    convergence_jobs,
+    "runs.released:run",
+    "measurements:convergence",
 )
-GAP = _experiment(
-    name="pmsvm_gap",
-    title="PMSVM, Figures 2, 4 and 5: accuracy gap between private and non-private training",
-    compares="The same trainings as Table 2's, without noise.",
-    settings=GAP_SETTINGS,
-    jobs=gap_jobs,
-    measure="measurements:gap",
-)
-TIME = _experiment(
-    name="pmsvm_time",
-    title="PMSVM, Table 4: computation time",
-    compares="Fits and steps beside LIBLINEAR's and Opacus's in the same run.",
-    settings=TIME_SETTINGS,
-    jobs=time_jobs,
-    run="runs.times:run",
-    measure="measurements:times",
-)
+GAP = Experiment(__package__, "pmsvm_gap", GAP_SETTINGS, gap_jobs, "runs.released:run", "measurements:gap")
+TIME = Experiment(__package__, "pmsvm_time", TIME_SETTINGS, time_jobs, "runs.times:run", "measurements:times")
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE2, SOUND, CLIP, BATCH, CONVERGENCE, GAP, TIME)}

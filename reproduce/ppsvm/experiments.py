@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -187,50 +186,13 @@ def attack_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     return jobs
 
 
-_experiment = functools.partial(Experiment, package=__package__, run="runs:run")
+TABLE1 = Experiment(__package__, "ppsvm_table1", TABLE1_SETTINGS, table1_jobs, "runs:run", "measurements:tables")
+TABLE2 = Experiment(__package__, "ppsvm_table2", TABLE2_SETTINGS, table2_jobs, "runs:run", "measurements:tables")
 
-TABLE1 = _experiment(
-    name="ppsvm_table1",
-    title="PPSVM, Table 1: linear kernel, with and without sharing",
-    compares="Ten-fold errors of PPSVM and of entities alone on seven datasets, each dealt to two numbers of entities; "
-    "and other choices where the paper leaves one.",
-    settings=TABLE1_SETTINGS,
-    jobs=table1_jobs,
-    measure="measurements:tables",
+ENTITIES = Experiment(
+    __package__, "ppsvm_entities", ENTITIES_SETTINGS, entities_jobs, "runs:run", "measurements:entities"
 )
-TABLE2 = _experiment(
-    name="ppsvm_table2",
-    title="PPSVM, Table 2: Gaussian kernel, with and without sharing",
-    compares="Ten-fold errors of PPSVM and of entities alone on seven datasets, each dealt to two numbers of entities; "
-    "and other choices where the paper leaves one.",
-    settings=TABLE2_SETTINGS,
-    jobs=table2_jobs,
-    measure="measurements:tables",
-)
-
-ENTITIES = _experiment(
-    name="ppsvm_entities",
-    title="PPSVM, Figures 3 and 4: improvement by the number of entities",
-    compares="PPSVM and entities alone on Ionosphere, dealt to 2, 4, ..., 30 entities.",
-    settings=ENTITIES_SETTINGS,
-    jobs=entities_jobs,
-    measure="measurements:entities",
-)
-KERNELS = _experiment(
-    name="ppsvm_kernels",
-    title="PPSVM, Figures 5 and 6: random, reduced and full kernels",
-    compares="Ten-fold errors of 1-norm SVMs with three kernels on seven datasets.",
-    settings=KERNELS_SETTINGS,
-    jobs=kernels_jobs,
-    measure="measurements:kernels",
-)
-ATTACK = _experiment(
-    name="ppsvm_attack",
-    title="PPSVM: other rows recovered from known ones",
-    compares="An attack that Remarks 2.2 and 3.2 call impossible, in the settings of Tables 1 and 2.",
-    settings=ATTACK_SETTINGS,
-    jobs=attack_jobs,
-    measure="measurements:attack",
-)
+KERNELS = Experiment(__package__, "ppsvm_kernels", KERNELS_SETTINGS, kernels_jobs, "runs:run", "measurements:kernels")
+ATTACK = Experiment(__package__, "ppsvm_attack", ATTACK_SETTINGS, attack_jobs, "runs:run", "measurements:attack")
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE1, TABLE2, ENTITIES, KERNELS, ATTACK)}

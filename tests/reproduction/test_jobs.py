@@ -35,7 +35,7 @@ def _measure(experiment, results):
 
 
 TOY = Experiment(
-    package="tests.reproduction", name="toy", title="", compares="",
+    package="tests.reproduction", name="toy",
     settings={"datasets": ["wine", "digits"], "runs": 2},
     jobs=lambda settings: {name: {"dataset": name, "source": [name, "all"], "runs": settings["runs"]}
                            for name in settings["datasets"]},
