@@ -168,7 +168,7 @@ def test_arrays_that_unpack_to_more_than_declared(make_entry, tmp_path):
     np.savez_compressed(buffer, X=np.zeros((1 << 20, 8)), y=np.arange(1 << 20) % 2)
     entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y", max_bytes=8 << 20)
     tracemalloc.start()
-    refused(entry, tmp_path, "more than 8388608 bytes when unpacked")
+    refused(entry, tmp_path, "more than 8388608 bytes in memory")
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
 

@@ -540,13 +540,9 @@ def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, n
             frame = table.to_pandas(use_threads=False)
     except Exception as error:
         # Damaged files and pandas' metadata raise errors of every kind.
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise PrivSVMError(f"{name}: not readable as Parquet ({reason}); write it again") from None
+        raise _unreadable("as Parquet", error, name) from None
     if size > recipe.max_bytes:
-        raise PrivSVMError(
-            f"{name}: {n_rows} rows take more than {recipe.max_bytes} bytes in memory; declare `max_bytes` for the "
-            "dataset"
-        )
+        raise _too_large(f"the table of {n_rows} rows", name, recipe)
     return _split_frame(frame, name, recipe)
 
 
@@ -621,6 +617,11 @@ def _too_large(what: str, name: str, recipe: DataPart) -> PrivSVMError:
     )
 
 
+def _unreadable(form: str, error: Exception, name: str) -> PrivSVMError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return PrivSVMError(f"{name}: not readable {form} ({reason}); write it again, or get it again")
+
+
 def _confine(max_bytes: int) -> None:
     """Print no trace where this process crashes, and give it memory for a few copies of what may be read."""
     faulthandler.disable()
@@ -649,8 +650,7 @@ def _parse_mat(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.n
         raise _too_large("what it holds", name, recipe) from None
     except Exception as error:
         # A damaged file makes SciPy fail in every way that Python knows.
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise PrivSVMError(f"{name}: not readable as a MATLAB file ({reason}); delete it and get it again") from None
+        raise _unreadable("as a MATLAB file", error, name) from None
 
 
 def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
@@ -660,9 +660,7 @@ def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(info.file_size for info in archive.infolist())
         if size > recipe.max_bytes:
-            raise PrivSVMError(
-                f"{name}: more than {recipe.max_bytes} bytes when unpacked; declare `max_bytes` if it is to be so large"
-            )
+            raise _too_large("what it holds", name, recipe)
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             variables = {key: stored[key] for key in stored.files}
             if len(variables) < len(stored.files):
@@ -671,8 +669,7 @@ def _read_npz(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.nd
         raise
     except Exception as error:
         # Headers of arrays are expressions, which fail in every way that Python knows.
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise PrivSVMError(f"{name}: not readable as .npz without Python objects ({reason}); write it again") from None
+        raise _unreadable("as .npz without Python objects", error, name) from None
     return _from_variables(variables, name, recipe)
 
 

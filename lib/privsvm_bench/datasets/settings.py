@@ -148,35 +148,28 @@ _COLUMN = Constraint(
 )
 
 
-class _Protocol(Model):
-    """How rows are split into training and test rows; a base."""
+_TEST_SIZE = Constraint(
+    {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, COUNT.schema]},
+    "give a fraction between 0 and 1 or a number of rows",
+)
+
+
+class Section(Model):
+    """A frozen mapping with fixed keys, such as the protocols, which split rows into training and test rows; a base."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
-class Holdout(_Protocol):
+class Holdout(Section):
     """Random test rows."""
 
     kind: Literal["holdout"] = "holdout"
     repeats: Annotated[int, Obeys(REPEATS)] = 1
-    test_size: Annotated[
-        float | int,
-        Obeys(
-            Constraint(
-                {
-                    "anyOf": [
-                        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-                        COUNT.schema,
-                    ]
-                },
-                "give a fraction between 0 and 1 or a number of rows",
-            )
-        ),
-    ] = 0.2
+    test_size: Annotated[float | int, Obeys(_TEST_SIZE)] = 0.2
     stratified: Annotated[bool, Obeys(FLAG)] = False
 
 
-class KFold(_Protocol):
+class KFold(Section):
     """Each row is a test row once in every repeat."""
 
     kind: Literal["k_fold"] = "k_fold"
@@ -185,7 +178,7 @@ class KFold(_Protocol):
     stratified: Annotated[bool, Obeys(FLAG)] = False
 
 
-class Given(_Protocol):
+class Given(Section):
     """The parts of the files."""
 
     kind: Literal["given"] = "given"
@@ -193,7 +186,7 @@ class Given(_Protocol):
     test: Annotated[str, Obeys(text("must name a part"))] = "test"
 
 
-class Resubstitution(_Protocol):
+class Resubstitution(Section):
     """The training rows are the test rows."""
 
     kind: Literal["resubstitution"] = "resubstitution"

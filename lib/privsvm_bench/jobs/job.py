@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from privsvm.constraints import POSITIVE, REPEATS, SHARE, one_of, real
 from privsvm.digests import canonical_json
-from privsvm.models import Model, Obeys
-from privsvm_bench.datasets.settings import ParsedProtocol
+from privsvm.models import Obeys
+from privsvm_bench.datasets.settings import ParsedProtocol, Section
 
 Condensing = Literal["none", "ci", "fcm"]
 Neighbours = Literal["replace_one", "add_remove"]
@@ -34,12 +34,6 @@ Epsilons = Annotated[
     tuple[Annotated[float, Obeys(_EPSILON)], ...],
     distinct("must be a list of different epsilons, at most 1000", 1000),
 ]
-
-
-class Section(Model):
-    """A frozen mapping with fixed keys; a base."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
 class Privacy(Section):

@@ -18,8 +18,8 @@ from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwo
 from privsvm.models import Obeys, check_model, show_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
 from privsvm.registry import check_installed, estimator_class, is_foreign
-from privsvm_bench.datasets.settings import ParsedProtocol
-from privsvm_bench.jobs.job import Condensing, Epsilons, Privacy, Section, distinct
+from privsvm_bench.datasets.settings import ParsedProtocol, Section
+from privsvm_bench.jobs.job import Condensing, Epsilons, Privacy, distinct
 
 OWN_FOLDER = "data/own"
 

@@ -13,20 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from privsvm.privacy.statement import STATUS_TEXT, STATUSES, Status, theorem_holds
-from privsvm_bench.charts import (
-    CLAIMED,
-    CROSSED,
-    INK,
-    MARKERS,
-    NONE,
-    PANEL,
-    RED,
-    VARIABLES,
-    named,
-    new_figure,
-    style,
-    svg_text,
-)
+from privsvm_bench import charts
+from privsvm_bench.charts import CLAIMED, MARKERS, RED, VARIABLES, named, new_figure, style, svg_text
 from privsvm_bench.palette import COLOURS, SYMBOLS, Look
 from privsvm_bench.reporting.text import score_text, short_number
 
@@ -95,13 +83,13 @@ def _write_labels(picture: Figure, x: float, ends: Sequence[_End], top: float) -
 def _look(status: Status, look: Look, first: bool) -> dict[str, Any]:
     """Arguments of a curve's line: proved methods in colour, claims grey, dashed, crossed and faint, others dotted."""
     proof = theorem_holds(status)
-    colour = look.light if proof else CLAIMED if status == "claimed" else NONE
+    colour = look.light if proof else CLAIMED if status == "claimed" else charts.NONE
     width = 3.2 if first else 1.8 if proof else 1.4
     line = {"color": colour, "linestyle": _DASHES[status], "linewidth": width}
     if status == "none":
         return {**line, "linestyle": (0, (6, 3, 1.5, 3))} if look.symbol == "dash-dot" else line
-    inside = {"proved": colour, "seeded": PANEL}.get(status, "none")
-    marker = MARKERS[look.symbol] if proof else CROSSED
+    inside = {"proved": colour, "seeded": charts.PANEL}.get(status, "none")
+    marker = MARKERS[look.symbol] if proof else charts.CROSSED
     size = 8 if look.symbol in ("circle", "square", "diamond") or status == "claimed" else 9.5
     faint = {"alpha": 0.65} if status == "claimed" else {}
     return {**line, **faint, "marker": marker, "markersize": size, "markerfacecolor": inside, "markeredgewidth": 1.3}
@@ -180,7 +168,7 @@ class CurveChart:
             axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
             self._set_axes(axes, curves, first, narrow, width - left - right)
             for index, epsilon in enumerate(self.figure["grid"] if self.chosen is not None else ()):
-                axes.axvline(epsilon, color=INK, linewidth=1.4, linestyle=(0, (3, 3)), gid=f"at-{index}")
+                axes.axvline(epsilon, color=charts.INK, linewidth=1.4, linestyle=(0, (3, 3)), gid=f"at-{index}")
             least, most = axes.get_ylim()
             ends = []
             # Proved methods last, on top of the others, and the first on top of all.
@@ -300,15 +288,8 @@ def attack_svg(attack: Mapping[str, Any], title: str) -> str:
         axes.tick_params(length=0)
         axes.grid(axis="y")
         axes.axhline(_RECOVERED, color=RED, linewidth=1.2, linestyle=(0, (1.5, 3)))
-        axes.text(
-            1,
-            _RECOVERED / 2,
-            "below: recovered ",
-            transform=axes.get_yaxis_transform(),
-            color=RED,
-            ha="right",
-            va="top",
-        )
+        below: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "color": RED, "ha": "right", "va": "top"}
+        axes.text(1, _RECOVERED / 2, "below: recovered ", **below)
         low, high = (math.log10(limit) for limit in axes.get_ylim())
         ends = []
         for number, (curve, label) in enumerate(zip(curves, labels, strict=True)):
