@@ -11,8 +11,9 @@ from pathlib import Path
 
 from privsvm.errors import PrivSVMError, without_passwords
 from privsvm_bench.evidence import describe_commit
-from privsvm_bench.jobs.params import read_params
-from privsvm_bench.records import read_tracked, timing_files
+from privsvm_bench.jobs.params import Params, read_params
+from privsvm_bench.records import timing_files
+from privsvm_bench.workflow.private_outputs import private_folder
 from privsvm_bench.workflow.stage import run
 
 _HOST = "127.0.0.1"
@@ -20,23 +21,13 @@ _PORTS_TRIED = 50
 _OLDER_RUNS = "ui: to see runs of earlier parameters too, clear the filter `tags.current = 'yes'`"
 
 
-def find_results(data: Path, tracked: Path) -> list[Path]:
-    """Find the result files that the page should show, sorted; raises PrivSVMError if there are none.
-
-    `data` holds ``results`` and ``private/results``, and `tracked` is the last output of the ``track`` stage. Older
-    result files that it does not list belong to methods or datasets that were removed from ``params.yaml``; they stay
-    on disk but are not shown.
-    """
-    results = sorted(path for folder in (data, data / "private") for path in folder.glob("results/*/*.json"))
-    if tracked.exists():
-        keys = read_tracked(tracked)
-        written = tracked.stat().st_mtime
-        listed = [
-            path for path in results if path.parent.name in keys.get(path.stem, {}) or path.stat().st_mtime > written
-        ]
-        results = listed or results
+def find_results(params: Params) -> list[Path]:
+    """List the results of the jobs in params.yaml that have run, sorted; raises PrivSVMError if there are none."""
+    jobs = ((private_folder(params, dataset), method, dataset) for method, dataset in params.train_jobs())
+    paths = (Path(f"data/{folder}results/{method}/{dataset}.json") for folder, method, dataset in jobs)
+    results = sorted(path for path in paths if path.is_file())
     if not results:
-        raise PrivSVMError(f"{data / 'results'}: no results found; run `make run` first (or `dvc pull`)")
+        raise PrivSVMError("data/results: no results found; run `make run` first (or `dvc pull`)")
     return results
 
 
@@ -62,8 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not 1 <= options.port <= 65535:
         raise PrivSVMError(f"--port: {options.port} is not a port; pass a number from 1024 to 65535")
-    tracking_uri = read_params().mlflow.tracking_uri
-    results = find_results(Path("data"), Path("reports/tracking.json"))
+    params = read_params()
+    tracking_uri, results = params.mlflow.tracking_uri, find_results(params)
 
     from privsvm_bench.tracking.audits import AUDITS
     from privsvm_bench.tracking.experiments import experiment_links

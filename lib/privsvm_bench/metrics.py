@@ -146,7 +146,7 @@ def _area_under_curve(predictions: Predictions) -> Floats:
     return area_under_curve(predictions.y, predictions.scores, predictions.n_classes)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Metric:
     """Declaration of one metric; all lists of metrics come from `METRICS`."""
 
@@ -161,57 +161,38 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
+        Metric("accuracy", "Accuracy", "Share of the test rows whose class is predicted correctly.", _accuracy),
         Metric(
-            name="accuracy",
-            title="Accuracy",
-            definition="Share of the test rows whose class is predicted correctly.",
-            compute=_accuracy,
+            "balanced_accuracy", "Balanced accuracy",
+            "Mean over the classes of the share of their rows that is predicted correctly: every class counts the "
+            "same, however rare it is.", _balanced_accuracy,
         ),
         Metric(
-            name="balanced_accuracy",
-            title="Balanced accuracy",
-            definition="Mean over the classes of the share of their rows that is predicted correctly: "
-            "every class counts the same, however rare it is.",
-            compute=_balanced_accuracy,
+            "macro_f1", "Macro-F1",
+            "Mean over the classes of F1, the harmonic mean of precision and recall.", _macro_f1,
         ),
         Metric(
-            name="macro_f1",
-            title="Macro-F1",
-            definition="Mean over the classes of F1, the harmonic mean of precision and recall.",
-            compute=_macro_f1,
-        ),
-        Metric(
-            name="mcc",
-            title="Matthews correlation (MCC)",
-            definition="Correlation between true and predicted classes, from -1 to 1; 0 for a constant prediction.",
-            compute=_matthews,
+            "mcc", "Matthews correlation (MCC)",
+            "Correlation between true and predicted classes, from -1 to 1; 0 for a constant prediction.", _matthews,
             range=(-1.0, 1.0),
         ),
         Metric(
-            name="auc",
-            title="Area under the ROC curve (AUC)",
-            definition="Probability that a row of a class scores higher for that class than a row of another: class "
-            "1 where there are two classes, else the mean over all classes; 0.5 is guessing.",
-            compute=_area_under_curve,
+            "auc", "Area under the ROC curve (AUC)",
+            "Probability that a row of a class scores higher for that class than a row of another: class 1 where there "
+            "are two classes, else the mean over all classes; 0.5 is guessing.", _area_under_curve,
         ),
         Metric(
-            name="precision",
-            title="Precision",
-            definition="Share of the rows predicted as a class that belong to it: class 1 where there are two classes, "
-            "else the mean over the classes.",
-            compute=_precision,
-            drawn=False,
+            "precision", "Precision",
+            "Share of the rows predicted as a class that belong to it: class 1 where there are two classes, else the "
+            "mean over the classes.", _precision, drawn=False,
         ),
         Metric(
-            name="recall",
-            title="Recall",
-            definition="Share of the rows of a class that are predicted as that class: class 1 where there are two "
-            "classes, else the mean over the classes.",
-            compute=_recall,
-            drawn=False,
+            "recall", "Recall",
+            "Share of the rows of a class that are predicted as that class: class 1 where there are two classes, else "
+            "the mean over the classes.", _recall, drawn=False,
         ),
     )
-}
+}  # fmt: skip
 
 
 def compute_metrics(predictions: Predictions) -> dict[str, Floats]:

@@ -56,8 +56,8 @@ def unit(cell: str) -> float:
 _SHARED = {key: ACCURACY_SETTINGS[key] for key in ("most_rows", "seed")}
 DRAWS = [
     Draws(
-        experiment="ci_svm_exact", name="size ratio", dataset="all", run=f"{__name__}:size_ratio", pieces=1,
-        combine="exact", size=1, unit=unit, cells=("all/CI-SVM//size ratio",),
+        experiment="ci_svm_exact", name="size ratio", dataset="all", run=f"{__name__}:size_ratio", unit=unit,
+        cells=("all/CI-SVM//size ratio",),
         parameters={
             **_SHARED,
             "datasets": {
@@ -66,8 +66,8 @@ DRAWS = [
         },
     ),
     Draws(
-        experiment="ci_svm_exact", name="attack", dataset="heart", run=f"{__name__}:attack", pieces=1, combine="exact",
-        size=1, unit=unit, cells=("claim/privacy/", "claim/coincident/"),
+        experiment="ci_svm_exact", name="attack", dataset="heart", run=f"{__name__}:attack", unit=unit,
+        cells=("claim/privacy/", "claim/coincident/"),
         parameters={**_SHARED, "dataset": "heart", "source": ACCURACY_SETTINGS["two_class"]["heart"]},
     ),
 ]  # fmt: skip

@@ -10,11 +10,6 @@ from reproduce.engine.context import Context
 from reproduce.engine.draws import Draws
 
 
-def unit(cell: str) -> float:
-    """Return the unit of a count."""
-    return 1.0
-
-
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows of both parts, features and classes."""
     train, prefix = context.rows(*parameters["train"]), f"{parameters['dataset']}//"
@@ -30,8 +25,8 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
 
 DRAWS = [
     Draws(
-        experiment="dpsvmdvp_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
-        combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
+        experiment="dpsvmdvp_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts",
+        cells=(f"{dataset}//",),
         # cod-rna's test part here is another file than the paper's.
         parameters={"dataset": dataset, **source, "same test part": dataset == "splice", "seed": SHARED["seed"]},
     )

@@ -39,15 +39,10 @@ def witness(parameters: Mapping[str, Any], context: Context, piece: int) -> dict
     }
 
 
-def unit(cell: str) -> float:
-    """Return the unit of a count."""
-    return 1.0
-
-
 DRAWS = [
     Draws(
-        experiment="dpsvmdvp_privacy", name="privacy", dataset="splice", run=f"{__name__}:witness", pieces=1,
-        combine="exact", size=1, unit=unit, cells=("claim/privacy/",),
+        experiment="dpsvmdvp_privacy", name="privacy", dataset="splice", run=f"{__name__}:witness",
+        cells=("claim/privacy/",),
         parameters={
             "dataset": "splice", **SHARED["datasets"]["splice"], "C": SHARED["C"], "tol": SHARED["tol"],
             "seed": SHARED["seed"], "epsilon": 1.0, "scaling": "none", "n_train": None, "n_test": None,

@@ -53,7 +53,7 @@ def wss2(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[st
 def _draws() -> list[Draws]:
     settings, results = TABLE3_SETTINGS, []
     shared = {"C": settings["C"], "tol": settings["tol"], "seed": settings["seed"]}
-    kept: dict[str, Any] = {"experiment": "dpwss_exact", "pieces": 1, "combine": "exact", "size": 1, "unit": unit}
+    kept: dict[str, Any] = {"experiment": "dpwss_exact", "unit": unit}
     for dataset, source in settings["datasets"].items():
         dataset_parameters = {"dataset": dataset, "source": source, **shared}
         results.append(

@@ -54,8 +54,8 @@ def unit(cell: str) -> float:
 
 DRAWS = [
     Draws(
-        experiment="dpwss_privacy", name="privacy", dataset="two rows", run=f"{__name__}:witness", pieces=1,
-        combine="exact", size=1, unit=unit, cells=("claim/privacy/",),
+        experiment="dpwss_privacy", name="privacy", dataset="two rows", run=f"{__name__}:witness",
+        unit=unit, cells=("claim/privacy/",),
         parameters={
             "dataset": "two rows", "column": TABLE3_SETTINGS["columns"][0], "runs": RUNS, "shrinking": 0,
             "C": TABLE3_SETTINGS["C"], "tol": TABLE3_SETTINGS["tol"], "seed": TABLE3_SETTINGS["seed"],

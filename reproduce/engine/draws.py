@@ -50,12 +50,12 @@ class Draws:
     # run a list with one value for each part.
     run: str
     parameters: Mapping[str, Any]  # The results depend on nothing else.
-    pieces: int  # By default.
     # The printed statistic: "mean" (of `size` runs; of one, a number that is nearly normal), "parts" (mean over the
     # parts), "whole" (the value itself) or "exact" (the same in every run).
-    combine: str
-    size: int  # Runs, or parts, behind a printed number.
-    unit: Callable[[str], float]  # Cell to the unit of its last printed digit.
+    combine: str = "exact"
+    size: int = 1  # Runs, or parts, behind a printed number.
+    pieces: int = 1  # By default.
+    unit: Callable[[str], float] | float = 1.0  # Of the last printed digit; a function maps each cell to its own.
     spread: int | None = None  # Also ``<cell> SD``, the standard deviation with so many degrees of freedom taken off.
     means: tuple[str, int] | None = None  # Also means of so many runs, as ``mean/<cell>`` in the file of this name.
     cells: tuple[str, ...] = ()  # Printed numbers that it gives; with a slash at the end, all that begin so.
@@ -118,7 +118,7 @@ def _code(module: str) -> str:
 
 def _summary(draws: Draws, cell: str, values: np.ndarray) -> list[Distribution]:
     """Return the distributions of a cell's mean and, where it is printed, of its standard deviation."""
-    shared: dict[str, Any] = {"runs": 1, "unit": draws.unit(cell)}
+    shared: dict[str, Any] = {"runs": 1, "unit": draws.unit(cell) if callable(draws.unit) else draws.unit}
     if draws.combine == "mean" and len(values) == 1:
         return [Distribution(cell=cell, statistic=SINGLE, fresh=(), quantiles=of_whole(values.tolist()), **shared)]
     size = draws.size

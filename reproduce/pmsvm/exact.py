@@ -10,11 +10,6 @@ from reproduce.engine.draws import Draws
 from reproduce.pmsvm.experiments import DATASETS, SHARED
 
 
-def unit(cell: str) -> float:
-    """Return the unit of a count."""
-    return 1.0
-
-
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows, features and classes."""
     rows, prefix = context.class_rows(*parameters["source"]), f"{parameters['dataset']}//"
@@ -27,9 +22,8 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
 
 DRAWS = [
     Draws(
-        experiment="pmsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
-        combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
-        parameters={"dataset": dataset, "source": source, "seed": SHARED["seed"]},
+        experiment="pmsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts",
+        cells=(f"{dataset}//",), parameters={"dataset": dataset, "source": source, "seed": SHARED["seed"]},
     )
     for dataset, source in DATASETS.items()
 ]  # fmt: skip

@@ -51,12 +51,8 @@ SCALING = {"Cornell": "none", "Dermatology": "none", "HHAR": "z_score", "ISOLET"
            "Vehicle": "z_score"}  # fmt: skip
 
 SHARED: dict[str, Any] = {
-    "datasets": DATASETS,
-    "epsilons": EPSILONS,
-    "delta": 1e-5,
-    "test_size": 0.2,
-    "seed": 20260,
-}
+    "datasets": DATASETS, "epsilons": EPSILONS, "delta": 1e-5, "test_size": 0.2, "seed": 20260
+}  # fmt: skip
 GRADIENT_SHARED: dict[str, Any] = {
     **SHARED,
     "rates": RATES,
@@ -124,15 +120,9 @@ SOUND_METHODS: dict[str, dict[str, Any]] = {
     "GRPUA (joint)": {"estimator": "grpua", "settings": {"composition": "joint"}},
     "OPERA (naive)": {"estimator": "opera", "settings": {"composition": "naive", "C": 0.1}},
     "OPERA (joint)": {"estimator": "opera", "settings": {"composition": "joint", "C": 0.1}},
-    "PrivateSVM (joint)": {
-        "estimator": "private_svm",
-        "settings": {"composition": "joint", "C": 0.1},
-    },
+    "PrivateSVM (joint)": {"estimator": "private_svm", "settings": {"composition": "joint", "C": 0.1}},
     "OvR joint Gaussian": {"estimator": "ovr_joint_gaussian", "settings": {"C": 0.1}},
-    "Objective perturbation": {
-        "estimator": "objective_perturbation",
-        "settings": {"C": 0.1},
-    },
+    "Objective perturbation": {"estimator": "objective_perturbation", "settings": {"C": 0.1}},
 }
 SOUND_RECIPES: dict[str, dict[str, dict[str, Any]]] = {
     "USPS": {"PMSVM-WP": {"C": 0.05}},

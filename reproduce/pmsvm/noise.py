@@ -38,11 +38,6 @@ def noise_share(parameters: Mapping[str, Any], context: Context, piece: int) -> 
     return {f"{parameters['dataset']}/PMSVM-WP//share of noise": [float(np.clip(value, 0.0, 1e3)) for value in result]}
 
 
-def unit(cell: str) -> float:
-    """Return the unit that shares are kept in."""
-    return 1e-5
-
-
 DRAWS = [
     Draws(
         experiment="pmsvm_noise", name=f"{dataset}.noise", dataset=dataset, run=f"{__name__}:noise_share",
@@ -50,7 +45,7 @@ DRAWS = [
             "dataset": dataset, "source": source, "C": TABLE2_SETTINGS["C"][dataset], "split": 42,
             "test_size": TABLE2_SETTINGS["test_size"], "seed": TABLE2_SETTINGS["seed"],
         },
-        pieces=1, combine="mean", size=1, unit=unit, machine_metrics=("share of noise",),
+        combine="mean", unit=1e-5, machine_metrics=("share of noise",),
     )
     for dataset, source in TABLE2_SETTINGS["datasets"].items()
 ]  # fmt: skip

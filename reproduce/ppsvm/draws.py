@@ -19,11 +19,6 @@ FEWER = ((5, 4), (1, 5))
 FEWER_ON = ("Ionosphere", "WDBC", "Pima Indians", "German Credit", "Arrhythmia")
 
 
-def unit(cell: str) -> float:
-    """Return the unit of the last digit of the printed errors."""
-    return 1e-4
-
-
 def partitions(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Errors of some partitions.
 
@@ -74,7 +69,7 @@ def _draws() -> list[Draws]:
                         run="reproduce.ppsvm.draws:partitions",
                         parameters={**job, **changes, "cell": cell, "partitions": size},
                         # Errors on single folds are whole numbers; means over ten folds are nearly normal.
-                        pieces=pieces, combine="mean" if method == "PPSVM" else "whole", size=1, unit=unit,
+                        pieces=pieces, combine="mean" if method == "PPSVM" else "whole", size=1, unit=1e-4,
                         cells=(cell,),
                     )
                 )  # fmt: skip

@@ -11,11 +11,6 @@ from reproduce.ppsvm.experiments import DATASETS, SHARED
 from reproduce.ppsvm.runs import read
 
 
-def unit(cell: str) -> float:
-    """Return the unit of a count."""
-    return 1.0
-
-
 def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
     """Count rows and features, after the treatment of missing values."""
     (n_rows, n_features), prefix = read(parameters, context)[0].shape, f"{parameters['dataset']}//"
@@ -24,8 +19,8 @@ def facts(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[s
 
 DRAWS = [
     Draws(
-        experiment="ppsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts", pieces=1,
-        combine="exact", size=1, unit=unit, cells=(f"{dataset}//",),
+        experiment="ppsvm_exact", name=f"{dataset}.facts", dataset=dataset, run=f"{__name__}:facts",
+        cells=(f"{dataset}//",),
         parameters={
             "dataset": dataset, "source": details["source"], "missing": details["missing"], "reading": None,
             "seed": SHARED["seed"],

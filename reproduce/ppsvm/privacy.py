@@ -64,8 +64,8 @@ def _draws() -> list[Draws]:
     first = {job["kernel"]: job for job in reversed(jobs) if job["reading"] is None and job["dataset"] == "WDBC"}
     return [
         Draws(
-            experiment="ppsvm_privacy", name=f"privacy.{kernel}", dataset="WDBC", run=f"{__name__}:turn", pieces=1,
-            combine="exact", size=1, unit=unit, cells=(f"claim/privacy-{kernel}/",),
+            experiment="ppsvm_privacy", name=f"privacy.{kernel}", dataset="WDBC", run=f"{__name__}:turn",
+            unit=unit, cells=(f"claim/privacy-{kernel}/",),
             parameters={key: first[kernel][key] for key in ("dataset", "source", "missing", "reading", "kernel",
                         "entities", "mbar", "n_folds", "seed") if key in first[kernel]},
         )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from privsvm.errors import PrivSVMError
+from privsvm_bench.jobs.params import read_params
 
 STAGES = Path(__file__).resolve().parents[2] / "stages"
 
@@ -99,12 +100,12 @@ def test_a_busy_port_is_passed_over(ui: Any, capsys: pytest.CaptureFixture[str])
     assert f"port {port} is busy, using {other}" in capsys.readouterr().out
 
 
-def test_ui_leaves_out_results_of_methods_that_were_taken_out(ui: Any, tmp_path: Path, wine_results: Any) -> None:
-    data, tracked = tmp_path / "data", tmp_path / "tracking.json"
-    every = sorted(path for path, _ in wine_results)
-    assert ui.find_results(data, tracked) == every
-    tracked.write_text(json.dumps({"wine": {"svm": "key", "majority": "key"}}))
-    assert {path.parent.name for path in ui.find_results(data, tracked)} == {"svm", "majority"}
-    newer = tracked.stat().st_mtime + 10
-    os.utime(wine_results[2][0], (newer, newer))
-    assert {path.parent.name for path in ui.find_results(data, tracked)} == {"svm", "majority", "pmsvm_wp"}
+def test_ui_leaves_out_results_of_methods_that_were_taken_out(
+    ui: Any, tmp_path: Path, wine_results: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = read_params(STAGES.parent / "params.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert [tmp_path / path for path in ui.find_results(params)] == sorted(path for path, _ in wine_results)
+    kept = {name: params.methods[name] for name in ("svm", "majority")}
+    found = ui.find_results(params.model_copy(update={"methods": kept}))
+    assert {path.parent.name for path in found} == {"svm", "majority"}
