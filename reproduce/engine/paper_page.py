@@ -254,7 +254,7 @@ def _list_measurements(judged: PrintedPaper, experiments: Iterable[Experiment]) 
         for table, cell, values in measurements:
             tables.setdefault(table, []).append((cell, " ".join(short_number(value, digits=4) for value in values)))
         result.append({
-            "name": experiment.name, "caption": captions[""], "note": captions.get("note", ("", ""))[1],
+            "experiment": experiment, "caption": captions[""], "note": captions.get("note", ("", ""))[1],
             "charts": [(panel.title, panel_svg(panel), legend(panel)) for panel in charts],
             "tables": [(*captions.get(name, (name, "")), cells) for name, cells in tables.items()],
         })  # fmt: skip
