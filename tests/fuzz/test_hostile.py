@@ -144,7 +144,7 @@ def elements_of(page):
 
 def test_no_page_of_a_result_holds_a_hostile_text(tmp_path):
     content, accepted = make_result("wine", "pmsvm_wp_as_published", "claimed"), []
-    usual, (usual_kinds, *usual_counts) = shapes_of_result(content, tmp_path)
+    usual = shapes_of_result(content, tmp_path)
     # A result may lack a part of this one, and then the page has parts of others.
     others = [result_of(make_result("wine", method, status)) for method, status in METHODS.items()]
     usual |= elements_of(report_files(others)["index.html"])
@@ -153,14 +153,12 @@ def test_no_page_of_a_result_holds_a_hostile_text(tmp_path):
     @given(hostile_json(content))
     def case(changed):
         try:
-            elements, (kinds, *counts) = shapes_of_result(changed, tmp_path)
+            elements = shapes_of_result(changed, tmp_path)
         except PrivSVMError as error:
             hostile.check_line(error)
             return
         accepted.append(changed)
         assert elements <= usual, elements - usual
-        assert kinds <= usual_kinds
-        assert counts == usual_counts
 
     case()
     assert accepted
