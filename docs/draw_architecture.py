@@ -11,29 +11,14 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Programs above the library.
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
 DESCRIPTIONS = {
-    "command": "command line",
-    "workflow": "what the Snakefile needs",
-    "jobs": "what the stages call",
-    "reporting": "page and figures",
-    "tracking": "MLflow",
-    "charts": "style of pictures",
-    "datasets": "catalogue, splits",
-    "evidence": "sources of tables",
-    "metrics": "one entry per metric",
-    "palette": "colours of methods",
-    "records": "results and models",
-    "release": "models to hand over",
-    "registry": "names of methods",
-    "methods": "one file per method",
-    "model_selection": "searches",
-    "auditing": "what releases show",
-    "families": "shared by mechanism",
-    "base": "estimator contract",
-    "tables": "public schemas",
-    "solvers": "no privacy",
-    "privacy": "no solvers",
-    "numerics": "compiled, exact noise",
-}
+    "command": "command line", "workflow": "what the Snakefile needs", "jobs": "what the stages call",
+    "reporting": "page and figures", "tracking": "MLflow", "charts": "style of pictures",
+    "datasets": "catalogue, splits", "evidence": "sources of tables", "metrics": "one entry per metric",
+    "palette": "colours of methods", "records": "results and models", "release": "models to hand over",
+    "registry": "names of methods", "methods": "one file per method", "model_selection": "searches",
+    "auditing": "what releases show", "families": "shared by mechanism", "base": "estimator contract",
+    "tables": "public schemas", "solvers": "no privacy", "privacy": "no solvers", "numerics": "compiled, exact noise",
+}  # fmt: skip
 # Modules in the bar at the bottom.
 FOR_ALL = (
     "__main__", "files", "models", "plain_yaml", "untrusted", "escaping", "constraints", "digests", "errors", "warm_up",

@@ -17,12 +17,7 @@ from bench.sections import markdown_table  # noqa: E402
 
 from reproduce.cell import judge_committed  # noqa: E402
 from reproduce.engine.judging import DECIDED  # noqa: E402
-from reproduce.engine.paper_page import (  # noqa: E402
-    calibration,
-    calibration_by_kind,
-    column_misses,
-    count_undecided,
-)
+from reproduce.engine.paper_page import calibration, calibration_by_kind, column_misses, count_undecided  # noqa: E402
 from reproduce.engine.papers import find_experiments  # noqa: E402
 from reproduce.engine.printed import PrintedPaper, count  # noqa: E402
 
