@@ -1,23 +1,19 @@
-"""Gather the pages of the repository and build the site: site/index.html.
-
-With ``--version`` the tag's sources build the site of a tag: site/<tag>/index.html.
-"""
+"""Gather the pages of the repository and build the site: site/index.html."""
 
 import argparse
 import importlib
 import importlib.util
 import inspect
-import json
-import os
 import posixpath
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+import draw_methods
 import run_examples
+import write_pages
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / ".cache" / "site"
@@ -54,12 +50,11 @@ class DeadLinkError(Exception):
 
 def pages():
     """Return the path in the site of every page of the repository."""
-    names = [path.relative_to(REPOSITORY).as_posix() for path in sorted((REPOSITORY / "docs").rglob("*.md"))]
+    files = sorted((REPOSITORY / "docs").rglob("*.md"))
+    names = [*(path.relative_to(REPOSITORY).as_posix() for path in files), *BUILT]
     scripts = {path.relative_to(REPOSITORY).as_posix(): f"gallery/{path.stem}.md" for path in run_examples.examples()}
-    names += BUILT if (REPOSITORY / "docs/write_pages.py").exists() else ()
-    other_pages = {name: target for name, target in OTHERS.items() if (REPOSITORY / name).exists()}
     # Scripts first: the gallery shows their pictures.
-    return scripts | {name: posixpath.relpath(name, "docs") for name in names if name != "docs/README.md"} | other_pages
+    return scripts | {name: posixpath.relpath(name, "docs") for name in names if name != "docs/README.md"} | OTHERS
 
 
 def menu(targets):
@@ -177,8 +172,6 @@ def with_built_parts(text, page):
     if page == "docs/reference.md":
         return text + reference()
     if page == "docs/methods.md" or page.startswith("docs/proofs/"):
-        import draw_methods
-
         name = Path(page).stem
         return text + draw_methods.gallery() if name == "methods" else draw_methods.with_pictures(text, name)
     return text
@@ -201,8 +194,6 @@ def gather():
             pictures[path.stem] = shown.pictures
             text = run_examples.page(path, shown, relink(shown.words, page, targets, files))
         elif page in BUILT:
-            import write_pages
-
             text = write_pages.PAGES[page]()
         else:
             text = relink((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
@@ -219,97 +210,26 @@ def gather():
     for path, target in files.items():
         (SOURCE / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / path, SOURCE / target)
-    if (REPOSITORY / "docs/draw_methods.py").exists():
-        import draw_methods
-
-        draw_methods.draw_stale(draw_methods.implementations())
-        shutil.copytree(draw_methods.FOLDER, SOURCE / "images", dirs_exist_ok=True)
+    draw_methods.draw_stale(draw_methods.implementations())
+    shutil.copytree(draw_methods.FOLDER, SOURCE / "images", dirs_exist_ok=True)
     shutil.copyfile(REPOSITORY / "docs/conf.py", SOURCE / "conf.py")
-    shutil.copytree(REPOSITORY / "docs/templates", SOURCE / "templates")
     return len(targets)
 
 
-def git(*arguments):
-    """Return the words that git prints about this repository; empty without one."""
-    result = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return result.stdout.split() if result.returncode == 0 else []
-
-
-def list_tags():
-    """List the tags whose site has been built, the newest first."""
-    return [tag for tag in git("tag", "--sort=-version:refname") if (TARGET / tag / "index.html").exists()]
-
-
-def write_versions():
-    """Write the list of all built sites, as JSON and as a script.
-
-    Browsers let a page that is opened as a file load a script, but not read another file.
-    """
-    built = list_tags()
-    present = "".join(git("describe", "--tags", "--always")) or "present"
-    names = ([f"{present} (present)"] if (TARGET / "index.html").exists() else []) + built
-    urls = [*(["index.html"] if len(names) > len(built) else []), *(f"{tag}/index.html" for tag in built)]
-    listed = [{"name": name, "url": url} for name, url in zip(names, urls, strict=True)]
-    (TARGET / "versions.json").write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-    for url in urls:
-        folder = posixpath.dirname(url)
-        seen = [
-            {"name": site["name"], "url": posixpath.relpath(site["url"], folder or "."), "here": site["url"] == url}
-            for site in listed
-        ]
-        script = TARGET / folder / "_static" / "versions.js"
-        script.write_text(f"window.VERSIONS = {json.dumps(seen)};\n", encoding="utf-8")
-
-
-def build_tag(tag):
-    """Build the site of a tag from a clone of it, by the tag's sources."""
-    with tempfile.TemporaryDirectory() as folder:
-        clone = Path(folder) / "clone"
-        command = ["git", "clone", "--quiet", "--branch", tag, "--config", "advice.detachedHead=false"]
-        subprocess.run([*command, REPOSITORY, clone], check=True)
-        environment = {**os.environ, "PYTHONPATH": str(clone / "lib")}
-        result = subprocess.run([sys.executable, "docs/build_site.py"], cwd=clone, env=environment, check=False)
-        if result.returncode:
-            sys.exit(f"error: --version {tag}: its own docs/build_site.py failed; see above")
-        shutil.rmtree(TARGET / tag, ignore_errors=True)
-        shutil.copytree(clone / "site", TARGET / tag)
-
-
-def build_present():
+def main():
     """Gather the sources and run Sphinx, whose warnings are errors."""
+    if importlib.util.find_spec("sphinx") is None:
+        sys.exit("error: site: Sphinx is not installed; run pip install -e '.[docs]'")
     try:
         count = gather()
     except DeadLinkError as dead:
         sys.exit(f"error: {dead}; mend the link")
-    kept = list_tags()
-    for path in TARGET.iterdir() if TARGET.exists() else ():
-        if path.name not in kept:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(TARGET, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", SOURCE / "_doctrees"]
     result = subprocess.run([*command, SOURCE, TARGET], check=False)
     if result.returncode:
         sys.exit("error: site: Sphinx warned; see above")
     print(f"{count} pages: open {TARGET.relative_to(REPOSITORY)}/index.html")
-
-
-def main():
-    """Build the site of the working copy, or sites of tags."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--version", metavar="TAG", help="the site of a tag, or of `all` of them")
-    version = parser.parse_args().version
-    if importlib.util.find_spec("sphinx") is None:
-        sys.exit("error: site: Sphinx is not installed; run pip install -e '.[docs]'")
-    tags = git("tag")
-    if version is None:
-        build_present()
-    elif version == "all" and tags:
-        for tag in tags:
-            build_tag(tag)
-    elif version in tags:
-        build_tag(version)
-    else:
-        sys.exit(f"error: --version {version}: no such tag; there are: {', '.join(tags) or 'none'}")
-    write_versions()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ autodoc_typehints = "none"
 # Warnings about docstrings of other packages.
 suppress_warnings = ["misc.highlighting_failure"]
 
-templates_path = ["templates"]
 html_theme = "furo"
 html_title = f"PrivSVM {release}"
 html_copy_source = False
