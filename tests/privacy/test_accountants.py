@@ -25,8 +25,10 @@ from privsvm.privacy.accountants import (
     PureBudgets,
     RenyiDivergences,
     account,
+    double_sensitivity,
     group_account,
     recompute_account,
+    relation_accounts,
 )
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import (
@@ -478,3 +480,64 @@ def test_many_selections_cost_their_concentrated_loss():
         epsilon = account(SelfComposed(ExponentialMechanism(step_epsilon), count), delta, "replace_one").epsilon
         assert epsilon == pytest.approx(zcdp_epsilon(count * step_epsilon**2 / 8.0, delta), rel=1e-6)
         assert epsilon < count * step_epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "replaced"), [(1.0, 2.15), (4.0, 9.08)])
+def test_a_replaced_row_is_accounted_at_twice_the_sensitivity(epsilon, replaced):
+    """By dp_accounting, and by the privacy curve of the mechanism, integrated."""
+    multiplier = gaussian_noise_multiplier(epsilon, DELTA)
+    accounts = relation_accounts(Gaussian(multiplier), 1, DELTA, "add_remove")
+    assert list(accounts) == ["add_remove", "replace_one"]
+    found = accounts["replace_one"].epsilon
+    assert accounts["add_remove"].epsilon == pytest.approx(epsilon, rel=1e-9)
+    assert round(found, 2) == replaced
+    losses = pld.privacy_loss_distribution.from_gaussian_mechanism(multiplier, sensitivity=2.0)
+    assert losses.get_epsilon_for_delta(DELTA) == pytest.approx(found, rel=1e-3)
+    outputs = np.linspace(-40.0, 40.0, 400_001)
+    near, far = (np.exp(-0.5 * ((outputs - at) / multiplier) ** 2) for at in (0.0, 2.0))
+    delta = np.maximum(far - math.exp(found) * near, 0.0).sum() / near.sum()
+    assert delta == pytest.approx(DELTA, rel=1e-3)
+    # Twice epsilon holds at a larger delta alone.
+    assert found > 2.0 * epsilon
+
+
+@pytest.mark.parametrize(
+    "event", [Laplace(3.0), Composed((Gaussian(9.0), Laplace(7.0))), OneOf((Laplace(4.0), Gaussian(8.0)))], ids=str
+)
+def test_a_replaced_row_by_the_losses_of_the_library(event):
+    made = {Gaussian: "from_gaussian_mechanism", Laplace: "from_laplace_mechanism"}
+    losses = [
+        getattr(pld.privacy_loss_distribution, made[type(part)])(part.noise_multiplier, sensitivity=2.0)
+        for part in getattr(event, "events", (event,))
+    ]
+    losses = [losses[0].compose(losses[1])] if isinstance(event, Composed) else losses
+    known = max(one.get_epsilon_for_delta(DELTA) for one in losses)
+    found = relation_accounts(event, 1, DELTA, "add_remove")["replace_one"].epsilon
+    assert known * (1.0 - 1e-4) <= found <= known * 1.01
+
+
+@pytest.mark.parametrize("event", [event for event in ONE_OF_EACH if "PoissonSampled" not in str(event)], ids=str)
+def test_a_replaced_row_costs_no_more_than_a_group_of_two(event):
+    """Plain group privacy for the row that goes and the one that comes; equal where noise is all there is."""
+    replaced = account(double_sensitivity(event), DELTA, "replace_one").epsilon
+    two = group_account(event, 2, DELTA, "add_remove").epsilon
+    assert replaced <= two * (1.0 + 1e-9)
+    if "PerturbedObjectives" not in str(event):
+        assert replaced == pytest.approx(two, rel=1e-9)
+
+
+@given(events)
+def test_a_replaced_row_costs_no_less_than_an_added_one(event):
+    with np.errstate(all="ignore"):
+        added = account(event, DELTA, "add_remove").epsilon
+        accounts = relation_accounts(event, 1, DELTA, "add_remove")
+        assert accounts.get("replace_one", (math.inf,))[0] >= added * (1.0 - 1e-6)
+        # Nothing is said of rows that are added, by a proof for replaced ones.
+        assert set(relation_accounts(event, 1, DELTA, "replace_one")) <= {"replace_one"}
+
+
+def test_a_plain_budget_says_nothing_of_a_replaced_row():
+    """Its delta would be larger: (1 + e^epsilon) delta."""
+    assert set(relation_accounts(EpsilonDelta(1.0, DELTA), 1, DELTA, "add_remove")) == {"add_remove"}
+    larger = (1.0 + math.e) * DELTA
+    assert relation_accounts(EpsilonDelta(1.0, DELTA), 1, larger, "add_remove")["replace_one"].epsilon == 2.0

@@ -14,6 +14,9 @@ from typing import Annotated, get_args, get_type_hints
 import numpy as np
 import proof_pages
 import pytest
+from dp_accounting import get_epsilon_gaussian
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.guarantees import SOUND, proved
 
@@ -35,7 +38,18 @@ from privsvm.privacy.events import (
     ZeroConcentrated,
     relation_factor,
 )
-from privsvm.privacy.gate import _GRANT, SECRET_SEED, THIS_STEP_ALONE, Claim, Guarantee, Stored, compose, grant, restore
+from privsvm.privacy.gate import (
+    _GRANT,
+    SECRET_SEED,
+    THIS_STEP_ALONE,
+    Claim,
+    Guarantee,
+    Stored,
+    compose,
+    convert_relation,
+    grant,
+    restore,
+)
 from privsvm.privacy.statement import AS_GIVEN, BROKEN, FACTS, HOLDS, NEIGHBOURS, Facts, Statement, merge_facts
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.records import parse
@@ -435,11 +449,63 @@ def test_compositions_go_through_the_gate():
     assert compose([proved(epsilon_proved=40.0, epsilon_requested=40.0)] * 2).status == "claimed"
     for wrong, message in (
         ([], "at least one"),
-        ([first, asked(neighbours="add_remove")], "must be the same"),
+        ([first, asked(neighbours="add_remove", event=EpsilonDelta(1.0, 1e-5))], "nothing bounds its event"),
         ([Guarantee(status="claimed", mechanism="m", reference="r", reason="x")], "too little"),
     ):
         with pytest.raises(ValueError, match=message):
             compose(wrong)
+
+
+multipliers = st.lists(st.floats(2.0, 60.0), min_size=1, max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(multipliers, multipliers)
+def test_relations_add_up_at_twice_the_sensitivity(added, replaced):
+    """One Gaussian release of all signals, by dp_accounting; none is left out, and every delta counts once."""
+    terms = {"epsilon_requested": 90.0, "delta": 1e-6}
+    parts = [asked(event=Gaussian(one), neighbours="add_remove", **terms) for one in added]
+    others = [asked(event=Gaussian(one), **terms) for one in replaced]
+    both = compose([*parts, *others])
+    assert (both.neighbours, both.delta) == ("replace_one", pytest.approx(1e-6 * (len(added) + len(replaced))))
+    signal = 2.0 * math.hypot(*(1.0 / one for one in added + replaced))
+    known = get_epsilon_gaussian(1.0 / signal, both.delta)
+    assert (both.status == "proved") == (both.epsilon_with_system_noise < math.inf) == (known <= 50.0)
+    if both.status == "proved":
+        assert both.epsilon_proved == pytest.approx(known, rel=1e-6)
+        assert both.epsilon_proved == pytest.approx(compose(list(map(convert_relation, parts)) + others).epsilon_proved)
+        assert restore(json.loads(canonical_json(both))) == both
+    # A data set whose releases share a relation keeps it.
+    assert compose(parts).neighbours == "add_remove"
+
+
+def test_a_record_says_what_both_relations_cost():
+    added, replaced = asked(neighbours="add_remove", delta=1e-5), asked(delta=1e-5)
+    accounts = added.by_relation()
+    assert list(accounts) == ["add_remove", "replace_one"]
+    assert accounts["add_remove"].epsilon == added.epsilon_proved
+    # The same noise: the record of a release for replaced rows has this epsilon, and says nothing of added ones.
+    assert accounts["replace_one"].epsilon == replaced.epsilon_proved
+    assert list(replaced.by_relation()) == ["replace_one"]
+    converted = convert_relation(added)
+    assert (converted.status, converted.neighbours, converted.sensitivity) == ("proved", "replace_one", 2.0)
+    assert converted.epsilon_proved == replaced.epsilon_proved
+    assert restore(json.loads(canonical_json(converted))) == converted
+    assert convert_relation(replaced) is replaced
+    assert added.by_relation(3)["replace_one"].epsilon == replaced.for_group(3).epsilon
+    seeded = asked(neighbours="add_remove", randomness="seeded")
+    assert (convert_relation(seeded).status, list(seeded.by_relation())) == ("seeded", list(accounts))
+    fallen = added.with_broken_assumption("the wind has turned")
+    assert (convert_relation(fallen).status, fallen.by_relation()) == ("claimed", {})
+    assert compose([fallen, replaced]).status == "claimed"
+
+
+def test_a_delta_for_fewer_rows_is_refused_with_one_that_fits():
+    facts = dataclasses.replace(SOUND, n_rows="declared", declared_rows=100_000)
+    refused = asked(delta=1e-5, facts=facts)
+    assert refused.status == "claimed"
+    assert "at 1 / 100000 or more, it allows a row to be published; use delta 1e-06 or less" in refused.reason
+    assert asked(delta=1e-6, facts=facts).status == "proved"
 
 
 def test_one_claim_among_several_releases_decides():

@@ -434,6 +434,36 @@ def scale_event(event: Event, k: int) -> Event:
     return NonPrivate()
 
 
+def double_sensitivity(event: Event) -> Event:
+    """Turn an event for a row that is added or removed into one for a replaced row, which is one of each.
+
+    The result is for ``replace_one``. A noise multiplier is over one row's contribution there too, and the accountants
+    double it; a loss without one is scaled as for two rows.
+    """
+    match event:
+        case Gaussian() | Laplace() | PoissonSampled() | PerturbedObjectives():
+            return event
+        case Composed() | OneOf():
+            return type(event)(tuple(map(double_sensitivity, event.events)))
+        case SelfComposed() | BestOfNegativeBinomial() | BestOfPoisson():
+            return dataclasses.replace(event, event=double_sensitivity(event.event))
+        case ExponentialMechanism() | ZeroConcentrated() | EpsilonDelta():
+            return scale_event(event, 2)
+    return NonPrivate()
+
+
+def relation_accounts(event: Event, k: int, delta: float, neighbours: Neighbours) -> dict[Neighbours, Account]:
+    """Account for an event under every relation of which it says something, its own first; see `group_account`.
+
+    An event for added and removed rows bounds a replaced row too. The converse does not hold: a row that is added may
+    move a release by more than half of what a replaced row does, and change its number of rows.
+    """
+    accounts: dict[Neighbours, Account] = {neighbours: group_account(event, k, delta, neighbours)}
+    if neighbours == "add_remove":
+        accounts["replace_one"] = group_account(double_sensitivity(event), k, delta, "replace_one")
+    return {relation: found for relation, found in accounts.items() if math.isfinite(found.epsilon)}
+
+
 def group_account(event: Event, k: int, delta: float, neighbours: Neighbours) -> Account:
     """Account for neighbours that differ in k rows and not in one.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.digests import canonical_json
-from privsvm.privacy.accountants import account
+from privsvm.privacy.accountants import account, double_sensitivity
 from privsvm.privacy.events import (
     Composed,
     EpsilonDelta,
@@ -53,6 +53,11 @@ OUTSIDE = "covered is the released model, and nothing else that is computed from
 _STORED_ACCURACY, _OLDER = 1e-6, 0.01
 
 _NO_EPSILON: dict[str, Any] = {"epsilon_proved": math.inf, "epsilon_with_system_noise": math.inf}
+
+
+def default_delta(rows: int | None) -> float:
+    """Return the delta of a release: 1e-5, or a tenth of 1 over the declared number of rows if that is less."""
+    return 1e-5 if rows is None else min(1e-5, 0.1 / max(rows, 1))
 
 
 # Only functions of this module know it: tests/privacy/test_gate.py searches the sources.
@@ -171,7 +176,10 @@ def _judge(
         reasons.append(f"delta is {delta:.3g}: above {LARGEST_DELTA:g}, the word proved would mean nothing")
     rows = facts.declared_rows
     if rows is not None and delta * rows >= 1.0:
-        reasons.append(f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published")
+        reasons.append(
+            f"delta is {delta:.3g}: at 1 / {rows} or more, it allows a row to be published; use delta "
+            f"{default_delta(rows):.2g} or less"
+        )
     if facts.n_rows == "declared" and rows is None:
         reasons.append("n_rows is said to be declared, and nobody says what it is")
     # First that earlier treatment of the rows is unknown.
@@ -343,19 +351,42 @@ def foreign_numbers() -> Iterator[None]:
         raise (ValueError(problems[0]["msg"]) if problems else error) from None
 
 
+def convert_relation(guarantee: Guarantee) -> Guarantee:
+    """Convert a record of added and removed rows into one of replaced rows, at its delta; others stay as they are.
+
+    Its event is accounted anew at twice the sensitivity: twice epsilon would need a larger delta. Raises ValueError for
+    a record without an event, and where no accountant bounds it.
+    """
+    if guarantee.neighbours != "add_remove":
+        return guarantee
+    event, delta, _ = guarantee.accounted_parts
+    event = double_sensitivity(event)
+    accounted = account(event, delta, "replace_one")
+    if not math.isfinite(accounted.epsilon):
+        raise ValueError("nothing bounds its event for a replaced row at this delta")
+    fields = _fields(guarantee) | {
+        "event": event,
+        "neighbours": "replace_one",
+        "sensitivity": None if guarantee.sensitivity is None else 2.0 * guarantee.sensitivity,
+        "epsilon_requested": max(guarantee.epsilon_requested, accounted.epsilon),
+        "accountant": accounted.accountant,
+    }
+    return _grant_or_claim(fields, accounted.epsilon) if guarantee.theorem_holds else Guarantee(**fields)
+
+
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
     """Make the record of several releases of the same rows.
 
     It has the smallest epsilon of the accountants that support all parts, or the sum where none does, at `delta`; None
-    adds the parts' deltas. It is ``claimed`` where a part is, else ``seeded`` where a part is. Raises ValueError for no
-    guarantees, different relations, or one without an event.
+    adds the parts' deltas. It is ``claimed`` where a part is, else ``seeded`` where a part is. Where relations differ,
+    it is for ``replace_one``, see `convert_relation`. Raises ValueError for no guarantees, one without an event, or one
+    that cannot be converted.
     """
     if not guarantees:
         raise ValueError("guarantees=[]: there must be at least one")
-    relations = {guarantee.neighbours for guarantee in guarantees}
-    if len(relations) > 1:
-        raise ValueError(f"neighbours are {', '.join(sorted(map(str, relations)))}: all must be the same")
     guarantees = [restore(guarantee) for guarantee in guarantees]
+    if len({guarantee.neighbours for guarantee in guarantees}) > 1:
+        guarantees = [convert_relation(guarantee) for guarantee in guarantees]
     claims = [guarantee.accounted_parts for guarantee in guarantees]
     neighbours = claims[0][2]
     total = math.fsum(part_delta for _, part_delta, _ in claims) if delta is None else float(delta)

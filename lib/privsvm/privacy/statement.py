@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from privsvm.files import ExtendedFloat
-from privsvm.privacy.accountants import Account, group_account, recompute_account
+from privsvm.privacy.accountants import Account, group_account, recompute_account, relation_accounts
 from privsvm.privacy.events import NEIGHBOURS, Event, Neighbours
 from privsvm.privacy.risk import Risk, trade_off
 
@@ -362,6 +362,25 @@ class Statement:
         """Compute what holds for neighbours that differ in k rows, at the record's delta; see `group_account`."""
         event, delta, neighbours = self.accounted_parts
         return group_account(event, k, delta, neighbours)
+
+    def by_relation(self, k: int = 1) -> dict[Neighbours, Account]:
+        """Compute epsilon under each relation of which the event says something, at the record's delta.
+
+        Parameters
+        ----------
+        k : int, default=1
+            Rows in question together: all rows of a person, say.
+
+        Returns
+        -------
+        dict of Account
+            The record's relation first. ``add_remove`` adds ``replace_one``: the same event at twice the sensitivity,
+            accounted anew. ``replace_one`` says nothing of rows that are added. Empty where no theorem holds.
+        """
+        if not self.theorem_holds:
+            return {}
+        event, delta, neighbours = self.accounted_parts
+        return relation_accounts(event, k, delta, neighbours)
 
     def risk(self, *, false_positive_rate: float = 0.01, prior: float = 0.5, rows: int = 1) -> Risk:
         """Bound the leakage of the release by its event's trade-off curve; see `privsvm.privacy.risk`.
