@@ -61,8 +61,8 @@ def _risk_target(options: argparse.Namespace) -> Any:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    from privsvm.privacy.gate import default_delta
     from privsvm.release.training.planning import TableShape, plan_lines
-    from privsvm.release.training.recipes import default_delta
 
     table = TableShape(options.rows, options.features, options.classes, options.prevalence)
     target = _risk_target(options)
@@ -264,7 +264,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
     signed = "signed by this key" if options.key else "no signature was checked"
-    print(f"{printable(str(options.model))}: unchanged; {cost_words(record.protection)}, recomputed; {signed}")
+    print(f"{printable(str(options.model))}: unchanged; {cost_words(record.judged[1])}, recomputed; {signed}")
     return 0
 
 
@@ -288,8 +288,8 @@ def _ledger(options: argparse.Namespace) -> int:
 
 
 def _ledger_plan(options: argparse.Namespace) -> int:
+    from privsvm.privacy.gate import default_delta
     from privsvm.release.training.planning import TableShape, simulate_accuracy, simulation_lines
-    from privsvm.release.training.recipes import default_delta
     from privsvm.release.training.retraining import schedule
 
     if (options.rows is None) != (options.features is None):
@@ -430,7 +430,12 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
         type=_positive,
         help="by default 1e-5, or 0.1 / rows if rows are declared and that is smaller",
     )
-    release.add_argument("--neighbours", choices=["replace_one", "add_remove"], default="replace_one")
+    release.add_argument(
+        "--neighbours",
+        choices=["add_remove", "replace_one"],
+        default="add_remove",
+        help="hide whether a row is there (the default), or what a row holds: then the number of rows is public",
+    )
     release.add_argument(
         "--budget",
         type=_positive,

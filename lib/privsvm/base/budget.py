@@ -24,6 +24,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import append_line, fork_safe_lock
 from privsvm.privacy.gate import Guarantee, Stored, compose
+from privsvm.privacy.statement import describe_relations
 
 _VARIABLE = "PRIVSVM_BUDGET"
 _LONGEST_WAIT = 600.0
@@ -53,7 +54,7 @@ class Budget:
     Parameters
     ----------
     epsilon, delta : float
-        Of all fits together.
+        Of all fits together: under ``replace_one`` as soon as one fit is, else under ``add_remove``.
     verbose : bool, default=True
         Whether the total is printed at the end.
 
@@ -121,11 +122,14 @@ class Budget:
         _restart_workers()
         self.spent = compose(fits, self.delta) if fits else None
         if self.verbose:
-            total = 0.0 if self.spent is None else self.spent.epsilon_with_system_noise
-            seeded = (
-                "" if self.spent is None or self.spent.status != "seeded" else ", with system noise; one was seeded"
-            )
-            print(f"{len(fits)} fits: epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}{seeded}")
+            total, relations, seeded = 0.0, "", ""
+            if self.spent is not None:
+                total = self.spent.epsilon_with_system_noise
+                known = {relation: account.epsilon for relation, account in self.spent.by_relation().items()}
+                relations = f", {describe_relations(known)}"
+                seeded = ", with system noise; one was seeded" if self.spent.status == "seeded" else ""
+            cost = f"epsilon {total:.4g} of {self.epsilon:g} at delta {self.delta:g}"
+            print(f"{len(fits)} fits: {cost}{relations}{seeded}")
 
 
 def _open_file() -> Path | None:
@@ -235,8 +239,9 @@ def spend(guarantee: Guarantee) -> None:
         epsilon = total.epsilon_with_system_noise
         if epsilon > limit["epsilon"] * (1.0 + 1e-9):
             raise BudgetExceededError(
-                f"{len(fits) + 1} fits would cost epsilon {epsilon:.4g} at delta {limit['delta']:g}, above the budget "
-                f"of {limit['epsilon']:g}: lower the epsilon of each, or fit less often"
+                f"{len(fits) + 1} fits would cost epsilon {epsilon:.4g} at delta {limit['delta']:g} under "
+                f"{total.neighbours}, above the budget of {limit['epsilon']:g}: lower the epsilon of each, or fit less "
+                "often"
             )
         append_line(file, canonical_json(guarantee))
 

@@ -23,8 +23,8 @@ from privsvm.digests import canonical_json, sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_npz
 from privsvm.models import Model, Obeys, check_model
-from privsvm.privacy.accountants import group_account
-from privsvm.privacy.events import Laplace, OneOf, leaves
+from privsvm.privacy.accountants import relation_accounts
+from privsvm.privacy.events import Laplace, Neighbours, OneOf, leaves
 from privsvm.privacy.gate import Guarantee, agrees, foreign_numbers, reasons_against, restore
 from privsvm.privacy.risk import Risk
 from privsvm.untrusted import LARGEST_ARRAYS, LARGEST_JSON, parse_json, parse_npz, read_regular_file
@@ -35,14 +35,15 @@ ARRAYS, RECORD, CARD = "model.npz", "model.json", "card.json"
 _FORMAT = "privsvm model"
 _COUNT = Annotated[int, pydantic.Field(ge=1)]
 _Digest = Annotated[str, Obeys(DIGEST)]
-_group_account = functools.lru_cache(maxsize=256)(group_account)
+_relation_accounts = functools.lru_cache(maxsize=256)(relation_accounts)
 
 
 class Protection(Model, strict=True):
     """Who is protected, and how well.
 
     `rows` are those that a unit has at most. `epsilon` and `delta` hold for the unit, epsilon None where nothing is
-    proved; `accountant` computed it.
+    proved; `accountant` computed it. `by_relation` has epsilon under each relation that is known, the guarantee's own
+    first.
     """
 
     unit: Literal["row", "person"]
@@ -50,6 +51,8 @@ class Protection(Model, strict=True):
     epsilon: float | None
     delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
     accountant: str
+    # Files of earlier commits have none.
+    by_relation: dict[Neighbours, float] = pydantic.Field(default_factory=dict)
 
 
 class ModelFile(Model, strict=True):
@@ -91,10 +94,10 @@ class ModelFile(Model, strict=True):
                 computed = protection_of(guarantee, stated.unit, stated.rows, stated.delta)
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: the guarantee is refused ({error}); get the model again") from None
-        if not agree(computed.epsilon, stated.epsilon):
+        if not agree(computed, stated.epsilon, stated.by_relation):
             raise PrivSVMError(
-                f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g}, and its event gives "
-                f"{computed.epsilon}; get the model again"
+                f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g} {stated.by_relation or ''}, and its "
+                f"event gives {computed.epsilon} {computed.by_relation}; get the model again"
             )
         if guarantee.status == "proved" and self.held_back and self.held_back.get("scale") != scale_of(guarantee):
             raise PrivSVMError(f"{RECORD}: its guarantee does not cover its counts of rows; get the model again")
@@ -118,11 +121,10 @@ class ModelFile(Model, strict=True):
         return self.judged[0]
 
 
-def agree(computed: float | None, stated: float | None) -> bool:
-    """Whether a stated epsilon is the one that was computed; None where nothing is proved."""
-    if computed is None or stated is None:
-        return computed is stated
-    return agrees(computed, stated)
+def agree(computed: Protection, epsilon: float | None, by_relation: Mapping[Neighbours, float]) -> bool:
+    """Whether stated epsilons are the computed ones; None where nothing is proved."""
+    pairs = [(computed.epsilon, epsilon), *((computed.by_relation.get(key), by_relation[key]) for key in by_relation)]
+    return all(one is other if one is None or other is None else agrees(one, other) for one, other in pairs)
 
 
 def protection_of(
@@ -147,11 +149,17 @@ def protection_of(
     holds = guarantee.theorem_holds if with_system_noise else guarantee.status == "proved"
     if not holds or guarantee.event is None or guarantee.neighbours is None or delta is None:
         return nothing
-    accounted = _group_account(guarantee.event, rows, delta, guarantee.neighbours)
-    if reasons_against(guarantee.facts, guarantee.neighbours, delta, accounted.epsilon):
+    accounts = _relation_accounts(guarantee.event, rows, delta, guarantee.neighbours)
+    accounted = accounts.get(guarantee.neighbours)
+    if accounted is None or reasons_against(guarantee.facts, guarantee.neighbours, delta, accounted.epsilon):
         return nothing
     return Protection(
-        unit=unit, rows=rows, epsilon=accounted.epsilon, delta=accounted.delta, accountant=accounted.accountant
+        unit=unit,
+        rows=rows,
+        epsilon=accounted.epsilon,
+        delta=accounted.delta,
+        accountant=accounted.accountant,
+        by_relation={relation: account.epsilon for relation, account in accounts.items()},
     )
 
 

@@ -420,6 +420,12 @@ class Statement:
         )
 
 
+def describe_relations(epsilons: Mapping[Neighbours, float]) -> str:
+    """Write the relation under which an epsilon holds, the first one, and epsilon under the others."""
+    own, *others = epsilons
+    return f"under {own}" + "".join(f" (epsilon {epsilons[other]:.4g} under {other})" for other in others)
+
+
 def theorem_holds(status: str) -> bool:
     """Return whether a theorem covers the releases of a status: of ``seeded``, it asks for other noise alone."""
     return status in _COVERED

@@ -55,7 +55,8 @@ def test_a_second_card_says_what_both_cost_together(twice):
     for name in ("one", "two"):
         verify(twice / name, ledger=ledger)
     assert first["ledger"]["total"] == {
-        "releases": 1, "epsilon": first["epsilon"], "delta": first["delta"], "guess": 56, "budget": 3.0,
+        "releases": 1, "epsilon": first["epsilon"], "delta": first["delta"], "by_relation": first["by_relation"],
+        "guess": 56, "budget": 3.0,
     }  # fmt: skip
     shown = second["ledger"]["total"]
     assert (shown["releases"], shown["epsilon"], shown["delta"]) == (2, total.epsilon, total.delta)
@@ -63,23 +64,27 @@ def test_a_second_card_says_what_both_cost_together(twice):
     assert 1.4 < total.epsilon < 1.5
     assert shown["guess"] == 58
     text = " ".join(run("card", twice / "two")[1].split())
-    assert "per person in 2 releases, this one included. Someone who sees all of them and makes" in text
+    assert "per person replaced, in 2 releases, this one included. Someone who sees all of them and makes" in text
     assert "the same guess is right at most 58 times in 100. The limit for all releases is 3." in text
     said = (twice / "said.txt").read_text()
     assert f"with this one, 2 releases will cost about epsilon {total.epsilon:.4g} per person" in said
-    assert "(so far 1); the budget is 3" in said
+    assert "(so far 1 under add_remove); the budget is 3" in said
     assert said.startswith("account 'hospital': with this one")
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"epsilon": 0.5}, {"guess": 55}, {"delta": 1e-9}, {"releases": 9}, {"releases": 1}, {"guess": 101}],
+    [
+        {"epsilon": 0.5}, {"guess": 55}, {"delta": 1e-9}, {"releases": 9}, {"releases": 1}, {"guess": 101},
+        {"by_relation": {}}, {"by_relation": {"replace_one": 3.5}}, {"replace_one": 2.0},
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_no_card_states_a_smaller_total(twice, tmp_path, changes):
     shutil.copytree(twice / "two", tmp_path / "m")
     card = card_of(tmp_path / "m")
-    card["ledger"]["total"] |= changes
+    total = card["ledger"]["total"]
+    (total["by_relation"] if "replace_one" in changes else total).update(changes)
     write_card(tmp_path / "m", card)
     with pytest.raises(PrivSVMError, match="its total is less than what this release costs"):
         verify(tmp_path / "m")
@@ -88,7 +93,8 @@ def test_no_card_states_a_smaller_total(twice, tmp_path, changes):
 def test_the_ledger_knows_the_total(twice, tmp_path):
     shutil.copytree(twice / "two", tmp_path / "m")
     card = card_of(tmp_path / "m")
-    card["ledger"]["total"] |= {"epsilon": 1.2, "guess": 57}
+    by_relation = {"add_remove": 1.2, "replace_one": 2.5}
+    card["ledger"]["total"] |= {"epsilon": 1.2, "by_relation": by_relation, "guess": 57}
     write_card(tmp_path / "m", card)
     verify(tmp_path / "m")
     with pytest.raises(PrivSVMError, match="gives another total than the card"):
@@ -98,6 +104,7 @@ def test_the_ledger_knows_the_total(twice, tmp_path):
 def test_the_first_screen_says_what_everybody_needs(twice):
     page = (twice / "two" / "card.html").read_text()
     card = card_of(twice / "two")
+    assert card["by_relation"] == {"add_remove": card["epsilon"], "replace_one": pytest.approx(2.1547, rel=1e-4)}
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
         "What it is for", "Who is protected", "What it may reveal", "How accurate it is", "What is not covered",

@@ -24,7 +24,9 @@ def test_dossier_has_what_the_record_has(hospital):
     assert f"epsilon | {model.protection_.epsilon:.6g} per person" in text
     assert f"at most {per_cent(model.record.risk().guess)} in 100 (without the model 50)" in text
     assert "the first 5 rows of each person" in text
-    assert "Together they cost epsilon 1 and delta 1e-05 per person" in text
+    relations = "under add\\_remove (epsilon 2.155 under replace\\_one)"
+    assert f"| neighbouring tables | {relations} |" in text
+    assert f"Together they cost epsilon 1 per person, delta 1e-05, {relations}" in text
     for event, count in leaves(model.guarantee_.event):
         assert re.search(rf"Gaussian: noise\\_multiplier {event.noise_multiplier:.6g} \| {count} \|", text)
     for words in (*card["assumptions"], *card["not_covered"], *card["public"]):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import multiprocessing
 import os
 import re
@@ -16,6 +17,7 @@ import jsonschema
 import numpy as np
 import pytest
 import yaml
+from dp_accounting import get_epsilon_gaussian
 from tests.processes import exit_codes
 from tests.release.conftest import run
 from tests.release.made_up import hashed
@@ -23,7 +25,7 @@ from tests.waits import PATIENCE
 
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
-from privsvm.privacy.events import Composed
+from privsvm.privacy.events import Composed, leaves
 from privsvm.privacy.gate import compose
 from privsvm.release.documents.deployments import deployments
 from privsvm.release.documents.ledger import Ledger
@@ -151,10 +153,66 @@ def test_an_impossible_budget_is_one_line_after_the_first_release_too(small, tmp
 
 
 def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
+    data, per_row, per_person = small
     once(small, tmp_path, "first")
-    with pytest.raises(PrivSVMError, match="which have no total"):
-        once(small, tmp_path, "second", neighbours="add_remove")
+    same_name = parse_schema(per_person.to_json() | {"name": per_row.name})
+    with pytest.raises(PrivSVMError, match="persons under add_remove and rows under replace_one, which have no total"):
+        once((data, per_row, same_name), tmp_path, "second", persons=True)
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+
+
+def test_releases_under_both_relations_add_up_as_replaced_rows(small, tmp_path):
+    """By their events at twice the sensitivity, whatever came first; each line states both epsilons."""
+    order = ("add_remove", "replace_one", "add_remove")
+    asked = []
+
+    def confirm(before, after):
+        asked.append((before, after))
+        return True
+
+    terms = {"recipe": None, "confirm": confirm}
+    done = [once(small, tmp_path, f"m{n}", neighbours=order[n], **terms) for n in range(3)]
+    first, mixed = done[0].total, done[-1].total
+    assert list(first.by_relation) == ["add_remove", "replace_one"]
+    assert first.by_relation["replace_one"] == done[0].entry.by_relation["replace_one"] > 2.0
+    assert (mixed.neighbours, list(mixed.by_relation)) == ("replace_one", ["replace_one"])
+    signals = [exact_signal(one.entry.guarantee) for one in done]
+    assert mixed.epsilon == pytest.approx(get_epsilon_gaussian(1.0 / math.hypot(*signals), 3e-5), rel=1e-6)
+    # The cost was about this before the release, and the card and the ledger state it.
+    for (before, after), one, earlier in zip(asked, done[1:], done[:-1], strict=True):
+        assert (before.neighbours, after.neighbours) == (earlier.total.neighbours, "replace_one")
+        assert after.epsilon == pytest.approx(one.total.epsilon, rel=0.02)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    lines = [json.loads(line) for line in ledger.path.read_text().splitlines()[::2]]
+    assert [list(line["by_relation"]) for line in lines] == [
+        ["add_remove", "replace_one"], ["replace_one"], ["add_remove", "replace_one"],
+    ]  # fmt: skip
+    for number in range(3):
+        verify(tmp_path / f"m{number}", ledger=ledger)
+    text = str(ledger.total("small"))
+    assert text == f"small: 3 release(s), epsilon {mixed.epsilon:.4g} per row, delta 3e-05, under replace_one"
+    with pytest.raises(RefusedError, match="together under replace_one, above the budget"):
+        once(small, tmp_path, "more", neighbours="add_remove", budget=mixed.epsilon + 0.1, **terms)
+
+
+def exact_signal(guarantee):
+    """How far a replaced row moves the Gaussian releases of a record, in standard deviations."""
+    return 2.0 * math.hypot(*(math.sqrt(count) / event.noise_multiplier for event, count in leaves(guarantee.event)))
+
+
+def test_no_line_states_a_smaller_epsilon_for_a_replaced_row(small, tmp_path):
+    once(small, tmp_path, "first", recipe=None, neighbours="add_remove")
+    path = tmp_path / "ledger.jsonl"
+    changed = json.loads(path.read_text().splitlines()[0])
+    changed["by_relation"]["replace_one"] = 2.0 * changed["epsilon"]
+    path.write_text(hashed(changed))
+    with pytest.raises(PrivSVMError, match="was changed or cut"):
+        Ledger(path).entries()
+    # A line of an earlier commit states one epsilon, and costs the same.
+    del changed["by_relation"]
+    path.write_text(hashed(changed))
+    (entry,) = Ledger(path).entries()
+    assert entry.by_relation["replace_one"] > 2.0 * entry.epsilon
 
 
 def test_edits_and_cuts_show(small, tmp_path):
@@ -324,17 +382,13 @@ def test_a_model_that_was_written_is_released_as_it_is(small, tmp_path):
 
 @pytest.mark.parametrize(
     "other",
-    [{"epsilon": 0.5}, {"name": "n"}, {"neighbours": "add_remove"}, {"hold_back": 0.2}, {"delta": 1e-6}],
+    [{"epsilon": 0.5}, {"name": "n"}, {"neighbours": "replace_one"}, {"hold_back": 0.2}, {"delta": 1e-6}],
     ids=str,
 )
 def test_any_other_command_pays(small, tmp_path, other):
-    options = {"recipe": None, "name": "m", "neighbours": "replace_one"}
+    options = {"recipe": None, "name": "m", "neighbours": "add_remove"}
     _interrupt(small, tmp_path, step="_write_part", **options)
     changed = options | other
-    if "neighbours" in other:
-        with pytest.raises(PrivSVMError, match="no total"):
-            once(small, tmp_path, **changed)
-        return
     with pytest.raises(RefusedError, match=r"Run with --yes|entered in the meantime"):
         once(small, tmp_path, **changed, confirm=lambda before, after: False)
     assert once(small, tmp_path, **changed).total.releases == 2
@@ -534,7 +588,8 @@ def test_ledgers_of_all_versions_are_read_and_continued(name, unit, budget, row,
     rows = [f"{row.format(person=number // 2)},{'yes' if number % 3 else 'no'}" for number in range(400)]
     (tmp_path / "t.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
     permission = Permission(confirm=lambda *_: True, without_inspection=True)
-    done = release(tmp_path / "t.csv", schema, tmp_path / "m", Terms(1.0), ledger, permission)
+    terms = Terms(1.0, neighbours="replace_one")
+    done = release(tmp_path / "t.csv", schema, tmp_path / "m", terms, ledger, permission)
     assert (done.total.releases, done.total.budget) == (2, budget)
     assert 2.0 < done.total.epsilon <= 3.0
     assert ledger.path.read_text().startswith(first)

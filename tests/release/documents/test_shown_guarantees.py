@@ -102,6 +102,15 @@ def test_a_smaller_delta_is_not_proved(delta, first):
             getattr(model, shown)
 
 
+@pytest.mark.parametrize("by_relation", [{"replace_one": 0.5}, {"add_remove": 2.0}], ids=str)
+def test_another_relation_is_not_proved(by_relation, first):
+    record = json.loads((first / "model.json").read_text())
+    record["protection"]["by_relation"] = by_relation
+    written(first, record, json.loads((first / "card.json").read_text()))
+    with pytest.raises(PrivSVMError, match="and its event gives"):
+        _ = privsvm.load(first).protection_
+
+
 def test_a_delta_that_publishes_rows_is_not_proved(first):
     guarantee = privsvm.load(first).guarantee_
     assert protection_of(guarantee, "row", 1, 0.002).epsilon < 2.0

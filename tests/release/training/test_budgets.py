@@ -380,7 +380,8 @@ def test_a_seeded_fit_costs_what_one_with_system_noise_does(capsys):
         model(random_state=7).fit(X, Y)
     with Budget(epsilon=9, delta=1e-5):
         model(random_state=7).fit(X, Y)
-    assert "1 fits: epsilon 1 of 9 at delta 1e-05, with system noise; one was seeded" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1 fits: epsilon 1 of 9 at delta 1e-05, under replace_one, with system noise; one was seeded" in said
 
 
 # Each class with a `fit` among the public names and the benchmark's methods; a new one is one of them.
@@ -526,3 +527,22 @@ def test_what_is_fitted_amid_a_run_of_a_search_is_paid_for(monkeypatch):
     with Budget(epsilon=50, delta=1e-3, verbose=False) as budget:
         PrivateSearch(model(), {"C": [0.01, 0.1]}, epsilon=4.0, mean_runs=3).fit(X, Y)
     assert [fit.epsilon_requested for fit in budget._fits][:2] == [4.0, 1.0]
+
+
+def test_a_budget_adds_up_both_relations(capsys):
+    """As replaced rows: by the events at twice the sensitivity."""
+    with Budget(epsilon=9, delta=1e-4) as budget:
+        fits = [model(neighbours=relation).fit(X, Y).guarantee_ for relation in ("add_remove", "replace_one")]
+    assert budget.spent == compose(fits, 1e-4)
+    assert budget.spent.neighbours == "replace_one"
+    total = budget.spent.epsilon_proved
+    assert f"2 fits: epsilon {total:.4g} of 9 at delta 0.0001, under replace_one\n" in capsys.readouterr().out
+    assert total > compose([fits[1]] * 2, 1e-4).epsilon_proved
+    with Budget(epsilon=9, delta=1e-5):
+        model(neighbours="add_remove").fit(X, Y)
+    assert "epsilon 1 of 9 at delta 1e-05, under add_remove (epsilon 2." in capsys.readouterr().out
+    message = f"2 fits would cost epsilon {total:.4g} at delta 0.0001 under replace_one, above the budget of 1.5"
+    with Budget(epsilon=1.5, delta=1e-4):
+        model(neighbours="add_remove").fit(X, Y)
+        with pytest.raises(BudgetExceededError, match=message):
+            model(neighbours="replace_one").fit(X, Y)

@@ -12,8 +12,9 @@ from tests.release.hospital import SCHEMA, write_table
 
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
+from privsvm.privacy.gate import default_delta
 from privsvm.privacy.risk import trade_off
-from privsvm.release.training.recipes import LARGEST_DELTA, default_delta
+from privsvm.release.training.recipes import LARGEST_DELTA
 from privsvm.tables.schema import parse_schema, read_schema
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide.md"

@@ -111,7 +111,7 @@ def test_no_record_decides_how_a_release_ends(folder, record, index, more):
     (folder / "ledger.jsonl").unlink(missing_ok=True)
     code, out, err = release_by_command(folder, *more, data="odd.csv")
     assert code == 0, err
-    assert f"{folder / 'm'}: released, epsilon 1 per row, delta 1e-05, proved" in out
+    assert f"{folder / 'm'}: released, epsilon 1 per row, delta 1e-05, under add_remove (epsilon 2." in out
     assert [line.partition(" ")[0] for line in err.splitlines()][:1] == ["training;"]
 
 

@@ -69,7 +69,7 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
     assert [
         line for line in outputs[0][1].splitlines() if "none of the categories" in line and "thal" not in line
     ] == []
-    assert "released, epsilon 1 per row, delta 1e-05, proved" in outputs[1][1]
+    assert "released, epsilon 1 per row, delta 1e-05, under add_remove (epsilon 2." in outputs[1][1]
 
     predicted = list(csv.DictReader(Path("predicted.csv").read_text().splitlines()))
     truth = np.array([row[label] for row, use in zip(table, held_out, strict=True) if use])

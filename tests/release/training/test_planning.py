@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from tests.release.conftest import refusal, run
 
+from privsvm import PrivateLinearClassifier
 from privsvm.release.training.planning import Expected, TableShape, find_real_sets, simulate_accuracy
+from privsvm.release.training.recipes import Recipe, Terms, plan_event
+from privsvm.tables.schema import parse_schema
 
 TABLE = Path(__file__).resolve().parents[3] / "reports/utility/leaderboard.csv"
 
@@ -84,3 +87,17 @@ def test_simulated_tables_are_learned():
 )
 def test_shapes_of_no_table_are_one_line(options, message):
     assert message in refusal("plan", *options)
+
+
+def test_a_release_has_the_relation_of_its_method_unless_one_is_named():
+    columns = {"a": {"bounds": [0, 1], "fill": 0}}
+    schema = parse_schema({"name": "t", "label": "y", "classes": [0, 1], "columns": columns})
+    for terms, relation in (
+        (Terms(1.0), PrivateLinearClassifier().neighbours),
+        (Terms(1.0, neighbours="replace_one"), "replace_one"),
+        (Terms(1.0, neighbours="add_remove"), "add_remove"),
+        (Terms(1.0, recipe=Recipe("private_svm")), "replace_one"),
+    ):
+        assert plan_event(schema, terms)[2] == relation
+    persons = parse_schema(schema.to_json() | {"person": "who", "rows_per_person": 2})
+    assert plan_event(persons, Terms(1.0, neighbours="replace_one"))[1:] == (2, "add_remove")

@@ -6,6 +6,10 @@ import pytest
 from tests.release.conftest import refusal, run
 
 from privsvm.errors import PrivSVMError
+from privsvm.privacy.accountants import group_account
+from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.privacy.events import Composed, Gaussian
+from privsvm.privacy.gate import convert_relation
 from privsvm.release.documents.ledger import Ledger, total_of
 from privsvm.release.training.measuring import with_measurement
 from privsvm.release.training.retraining import schedule
@@ -43,6 +47,22 @@ def test_command_plans_after_the_releases_of_the_ledger(hospital):
     assert "no budget is known" in refusal("ledger", "plan", "--releases", 2, *ledger)
     with pytest.raises(PrivSVMError, match="from 1 to 1000"):
         schedule(1.0, 0, 1e-5)
+
+
+def test_plans_continue_under_the_relation_of_the_total(hospital):
+    """One replaced row moves noise twice as far: one release after none costs what it costs."""
+    (entry,) = Ledger(hospital / "ledger.jsonl").entries()
+    alone = schedule(1.5, 1, 1e-5)
+    assert (alone.neighbours, alone.totals[0]) == ("add_remove", pytest.approx(alone.epsilon))
+    guarantee = convert_relation(entry.guarantee)
+    earlier = [dataclasses.replace(entry, unit="row", rows=1, guarantee=guarantee)]
+    spent = total_of(entry.account, earlier)
+    assert spent.neighbours == "replace_one"
+    plan = schedule(2.0 * spent.epsilon, 1, 1e-5, earlier)
+    assert plan.neighbours == "replace_one"
+    assert "each under replace_one, after 1 release(s)" in plan.lines(1, "hospital")[0]
+    planned = Gaussian(2.0 * gaussian_noise_multiplier(plan.epsilon, 1e-5))
+    assert group_account(Composed((guarantee.event, planned)), 1, 2e-5, "replace_one").epsilon == plan.totals[0]
 
 
 def test_no_release_on_the_way_exceeds_the_budget(hospital):

@@ -16,7 +16,7 @@ from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.ledger import Total
 
-CARD_FORMAT, CARD_VERSION = "privsvm card", 1
+CARD_FORMAT, CARD_VERSION = "privsvm card", 2
 PAGE = "card.html"
 # Their digests are on the card; its page shows the digest of the card itself.
 CARD_FILES = ARRAYS, RECORD
@@ -66,6 +66,7 @@ class _Total(Model, strict=True):
     releases: int
     epsilon: float
     delta: float
+    by_relation: dict[Neighbours, float]
     guess: int
     budget: float | None
 
@@ -98,6 +99,7 @@ class _Card(Model, strict=True):
     in_words: list[str]
     status: Status
     relation: Neighbours
+    by_relation: dict[Neighbours, float]
     mechanism: str
     reference: str
     accountant: str
@@ -155,6 +157,7 @@ def card_content(
         "in_words": _in_words(unit, risk),
         "status": guarantee.status,
         "relation": guarantee.neighbours,
+        "by_relation": computed.by_relation,
         "mechanism": guarantee.mechanism,
         "reference": guarantee.reference,
         "accountant": computed.accountant,
@@ -236,6 +239,7 @@ def total_on_card(total: Total, risk: Mapping[str, Any]) -> dict[str, Any]:
         "releases": total.releases,
         "epsilon": total.epsilon,
         "delta": total.delta,
+        "by_relation": dict(total.by_relation),
         "guess": own if total.releases == 1 else max(own, min(math.ceil(100.0 * total.guess()), 100)),
         "budget": total.budget,
     }

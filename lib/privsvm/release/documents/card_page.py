@@ -14,6 +14,7 @@ from privsvm.release.documents.rendering import mark_lines, plain, render
 _WIDTH = 100
 _REVIEWER = {
     "epsilon": "Epsilon", "delta": "Delta", "status": "Status", "relation": "Neighbouring tables",
+    "by_relation": "Epsilon under each relation",
     "mechanism": "Mechanism", "reference": "Theorem, in the sources of PrivSVM",
     "accountant": "Accountant", "randomness": "Noise",
     "public": "What is public", "assumptions": "What the proof assumes", "measured": "Measured with noise",
@@ -29,11 +30,14 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
     rates = content["by_class"]
     owner = [about[name] for name in ("owner", "contact") if name in about]
     owner += [f"Not to be used after {about['expires']}"] if "expires" in about else []
+    changed = {"add_remove": "added or removed", "replace_one": "replaced"}
+    each = [f"{epsilon:.4g} per {unit} {changed[relation]}" for relation, epsilon in total["by_relation"].items()]
+    cost = f"Epsilon {', '.join(each)}"
     if total["releases"] == 1:
-        spent = f"Epsilon {total['epsilon']:.4g} per {unit}. This is the first release from this table."
+        spent = f"{cost}. This is the first release from this table."
     else:
         spent = (
-            f"Epsilon {total['epsilon']:.4g} per {unit} in {total['releases']} releases, this one included. Someone "
+            f"{cost}, in {total['releases']} releases, this one included. Someone "
             f"who sees all of them and makes the same guess is right at most {total['guess']} times in 100."
         )
     if total["budget"] is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from privsvm.release.documents.ledger import Entry, total_of
+from privsvm.release.documents.ledger import Entry, cost_words, total_of
 
 # Stands for facts that no ledger has.
 UNKNOWN = "to be filled in"
@@ -37,10 +37,7 @@ def _deployment(entry: Entry, same_data: Sequence[Entry]) -> dict[str, Any]:
         change, unprotected = "replaced by another", f"{unprotected} The number of rows."
     together = "This is the only release of the data set."
     if total.releases > 1:
-        together = (
-            f"{total.releases} releases of the data set cost epsilon {total.epsilon:.4g} and delta {total.delta:.3g} "
-            f"together ({total.accountant})."
-        )
+        together = f"{total.releases} releases of the data set cost {cost_words(total)}, together ({total.accountant})."
     return {
         "url_slug": f"{entry.account.lower()}-{entry.number}",
         "status": "Draft",
@@ -63,7 +60,7 @@ def _deployment(entry: Entry, same_data: Sequence[Entry]) -> dict[str, Any]:
                 "privacy_unit": entry.unit,
                 "privacy_unit_details": f"Two tables are adjacent if they differ in {whom}, {change}.",
                 "privacy_parameters": {"epsilon": entry.epsilon, "delta": entry.delta},
-                "privacy_parameters_details": f"Computed by: {guarantee.accountant}.",
+                "privacy_parameters_details": f"Computed by: {guarantee.accountant}. {cost_words(entry)}.",
             },
             "deployment_model": {
                 "model_name": "Central",

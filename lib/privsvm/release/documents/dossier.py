@@ -10,8 +10,9 @@ from typing import Any
 
 from privsvm.base.model_file import CARD, ModelFile
 from privsvm.privacy.events import Event, leaves
+from privsvm.privacy.statement import describe_relations
 from privsvm.release.documents.card import per_cent, read_card
-from privsvm.release.documents.ledger import Ledger
+from privsvm.release.documents.ledger import Ledger, cost_words
 from privsvm.release.documents.rendering import render
 from privsvm.release.documents.verifying import verify
 from privsvm.tables.schema import parse_schema
@@ -28,6 +29,7 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
     guarantee, protection = record.judged
     assert guarantee.event is not None
     schema = None if record.table is None else parse_schema(record.table, "the model's schema")
+    total = None if ledger is None else ledger.total(card["ledger"]["account"])
     audits = json.loads(Path(__file__).with_name("audits.json").read_text(encoding="utf-8"))["audits"]
     return render(
         "dossier.md",
@@ -37,10 +39,12 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
         guarantee=guarantee,
         protection=protection,
         unit=protection.unit,
+        relations=describe_relations(protection.by_relation),
         risk=_risk(record),
         events=[(_describe(event), count) for event, count in leaves(guarantee.event)],
         parameters=json.dumps(record.recipe.get("parameters"), sort_keys=True),
-        total=None if ledger is None else ledger.total(card["ledger"]["account"]),
+        total=total,
+        total_cost=None if total is None else cost_words(total),
         audits=[
             (steps, f"{draws:,}", f"{epsilon:g}", bound)
             for relation, steps, draws, epsilon, bound in audits.get(str(record.recipe.get("method")), [])

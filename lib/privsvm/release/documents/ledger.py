@@ -27,10 +27,11 @@ from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import append_line
 from privsvm.models import Model, Obeys
-from privsvm.privacy.accountants import group_account
-from privsvm.privacy.events import Composed, Event
+from privsvm.privacy.accountants import double_sensitivity, group_account, relation_accounts
+from privsvm.privacy.events import Composed, Event, Neighbours
 from privsvm.privacy.gate import Guarantee, compose, foreign_numbers, restore
 from privsvm.privacy.risk import trade_off
+from privsvm.privacy.statement import describe_relations
 from privsvm.untrusted import parse_json, read_regular_file
 
 # Version 2 added the budget of an account; up to it, one line both paid and named the model.
@@ -48,6 +49,7 @@ class _Fields(Model, strict=True):
     rows: Annotated[int, pydantic.Field(ge=1)]
     epsilon: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
     delta: Annotated[float, pydantic.Field(ge=0, lt=1)]
+    by_relation: dict[Neighbours, float] = pydantic.Field(default_factory=dict)
     model: Annotated[str, Obeys(DIGEST)] | Literal[""] = ""
     date: Annotated[str, Obeys(DAY)]
     budget: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] | None = None
@@ -72,11 +74,12 @@ class Entry:
     """One release, which is paid for, whether or not there is a model yet.
 
     `account` is the declared name of the data set. A `unit` is protected, of which `rows` rows count; `epsilon` and
-    `delta` are for the unit, of this release alone. `guarantee` is for rows, judged by the gate when the ledger was
-    read. `model` is the digest of the model; empty until it is released. `budget` is the epsilon that all releases of
-    the account may cost together, as it was given with this one. By its `id`, an interrupted release finds the line
-    that paid for it. `head` is the hash of its last line, which holds the hash of the line before. `number` counts
-    releases in the file; both lines of a release have it.
+    `delta` are for the unit, of this release alone, and `by_relation` has epsilon under each relation that is known; of
+    lines that do not state it, too. `guarantee` is for rows, judged by the gate when the ledger was read. `model` is
+    the digest of the model; empty until it is released. `budget` is the epsilon that all releases of the account may
+    cost together, as it was given with this one. By its `id`, an interrupted release finds the line that paid for it.
+    `head` is the hash of its last line, which holds the hash of the line before. `number` counts releases in the file;
+    both lines of a release have it.
     """
 
     account: str
@@ -88,6 +91,7 @@ class Entry:
     model: str
     date: str
     budget: float | None
+    by_relation: Mapping[Neighbours, float]
     id: str = ""
     head: str = ""
     number: int = 0
@@ -97,15 +101,18 @@ class Entry:
 class Total:
     """Cost of the releases of one account together, for one row or one person (`unit`).
 
-    `budget` is the epsilon that they may cost, as it was given last. `guess` bounds how often the best guess whether
-    someone's data were used is right, for an attacker who sees all of them.
+    `epsilon` is under the relation `neighbours`, ``replace_one`` as soon as one release is, and `by_relation` has it
+    under each relation that is known. `budget` is the epsilon that they may cost, as it was given last. `guess` bounds
+    how often the best guess whether someone's data were used is right, for an attacker who sees all of them.
     """
 
     account: str
     releases: int
     unit: str
+    neighbours: Neighbours
     epsilon: float
     delta: float
+    by_relation: Mapping[Neighbours, float]
     accountant: str
     budget: float | None
     guess: Callable[[], float] = dataclasses.field(compare=False)
@@ -121,13 +128,14 @@ class Total:
             budget += f", and was {before.budget:g}"
         return (
             f"account {self.account!r}: with this one, {self.releases} releases will cost about {cost_words(self)}, "
-            f"together (so far {before.epsilon:.4g}){budget}"
+            f"together (so far {before.epsilon:.4g} under {before.neighbours}){budget}"
         )
 
 
 def cost_words(cost: Entry | Total | Protection) -> str:
-    """Write the cost of a release, or several, for a protected person or row."""
-    return f"epsilon {cost.epsilon:.4g} per {cost.unit}, delta {cost.delta:.3g}"
+    """Write the cost of a release, or several, for a protected person or row, under each relation that is known."""
+    relations = describe_relations(cost.by_relation)
+    return f"epsilon {cost.epsilon:.4g} per {cost.unit}, delta {cost.delta:.3g}, {relations}"
 
 
 class Ledger:
@@ -224,9 +232,10 @@ class Ledger:
                     guarantee = restore(content["guarantee"], fields.rows)
                     computed = protection_of(guarantee, fields.unit, fields.rows, fields.delta)
                 own = len(entries) + 1
-                if content["number"] != own or not agree(computed.epsilon, fields.epsilon):
+                if content["number"] != own or not agree(computed, fields.epsilon, fields.by_relation):
                     raise broken
-                entry = Entry(**fields.model_dump(), guarantee=guarantee, head=content["hash"], number=own)
+                known = fields.model_dump() | {"by_relation": computed.by_relation}
+                entry = Entry(**known, guarantee=guarantee, head=content["hash"], number=own)
         except (ValueError, KeyError, TypeError):
             raise broken from None
         entries[entry.number] = entry
@@ -278,29 +287,43 @@ class Ledger:
         assert total is not None
         return total
 
-    def total_with(self, before: Total, event: Event | None, rows: int, epsilon: float, delta: float) -> Total:
+    def total_with(
+        self, before: Total, event: Event | None, rows: int, neighbours: Neighbours, epsilon: float, delta: float
+    ) -> Total:
         """Estimate the cost of all releases of an account with one more, before it is trained.
 
-        `before` is the cost without it. `event` is its effect on a row; None where it is unknown: its budget, epsilon
-        and delta, is then added. `rows` rows of a unit count.
+        `before` is the cost without it. `event` is its effect on a row under its relation; None where it is unknown:
+        its budget, epsilon and delta, is then added, where the relation is that of the others. `rows` rows of a unit
+        count.
         """
         entries = [entry for entry in self.entries() if entry.account == before.account]
-        neighbours, total_delta, added = entries[0].guarantee.neighbours, before.delta + delta, before.epsilon + epsilon
-        accountant = "the budgets are added"
-        if event is not None and neighbours is not None:
+        is_same = before.neighbours == neighbours
+        relation: Neighbours = neighbours if is_same else "replace_one"
+        added = before.epsilon + epsilon if is_same else math.inf
+        total_delta, accountant = before.delta + delta, "the budgets are added"
+        known = {relation: added}
+        if event is not None:
             most = max(rows, *(entry.rows for entry in entries))
-            accounted = group_account(Composed((*_events(entries), event)), most, total_delta, neighbours)
+            events = *events_under(relation, entries), _event_under(relation, event, neighbours)
+            accounted = group_account(Composed(events), most, total_delta, relation)
             if accounted.epsilon < added:
                 added, accountant = accounted.epsilon, accounted.accountant
+            known = _by_relation(events, most, total_delta, relation, added)
         return dataclasses.replace(
-            before, releases=before.releases + 1, epsilon=added, delta=total_delta, accountant=accountant
+            before,
+            releases=before.releases + 1,
+            neighbours=relation,
+            epsilon=added,
+            delta=total_delta,
+            by_relation=known,
+            accountant=accountant,
         )
 
     def total(self, account: str, planned: Sequence[Entry] = ()) -> Total | None:
         """Compose the releases of an account, and the planned ones; None where there is no release.
 
-        Raises PrivSVMError where releases protect different units, or refer to different relations: their total is
-        unknown.
+        Raises PrivSVMError where releases protect different units, or refer to different relations and one of them has
+        no bound under ``replace_one``: their total is unknown.
         """
         return total_of(account, [entry for entry in self.entries() if entry.account == account] + list(planned))
 
@@ -309,25 +332,30 @@ def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
     """Compose releases of one account; see `Ledger.total`."""
     if not entries:
         return None
+    unit = entries[0].unit
     kinds = {(entry.unit, entry.guarantee.neighbours) for entry in entries}
-    if len(kinds) > 1:
+    try:
+        if {unit} != {entry.unit for entry in entries}:
+            raise ValueError("units differ")
+        composed = compose([entry.guarantee for entry in entries])
+    except ValueError:
         listed = " and ".join(sorted(f"{unit}s under {relation}" for unit, relation in kinds))
         raise PrivSVMError(
             f"account {account!r} would hold releases for {listed}, which have no total: release with the same unit "
             "and relation as before"
-        )
-    unit, events = entries[0].unit, _events(entries)
-    composed = compose([entry.guarantee for entry in entries])
+        ) from None
     rows, neighbours = max(entry.rows for entry in entries), composed.neighbours
     assert neighbours is not None
+    events = events_under(neighbours, entries)
     epsilon, delta, accountant = composed.epsilon_proved, float(composed.delta or 0.0), str(composed.accountant)
     if unit == "person":
         delta = math.fsum(entry.delta for entry in entries)
         epsilon, delta, accountant = group_account(Composed(events), rows, delta, neighbours)
         # Guarantees for persons add up, however many rows of a person each release counts.
-        added = math.fsum(entry.epsilon for entry in entries)
+        added = math.fsum(entry.by_relation.get(neighbours, math.inf) for entry in entries)
         if added < epsilon:
             epsilon, accountant = added, "the budgets are added"
+    known = _by_relation(events, rows, delta, neighbours, epsilon)
 
     def guess() -> float:
         if composed.status != "proved":
@@ -335,10 +363,25 @@ def total_of(account: str, entries: Sequence[Entry]) -> Total | None:
         return trade_off(Composed(events), neighbours, rows, composed.delta).guess(0.5)
 
     if composed.status != "proved":
-        accountant = "nothing is proved of all together"
+        accountant, known = "nothing is proved of all together", {neighbours: epsilon}
     budgets = [entry.budget for entry in entries if entry.budget is not None]
-    return Total(account, len(entries), unit, epsilon, delta, accountant, budgets[-1] if budgets else None, guess)
+    budget = budgets[-1] if budgets else None
+    return Total(account, len(entries), unit, neighbours, epsilon, delta, known, accountant, budget, guess)
 
 
-def _events(entries: Sequence[Entry]) -> tuple[Event, ...]:
-    return tuple(entry.guarantee.event for entry in entries if entry.guarantee.event is not None)
+def _event_under(relation: Neighbours, event: Event, own: Neighbours | None) -> Event:
+    return event if own == relation else double_sensitivity(event)
+
+
+def events_under(relation: Neighbours, entries: Sequence[Entry]) -> tuple[Event, ...]:
+    """List the events of releases under a relation: their own, or ``replace_one``."""
+    guarantees = [entry.guarantee for entry in entries]
+    return tuple(_event_under(relation, one.event, one.neighbours) for one in guarantees if one.event is not None)
+
+
+def _by_relation(
+    events: tuple[Event, ...], rows: int, delta: float, neighbours: Neighbours, epsilon: float
+) -> dict[Neighbours, float]:
+    """Return epsilon of all events under each relation that is known; under their own it is `epsilon`."""
+    accounts = relation_accounts(Composed(events), rows, delta, neighbours)
+    return {neighbours: epsilon} | {key: one.epsilon for key, one in accounts.items() if key != neighbours}

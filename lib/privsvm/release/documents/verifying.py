@@ -81,8 +81,12 @@ def _is_total(card: Mapping[str, Any]) -> bool:
     total = card["ledger"]["total"]
     if not 1 <= total["releases"] <= card["ledger"]["entry"]:
         return False
-    own = (card["epsilon"], card["delta"], card["risk"]["guess"])
-    stated = (total["epsilon"], total["delta"], total["guess"])
+    known, own_known = total["by_relation"], card["by_relation"]
+    if total["epsilon"] not in known.values():
+        return False
+    relations = [relation for relation in known if relation in own_known]
+    own = (card["epsilon"], card["delta"], card["risk"]["guess"], *(own_known[relation] for relation in relations))
+    stated = (total["epsilon"], total["delta"], total["guess"], *(known[relation] for relation in relations))
     most = 1.0 + 1e-9 if total["releases"] == 1 else math.inf
     return total["guess"] <= 100 and all(
         other * (1.0 - 1e-9) <= one <= other * most for one, other in zip(stated, own, strict=True)

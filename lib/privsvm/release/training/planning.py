@@ -15,8 +15,9 @@ import numpy as np
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.threads import memory_of_machine
+from privsvm.privacy.gate import default_delta
 from privsvm.release.documents.card import per_cent
-from privsvm.release.training.recipes import Terms, default_delta, train
+from privsvm.release.training.recipes import Terms, train
 from privsvm.release.training.risk_targets import gaussian_curve
 from privsvm.tables.schema import Schema, parse_schema
 

@@ -18,7 +18,7 @@ from privsvm.numerics.noise.noise_source import seeded_source, system_source
 from privsvm.privacy.accountants import account
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Event, Gaussian, Laplace, Neighbours, OneOf, relation_factor
-from privsvm.privacy.gate import LARGEST_EPSILON, Guarantee, restore
+from privsvm.privacy.gate import LARGEST_EPSILON, Guarantee, default_delta, restore
 from privsvm.privacy.risk import trade_off
 from privsvm.registry import estimator_class, implementations
 from privsvm.release.documents.calibration import HeldBackCounts
@@ -100,15 +100,15 @@ class Terms:
     """Permitted cost of a release, and its training.
 
     `epsilon` and `delta` are for the unit: one person, where the schema names a column for persons, else one row; a
-    delta of None is `default_delta`. `neighbours` is for rows: persons are added and removed, with all their rows.
-    `recipe` None is `default_recipe`. `hold_back` is the share of the units, at most a half, that do not train: they
-    measure and calibrate the model instead, with noise, at no further epsilon. A release that reveals more than `risk`
-    is refused, see `terms_of_risk`.
+    delta of None is `default_delta`. `neighbours` is for rows, None the default of the recipe's method: persons are
+    added and removed, with all their rows. `recipe` None is `default_recipe`. `hold_back` is the share of the units, at
+    most a half, that do not train: they measure and calibrate the model instead, with noise, at no further epsilon. A
+    release that reveals more than `risk` is refused, see `terms_of_risk`.
     """
 
     epsilon: float
     delta: float | None = None
-    neighbours: Neighbours = "replace_one"
+    neighbours: Neighbours | None = None
     recipe: Recipe | None = None
     hold_back: float | None = None
     risk: RiskTarget | None = None
@@ -129,11 +129,6 @@ class Trained:
     held_back: HeldBackCounts | None = None
 
 
-def default_delta(rows: int | None) -> float:
-    """Return the delta of a release: 1e-5, or a tenth of 1 over the declared number of rows if that is less."""
-    return 1e-5 if rows is None else min(1e-5, 0.1 / max(rows, 1))
-
-
 def terms_of_risk(risk: RiskTarget, schema: Schema, terms: Terms) -> Terms:
     """Put the epsilon into terms that a risk allows at their delta."""
     delta = default_delta(schema.rows) if terms.delta is None else terms.delta
@@ -144,17 +139,20 @@ def _unit(schema: Schema, terms: Terms) -> tuple[Literal["row", "person"], int, 
     """Return who is protected, how many rows of a unit count, and the relation."""
     if schema.person:
         return "person", int(schema.rows_per_person or 1), "add_remove"
-    return "row", 1, terms.neighbours
+    if terms.neighbours is not None:
+        return "row", 1, terms.neighbours
+    method: Any = _check_recipe(terms.recipe or default_recipe())[0]
+    return "row", 1, getattr(method.declared.get("neighbours"), "default", "replace_one")
 
 
-def plan_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
-    """Return the event of the recommended method, and how many rows of a unit count.
+def plan_event(schema: Schema, terms: Terms) -> tuple[Event | None, int, Neighbours]:
+    """Return the event of the recommended method, how many rows of a unit count, and the relation.
 
     For the cost of a release before its training: afterwards, the event is in its guarantee. None for other recipes.
     """
     _, rows, neighbours = _unit(schema, terms)
     if terms.recipe not in (None, default_recipe()):
-        return None, rows
+        return None, rows, neighbours
     delta, factor = default_delta(schema.rows) if terms.delta is None else terms.delta, relation_factor(neighbours)
     try:
         event: Event = Gaussian(factor * rows * gaussian_noise_multiplier(terms.epsilon, delta))
@@ -162,7 +160,7 @@ def plan_event(schema: Schema, terms: Terms) -> tuple[Event | None, int]:
         raise PrivSVMError(f"{error}") from None
     if terms.hold_back is not None:
         event = OneOf((event, Laplace(factor * rows / terms.epsilon_of_counts)))
-    return event, rows
+    return event, rows, neighbours
 
 
 def _check_risk(guarantee: Guarantee, rows: int, terms: Terms) -> None:

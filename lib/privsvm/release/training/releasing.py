@@ -26,14 +26,14 @@ from privsvm.constraints import DAY, DIGEST, written
 from privsvm.digests import sha256_of_file, sha256_of_json
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_json, write_json, write_text
-from privsvm.privacy.gate import Guarantee
+from privsvm.privacy.gate import Guarantee, default_delta
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.card import CARD_FILES, CARD_FORMAT, CARD_VERSION, PAGE, card_content, total_on_card
 from privsvm.release.documents.card_page import page
 from privsvm.release.documents.ledger import Entry, Ledger, Total
 from privsvm.release.documents.signing import signature_of
 from privsvm.release.training.inspections import is_inspected
-from privsvm.release.training.recipes import Terms, default_delta, plan_event, train
+from privsvm.release.training.recipes import Terms, plan_event, train
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import units_table
 from privsvm.untrusted import parse_json, read_regular_file
@@ -257,6 +257,7 @@ class _Payment:
             "rows": protection.rows,
             "epsilon": protection.epsilon,
             "delta": protection.delta,
+            "by_relation": protection.by_relation,
             "guarantee": guarantee,
             "budget": self.permission.budget,
         }
@@ -280,7 +281,7 @@ def _check_budget(total: Total) -> None:
     if total.budget is not None and total.epsilon > total.budget * (1.0 + 1e-9):
         raise RefusedError(
             f"account {total.account!r}: {total.releases} release(s) cost epsilon {total.epsilon:.4g} per {total.unit} "
-            f"together, above the budget of {total.budget:g}; nothing was spent"
+            f"together under {total.neighbours}, above the budget of {total.budget:g}; nothing was spent"
         )
 
 
