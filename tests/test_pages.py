@@ -7,7 +7,7 @@ from pathlib import Path
 import build_site
 import pytest
 
-from privsvm.privacy.accountants import account
+from privsvm.privacy.accountants import account, relation_accounts
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.risk import trade_off
@@ -133,6 +133,17 @@ def test_the_totals_of_several_releases_are_computed():
         multiplier = gaussian_noise_multiplier(float(epsilon), 1e-5)
         totals = [account(Gaussian(multiplier / math.sqrt(count)), 1e-5, "add_remove").epsilon for count in (2, 5, 10)]
         assert shown == [f"{math.ceil(100 * total) / 100:.2f}" for total in totals], epsilon
+
+
+def test_the_table_of_both_relations_is_computed():
+    text = (REPOSITORY / "docs/proved.md").read_text(encoding="utf-8")
+    added, replaced = (
+        [float(number) for number in re.findall(r"\d[\d.]*", row)]
+        for row in re.findall(r"^\| `(?:add_remove|replace_one)` \| (.*) \|$", text, re.MULTILINE)
+    )
+    for epsilon, shown in zip(added, replaced, strict=True):
+        accounts = relation_accounts(Gaussian(gaussian_noise_multiplier(epsilon, 1e-5)), 1, 1e-5, "add_remove")
+        assert shown == round(accounts["replace_one"].epsilon, 2), epsilon
 
 
 def test_the_reference_has_every_public_name_and_command():

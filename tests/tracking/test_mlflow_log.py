@@ -23,6 +23,7 @@ from tests.refusals import refusal
 from tests.reporting.synthetic_results import make_condensed_attack
 
 from privsvm.files import read_json, write_json
+from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import seal
 from privsvm_bench.tracking.experiments import experiment_links
@@ -147,6 +148,21 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     content["guarantees"][3] |= {"status": "claimed", "epsilon_with_system_noise": "inf", "reason": "a toy"}
     write_json(path, seal(content))
     assert collect_runs([(path, [])])[0].parameters["curve"] == "CLAIMED: mixed"
+
+
+def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:
+    path, _ = write_result("counted", epsilons=[1.0, 4.0])
+    content = read_json(path) | {"neighbours": "add_remove"}
+    for epsilon, guarantee in zip((1.0, 4.0), content["guarantees"], strict=True):
+        event = {"kind": "gaussian", "noise_multiplier": gaussian_noise_multiplier(epsilon, guarantee["delta"])}
+        guarantee |= {"neighbours": "add_remove", "event": event, "sensitivity": None, "noise_scale": None}
+    write_json(path, seal(content))
+    (run,) = collect_runs([(path, [])])
+    points = {(point.name, point.step): point.value for point in run.metrics}
+    assert points["epsilon_add_remove", 0] == pytest.approx(1.0)
+    known = [round(points["epsilon_replace_one", step], 2) for step in (0, 1)]
+    assert known == [2.15, 9.08]
+    assert "| under add_remove (epsilon 2.155 under replace_one) |" in run.files["card.md"]
 
 
 def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:

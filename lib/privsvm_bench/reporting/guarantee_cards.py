@@ -70,11 +70,13 @@ def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
         guarantee for result in members for epsilon, guarantee in finite_guarantees(result) if epsilon == stated
     ]
     weakest = max((one.epsilon_with_system_noise for one in guarantees), default=math.inf)
+    replaced = [one.by_relation().get("replace_one") for one in guarantees if one.neighbours == "add_remove"]
     noises = sorted(guarantee.noise_scale for guarantee in guarantees if guarantee.noise_scale is not None)
     low, high = (short_number(noises[0]), short_number(noises[-1])) if noises else ("–", "–")
     return {
         "stated": stated,
         "epsilon": weakest,
+        "replaced": max((account.epsilon for account in replaced if account is not None), default=None),
         "guess": percent(max(map(right_guess, guarantees))),
         "noise": low if low == high else f"{low} to {high}",
     }

@@ -167,7 +167,9 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
             values[name] = summary.mean[index]
             values[f"{name}_sd"] = summary.sd[index]
         if not result.is_reference:
-            values |= {name: getattr(result.guarantees[index], name) for name in _OF_GUARANTEES}
+            guarantee = result.guarantees[index]
+            values |= {name: getattr(guarantee, name) for name in _OF_GUARANTEES}
+            values |= {f"epsilon_{relation}": one.epsilon for relation, one in guarantee.by_relation().items()}
         for name, value in (values | of_all_steps).items():
             if value is not None and math.isfinite(value):
                 yield MetricPoint(name, float(value), step)

@@ -21,7 +21,7 @@ from privsvm.numerics.compiled.threads import share_out, threads_worth
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
-from privsvm.solvers.kernel.pair_step import Gram, Masks, extremes, take_pair_steps
+from privsvm.solvers.kernel.pair_step import Gram, Masks, take_pair_steps
 
 # Constant               unit     value and reason
 # _STEPS, _LEAST_STEPS   steps    for each variable of a pair, and in addition for every pair, before a hard one is left
@@ -268,8 +268,8 @@ def _solve_together(
     )
     seconds = rows.seconds(float((sizes[numbers] ** 2).sum())) + _PAIR_SECONDS * numbers.size
     n_threads = threads_worth(max(1, min(rows.n_threads, numbers.size)), seconds)
-    # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair. Contiguous arrays, since code
-    # specialised for another layout may round differently.
+    # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair. Contiguous arrays, since
+    # code specialised for another layout may round differently.
     batches = [np.ascontiguousarray(numbers[k::n_threads]) for k in range(n_threads)]
     tasks = [(batch, pairs, _work_for(batch, sizes, matrix), matrix, options.tol) for batch in batches]
     share_out(rows.pool, _solve_some, tasks)
