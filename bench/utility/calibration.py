@@ -65,9 +65,8 @@ def measure_split(data: UtilitySet, split: int) -> dict[str, Any]:
             "prescaled": False, "rows": len(train_rows), "columns": columns,
         }
     )  # fmt: skip
-    released = train(
-        X[train_rows], data.y[train_rows], schema, Terms(EPSILON, DELTA, hold_back=HOLD_BACK), random_state=split
-    )  # fmt: skip
+    terms = Terms(EPSILON, DELTA, "replace_one", hold_back=HOLD_BACK)
+    released = train(X[train_rows], data.y[train_rows], schema, terms, random_state=split)
     assert released.held_back is not None
     calibration, path, codes = Calibration(released.held_back), released.estimator._path, data.y[test_rows]
     scores = path.scores(X[test_rows], 0)[0]
