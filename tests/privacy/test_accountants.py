@@ -541,3 +541,11 @@ def test_a_plain_budget_says_nothing_of_a_replaced_row():
     assert set(relation_accounts(EpsilonDelta(1.0, DELTA), 1, DELTA, "add_remove")) == {"add_remove"}
     larger = (1.0 + math.e) * DELTA
     assert relation_accounts(EpsilonDelta(1.0, DELTA), 1, larger, "add_remove")["replace_one"].epsilon == 2.0
+
+
+def test_several_drawn_rows_are_not_stated_as_replaced():
+    """The bound for them, epsilon 1572 here, would be true and say nothing."""
+    steps = SelfComposed(PoissonSampled(0.05, Gaussian(1.5)), 500)
+    for event in (steps, OneOf((steps, Laplace(3.0)))):
+        assert list(relation_accounts(event, 1, DELTA, "add_remove")) == ["add_remove", "replace_one"]
+        assert list(relation_accounts(event, 5, DELTA, "add_remove")) == ["add_remove"]

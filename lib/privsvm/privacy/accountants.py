@@ -456,10 +456,12 @@ def relation_accounts(event: Event, k: int, delta: float, neighbours: Neighbours
     """Account for an event under every relation of which it says something, its own first; see `group_account`.
 
     An event for added and removed rows bounds a replaced row too. The converse does not hold: a row that is added may
-    move a release by more than half of what a replaced row does, and change its number of rows.
+    move a release by more than half of what a replaced row does, and change its number of rows. Nor is anything said of
+    several rows that are drawn and replaced: known bounds lie far above the truth.
     """
     accounts: dict[Neighbours, Account] = {neighbours: group_account(event, k, delta, neighbours)}
-    if neighbours == "add_remove":
+    is_drawn = any(isinstance(leaf, PoissonSampled) for leaf, _ in innermost(event))
+    if neighbours == "add_remove" and not (is_drawn and k > 1):
         accounts["replace_one"] = group_account(double_sensitivity(event), k, delta, "replace_one")
     return {relation: found for relation, found in accounts.items() if math.isfinite(found.epsilon)}
 
