@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
