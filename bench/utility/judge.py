@@ -91,12 +91,13 @@ CELLS = Cells(TABLES / "judge.csv", ("entry", "set", "neighbours", "epsilon", "s
 
 
 def log_run(entries: Sequence[str], again: bool) -> None:
-    """Append a run to the log; refuse a rule that is there, unless it is run again."""
-    rule, rows = entry_code(RECOMMENDED), []
+    """Append a run to the log; refuse a rule that is there, unless it is run again. Entries without it have no rule."""
+    rule = entry_code(RECOMMENDED) if {RECOMMENDED, *VARIANTS} & set(entries) else ""
+    rows = []
     if LOG.exists():
         with LOG.open(newline="") as file:
             rows = list(csv.DictReader(file))
-    earlier = [row["date"] for row in rows if row["rule"] == rule]
+    earlier = [row["date"] for row in rows if rule and row["rule"] == rule]
     if earlier and not again:
         sys.exit(f"judge.py: this rule ({rule}) was judged on {earlier[-1]}; give --again to go on with that run")
     describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

@@ -16,6 +16,7 @@ from entries import (
     ENTRIES,
     EPSILONS,
     LINEAR,
+    NEXT_BEST,
     RANKED,
     RECOMMENDED,
     REFERENCES,
@@ -34,10 +35,11 @@ from ranking import (
     places,
     read,
     rising,
+    tied_place,
     under,
 )
 from scipy.stats import friedmanchisquare, wilcoxon
-from sets import CHOSE, LARGE_ROWS, LARGE_SPLITS, NEWER, OLDER, SMALL_DRAWS, SMALL_ROWS, SPLITS, UNSEEN, training_rows
+from sets import CHOOSE, JUDGE, LARGE_ROWS, LARGE_SPLITS, LOOK, OLDER, SMALL_DRAWS, SMALL_ROWS, SPLITS, training_rows
 
 from privsvm.files import write_text
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -108,13 +110,12 @@ def standing(cells: pd.DataFrame, names: Sequence[str]) -> str:
     for relation, epsilon in RANKED:
         values = accuracies(under(cells, relation), epsilon, names)
         ranks, ours = places(values).mean().sort_values(), values[RECOMMENDED]
-        best_places = places(values, "min")[RECOMMENDED].mean()
         behind = 100.0 * (values.drop(columns=RECOMMENDED).max(axis=1) - ours)
         below = references.rsub(ours, axis=0).mul(-100.0)
         poor = below.index[below.majority > 1.0]
         columns[f"{relation}, {epsilon:g}"] = [
             f"{ranks[RECOMMENDED]:.2f} ({list(ranks.index).index(RECOMMENDED) + 1} of {len(ranks)})",
-            f"{best_places:.2f}",
+            f"{tied_place(values):.2f}",
             f"{(behind <= 0).sum()} of {len(values)}",
             f"{(behind <= 1).sum()} of {len(values)} ({100 * (behind <= 1).mean():.0f} %)",
             f"{behind.max():.1f} ({behind.idxmax()})",
@@ -122,7 +123,7 @@ def standing(cells: pd.DataFrame, names: Sequence[str]) -> str:
             *(_points(below[one].median()) for one in ("svm", "boosting")),
         ]
     statements = [
-        "mean rank (place among the entries)", "mean rank where equal accuracies share the best place",
+        "mean rank (place among the entries)", "mean rank where a point is a tie (1, and entries more than it ahead)",
         "sets with the highest accuracy", "sets at most 1 point behind the best", "most points behind",
         "sets more than 1 point below the majority class",
         "median points below the SVM without privacy", "median points below gradient boosting without privacy",
@@ -155,8 +156,8 @@ def curve_blocks(cells: pd.DataFrame) -> list[str]:
     verdicts = [beside_next_best(cells), above_majority(cells), rising(cells)]
     blocks = [
         "## Accuracy against epsilon",
-        f"At epsilon 1 under replace_one, the accuracy of `PrivateLinearClassifier` on {len(gaps)} sets that chose its "
-        f"constants lies {gaps.median():.1f} points below that of a linear SVM without privacy (median; "
+        f"At epsilon 1 under replace_one, the accuracy of `PrivateLinearClassifier` on {len(gaps)} sets that chose the "
+        f"numbers of its rule lies {gaps.median():.1f} points below that of a linear SVM without privacy (median; "
         f"{gaps.max():.1f} on the worst, {gaps.idxmax()}).",
         "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
         "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
@@ -328,46 +329,53 @@ def calibration_blocks() -> list[str]:
 
 
 def names_of(cells: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the measured sets by their role."""
-    measured = set(cells[cells.entry == RECOMMENDED]["set"])
-    groups = {"chose": (*OLDER, *CHOSE), "newer": NEWER, "unseen": UNSEEN}
-    return {group: [name for name in names if name in measured] for group, names in groups.items()}
+    """Return the sets by their kind that our entries and peers have answers on."""
+    measured = set.intersection(
+        *(set(cells[cells.entry == entry]["set"]) for entry in (RECOMMENDED, NEXT_BEST, "diffprivlib_lr"))
+    )
+    return {kind: [name for name in names if name in measured] for kind, names in (("choose", CHOOSE), ("look", LOOK))}
 
 
 def sets_text(cells: pd.DataFrame) -> str:
-    """Write the sets, and which of them chose."""
+    """Write the sets by kind."""
     groups = names_of(cells)
-    words = {group: ", ".join(names) for group, names in groups.items()}
+    words = {kind: ", ".join(names) for kind, names in groups.items()}
     return "\n\n".join([
         f"Mean accuracy of private classifiers on {sum(map(len, groups.values()))} real tables, at delta 1e-5, over "
         f"{SPLITS} label-blind splits, or {LARGE_SPLITS} of tables with {LARGE_ROWS:,} rows or more. On tables with "
         f"fewer than {SMALL_ROWS:,} rows, where noise decides most, methods of this library are averaged over "
         f"{SMALL_DRAWS} draws of noise in every split.",
-        f"These chose the constants of `recommended`, on {len(OLDER)} of them the constants of linear features, on all "
-        f"of them the constants of its last rules: {words['chose']}.",
-        "These chose no constant, but results on them were looked at while the rules of three methods were written, "
-        f"which favours `recommended`, `dp_naive_bayes` and `dp_tr_newton`: {words['newer']}.",
-        f"These came last: {words['unseen']}.",
+        f"*Choose*: the numbers of the rule of `recommended` were tuned on these {len(groups['choose'])}: "
+        f"{words['choose']}.",
+        "*Look*: no number was tuned on these, and results on them were seen, which favours `recommended`, "
+        f"`dp_naive_bayes` and `dp_tr_newton`: {words['look']}.",
+        f"*Judge*: {len(JUDGE)} more were drawn by a written rule and a stated seed (`bench/utility/draw_judges.py`). "
+        f"{judged_text()}",
     ])  # fmt: skip
+
+
+def judged_text() -> str:
+    """Say how often the sets that judge were looked at."""
+    log = pd.read_csv(TABLES / "judge.log.csv") if (TABLES / "judge.log.csv").exists() else pd.DataFrame()
+    looks = [] if log.empty else log.rule.dropna().unique().tolist()
+    return (
+        f"They were run for {len(looks)} rules so far (`reports/utility/judge.log.csv`)."
+        if looks
+        else ("No rule was run on them yet.")
+    )
 
 
 def tables_text(cells: pd.DataFrame) -> str:
     """Write all tables of the page."""
     groups = names_of(cells)
-    chose, judges = groups["chose"], groups["newer"] + groups["unseen"]
-    names = chose + judges
-    elder = [name for name in names if name in (*OLDER, *NEWER)]
+    chosen, looked = groups["choose"], groups["look"]
+    names = chosen + looked
     splits = cells[cells.entry.str.startswith("opacus")].groupby(["entry", "set", "epsilon"]).split.nunique()
     blocks = [f"Opacus has {splits.min()} to {splits.max()} splits.{missing(cells, names)}", "## What holds"]
-    for heading, group in {
-        "All sets": names,
-        f"All but {', '.join(name for name in names if name not in elder)}": elder,
-        "Sets that judge": judges,
-        "Sets that came last": groups["unseen"],
-    }.items():
+    for heading, group in (("All sets", names), ("Look", looked)):
         blocks += [f"{heading} ({len(group)}), by relation and epsilon:", standing(cells, group)]
     blocks += [cost_of_counting(cells, names), *curve_blocks(cells)]
-    for heading, group in (("Sets that judge", judges), ("Sets that chose", chose)):
+    for heading, group in (("Look", looked), ("Choose", chosen)):
         blocks.append(f"## {heading}")
         for relation, epsilon in RANKED:
             blocks += ranking_blocks(under(cells, relation), epsilon, group, f"Epsilon {epsilon:g}, {relation}")
@@ -390,7 +398,8 @@ def with_tables(page: str, cells: pd.DataFrame) -> str:
 
 def with_sentences(readme: str, cells: pd.DataFrame) -> str:
     """Replace the sentences on accuracy in the README."""
-    values = accuracies(under(cells, "add_remove"), 1.0, sorted(set(cells["set"])))
+    names = [name for group in names_of(cells).values() for name in group]
+    values = accuracies(under(cells, "add_remove"), 1.0, names)
     ranks = places(values).mean().sort_values()
     place = list(ranks.index).index(RECOMMENDED) + 1
     gaps, sizes = gaps_to_svm(cells)[[1.0]], []
@@ -398,13 +407,13 @@ def with_sentences(readme: str, cells: pd.DataFrame) -> str:
         median = round(group[1.0].median(), 1)
         sizes.append(f"{abs(median):.1f} points {'higher' if median < 0 else 'lower'} with {words} rows")
     guess = trade_off(Gaussian(gaussian_noise_multiplier(1.0, DELTA)), "add_remove").guess(0.5)
-    chose = len(values.index.intersection([*OLDER, *CHOSE]))
+    chose = len(values.index.intersection(CHOOSE))
     rank = "first" if place == 1 else f"number {place}"
     sentences = (
         f"At epsilon 1, a guess whether a row was used is right at most {math.ceil(100 * guess)} times in 100 "
         f"([risks](docs/epsilon.md)). Compared with a linear SVM without privacy, accuracy is {', '.join(sizes)} "
         f"(medians of {len(gaps)} real sets); the classifier is {rank} of {len(ranks)} private ones by mean rank on "
-        f"{len(values)} sets, {chose} of which chose its constants ([leaderboard](docs/leaderboard.md))."
+        f"{len(values)} sets, {chose} of which chose the numbers of its rule ([leaderboard](docs/leaderboard.md))."
     )
     return with_section(readme, *_ACCURACY, textwrap.fill(sentences, 128))
 

@@ -17,6 +17,8 @@ from sets import training_rows
 ALARM = 0.05
 # Points below another method, or below the majority class, that a verdict names.
 _BEHIND, _BELOW_MAJORITY = 0.015, 0.01
+# Accuracies that are so near are a tie.
+_TIED = 0.01
 SIZES = {"fewer than 1,000": (0, 1000), "1,000 to 10,000": (1000, 10_000), "more than 10,000": (10_000, 10**9)}
 
 
@@ -39,6 +41,12 @@ def places(values: pd.DataFrame, ties: str = "average") -> pd.DataFrame:
     """Rank entries on every set; one without an answer is last. `ties` is as in `scipy.stats.rankdata`."""
     ranks = np.array([rankdata(-row, ties) for row in values.fillna(-1.0).to_numpy()])
     return pd.DataFrame(ranks, index=values.index, columns=values.columns)
+
+
+def tied_place(values: pd.DataFrame) -> float:
+    """Average the place of `recommended` where one point is a tie: 1 and the entries that are more than that ahead."""
+    ahead = values.sub(values[RECOMMENDED], axis=0) > _TIED
+    return 1.0 + float(ahead.sum(axis=1).mean())
 
 
 def critical_difference(n_entries: int, n_sets: int) -> float:

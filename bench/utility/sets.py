@@ -79,10 +79,6 @@ CHOSE: dict[str, Any] = {
 CHOOSE, LOOK, JUDGE = (tuple(names) for names in json.loads((HERE / "kinds.json").read_text()).values())
 # Sets that choose constants with bounds from meaning, by the schemas of the catalogue.
 REAL = tuple(name for name in CHOOSE if name not in OLDER and name not in CHOSE)
-# Sets that came when the rules of `recommended` were written; they chose none.
-UNSEEN = ("affairs", "mnist_5000", "weather", "websites")
-# Sets that chose no constant, by the schemas of the catalogue.
-NEWER = tuple(name for name in LOOK if name not in UNSEEN)
 SETS: dict[str, Any] = {**OLDER, **CHOSE, **dict.fromkeys((*REAL, *LOOK))}
 
 # Features that are declared to be 0 or 1.
