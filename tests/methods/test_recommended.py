@@ -28,7 +28,8 @@ def rows(n, d=4, seed=0):
 
 
 def classifier(**chosen):
-    return PrivateLinearClassifier(**{"classes": [0, 1], "random_state": 0} | chosen)
+    common = {"classes": [0, 1], "random_state": 0, "neighbours": "replace_one"}
+    return PrivateLinearClassifier(**common | chosen)
 
 
 def budget(relation="replace_one", epsilon=1.0):

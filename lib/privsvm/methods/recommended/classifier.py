@@ -17,7 +17,7 @@ import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.feature_steps import Step
-from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, parameter
+from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, NEIGHBOURS, parameter
 from privsvm.base.released import LinearPath
 from privsvm.base.validation import check_bounds
 from privsvm.constraints import ROWS, Constraint, one_of, optional
@@ -36,7 +36,7 @@ from privsvm.numerics.compiled.threads import count_threads, thread_pool
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, dense_bytes, dense_rows, map_rows
 from privsvm.numerics.rows.rows import unit_rows
-from privsvm.privacy.events import Composed, Event, Gaussian, relation_factor
+from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, relation_factor
 from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
@@ -97,6 +97,7 @@ class PrivateLinearClassifier(PrivateClassifier):
     _table: ClassVar[Table] = TABLE
 
     delta: float = DELTA
+    neighbours: Neighbours = dataclasses.replace(NEIGHBOURS, default="add_remove")
     n_rows: int | None = parameter(
         None,
         optional(ROWS),
