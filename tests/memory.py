@@ -1,7 +1,6 @@
 """Peak memory of a fit in a subprocess."""
 
-import subprocess
-import sys
+from tests.processes import told_by_python
 
 HEADER = """
 import resource, sys
@@ -19,6 +18,4 @@ def fit(model):
 
 def fit_megabytes(model, rows):
     """Measure the megabytes that fitting a model (source code) adds."""
-    code = f"{HEADER}fit(privsvm.{model})"
-    done = subprocess.run([sys.executable, "-c", code, rows], capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return float(told_by_python("-c", f"{HEADER}fit(privsvm.{model})", rows))

@@ -1,6 +1,8 @@
-"""Processes that run at the same time."""
+"""Processes of their own."""
 
 import multiprocessing
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from multiprocessing.context import BaseContext
 from typing import Any
@@ -18,3 +20,10 @@ def exit_codes(
     for process in processes:
         process.join()
     return [process.exitcode for process in processes]
+
+
+def told_by_python(*arguments: Any, **options: Any) -> str:
+    """Run Python with these arguments to its end; return what it prints."""
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return str(done.stdout)

@@ -1,12 +1,12 @@
 """The examples of the gallery run as the site runs them, and the gallery lists all of them."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import run_examples
+
+from tests.processes import told_by_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -37,10 +37,7 @@ def test_an_example_runs(path):
 
 
 def test_an_example_runs_as_a_script():
-    done = subprocess.run(
-        [sys.executable, "examples/own_method.py"], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    assert done.stdout.startswith("status: claimed"), done.stderr
+    assert told_by_python("examples/own_method.py", cwd=REPOSITORY).startswith("status: claimed")
 
 
 def test_the_gallery_lists_every_example_by_its_title():

@@ -1,11 +1,10 @@
 """Compilation ahead of use: all listed modules, into a folder keyed by the sources."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from privsvm.warm_up import MODULES, cache_key
+from tests.processes import told_by_python
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lib/privsvm"
 
@@ -18,8 +17,7 @@ def test_every_module_that_can_be_warmed_is_listed():
 
 def test_nothing_is_imported_by_default():
     code = "import sys; from privsvm.warm_up import warm_up; warm_up(); print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert told_by_python("-c", code) == "False\n"
 
 
 def test_what_is_compiled_is_only_ever_loaded(tmp_path):
@@ -28,9 +26,7 @@ def test_what_is_compiled_is_only_ever_loaded(tmp_path):
         "from privsvm.warm_up import warm_up; warm_up()\n"
         "print(len(f.stats.cache_hits), len(f.stats.cache_misses))"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "1 0\n"
+    assert told_by_python("-c", code, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == "1 0\n"
     assert list(tmp_path.glob("solvers.kernel.kernels-*"))
 
 

@@ -1,14 +1,13 @@
 """The catalogue, and how settings of params.yaml change its entries."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pydantic
 import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_wine
+from tests.processes import told_by_python
 from tests.refusals import refusal
 
 from privsvm.tables.labels import normalise_label
@@ -27,8 +26,7 @@ def test_import_is_light():
         "import sys; from privsvm_bench.datasets.catalogue import raw_files; raw_files('wine', {});"
         "print([m for m in ('sklearn', 'pandas', 'numba', 'scipy', 'numpy') if m in sys.modules])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
+    assert told_by_python("-c", code) == "[]\n"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

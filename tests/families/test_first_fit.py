@@ -1,10 +1,9 @@
 """After a warm-up, no fit compiles anything, whatever the type, the order and the flags of the rows."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from tests.processes import told_by_python
 
 WARM_UP = (
     "from privsvm.warm_up import MODULES, warm_up; warm_up(*(m for m in MODULES if m.startswith('solvers.kernel')))"
@@ -46,6 +45,4 @@ def test_a_first_fit_compiles_nothing(tmp_path):
     # What other tests compiled must not count.
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for code, printed in ((WARM_UP, ""), (FITS, "[]\n")):
-        command = [sys.executable, "-W", "ignore", "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        assert done.stdout == printed
+        assert told_by_python("-W", "ignore", "-c", code, env=environment) == printed

@@ -1,14 +1,12 @@
 """One command for each cell."""
 
-import subprocess
-import sys
-
 import pytest
 
 from privsvm.errors import PrivSVMError
 from reproduce.cell import MODULES, draws_of, judge_committed, main
 from reproduce.engine.cells import choose_draws, column_of, find_printed
 from reproduce.engine.judging import TIMES
+from tests.processes import told_by_python
 
 from .conftest import REPOSITORY
 
@@ -42,11 +40,8 @@ def test_an_unknown_name_is_an_error(arguments, message):
 
 
 def test_a_cell_is_trained_judged_and_shown_beside_the_committed_one(tmp_path):
-    command = [sys.executable, "-m", "reproduce", "cell", "dpwss", "statements", "privacy", "all"]
-    ran = subprocess.run(
-        [*command, "--data", str(tmp_path), *ARGUMENTS], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    committed, rerun = ran.stdout.splitlines()
+    command = ["-m", "reproduce", "cell", "dpwss", "statements", "privacy", "all", "--data", tmp_path, *ARGUMENTS]
+    committed, rerun = told_by_python(*command, cwd=REPOSITORY).splitlines()
     assert committed.startswith("committed: refuted; two rows")
     assert rerun.removeprefix("rerun: ") == committed.removeprefix("committed: ")
 

@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from privsvm.digests import sha256_of_code
 from privsvm.errors import PrivSVMError
 from privsvm_bench.workflow import sources
 from privsvm_bench.workflow.sources import closure, closure_digest
+from tests.processes import told_by_python
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOADED = """
@@ -30,10 +29,8 @@ print(json.dumps([module.__file__ for module in modules]))
 )
 def test_closure_holds_all_that_python_loads(module):
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, module], env=environment, capture_output=True, text=True, check=True
-    )
-    loaded = {Path(path).relative_to(REPOSITORY).as_posix() for path in json.loads(done.stdout)}
+    paths = json.loads(told_by_python("-c", LOADED, module, env=environment))
+    loaded = {Path(path).relative_to(REPOSITORY).as_posix() for path in paths}
     assert len(loaded) > 5
     assert loaded <= set(closure(module))
 
