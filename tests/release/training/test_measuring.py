@@ -21,8 +21,7 @@ from privsvm.base.budget import Budget
 from privsvm.base.model_file import scale_of
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
-from privsvm.privacy.accountants import account, group_account, recompute_account
-from privsvm.privacy.events import Composed, Gaussian, Laplace, OneOf
+from privsvm.privacy.accountants import account
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates
 from privsvm.release.documents.intervals import NoisyCounts, share_interval, tail_probability
@@ -167,25 +166,6 @@ def test_a_delta_is_judged_by_all_rows_whichever_train(hold_back):
     X, y = np.random.default_rng(0).uniform(-1, 1, size=(15_000, 2)), np.arange(15_000) % 3
     with pytest.raises(PrivSVMError, match="at 1 / 15000 or more"):
         train(X, y, declare(), Terms(1.0, 1e-4, "replace_one", hold_back=hold_back))
-
-
-def test_one_of_several_events_costs_what_the_dearest_does():
-    gaussian, laplace = Gaussian(4.0), Laplace(3.0)
-    either = OneOf((gaussian, laplace))
-    for relation in ("replace_one", "add_remove"):
-        for delta in (0.0, 1e-6):
-            each = [account(event, delta, relation).epsilon for event in (gaussian, laplace)]
-            assert account(either, delta, relation).epsilon == max(each)
-        assert recompute_account(either, 1e-6, relation).epsilon == pytest.approx(
-            account(either, 1e-6, relation).epsilon, rel=0.01
-        )
-    assert group_account(either, 3, 1e-6, "add_remove").epsilon == max(
-        group_account(event, 3, 1e-6, "add_remove").epsilon for event in (gaussian, laplace)
-    )
-    # Two of them cost more than one, and no less than the same part twice.
-    twice = account(Composed((either, either)), 2e-6, "add_remove").epsilon
-    for event in (gaussian, laplace):
-        assert twice >= account(Composed((event, event)), 2e-6, "add_remove").epsilon * (1 - 1e-9)
 
 
 def test_tails_are_those_of_a_convolution():
