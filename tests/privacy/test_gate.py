@@ -6,8 +6,6 @@ import json
 import math
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, get_args, get_type_hints
 
@@ -19,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.guarantees import SOUND, proved
+from tests.processes import told_by_python
 
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
@@ -388,8 +387,7 @@ for text in {[canonical_json(guarantee) for guarantee in made]!r}:
     assert parse(Annotated[Guarantee, Stored()], text, "stored").status == "proved"
 print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"scipy", "sklearn", "dp_accounting", "numba"}}))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert told_by_python("-c", program) == "[]\n"
 
 
 @pytest.mark.parametrize(
