@@ -282,13 +282,13 @@ def _check(statement: Statement) -> Guarantee:
     if not statement.theorem_holds:
         return Guarantee(**_fields(statement))
     event, delta, neighbours = statement.accounted_parts
-    epsilon = statement.epsilon_with_system_noise
+    epsilon = getattr(statement, statement._epsilon_key)
     own, reasons = _judge(statement.facts, neighbours, statement.randomness, delta, epsilon)
     if reasons:
         raise ValueError(f"status is {statement.status!r}: {reasons[0]}")
     accounted_epsilon = account(event, delta, neighbours).epsilon
     if not agrees(accounted_epsilon, epsilon):
-        raise ValueError(f"epsilon is {epsilon}: its event gives {accounted_epsilon:.9g}")
+        raise ValueError(f"{statement._epsilon_key} is {epsilon}: its event gives {accounted_epsilon:.9g}")
     _check_noise(statement)
     assumptions = tuple(SECRET_SEED if text == _FIRST_SECRET_SEED else text for text in statement.assumptions)
     if (SECRET_SEED in assumptions) != (statement.randomness == "seeded"):

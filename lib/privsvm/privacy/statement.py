@@ -307,7 +307,7 @@ class Statement:
             self._check_proof()
 
     def _check_proof(self) -> None:
-        key = "epsilon_proved" if self.status == "proved" else "epsilon_with_system_noise"
+        key = self._epsilon_key
         epsilon = getattr(self, key)
         if not 0 <= epsilon < math.inf:
             raise ValueError(f"{key} is {epsilon} but status is {self.status!r}: must be finite")
@@ -334,6 +334,11 @@ class Statement:
     def theorem_holds(self) -> bool:
         """Whether a theorem covers the release, whatever its noise was drawn from; see the function."""
         return self.status in _COVERED
+
+    @property
+    def _epsilon_key(self) -> str:
+        """Name of the epsilon that the record stands for."""
+        return "epsilon_proved" if self.status == "proved" else "epsilon_with_system_noise"
 
     @property
     def accounted_parts(self) -> tuple[Event, float, Neighbours]:
