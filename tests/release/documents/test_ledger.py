@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import yaml
 from dp_accounting import get_epsilon_gaussian
-
 from tests.faults.harness import in_fork, kill_at
 from tests.processes import exit_codes
 from tests.release.conftest import run
@@ -38,6 +37,7 @@ from privsvm.tables.schema import parse_schema, read_schema
 
 RECIPE = Recipe("private_svm", {"C": 0.02})
 
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A small table, and its schema for rows and for persons."""
@@ -52,8 +52,10 @@ def small(tmp_path_factory):
     per_person["columns"] = {name: columns[name] for name in "ab"}
     return folder / "t.csv", parse_schema(per_row), parse_schema(per_person)
 
+
 def agree(before, after):
     return True
+
 
 def once(small, folder, name, epsilon=1.0, persons=False, **options):
     data, per_row, per_person = small
@@ -67,6 +69,7 @@ def once(small, folder, name, epsilon=1.0, persons=False, **options):
         parts.append(kind(**{name: settings.pop(name) for name in names}))
     assert not settings
     return release(data, schema, folder / name, parts[0], ledger, *parts[1:])
+
 
 @pytest.mark.parametrize("persons", [False, True])
 def test_the_total_is_that_of_one_accountant(small, tmp_path, persons):
@@ -85,6 +88,7 @@ def test_the_total_is_that_of_one_accountant(small, tmp_path, persons):
     assert 1.0 < total.epsilon < sum(epsilons)
     assert Ledger(tmp_path / "ledger.jsonl").total("another") is None
 
+
 def test_a_budget_is_kept(small, tmp_path):
     once(small, tmp_path, "first", budget=1.5)
     with pytest.raises(RefusedError, match="nothing was spent"):
@@ -95,6 +99,7 @@ def test_a_budget_is_kept(small, tmp_path):
         once(small, tmp_path, "second", confirm=lambda before, after: False)
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"first", "ledger.jsonl", "ledger.jsonl.lock"}
+
 
 def test_a_budget_is_remembered(small, tmp_path):
     ledger = Ledger(tmp_path / "ledger.jsonl")
@@ -115,6 +120,7 @@ def test_a_budget_is_remembered(small, tmp_path):
     assert ledger.total("small").budget == 2.0
     code, out, _ = run("ledger", "--ledger", tmp_path / "ledger.jsonl")
     assert (code, "small: 3 release(s)" in out, ", of a budget of 2\n" in out) == (0, True, True)
+
 
 @pytest.mark.parametrize(("persons", "hold_back"), [(False, None), (True, None), (False, 0.2), (True, 0.2)])
 def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
@@ -137,12 +143,14 @@ def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
     single = done.entry.guarantee.risk(rows=done.entry.rows).guess
     assert single < done.total.guess() < 1.0
 
+
 def test_an_impossible_budget_is_one_line_after_the_first_release_too(small, tmp_path):
     once(small, tmp_path, "first")
     for options in ({"epsilon": 1e-9}, {"delta": 2.0}):
         with pytest.raises(PrivSVMError, match="must"):
             once(small, tmp_path, "second", recipe=None, **options)
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+
 
 def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
     data, per_row, per_person = small
@@ -151,6 +159,7 @@ def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
     with pytest.raises(PrivSVMError, match="persons under add_remove and rows under replace_one, which have no total"):
         once((data, per_row, same_name), tmp_path, "second", persons=True)
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
+
 
 def test_releases_under_both_relations_add_up_as_replaced_rows(small, tmp_path):
     """By their events at twice the sensitivity, whatever came first; each line states both epsilons."""
@@ -185,9 +194,11 @@ def test_releases_under_both_relations_add_up_as_replaced_rows(small, tmp_path):
     with pytest.raises(RefusedError, match="together under replace_one, above the budget"):
         once(small, tmp_path, "more", neighbours="add_remove", budget=mixed.epsilon + 0.1, **terms)
 
+
 def exact_signal(guarantee):
     """How far a replaced row moves the Gaussian releases of a record, in standard deviations."""
     return 2.0 * math.hypot(*(math.sqrt(count) / event.noise_multiplier for event, count in leaves(guarantee.event)))
+
 
 def test_no_line_states_a_smaller_epsilon_for_a_replaced_row(small, tmp_path):
     once(small, tmp_path, "first", recipe=None, neighbours="add_remove")
@@ -202,6 +213,7 @@ def test_no_line_states_a_smaller_epsilon_for_a_replaced_row(small, tmp_path):
     path.write_text(hashed(changed))
     (entry,) = Ledger(path).entries()
     assert entry.by_relation["replace_one"] > 2.0 * entry.epsilon
+
 
 def test_edits_and_cuts_show(small, tmp_path):
     for name in ("a", "b", "c"):
@@ -232,6 +244,7 @@ def test_edits_and_cuts_show(small, tmp_path):
     with pytest.raises(PrivSVMError, match="has version 4; update PrivSVM"):
         Ledger(path).entries()
 
+
 @pytest.mark.parametrize("written", [
     lambda text: text.removesuffix("\n"), lambda text: text + "\n\n", lambda text: text.replace("\n", "\r\n"),
     lambda text: text.replace("\n", "\r\n").removesuffix("\r\n"),
@@ -251,9 +264,11 @@ def test_an_editor_forgets_no_release(small, tmp_path, written, n_lines):
     assert done.total.releases == len(before) + 1
     verify(tmp_path / "c", ledger=Ledger(path))
 
+
 def _kill_at(moment, small, folder):
     """Release in a process that kills itself at its n-th call that changes the disk."""
     return in_fork(lambda: once(small, folder, "model"), kill_at(moment))
+
 
 def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
     once(small, tmp_path / "warm", "model")
@@ -283,6 +298,7 @@ def test_a_kill_loses_no_entry_and_counts_none_twice(small, tmp_path):
         assert not list(folder.glob(".*.part"))
     assert 0 < spent_before_the_kill < len(moments)
 
+
 def _interrupt(small, folder, name, step, **options):
     """Begin a release, and let it fail in a step after its noise was drawn."""
 
@@ -293,6 +309,7 @@ def _interrupt(small, folder, name, step, **options):
         patch.setattr(releasing, step, failing)
         with pytest.raises(PrivSVMError, match="no room; the release is paid for in the ledger: fix that and run the"):
             once(small, folder, name, **options)
+
 
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("hold_back", [None, 0.2])
@@ -317,6 +334,7 @@ def test_a_release_that_fails_is_paid_for_once(small, tmp_path, step, persons, h
     assert (done.entry.id, done.entry.guarantee) == (paid.id, paid.guarantee)
     verify(tmp_path / "m", ledger=ledger)
 
+
 def test_a_model_that_was_written_is_released_as_it_is(small, tmp_path):
     """Only the line that names it is missing."""
     with pytest.MonkeyPatch.context() as patch:
@@ -330,6 +348,7 @@ def test_a_model_that_was_written_is_released_as_it_is(small, tmp_path):
     done = once(small, tmp_path, "m", confirm=lambda before, after: False)
     assert (done.resumed, done.entry.model, done.total.releases) == (True, written, 1)
     verify(tmp_path / "m", ledger=Ledger(tmp_path / "ledger.jsonl"))
+
 
 @pytest.mark.parametrize(
     "other",
@@ -345,6 +364,7 @@ def test_any_other_command_pays(small, tmp_path, other):
     assert once(small, tmp_path, **changed).total.releases == 2
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 2
 
+
 def test_another_table_or_schema_pays(small, tmp_path):
     data, per_row, per_person = small
     _interrupt(small, tmp_path, "m", "_write_part")
@@ -358,6 +378,7 @@ def test_another_table_or_schema_pays(small, tmp_path):
             once(other, tmp_path, "m", confirm=lambda before, after: False)
     assert len(Ledger(tmp_path / "ledger.jsonl").entries()) == 1
 
+
 def test_one_payment_releases_one_model(small, tmp_path):
     """Also where the temporary folder of an interrupted release was copied."""
     _interrupt(small, tmp_path, "m", "_write_part")
@@ -368,6 +389,7 @@ def test_one_payment_releases_one_model(small, tmp_path):
     entry = Ledger(tmp_path / "ledger.jsonl").entries()[0]
     with pytest.raises(PrivSVMError, match="another process has finished release 1"):
         Ledger(tmp_path / "ledger.jsonl").finish(entry, "0" * 64, "2026-01-01")
+
 
 def test_a_model_is_named_on_the_line_that_paid_for_it(small, tmp_path):
     """Not on another one that has its number, where the ledger was exchanged in between."""
@@ -387,6 +409,7 @@ def test_a_model_is_named_on_the_line_that_paid_for_it(small, tmp_path):
     assert path.read_text() == other
     assert not (tmp_path / "m").exists()
 
+
 @pytest.mark.parametrize("begun", ['{"token": ""}', '{"token": "short"}', '{"token": 3}', "[" * 900, None], ids=str)
 def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, begun):
     (tmp_path / ".m.part").mkdir()
@@ -397,6 +420,7 @@ def test_a_broken_name_of_an_interrupted_release_is_a_new_one(small, tmp_path, b
         (tmp_path / ".m.part" / "begun.json").write_text(begun)
     assert once(small, tmp_path, "m").total.releases == 1
 
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kills_of_every_attempt_are_paid_for_once(small, tmp_path):
     """An attempt that was killed before it restarted had forgotten the earlier payment."""
@@ -405,6 +429,7 @@ def test_kills_of_every_attempt_are_paid_for_once(small, tmp_path):
         _kill_at(moment, small, tmp_path)
     done = once(small, tmp_path, "model", confirm=lambda before, after: False)
     assert Ledger(tmp_path / "ledger.jsonl").entries() == [done.entry]
+
 
 def test_an_interrupted_line_is_taken_back(small, tmp_path, monkeypatch):
     """Ctrl-C in the middle of it left a ledger that nobody could read, and after it a cost that was paid again."""
@@ -421,6 +446,7 @@ def test_an_interrupted_line_is_taken_back(small, tmp_path, monkeypatch):
             Ledger(tmp_path / "ledger.jsonl").begin({**vars(done.entry), "model": ""} | {"id": "0" * 64})
     assert Ledger(tmp_path / "ledger.jsonl").entries() == [done.entry]
 
+
 @pytest.mark.parametrize(
     "mistake",
     [
@@ -436,6 +462,7 @@ def test_a_mistake_costs_nothing(small, tmp_path, mistake):
     assert Ledger(tmp_path / "ledger.jsonl").entries() == []
     assert not list(tmp_path.glob(".*.part"))
 
+
 def test_two_processes_at_once_compose(small, tmp_path):
     once(small, tmp_path, "m")
     assert exit_codes(once, [(small, tmp_path, f"m{number}") for number in range(4)]) == [0] * 4
@@ -445,6 +472,7 @@ def test_two_processes_at_once_compose(small, tmp_path):
     for name in ("m", "m0", "m1", "m2", "m3"):
         verify(tmp_path / name, ledger=ledger)
 
+
 def _if_it_may(small, folder, name, gate, budget):
     gate.wait()
     try:
@@ -452,6 +480,7 @@ def _if_it_may(small, folder, name, gate, budget):
     except RefusedError:
         # Refused by the budget that others have used meanwhile: the one code of a worker for that.
         os._exit(7)
+
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_path, attempt):
@@ -472,6 +501,7 @@ def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_p
     assert digests == models
     assert not list(tmp_path.glob(".*.part"))
 
+
 def test_a_locked_ledger_and_a_reserved_folder_are_waited_for_no_longer_than_said(small, tmp_path):
     locked = pytest.raises(PrivSVMError, match="locked by another release")
     with filelock.FileLock(tmp_path / "ledger.jsonl.lock"), locked:
@@ -479,6 +509,7 @@ def test_a_locked_ledger_and_a_reserved_folder_are_waited_for_no_longer_than_sai
     with filelock.FileLock(tmp_path / ".m.lock"), pytest.raises(PrivSVMError, match="another release is writing"):
         once(small, tmp_path, "m")
     assert Ledger(tmp_path / "ledger.jsonl").entries() == []
+
 
 def test_the_command_lists_and_exports(hospital):
     code, out, _ = run("ledger", "--ledger", hospital / "ledger.jsonl")
@@ -490,6 +521,7 @@ def test_the_command_lists_and_exports(hospital):
     assert (record["url_slug"], loss["privacy_unit"]) == ("hospital-1", "person")
     assert loss["privacy_parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}
 
+
 def test_exported_releases_are_valid_in_the_registry(hospital):
     """Of both units and relations, and of several releases of a data set."""
     schema = yaml.safe_load((Path(__file__).parents[1] / "deployments-schema.yaml").read_text(encoding="utf-8"))
@@ -500,6 +532,7 @@ def test_exported_releases_are_valid_in_the_registry(hospital):
             check.validate(record)
             several = record["deployment"]["deployment_model"]["release_type"] == "Many releases"
             assert several == (len(entries) > 1)
+
 
 @pytest.mark.parametrize(
     ("name", "unit", "budget", "row"),
@@ -532,6 +565,7 @@ def test_ledgers_of_all_versions_are_read_and_continued(name, unit, budget, row,
     assert ledger.path.read_text().startswith(first)
     verify(tmp_path / "m", ledger=ledger)
 
+
 @pytest.mark.parametrize(
     ("budget", "message"), [(None, "another release was entered in the meantime"), (1.2, r"above the budget of 1\.2")]
 )
@@ -553,6 +587,7 @@ def test_a_release_that_another_one_overtook_asks_again(small, tmp_path, budget,
     assert asked == [(1, 2)] * (budget is None)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["first"]
     assert Ledger(tmp_path / "ledger.jsonl").total("small").releases == 1
+
 
 def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_path):
     for name in ("a", "b"):
@@ -581,6 +616,7 @@ def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_
         assert cut.read_text() == changed
         assert not (tmp_path / name).exists()
 
+
 def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_path):
     once(small, tmp_path, "m")
     path = tmp_path / "ledger.jsonl"
@@ -601,6 +637,7 @@ def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_p
         with pytest.raises(PrivSVMError, match="line 2 was changed or cut, or a line before it is missing"):
             Ledger(path).entries()
 
+
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 def test_links_to_a_ledger_share_its_lock(tmp_path):
     (tmp_path / "other").mkdir()
@@ -610,6 +647,7 @@ def test_links_to_a_ledger_share_its_lock(tmp_path):
         second.start()
         second.join()
     assert "locked by another release" in outcomes[0]
+
 
 def test_hard_links_share_no_lock_and_are_refused(small, tmp_path):
     """Two processes that wrote to one file by two names broke it for good."""
@@ -621,6 +659,7 @@ def test_hard_links_share_no_lock_and_are_refused(small, tmp_path):
     (tmp_path / "link.jsonl").unlink()
     assert once(small, tmp_path, "b").total.releases == 2
 
+
 def _locks(path, outcomes):
     try:
         with Ledger(path, wait=0.01).lock():
@@ -628,10 +667,12 @@ def _locks(path, outcomes):
     except PrivSVMError as error:
         outcomes.append(str(error))
 
+
 @pytest.mark.parametrize("path", ["/dev/zero", "."])
 def test_what_is_no_file_is_no_ledger(small, tmp_path, path):
     with pytest.raises(PrivSVMError, match="is no file; give --ledger"):
         once(small, tmp_path, "m", ledger=Ledger(path))
+
 
 def test_a_ledger_on_a_read_only_disk_is_found_before_training(small, tmp_path, monkeypatch):
     once(small, tmp_path, "m")
@@ -647,11 +688,13 @@ def test_a_ledger_on_a_read_only_disk_is_found_before_training(small, tmp_path, 
     with pytest.raises(OSError, match="Read-only file system"):
         once(small, tmp_path, "again")
 
+
 def test_a_clock_that_was_set_back_changes_no_total(small, tmp_path):
     for name, day in [("a", "2026-05-01"), ("b", "1999-01-01")]:
         done = once(small, tmp_path, name, today=day)
     assert [entry.date for entry in Ledger(tmp_path / "ledger.jsonl").entries()] == ["2026-05-01", "1999-01-01"]
     assert done.total.releases == 2
+
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 @pytest.mark.parametrize("mask", [0o000, 0o077])
@@ -665,6 +708,7 @@ def test_whatever_the_umask_nobody_else_writes_a_release(small, tmp_path, mask):
     assert modes.pop("m") == 0o755
     assert set(modes.values()) == {0o644}
     assert (tmp_path / "ledger.jsonl").stat().st_mode & 0o777 == 0o600
+
 
 def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -682,6 +726,7 @@ def test_odd_names_of_folders_are_that_folder_or_refused(small, tmp_path, monkey
         with pytest.raises(PrivSVMError, match="exists already"):
             release(data, schema, name, Terms(1.0, recipe=RECIPE), ledger, Permission(confirm=agree))
     assert len(ledger.entries()) == 2
+
 
 def test_a_folder_that_another_release_took_meanwhile_costs_nothing(small, tmp_path, monkeypatch):
     reserved = releasing._reserve
