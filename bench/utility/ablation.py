@@ -1,8 +1,9 @@
 """Measure the numbers of the recommended rule: ``python bench/utility/ablation.py``.
 
 On the *choose* sets, with one number of `Table` changed at a time, most of them so that what it chooses is left out.
-``reports/utility/ablation.csv`` has the accuracy's change in points for every epsilon, in the median and the mean of
-the sets and on the set that loses most, over splits and draws of noise. Large sets are cut to `ROWS` rows.
+``reports/utility/ablation.csv`` has the accuracy's change in points for every epsilon, over splits and draws of noise:
+the number of sets that it changes, their median and mean, and the set that loses most. Large sets are cut to `ROWS`
+rows.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OTHERS: list[dict[str, Any]] = [
     {"hats_from": math.inf}, {"n_hats": 16}, {"hat_weight": 0.25}, {"fourier_from": math.inf}, {"n_frequencies": 64},
     {"few_columns": 0}, {"evened_from": math.inf}, {"moment_share": 0.2}, {"plain_length": 0.4}, {"widest": 300},
 ]  # fmt: skip
-_FIELDS = ("number", "value", "instead", "epsilon", "median", "mean", "worst", "on")
+_FIELDS = ("number", "value", "instead", "epsilon", "sets", "median", "mean", "worst", "on")
 
 
 def accuracies(name: str, changes: dict[str, Any]) -> np.ndarray:
@@ -63,13 +64,11 @@ def main() -> None:
         for index, epsilon in enumerate(EPSILONS):
             here = {name: float(gain[index]) for name, gain in gains.items()}
             on = min(here, key=here.__getitem__)
-            told = {
-                "median": statistics.median(here.values()),
-                "mean": statistics.fmean(here.values()),
-                "worst": here[on],
-            }
+            touched = [gain for gain in here.values() if gain != 0.0] or [0.0]
+            told = {"median": statistics.median(touched), "mean": statistics.fmean(touched), "worst": here[on]}
             rows.append(
                 {"number": number, "value": getattr(TABLE, number), "instead": instead, "epsilon": epsilon, "on": on}
+                | {"sets": sum(map(bool, here.values()))}
                 | {name: f"{value:.2f}" for name, value in told.items()}
             )
         write_text(TABLES / "ablation.csv", csv_text(_FIELDS, rows))
