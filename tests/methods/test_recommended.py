@@ -116,6 +116,12 @@ def test_more_rows_have_richer_features():
             recipe, why = choose_recipe(n, 10, 10, budget(), features)
             assert (recipe.columns.n_hats, recipe.n_frequencies) == expected
             assert why.endswith("by request")
+    # Models of one path share the frequencies, however much noise each of them has.
+    path = classifier(bounds=(-2.0, 2.0), features="fourier").release_path(
+        rows(60), np.arange(60) % 2, [1e-3, 8.0], 1, 0
+    )
+    assert np.isfinite(path.scores(rows(5), 0)).all()
+    assert (path.step("columns")["constant"] == 1.0).all()
     # However little noise there is, features are fewer than rows.
     few = choose_recipe(150, 10, 10, budget(epsilon=1e6))[0]
     assert (few.columns.n_hats, few.n_frequencies) == (TABLE.n_hats, 0)

@@ -197,7 +197,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         self._n_numbers = int((~indicators).sum())
         public_rows, class_weights = self._check_public_rows(X.shape[1]), self._public_weights()
         started = time.perf_counter()
-        by_block = isinstance(X, RowBlocks) or dense_bytes(X, X.shape[1] + self._table.widest) > _LARGEST_TABLE
+        richest = Columns(constant=1.0, n_hats=self._table.n_hats)
+        width = n_column_features(indicators, richest) + 2 * self._table.n_frequencies
+        by_block = isinstance(X, RowBlocks) or dense_bytes(X, width) > _LARGEST_TABLE
 
         @functools.cache
         def featurise(columns: Columns) -> tuple[Any, np.ndarray]:

@@ -48,12 +48,7 @@ FEATURES = ("auto", "linear", "hats", "fourier")
 
 
 def choose_recipe(
-    n_rows: float,
-    n_features: int,
-    n_numbers: int,
-    budget: Budget,
-    features: str = "auto",
-    table: Table = TABLE,
+    n_rows: float, n_features: int, n_numbers: int, budget: Budget, features: str = "auto", table: Table = TABLE
 ) -> tuple[Recipe, str]:
     """Choose a recipe from public numbers or released ones; return it, and the reason in words.
 
@@ -75,8 +70,9 @@ def choose_recipe(
     mean_share = share_of_centre(width, size)
     # A noise longer than a unit row would move all rows one way.
     mean_share = mean_share if mean_share * size**2 >= width else 0.0
-    # Of rows that are not centred, a constant would be the longest part.
-    columns = Columns(constant=float(n_numbers > 0 and mean_share > 0))
+    # Of rows that are not centred, a constant would be the longest part. All rows with random features have one, as all
+    # models of a path share the frequencies.
+    columns = Columns(constant=float(n_numbers > 0 and (mean_share > 0 or n_frequencies > 0)))
     if has_hats:
         weight = min(table.hat_weight * math.sqrt(n_features / n_numbers), 1.0)
         columns = columns._replace(n_hats=table.n_hats, hat_weight=weight)
