@@ -191,10 +191,12 @@ def test_a_fit_that_fails_after_its_draw_is_paid_for(monkeypatch):
     assert budget.spent.epsilon_proved == pytest.approx(1.45, abs=0.05)
 
 
-def test_relations_without_a_total_are_refused_before_a_draw(monkeypatch):
-    with Budget(epsilon=3.0, delta=1e-5, verbose=False) as budget:
-        PrivateLinearClassifier(classes=[0, 1, 2]).fit(X, Y)
+def test_a_relation_that_costs_too_much_is_refused_before_a_draw(monkeypatch):
+    with Budget(epsilon=2.0, delta=1e-5, verbose=False) as budget:
+        PrivateLinearClassifier(classes=[0, 1, 2], neighbours="replace_one").fit(X, Y)
         monkeypatch.setattr(PrivateClassifier, "_keep", None)
-        with pytest.raises(BudgetExceededError, match="have no total: neighbours are add_remove, replace_one"):
+        with pytest.raises(
+            BudgetExceededError, match=r"2 fits would cost epsilon 2\.\d+ at delta 1e-05 under replace_one"
+        ):
             PrivateLinearClassifier(classes=[0, 1, 2], neighbours="add_remove").fit(X, Y)
     assert budget.spent.epsilon_proved == pytest.approx(1.0, abs=0.01)
