@@ -135,6 +135,6 @@ def exp2(exponent):
 
 
 # No reassociation here: it would cancel the shifter.
-@overload(exp2, jit_options={"fastmath": {"contract"}, "forceinline": True, "error_model": "numpy"})
+@overload(exp2, jit_options={"fastmath": {"contract"}, "forceinline": True})
 def _exp2_by_type(exponent):
     return {types.float32: _exp2_f32, types.float64: _exp2_f64}.get(exponent)
