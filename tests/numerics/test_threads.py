@@ -9,7 +9,14 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from privsvm.base import budget
 from privsvm.numerics.compiled import threads
-from privsvm.numerics.compiled.threads import count_threads, one_blas_thread, share_out, thread_pool, threads_worth
+from privsvm.numerics.compiled.threads import (
+    allocate_aligned,
+    count_threads,
+    one_blas_thread,
+    share_out,
+    thread_pool,
+    threads_worth,
+)
 
 
 def blas_threads():
@@ -136,3 +143,15 @@ def test_a_copy_of_this_process_can_take_every_lock(held):
     assert os.waitpid(child, 0)[1] == 0
     assert held.acquire(timeout=PATIENCE)
     held.release()
+
+
+@pytest.mark.parametrize("unit", [1, 64, 4096])
+@pytest.mark.parametrize("size", [1, 63, 10_000])
+def test_memory_begins_at_a_multiple_of_the_unit(size, unit):
+    # Kept, so that every one lies somewhere else.
+    kept = [allocate_aligned(size, unit) for _ in range(20)]
+    for number, memory in enumerate(kept):
+        assert memory.shape == (size,)
+        assert memory.ctypes.data % unit == 0
+        memory[:] = number
+    assert all((memory == number).all() for number, memory in enumerate(kept))

@@ -20,12 +20,7 @@ class PrivateSVMLaplaceClassifier(LinearRows, LaplaceNoise):
     ('proved', 0.0)
     """
 
-    _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
-
-    @property
-    def _reference(self) -> str:
-        noise = ", with half the noise" if self.constant == "proved" else ""
-        return f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 1{noise}"
+    algorithm = 1
 
 
 ESTIMATOR = PrivateSVMLaplaceClassifier

@@ -21,12 +21,7 @@ class PrivateSVMRBFLaplaceClassifier(FourierRows, LaplaceNoise):
     ('proved', 0.0)
     """
 
-    _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
-
-    @property
-    def _reference(self) -> str:
-        noise = ", with half the noise" if self.constant == "proved" else ""
-        return f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm 2{noise}"
+    algorithm = 2
 
 
 ESTIMATOR = PrivateSVMRBFLaplaceClassifier

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -142,11 +142,20 @@ class GaussianNoise(HingeReleaseClassifier):
 class LaplaceNoise(HingeReleaseClassifier):
     """Laplace noise for the L1 sensitivity: pure differential privacy; a base."""
 
+    # Number of the algorithm in the paper.
+    algorithm: ClassVar[int]
+    _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
+
     constant: str = parameter(
         "proved",
         one_of("proved", "published"),
         "Which sensitivity to use: the one proved here, or the paper's, which is twice as large.",
     )
+
+    @property
+    def _reference(self) -> str:
+        noise = ", with half the noise" if self.constant == "proved" else ""
+        return f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm {self.algorithm}{noise}"
 
     def _noise(self) -> Noise:
         # One release of all vectors, or one of each with its share: for Laplace noise both are the same.

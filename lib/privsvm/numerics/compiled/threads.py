@@ -1,4 +1,4 @@
-"""Threads of a solver, its own for blocks of rows and one for BLAS; and the memory of this machine."""
+"""Threads of a solver, its own for blocks of rows and one for BLAS; and memory of this machine."""
 
 from __future__ import annotations
 
@@ -145,3 +145,13 @@ def memory_of_machine() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return math.inf
+
+
+def allocate_aligned(size: int, unit: int) -> np.ndarray:
+    """Return fresh memory that begins at a multiple of a unit.
+
+    The unit is in bytes, such as a line of the cache or a page. The memory has any content.
+    """
+    memory = np.empty(size + unit, dtype=np.uint8)
+    start = -memory.ctypes.data % unit
+    return memory[start : start + size]

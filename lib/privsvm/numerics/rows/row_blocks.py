@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.errors import PrivSVMError
-from privsvm.numerics.compiled.aligned import allocate_aligned
-from privsvm.numerics.compiled.threads import memory_of_machine
+from privsvm.numerics.compiled.threads import allocate_aligned, memory_of_machine
 from privsvm.numerics.rows.well_formed import (
     canonical_rows,
     check_sparse,

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from privsvm.numerics.compiled.aligned import allocate_aligned
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.threads import one_blas_thread, share_out, thread_pool, threads_worth
+from privsvm.numerics.compiled.threads import allocate_aligned, one_blas_thread, share_out, thread_pool, threads_worth
 from privsvm.numerics.compiled.vector_code import maximum
 from privsvm.numerics.compiled.vector_math import FAST_MATH, LOG2_E, SAME_ROUNDING, exp2
 from privsvm.numerics.rows.rows import squared_norms
