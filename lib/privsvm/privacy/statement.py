@@ -19,6 +19,7 @@ from privsvm.privacy.risk import Risk, trade_off
 
 Status = Literal["proved", "seeded", "claimed", "none"]
 STATUSES: tuple[Status, ...] = get_args(Status)
+# Statuses of releases that a theorem covers.
 _COVERED = ("proved", "seeded")
 STATUS_TEXT: Mapping[Status, str] = {
     "proved": "proved",
