@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.methods.test_rows_of_users import StreamOnly
 from tests.release.conftest import run
 from tests.release.made_up import release_by
 from tests.release.predicting.test_exports import skip_without
@@ -28,16 +29,6 @@ COLUMNS = {
     "grade": {"categories": ["1", "2"], "unknown": "other"},
 }
 DECLARED = {"name": "codes", "label": "y", "classes": ["no", "yes"], "prescaled": False, "columns": COLUMNS}
-
-
-class Stream:
-    """A table that can be read by Arrow's stream alone, as one of polars."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self.table.__arrow_c_stream__(requested_schema)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +126,7 @@ SAME = {
     "pandas, dtypes": by_model(lambda folder: pd.read_csv(folder / "new.csv", dtype={"site": str})),
     "pandas, categories": by_model(lambda folder: texts(folder).astype("category")),
     "parquet": by_model(lambda folder: through_parquet(texts(folder))),
-    "stream": by_model(lambda folder: Stream(through_parquet(texts(folder)))),
+    "stream": by_model(lambda folder: StreamOnly(through_parquet(texts(folder)))),
     "json": by_model(lambda folder: json.loads(texts(folder).to_json(orient="records"))),
     "mlflow, json": by_mlflow("json"),
     "onnx": by_onnx(object),
@@ -151,7 +142,7 @@ REFUSED = {
         lambda folder: typed(folder).astype({"site": object}).replace({"site": {101: "101"}})
     ),
     "parquet": by_model(lambda folder: through_parquet(typed(folder))),
-    "stream": by_model(lambda folder: Stream(through_parquet(typed(folder)))),
+    "stream": by_model(lambda folder: StreamOnly(through_parquet(typed(folder)))),
     "json": by_model(lambda folder: json.loads(typed(folder).to_json(orient="records"))),
     "sqlite": by_sqlite("INTEGER"),
     "sqlite, floats": by_sqlite("REAL"),
