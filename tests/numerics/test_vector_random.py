@@ -5,11 +5,7 @@ import pytest
 from tests.chacha import chacha_block
 
 from privsvm.numerics.compiled.jit import jit
-from privsvm.numerics.compiled.vector_random import (
-    logarithms,
-    normal_pair,
-    random_bits,
-)
+from privsvm.numerics.compiled.vector_random import logarithms, normal_pair, random_bits
 
 # Chance of a false alarm of one statistical check.
 ALARM = 1e-7

@@ -8,12 +8,7 @@ from tests.privacy.oracles import epsilon_of
 from privsvm.numerics.noise.noise_source import seeded_source
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
-from privsvm.privacy.mechanisms import (
-    ExponentialSelections,
-    GaussianMechanism,
-    LaplaceMechanism,
-    VectorsMechanism,
-)
+from privsvm.privacy.mechanisms import ExponentialSelections, GaussianMechanism, LaplaceMechanism, VectorsMechanism
 
 
 @given(st.floats(1e-8, 1e6), st.integers(1, 5000), st.floats(-5, 2), st.integers(0, 1000))
