@@ -125,7 +125,7 @@ def test_standing_has_every_relation_and_epsilon(page):
     for line in (
         "| epsilon | add_remove, 0.5 | add_remove, 1 | add_remove, 4 | replace_one, 1 |",
         "| mean rank (place among the entries)" + 4 * " | 2.00 (2 of 2)" + " |",
-        "| mean rank where equal accuracies share the best place" + 4 * " | 2.00" + " |",
+        "| mean rank where a point is a tie (1, and entries more than it ahead)" + 4 * " | 1.50" + " |",
         "| sets at most 1 point behind the best" + 4 * " | 1 of 2 (50 %)" + " |",
         "| most points behind" + 4 * " | 1.5 (ring)" + " |",
         "| sets more than 1 point below the majority class" + 4 * " | 1 (ring)" + " |",
@@ -147,7 +147,9 @@ def test_places_are_shared_by_ties_and_last_without_an_answer(ranking):
     assert ranking.places(ranking.complete(values))["b"].tolist() == [2.0, 2.0]
     ties = pd.DataFrame({"recommended": [0.9], "a": [0.9], "b": [0.8]})
     assert ranking.places(ties).iloc[0].tolist() == [1.5, 1.5, 3.0]
-    assert ranking.places(ties, "min").iloc[0].tolist() == [1.0, 1.0, 3.0]
+    # A point is a tie, too.
+    near = pd.DataFrame({"recommended": [0.9, 0.8], "a": [0.909, 0.82], "b": [0.8, 0.82]})
+    assert ranking.tied_place(near) == 2.0
 
 
 def test_missing_answers_and_the_cost_of_counting(page):

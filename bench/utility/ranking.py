@@ -37,9 +37,9 @@ def complete(values: pd.DataFrame) -> pd.DataFrame:
     return values[values.columns[values.notna().mean() >= 0.5]]
 
 
-def places(values: pd.DataFrame, ties: str = "average") -> pd.DataFrame:
-    """Rank entries on every set; one without an answer is last. `ties` is as in `scipy.stats.rankdata`."""
-    ranks = np.array([rankdata(-row, ties) for row in values.fillna(-1.0).to_numpy()])
+def places(values: pd.DataFrame) -> pd.DataFrame:
+    """Rank entries on every set; one without an answer is last."""
+    ranks = np.array([rankdata(-row) for row in values.fillna(-1.0).to_numpy()])
     return pd.DataFrame(ranks, index=values.index, columns=values.columns)
 
 

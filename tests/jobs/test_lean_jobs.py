@@ -60,11 +60,11 @@ LINEAR = {"coef": np.ones((1, 1, 1, 3)), "intercept": np.zeros((1, 1, 1))}
 STEPS = (
     Step("unit"), Step("direction", centre=np.ones((1, 1, 3))), Step("scale", mean=np.ones((1, 1, 3))),
     Step("standardise", centre=np.zeros((1, 1, 3)), spread=np.ones((1, 1, 3)), bound=np.ones(1)),
-    Step("fourier", frequencies=np.ones((3, 4)), count=np.full((1, 1), 4)),
+    Step("fourier", frequencies=np.ones((3, 4)), count=np.full((1, 1), 4), beside=np.ones(1)),
 )  # fmt: skip
 PATHS = {
     "linear": a_path(LinearPath, **LINEAR),
-    "steps": a_path(LinearPath, coef=np.ones((1, 1, 1, 8)), intercept=np.zeros((1, 1, 1)), steps=STEPS),
+    "steps": a_path(LinearPath, coef=np.ones((1, 1, 1, 11)), intercept=np.zeros((1, 1, 1)), steps=STEPS),
     "constant": a_path(ConstantPath, class_scores=np.ones((1, 1, 2))),
 }
 
