@@ -201,7 +201,7 @@ class TestReadme:
             assert names["model"].guarantee_.status == "proved"
             ran[block.page] = names["model"].recipe_
         assert set(ran) == {"README.md", "docs/python.md"}
-        assert all("steps" in recipe for recipe in ran.values())
+        assert all("rows for one unit of noise" in recipe for recipe in ran.values())
 
     def test_its_dataset_of_ones_own_is_valid(self, tmp_path, monkeypatch):
         params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())

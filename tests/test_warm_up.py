@@ -22,7 +22,7 @@ def test_nothing_is_imported_by_default():
 
 def test_what_is_compiled_is_only_ever_loaded(tmp_path):
     code = (
-        "from privsvm.solvers.kernel.kernels import _turn_into_values as f\n"
+        "from privsvm.solvers.kernel.kernels import _exponentials as f\n"
         "from privsvm.warm_up import warm_up; warm_up()\n"
         "print(len(f.stats.cache_hits), len(f.stats.cache_misses))"
     )
