@@ -26,7 +26,7 @@ class PublicSchema(TransformerMixin, BaseEstimator):
     ----------
     n_features_in_ : int
         Columns that become features.
-    feature_names_in_ : ndarray of str (n_features_in_,)
+    feature_names_in_ : ndarray of str (d,)
         Their names.
 
     Examples
