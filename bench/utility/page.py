@@ -266,6 +266,19 @@ def accuracy(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> str:
     return markdown_table(["set", *map(title, entries)], rows)
 
 
+def ablation_blocks() -> list[str]:
+    """Write what the numbers of the rule gain on the sets that chose them."""
+    table = pd.read_csv(TABLES / "ablation.csv", dtype=str)
+    rows = [[*row[:-2], f"{row[-2]} ({row[-1]})"] for row in table.itertuples(index=False)]
+    return [
+        "## What the numbers of the rule gain",
+        "Points that another value gains or loses under add_remove: how many *choose* sets it changes, their "
+        "median and mean, and the set that loses most. `inf` leaves out what the number chooses; sets are cut to 4,000 "
+        "rows. `python bench/utility/ablation.py` measures them again.",
+        markdown_table(["number", "value", "instead", "epsilon", "sets", "median", "mean", "worst"], rows),
+    ]
+
+
 def search_blocks() -> list[str]:
     """Compare private searches over C with public values of C."""
     rows = pd.read_csv(TABLES / "search.csv")
@@ -381,13 +394,13 @@ def tables_text(cells: pd.DataFrame) -> str:
             blocks += ranking_blocks(under(cells, relation), epsilon, group, f"Epsilon {epsilon:g}, {relation}")
     blocks += ["## What replace_one costs", *cost_blocks(cells, names)]
     blocks += ["## Against training without privacy", "Points at epsilon 1.", distances(cells, names)]
-    blocks += [*rare_blocks(cells), *search_blocks(), *calibration_blocks(), "## Every set"]
+    blocks += [*rare_blocks(cells), *ablation_blocks(), *search_blocks(), *calibration_blocks(), "## Every set"]
     for relation, epsilon in RANKED:
         blocks += [
             f"Accuracy at epsilon {epsilon:g} under {relation}; bold is the best.",
             accuracy(under(cells, relation), epsilon, names),
         ]
-    sources = sources_table(Sources(TABLES), ["leaderboard", "peers", "search", "calibration"], title)
+    sources = sources_table(Sources(TABLES), ["leaderboard", "peers", "ablation", "search", "calibration"], title)
     return "\n\n".join([*blocks, "## When it was measured", sources, times()])
 
 
