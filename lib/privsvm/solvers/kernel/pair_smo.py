@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsvm.numerics.compiled.jit import jit, jit_step
+from privsvm.numerics.compiled.jit import jit
 from privsvm.numerics.compiled.threads import share_out, threads_worth
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.kernel_rows import KernelRows
@@ -77,29 +77,6 @@ def _pad_size(size: int) -> int:
     return -(-size // _PADDED) * _PADDED
 
 
-@jit_step()
-def _store(pairs, p, values, beta, lower, upper, highest, lowest):
-    """Store the solution of a pair whose largest value that may go up, and minus the smallest to go down, are given."""
-    a, b = pairs.first[p], pairs.second[p]
-    start_a, start_b = pairs.starts[a], pairs.starts[b]
-    n_a = pairs.starts[a + 1] - start_a
-    # Offset: minus the mean value of the free variables, else the middle of its interval.
-    total, n_free, quadratic, linear = 0.0, 0, 0.0, 0.0
-    for t in range(beta.shape[0]):
-        if lower[t] < beta[t] < upper[t]:
-            total -= values[t]
-            n_free += 1
-        quadratic += beta[t] * ((1.0 if t < n_a else -1.0) - values[t])
-        linear += abs(beta[t])
-        if t < n_a:
-            pairs.layout[b - 1, start_a + t] = beta[t]
-        else:
-            pairs.layout[a, start_b + t - n_a] = beta[t]
-    pairs.rho[p] = total / n_free if n_free > 0 else -0.5 * (highest - lowest)
-    pairs.objective[p] = 0.5 * quadratic - linear
-    pairs.gaps[p] = highest + lowest
-
-
 @jit()
 def _solve_some(numbers, pairs, work, matrix, tol):
     """Solve the pairs of these numbers; `matrix` are the kernel values of all rows, padded for two classes."""
@@ -122,8 +99,21 @@ def _solve_some(numbers, pairs, work, matrix, tol):
         # Masks of this length: `take_pair_steps` passes over all of it.
         masks = Masks(vectors[4, :whole], vectors[5, :whole])
         n_iter, highest, lowest = take_pair_steps(values, beta, lower, upper, gram, masks, tol, pairs.limits[p])
-        pairs.n_iter[p] = n_iter
-        _store(pairs, p, values, beta, lower, upper, highest, lowest)
+        # Offset: minus the mean value of the free variables, else the middle of its interval.
+        total, n_free, quadratic, linear = 0.0, 0, 0.0, 0.0
+        for t in range(size):
+            if lower[t] < beta[t] < upper[t]:
+                total -= values[t]
+                n_free += 1
+            quadratic += beta[t] * ((1.0 if t < n_a else -1.0) - values[t])
+            linear += abs(beta[t])
+            if t < n_a:
+                pairs.layout[b - 1, starts[a] + t] = beta[t]
+            else:
+                pairs.layout[a, starts[b] + t - n_a] = beta[t]
+        pairs.rho[p] = total / n_free if n_free > 0 else -0.5 * (highest - lowest)
+        pairs.objective[p] = 0.5 * quadratic - linear
+        pairs.n_iter[p], pairs.gaps[p] = n_iter, highest + lowest
 
 
 def _work_for(numbers: np.ndarray, sizes: np.ndarray, matrix: np.ndarray) -> _Work:

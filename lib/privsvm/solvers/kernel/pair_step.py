@@ -68,25 +68,6 @@ def _set_sides(masks, beta, lower, upper, t):
     masks.low[t] = zero if beta[t] > lower[t] else out
 
 
-@jit_step()
-def _move_pair(beta, lower, upper, i, j, step):
-    """Move variable i up and variable j down by `step`, or to the first bound; return the length of the move."""
-    room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
-    # Round-off: a variable that reaches its bound is set to it exactly.
-    if room_i <= step and room_i <= room_j:
-        step = room_i
-        beta[i] = upper[i]
-        beta[j] = lower[j] if room_i == room_j else beta[j] - step
-    elif room_j <= step:
-        step = room_j
-        beta[j] = lower[j]
-        beta[i] += step
-    else:
-        beta[i] += step
-        beta[j] -= step
-    return step
-
-
 @jit_step(fastmath=SAME_ROUNDING, forceinline=True)
 def _move(values, row_i, row_j, step, up, low):
     """Move the values along a step; return the largest that may go up and minus the smallest to go down."""
@@ -208,7 +189,13 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
         length = ratio * np.float64(values[i] - values[j]) / maximum(curvature, TAU)
-        step = kind(_move_pair(beta, lower, upper, i, j, length))
+        # Up with i and down with j, as far as the first bound. Round-off: a variable that reaches it is set to it.
+        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
+        length = length if length < room_i else room_i
+        length = length if length < room_j else room_j
+        beta[i] = upper[i] if length == room_i else beta[i] + length
+        beta[j] = lower[j] if length == room_j else beta[j] - length
+        step = kind(length)
         _set_sides(masks, beta, lower, upper, i)
         _set_sides(masks, beta, lower, upper, j)
         n_iter += 1
