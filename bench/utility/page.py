@@ -273,8 +273,8 @@ def ablation_blocks() -> list[str]:
     return [
         "## What the numbers of the rule gain",
         "Points that another value gains or loses under add_remove: how many *choose* sets it changes, their "
-        "median and mean, and the set that loses most. `inf` leaves out what the number chooses; sets are cut to 4,000 "
-        "rows. `python bench/utility/ablation.py` measures them again.",
+        "median and mean, and the set that loses most. `inf` leaves out the features that the number chooses; large "
+        "sets are cut. `python bench/utility/ablation.py` measures them again.",
         markdown_table(["number", "value", "instead", "epsilon", "sets", "median", "mean", "worst"], rows),
     ]
 
@@ -369,13 +369,9 @@ def sets_text(cells: pd.DataFrame) -> str:
 
 def judged_text() -> str:
     """Say how often the sets that judge were looked at."""
-    log = pd.read_csv(TABLES / "judge.log.csv") if (TABLES / "judge.log.csv").exists() else pd.DataFrame()
-    looks = [] if log.empty else log.rule.dropna().unique().tolist()
-    return (
-        f"They were run for {len(looks)} rules so far (`reports/utility/judge.log.csv`)."
-        if looks
-        else ("No rule was run on them yet.")
-    )
+    log = TABLES / "judge.log.csv"
+    n_rules = pd.read_csv(log).rule.nunique() if log.exists() else 0
+    return f"They were run for {n_rules} rules so far." if n_rules else "No rule was run on them yet."
 
 
 def tables_text(cells: pd.DataFrame) -> str:

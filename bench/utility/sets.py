@@ -116,9 +116,8 @@ class UtilitySet:
 
     Features `X` (n, d) are dense: categories are indicators; numbers are in the units of the file, or scaled by a
     schema. `y` (n,) has label codes from 0, `lower` and `upper` (d,) public bounds, `indicators` (d,) tells which
-    features are declared to be 0 or 1, and `columns` (d,) names the column of the table of each feature. `usual` (d,)
-    has the usual values that the schema declares, None without a schema. The number of classes is public; `splits` are
-    pairs of training and test rows.
+    features are declared to be 0 or 1, and `columns` (d,) names the column of the table of each feature. The number of
+    classes is public; `splits` are pairs of training and test rows.
     """
 
     name: str
@@ -130,7 +129,6 @@ class UtilitySet:
     columns: np.ndarray
     n_classes: int
     splits: list[tuple[np.ndarray, np.ndarray]]
-    usual: np.ndarray | None = None
 
     def scale_features(self) -> np.ndarray:
         """Scale features to [-1, 1] by public bounds; methods clip rows to norm 1."""
@@ -175,22 +173,6 @@ def _features(entry: DatasetEntry, X: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.where(booleans, 0.5 * X + 0.5, X), indicators, columns
 
 
-def _usual_values(entry: DatasetEntry) -> np.ndarray | None:
-    """Return the fills of a schema, coded as features; categories without one count alike."""
-    if entry.schema is None:
-        return None
-    values: list[float] = []
-    for column in parse_schema(entry.schema).features.values():
-        if column.kind == "categories":
-            shares = np.full(len(column.words), 1.0 / len(column.words))
-            values += [float(word == column.fill) for word in column.words] if column.fill else shares.tolist()
-        else:
-            low, high = column.limits
-            share = (column.fill_number - low) / (high - low)
-            values.append(share if column.kind == "boolean" else 2.0 * share - 1.0)
-    return np.array(values)
-
-
 @functools.lru_cache(maxsize=2)
 def load(name: str) -> UtilitySet:
     """Read a set of `SETS` from a mirror or the network (`PRIVSVM_MIRROR`), and draw its splits.
@@ -215,8 +197,7 @@ def load(name: str) -> UtilitySet:
     lower, upper = (np.broadcast_to(side, columns[-1] + 1)[columns] for side in sides)
     lower[indicators], upper[indicators] = 0.0, 1.0
     splits = [(arrays[f"train_{s}"], arrays[f"test_{s}"]) for s in range(SPLITS)]
-    n_classes, usual = len(description["classes"]), _usual_values(entry)
-    return UtilitySet(name, X, arrays["y"], lower, upper, indicators, columns, n_classes, splits, usual)
+    return UtilitySet(name, X, arrays["y"], lower, upper, indicators, columns, len(description["classes"]), splits)
 
 
 @functools.cache
