@@ -27,7 +27,7 @@ from privsvm import (
 from privsvm.base.rows import check_class_memory
 from privsvm.errors import PrivSVMError
 from privsvm.families.gradients import noisy_training
-from privsvm.families.moments import centred_training, scaled_descent
+from privsvm.families.moments import centred_training, second_moments
 from privsvm.methods.recommended import classifier as recommended
 from privsvm.numerics.rows import row_blocks
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks, RowsByBlock
@@ -340,9 +340,9 @@ def test_bounds_that_keep_zeros_make_no_dense_table(data, monkeypatch):
 
     def look(rows):
         seen.append(type(rows))
-        return scaled_descent.unit_cells(rows)[0]
+        return second_moments.unit_cells(rows)[0]
 
-    monkeypatch.setattr(scaled_descent, "_unit", look)
+    monkeypatch.setattr(second_moments, "_unit", look)
     monkeypatch.setattr(recommended, "_LARGEST_TABLE", 1000)
     for bounds, kind in ((None, scipy.sparse.csr_array), ((-3.0, 3.0), scipy.sparse.csr_array), ((-3, 2), np.ndarray)):
         seen.clear()

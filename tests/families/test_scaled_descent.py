@@ -15,11 +15,10 @@ from privsvm.families.moments.scaled_descent import (
     class_weights_from,
     noisy_count,
     public_frequencies,
-    rows_to_train,
     signal_chances,
     train,
 )
-from privsvm.families.moments.second_moments import Moments, MomentsMechanism, share_beside
+from privsvm.families.moments.second_moments import Moments, MomentsMechanism, share_beside, unit_cell_rows
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import Gaussian, leaves
@@ -72,7 +71,7 @@ def scripted(X, y, recipe, budget, seed=0, n_classes=2):
     with pytest.MonkeyPatch.context() as patch:
         script = Script(patch, seed)
         model = train(
-            rows_to_train(X), y, recipe=recipe, budget=budget, class_weights=np.ones(n_classes), source=Silence()
+            unit_cell_rows(X), y, recipe=recipe, budget=budget, class_weights=np.ones(n_classes), source=Silence()
         )
     return script, model
 
@@ -87,7 +86,7 @@ def share_needed(first, second, recipe, allowed, n_classes, key):
     shares = []
     for (X, y), source in ((first, recorder), (second, Replayer(recorder.calls))):
         model = train(
-            rows_to_train(X), y, recipe=recipe, budget=allowed, class_weights=np.ones(n_classes), source=source
+            unit_cell_rows(X), y, recipe=recipe, budget=allowed, class_weights=np.ones(n_classes), source=source
         )
         shares.append((model, source.calls))
     (model, calls), (other, others) = shares
@@ -153,7 +152,7 @@ class OtherRows:
         self.turn, self.place = self.turn + 1, 0
         if self.turn < 2:
             self.seen.append([])
-        train(rows_to_train(rows), labels, recipe=recipe, budget=allowed, class_weights=np.ones(2), source=source)
+        train(unit_cell_rows(rows), labels, recipe=recipe, budget=allowed, class_weights=np.ones(2), source=source)
 
     def among_others(self, exact, shift):
         if self.turn < 2:
@@ -292,7 +291,7 @@ def test_without_noise_to_speak_of_rows_are_centred_and_evened_out():
             scaled_descent, "descend", lambda cells, *rest: kept.update(rows=cells / 2**20) or np.zeros((2, 5))
         )
         train(
-            rows_to_train(X), np.arange(500) % 2, recipe=Recipe(n_rows=500, mean_share=0.1, moment_share=0.1),
+            unit_cell_rows(X), np.arange(500) % 2, recipe=Recipe(n_rows=500, mean_share=0.1, moment_share=0.1),
             budget=generous, class_weights=np.ones(2), source=NoiseSource(bytes(32)),
         )  # fmt: skip
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -333,7 +332,7 @@ def test_columns_that_say_nothing_cost_little_where_rows_are_few():
             if recipe == "all":
                 patch.setattr(scaled_descent, "signal_chances", lambda squares, *rest: np.ones_like(squares))
             model = train(
-                rows_to_train(X[:1000]), y[:1000], recipe=Recipe(n_rows=1000, mean_share=0.0, length=0.3),
+                unit_cell_rows(X[:1000]), y[:1000], recipe=Recipe(n_rows=1000, mean_share=0.0, length=0.3),
                 budget=budget(), class_weights=np.ones(2), source=NoiseSource(bytes(32)),
             )  # fmt: skip
         scores[recipe] = ((X[1000:] @ (model.coef[1] - model.coef[0]) > 0) == y[1000:]).mean()
@@ -346,7 +345,7 @@ def test_a_public_mean_is_what_a_noisy_one_is_shrunk_to():
     allowed = budget("add_remove", 0.01)
     for share in (0.0, 0.1):
         model = train(
-            rows_to_train(X), np.arange(50) % 2, recipe=Recipe(n_rows=50, mean_share=share, n_steps=2), budget=allowed,
+            unit_cell_rows(X), np.arange(50) % 2, recipe=Recipe(n_rows=50, mean_share=share, n_steps=2), budget=allowed,
             class_weights=np.ones(2), source=NoiseSource(bytes(32)), public_mean=mean,
         )  # fmt: skip
         assert np.linalg.norm(model.mean - mean) < (0.5 * 3**0.5 * allowed.multiplier(0.1) / 50 if share else 1e-300)

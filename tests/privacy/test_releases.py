@@ -224,8 +224,7 @@ def test_a_shrunk_centre_has_the_noise_of_the_record(case):
     model = case.model() if times == 1 else case.model(n_rows=len(rows))
     path = model.release_path(rows, labels, [2.0], n, 3)
     multiplier = leaves(path.guarantees[0].event)[0][0].noise_multiplier
-    centre = path.step("scale")["mean"] if path.steps[-1].name == "scale" else path.step("direction")["centre"]
-    centres = centre[0] * len(rows) / multiplier
+    centres = path.step("direction")["centre"][0] * len(rows) / multiplier
     shrunk = np.linalg.norm(centres, axis=1)
     kept = shrunk > 0
     # Vectors longer than the root of d stay: then c = r - d / r.

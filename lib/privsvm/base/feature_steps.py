@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 
-# Shorter differences to a mean count as this long.
-SHORTEST = 1e-6
-
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
@@ -75,11 +72,6 @@ def _unit(rows: Any) -> Any:
     return unit_rows(rows)
 
 
-def _scale(rows: Any, mean: np.ndarray) -> Any:
-    differences = _dense(rows) - mean
-    return differences / np.maximum(np.linalg.norm(differences, axis=1), SHORTEST)[:, None]
-
-
 def standardise(rows: Any, centre: np.ndarray, spread: np.ndarray, bound: Any) -> Any:
     """Centre features, divide them by their spreads, and cut them at a bound."""
     with np.errstate(over="ignore"):
@@ -121,7 +113,6 @@ def _random_kernel(rows: Any, random_matrix: np.ndarray, centre: np.ndarray, spr
 STEPS: Mapping[str, _Kind] = {
     "unit": _Kind({}, _unit),
     "direction": _Kind({"centre": "E R d"}, lambda rows, centre: _unit(_dense(rows) - centre), is_optional=True),
-    "scale": _Kind({"mean": "E R d"}, _scale),
     "standardise": _Kind({"centre": "E R d", "spread": "E R d", "bound": "1"}, standardise),
     "columns": _Kind(
         {"lower": "d", "upper": "d", "indicators": "d", "constant": "E R", "n_hats": "E R", "hat_weight": "E R"},

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsvm.base.feature_steps import SHORTEST, STEPS, Step
+from privsvm.base.feature_steps import STEPS, Step
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm.privacy.gate import Guarantee
 
@@ -187,7 +187,7 @@ class LinearPath(ReleasedPath):
 
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         if not self.steps:
-            return _products(X, self.coef[epsilon_index], self.intercept[epsilon_index], ())
+            return _products(X, self.coef[epsilon_index], self.intercept[epsilon_index])
         # Blocks of rows keep the features within about 64 MB.
         block = max(1, 8_000_000 // max(X.shape[1], self.coef.shape[-1], 1))
         starts = range(0, max(X.shape[0], 1), block)
@@ -196,19 +196,13 @@ class LinearPath(ReleasedPath):
     def _block_scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         coef, intercept = self.coef[epsilon_index], self.intercept[epsilon_index]
         models = [self.model_steps(epsilon_index, repeat, X.shape[1]) for repeat in range(self.n_repeats)]
-        # Scaling is a part of the product with the weights.
-        means = [steps.pop().arrays["mean"] if steps and steps[-1].name == "scale" else None for steps in models]
         keys = {tuple((step.name, step.key) for step in steps) for steps in models}
         made: dict[Any, Any] = {}
         if len(models) == 1 or (len(keys) == 1 and all(key is not None for _, key in next(iter(keys)))):
-            rows = _apply(models[0], X, made)
-            return _products(rows, coef, intercept, means)
-        models_alone = zip(models, coef[:, None], intercept[:, None], means, strict=True)
+            return _products(_apply(models[0], X, made), coef, intercept)
+        models_alone = zip(models, coef[:, None], intercept[:, None], strict=True)
         return np.concatenate(
-            [
-                _products(_apply(steps, X, made), weights, offset, [mean])
-                for steps, weights, offset, mean in models_alone
-            ]
+            [_products(_apply(steps, X, made), weights, offset) for steps, weights, offset in models_alone]
         )
 
 
@@ -223,28 +217,12 @@ def _apply(steps: Sequence[Step], rows: Any, made: dict[Any, Any]) -> Any:
     return rows
 
 
-def _products(rows: Any, coef: np.ndarray, intercept: np.ndarray, means: Sequence[np.ndarray | None]) -> np.ndarray:
-    """Scores (R, n, k) of features (n, d) by the first d weights of each model, scaled where there are means (d,).
-
-    See the step ``scale`` of `privsvm.base.feature_steps`.
-    """
+def _products(rows: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Scores (R, n, k) of features (n, d) by the first d weights of each model: one product for all models."""
     (n_models, n_scores, _), n_features = coef.shape, rows.shape[1]
     coef = coef[..., :n_features]
-    centres = [mean for mean in means if mean is not None]
-    if centres and n_models < 4:
-        # Few models: as written.
-        differences = [rows - centre for centre in centres]
-        norms = [np.maximum(np.linalg.norm(each, axis=1), SHORTEST)[:, None] for each in differences]
-        models = zip(differences, norms, coef, intercept, strict=True)
-        return np.stack([(each @ weights.T) / norm + offset for each, norm, weights, offset in models])
-    # One product for all models.
     weights = coef[0] if n_models == 1 else coef.reshape(-1, n_features)
     products = np.asarray(rows @ weights.T).reshape(-1, n_models, n_scores)
-    if centres:
-        mean = np.stack(centres)
-        products -= np.einsum("rcd,rd->rc", coef, mean)
-        squares = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * rows @ mean.T + np.einsum("rd,rd->r", mean, mean)
-        products /= np.maximum(np.sqrt(np.maximum(squares, 0.0)), SHORTEST)[:, :, None]
     return np.ascontiguousarray((products + intercept).transpose(1, 0, 2))
 
 

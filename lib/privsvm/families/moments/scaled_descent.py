@@ -32,7 +32,7 @@ from privsvm.families.moments.second_moments import (
 from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.numerics.rows.centred_grid import CentredCells
-from privsvm.numerics.rows.row_blocks import cache_rows, dense_rows, is_by_block, map_rows
+from privsvm.numerics.rows.row_blocks import cache_rows, dense_rows, map_rows
 from privsvm.numerics.rows.unit_grid import CELLS, unit_cells, unit_rows_on_grid
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Composed, Event, Gaussian, Neighbours, SelfComposed, relation_factor
@@ -214,10 +214,6 @@ def _over_cells(cells: Any) -> np.ndarray:
     return dense_rows(cells) / CELLS
 
 
-def _unit(rows: Any) -> Any:
-    return unit_cells(rows)[0]
-
-
 def _with_fourier(rows: Any, frequencies: np.ndarray) -> Any:
     rows = _over_cells(rows) if isinstance(rows, CentredCells) else rows
     return unit_rows_on_grid(np.hstack([rows, fourier_row_features(rows, frequencies)]))
@@ -234,7 +230,7 @@ def _evening(moment: np.ndarray, noise: float, lift: float) -> np.ndarray:
 def _even_out(cells: Any, matrix: np.ndarray) -> np.ndarray:
     """Multiply rows of whole numbers by a matrix, and divide by their norms; a row that is short becomes zeros."""
     cells = dense_rows(cells)
-    evened: np.ndarray = _unit(exact_product(cells, matrix))
+    evened: np.ndarray = unit_cells(exact_product(cells, matrix))[0]
     # Rows with a constant feature are as long as truncation leaves them. Of others, nothing would be proved.
     evened[np.einsum("ij,ij->i", cells, cells) < (CELLS - math.sqrt(cells.shape[1])) ** 2] = 0.0
     return evened
@@ -314,8 +310,3 @@ def train(
         weights[:, :-1] *= signal_chances(squares, _NOISE_LEFT * descent.noise_variance, class_weights.size - 1)
     coef = weights if matrix is None else weights @ matrix
     return ScaledModel(coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean)
-
-
-def rows_to_train(X: Any) -> Any:
-    """Divide rows (n, d) by their norms; return them as whole numbers: dense, unless they come block by block."""
-    return map_rows(X if is_by_block(X) else dense_rows(X), _unit)

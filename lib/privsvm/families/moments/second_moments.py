@@ -130,7 +130,7 @@ def noisy_centre(
 
 
 def unit_cell_rows(X: Any) -> Any:
-    """Turn rows into unit rows of whole numbers of 2^-20, once for the centring of every release."""
+    """Turn rows into unit rows of whole numbers of 2^-20, once for all releases of a training."""
     return map_rows(X if is_by_block(X) else dense_rows(X), _unit)
 
 

@@ -27,9 +27,9 @@ from privsvm.families.moments.scaled_descent import (
     ScaledModel,
     class_weights_from,
     noisy_count,
-    rows_to_train,
     train,
 )
+from privsvm.families.moments.second_moments import unit_cell_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
 from privsvm.methods.recommended.rule import FEATURES, TABLE, Table, choose_recipe
 from privsvm.numerics.compiled.threads import count_threads, thread_pool
@@ -209,7 +209,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             width = n_column_features(indicators, columns)
             rows = map_rows(given, column_features, lower, upper, indicators, columns, n_features=width)
             usual = unit_rows(column_features(public_rows, lower, upper, indicators, columns)).sum(axis=0)
-            return rows_to_train(rows), usual / max(len(public_rows), 1)
+            return unit_cell_rows(rows), usual / max(len(public_rows), 1)
 
         def train_model(job: tuple[Budget, NoiseSource]) -> tuple[ScaledModel, Recipe, str]:
             budget, source = job

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.feature_steps import SHORTEST
 from privsvm.errors import PrivSVMError
 from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel
@@ -142,17 +141,14 @@ class _Graph:
         return self.node("Concat", *parts, axis=1)
 
     def unit(self, rows: str) -> str:
-        return self._divide_by_norm(rows, TINY)
+        return self._divide_by_norm(rows)
 
     def direction(self, rows: str, centre: np.ndarray) -> str:
-        return self._divide_by_norm(self.node("Sub", rows, self.constant(centre)), TINY)
+        return self._divide_by_norm(self.node("Sub", rows, self.constant(centre)))
 
-    def scale(self, rows: str, mean: np.ndarray) -> str:
-        return self._divide_by_norm(self.node("Sub", rows, self.constant(mean)), SHORTEST)
-
-    def _divide_by_norm(self, rows: str, least: float) -> str:
+    def _divide_by_norm(self, rows: str) -> str:
         squares = self.node("ReduceSum", self.node("Mul", rows, rows), self.constant([1], np.int64), keepdims=1)
-        return self.node("Div", rows, self.node("Max", self.node("Sqrt", squares), self.constant(least)))
+        return self.node("Div", rows, self.node("Max", self.node("Sqrt", squares), self.constant(TINY)))
 
     def fourier(self, rows: str, frequencies: np.ndarray, count: int, beside: np.ndarray) -> str:
         angles = self.node("MatMul", rows, self.constant(frequencies[:, :count]))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from privsvm.base.feature_steps import SHORTEST
 from privsvm.errors import PrivSVMError, list_names
 from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel, check_names
@@ -142,21 +141,18 @@ class _Query:
         return self.step(expressions)
 
     def unit(self, rows: list[str]) -> list[str]:
-        return self._divide_by_norm(rows, TINY)
+        return self._divide_by_norm(rows)
 
     def direction(self, rows: list[str], centre: np.ndarray) -> list[str]:
-        return self._divide_by_norm(self._subtract(rows, centre), TINY)
-
-    def scale(self, rows: list[str], mean: np.ndarray) -> list[str]:
-        return self._divide_by_norm(self._subtract(rows, mean) if mean.any() else rows, SHORTEST)
+        return self._divide_by_norm(self._subtract(rows, centre))
 
     def _subtract(self, rows: list[str], mean: np.ndarray) -> list[str]:
         return self.step([f"{row} - {_number(number)}" for row, number in zip(rows, mean.tolist(), strict=True)])
 
-    def _divide_by_norm(self, rows: list[str], least: float) -> list[str]:
+    def _divide_by_norm(self, rows: list[str]) -> list[str]:
         *rows, norm = self.step([*rows, f"sqrt({_join([f'{row} * {row}' for row in rows], '+')})"])
         return self.step(
-            [f"{row} / CASE WHEN {norm} < {_number(least)} THEN {_number(least)} ELSE {norm} END" for row in rows]
+            [f"{row} / CASE WHEN {norm} < {_number(TINY)} THEN {_number(TINY)} ELSE {norm} END" for row in rows]
         )
 
     def fourier(self, rows: list[str], frequencies: np.ndarray, count: int, beside: np.ndarray) -> list[str]:
