@@ -9,7 +9,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.privacy import oracles
 from tests.privacy.oracles import dp_event
@@ -59,7 +59,7 @@ simple = st.one_of(
     st.builds(ExponentialMechanism, positive),
     st.builds(ZeroConcentrated, positive),
     st.builds(PerturbedObjectives, positive, st.floats(0, 10), st.integers(1, 9), positive),
-    st.builds(EpsilonDelta, st.floats(0, 10), st.floats(0, 1, exclude_max=True)),
+    st.builds(EpsilonDelta, st.floats(0, 10), st.floats(0, 1)),
     st.just(NonPrivate()),
     st.builds(PoissonSampled, st.floats(1e-6, 1), st.builds(Gaussian, positive)),
 )
@@ -476,11 +476,14 @@ def test_a_replaced_row_costs_no_more_than_a_group_of_two(event):
 
 
 @given(events)
+@example(SelfComposed(PoissonSampled(1e-6, Gaussian(934_411.0)), 3080))
+@example(SelfComposed(PoissonSampled(1e-6, Gaussian(410_109.0)), 618))
+@example(SelfComposed(EpsilonDelta(1.9, 0.996), 267))
 def test_a_replaced_row_costs_no_less_than_an_added_one(event):
     with np.errstate(all="ignore"):
         added = account(event, DELTA, "add_remove").epsilon
         accounts = relation_accounts(event, 1, DELTA, "add_remove")
-        assert accounts.get("replace_one", (math.inf,))[0] >= added * (1.0 - 1e-6)
+        assert accounts.get("replace_one", (math.inf,))[0] >= added * (1.0 - 1e-6) - 1e-7
         # Nothing is said of rows that are added, by a proof for replaced ones.
         assert set(relation_accounts(event, 1, DELTA, "replace_one")) <= {"replace_one"}
 

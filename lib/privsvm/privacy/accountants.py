@@ -246,11 +246,15 @@ class LossDistributions(Accountant):
 
     def epsilon(self, event: Event, delta: float) -> float:
         parts: list[tuple[Event, int]] = []
+        # The probability that the epsilon of every plain budget holds.
+        bounded = 1.0
         for leaf, count in leaves(event):
             pure = pure_epsilon(leaf, self.neighbours)
             if pure != 0.0:
                 parts.append((leaf if pure is None else EpsilonDelta(pure, 0.0), count))
-        if not parts or delta <= 0.0 or loss_deviation(parts, self.rows) > LARGEST_DEVIATION:
+            if isinstance(leaf, EpsilonDelta):
+                bounded *= (1.0 - leaf.delta) ** count
+        if not parts or 1.0 - bounded >= delta or loss_deviation(parts, self.rows) > LARGEST_DEVIATION:
             return math.inf
         width = loss_grid(parts, self.points, self.rows)
         losses = loss_distribution(parts, self.neighbours, width, self.rows)

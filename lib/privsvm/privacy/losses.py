@@ -17,6 +17,8 @@ _COARSEST_LOSSES = 0.02
 _MOST_LOSSES = 200_000
 # Points in a standard deviation of all losses together, at most; no steps of ours need more.
 _FINEST_SHARE = 20_000.0
+# On a finer grid, the probability of a loss vanishes in round-off.
+_FINEST_LOSSES = 1e-8
 # Losses that vary more protect nobody, and their grid would take all memory.
 LARGEST_DEVIATION = 60.0
 
@@ -84,7 +86,8 @@ def loss_grid(
     # A plain epsilon is rounded up to the grid every time; a tiny one beside large losses does not set the grid.
     epsilons = [event.epsilon for event, _ in event_counts if isinstance(event, EpsilonDelta)]
     width = min([width, *(0.1 * epsilon / points for epsilon in epsilons)])
-    return max(width, math.sqrt(variance) / _FINEST_SHARE, *(largest / most_losses for _, _, largest, _ in spreads))
+    coarsest = (largest / most_losses for _, _, largest, _ in spreads)
+    return max(width, _FINEST_LOSSES, math.sqrt(variance) / _FINEST_SHARE, *coarsest)
 
 
 def loss_deviation(event_counts: Sequence[tuple[Event, int]], group: int = 1) -> float:
