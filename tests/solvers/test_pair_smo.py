@@ -28,6 +28,7 @@ def pairs_of(codes, n_classes):
         yield first, second, index, np.where(codes[index] == first, 1.0, -1.0)
 
 
+@pytest.mark.parametrize("together", [pair_smo._TOGETHER, 0.0], ids=["one matrix", "many"])
 @pytest.mark.parametrize(
     ("n", "d", "C", "kernel", "sparse"),
     [
@@ -41,7 +42,8 @@ def pairs_of(codes, n_classes):
         (120, 5, 1.0, "sigmoid", False),
     ],
 )
-def test_every_pair_is_optimal(n, d, C, kernel, sparse):
+def test_every_pair_is_optimal(monkeypatch, n, d, C, kernel, sparse, together):
+    monkeypatch.setattr(pair_smo, "_TOGETHER", together)
     X, codes = rows_of_classes(n, d, 3)
     if sparse:
         X[np.random.default_rng(1).random(X.shape) < 0.8] = 0.0
@@ -61,9 +63,16 @@ def test_every_pair_is_optimal(n, d, C, kernel, sparse):
         assert solutions.objective[column] == pytest.approx(alpha @ (gradient - 1.0) / 2.0, rel=1e-5)
 
 
-def test_threads_change_no_bit():
-    X, codes = rows_of_classes(900, 5, 5)
-    one, two = (solve_pairs(X, codes, 5, np.ones(900), Kernel("rbf", 0.2), SolverOptions(n_threads=k)) for k in (1, 2))
+@pytest.mark.parametrize(
+    ("n", "n_classes", "together", "cache_size"), [(900, 5, 50e6, 200.0), (900, 5, 0.0, 200.0), (2000, 10, 50e6, 2.0)]
+)
+def test_threads_change_no_bit(monkeypatch, n, n_classes, together, cache_size):
+    """Kernel values are in one matrix, in one for each class and pair, and in one for each pair."""
+    monkeypatch.setattr(pair_smo, "_TOGETHER", together)
+    X, codes = rows_of_classes(n, 5, n_classes)
+    options = [SolverOptions(cache_size=cache_size, n_threads=k) for k in (1, 2)]
+    one, two = (solve_pairs(X, codes, n_classes, np.ones(n), Kernel("rbf", 0.2), some) for some in options)
+    assert one.converged.all()
     assert np.array_equal(one.layout, two.layout)
     assert np.array_equal(one.rho, two.rho)
 

@@ -66,8 +66,13 @@ class PrecomputedRows(KernelRows):
             return matrix
         width = width or self.n_rows
         out = buffer[: self.n_rows * width].reshape(self.n_rows, width)
-        out[:, : self.n_rows] = matrix if self._index is None else matrix[np.ix_(self._index, self._index)]
+        self.write_values(self, out)
         return out
+
+    def write_values(self, others: KernelRows, out: np.ndarray) -> None:
+        """Write stored values with m rows of the same matrix to the first m columns of `out`."""
+        rows, columns = (slice(None) if some._index is None else some._index for some in (self, others))
+        out[:, : others.n_rows] = self._matrix(out.dtype)[rows][:, columns]
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
         """Subtract a kernel expansion at every row; see `KernelRows.subtract_expansion`."""

@@ -125,17 +125,19 @@ def _mirror(out, start, stop):
 
 
 @jit()
-def _gram_dense(data, norms, scaled, out, formula):
-    """Write kernel values of all dense rows with each other."""
+def _gram_dense(data, norms, other, other_norms, out, formula, symmetric):
+    """Write kernel values of all dense rows with others, which are the same rows if `symmetric`."""
     kind, coef0, degree = formula
     n = data.shape[0]
-    memory = np.empty(_BLOCK_ROWS * n, data.dtype)
+    memory = np.empty(_BLOCK_ROWS * other.shape[0], data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
-        block = memory[: (stop - start) * stop].reshape(stop - start, stop)
-        np.dot(data[start:stop], scaled[:stop].T, block)
-        set_kernel_values(block, out, start, 0, kind, norms[start:stop], norms[:stop], coef0, degree)
-        _mirror(out, start, stop)
+        width = stop if symmetric else other.shape[0]
+        block = memory[: (stop - start) * width].reshape(stop - start, width)
+        np.dot(data[start:stop], other[:width].T, block)
+        set_kernel_values(block, out, start, 0, kind, norms[start:stop], other_norms[:width], coef0, degree)
+        if symmetric:
+            _mirror(out, start, stop)
 
 
 # Reference counting: Numba counts references to array views except in small functions that make them.
@@ -487,14 +489,19 @@ class KernelRows:
         """
         width = width or self.n_rows
         out = buffer[: self.n_rows * width].reshape(self.n_rows, width)
-        if self._csr is None:
-            _gram_dense(self._dense, self._norms, self.dtype.type(self._factor) * self._dense, out, self._formula)
-            return out
-        for start, stop in self._column_blocks():
-            other, column_of = self._scale_columns(slice(start, stop))
-            head = (self._csr_arrays, self._norms, column_of, other, self._norms[start:stop])
-            _gram_sparse(*head, out, start, self._formula)
+        self.write_values(self, out)
         return out
+
+    def write_values(self, others: KernelRows, out: np.ndarray) -> None:
+        """Write kernel values with m rows of the same matrix to the first m columns of `out`."""
+        if self._csr is None:
+            scaled = self.dtype.type(self._factor) * others._dense
+            _gram_dense(self._dense, self._norms, scaled, others._norms, out, self._formula, self is others)
+            return
+        for start, stop in others._column_blocks():
+            other, column_of = others._scale_columns(slice(start, stop))
+            head = (self._csr_arrays, self._norms, column_of, other, others._norms[start:stop])
+            _gram_sparse(*head, out, start, self._formula)
 
     def subtract_expansion(self, values: np.ndarray, others: KernelRows, coef: np.ndarray) -> None:
         """Subtract an expansion in place: ``values_t -= sum_i coef_i K(x_t, z_i)``.

@@ -1,9 +1,9 @@
 """The C-SVC duals of many pairs of classes in one compiled call.
 
-The rows are sorted by class, and their kernel values are in one matrix: of all rows where it fits in memory, else of a
-pair. Kernel values have single precision, as in LIBSVM, where that is enough, else double; the values of the variables
-always have double precision. A pair that takes too many steps is left to `privsvm.solvers.kernel.block_smo`, with its
-variables as the warm start.
+The rows are sorted by class, and their kernel values are in one matrix where it fits in memory, else in one for each
+class and each pair. Kernel values have single precision, as in LIBSVM, where that is enough, else double; the values of
+the variables always have double precision. A pair that takes too many steps is left to
+`privsvm.solvers.kernel.block_smo`, with its variables as the warm start.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from privsvm.numerics.compiled.threads import share_out, threads_worth
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
-from privsvm.solvers.kernel.pair_step import Gram, Masks, take_pair_steps
+from privsvm.solvers.kernel.pair_step import Blocks, Gram, Masks, take_pair_steps
 
 # Constant               unit     value and reason
 # _STEPS, _LEAST_STEPS   steps    for each variable of a pair, and in addition for every pair, before a hard one is left
 #                                 to the solver by working sets.
-# _TOGETHER              bytes    that the matrix of all rows may take: of a larger one, each pair has its own.
+# _TOGETHER              bytes    that the matrix of all rows may take, else each class and each pair has its own.
 # _PAIR_SECONDS          s        for a pair besides its kernel values; measured.
 # _PADDED                entries  of which the length of a pair is a multiple: whole vectors and unrolled loops.
 # _APART                 entries  added to each kernel row: cache lines a power of two apart would evict each other.
@@ -78,9 +78,10 @@ def _pad_size(size: int) -> int:
 
 
 @jit()
-def _solve_some(numbers, pairs, work, matrix, tol):
-    """Solve the pairs of these numbers; `matrix` are the kernel values of all rows, padded for two classes."""
-    starts, alone, vectors = pairs.starts, pairs.starts.shape[0] == 3, work.vectors
+def _solve_some(numbers, pairs, work, blocks, tol):
+    """Solve the pairs of these numbers; `blocks` are the kernel values of all rows, padded for two classes alone."""
+    starts, vectors = pairs.starts, work.vectors
+    alone = starts.shape[0] == 3 and blocks.is_whole
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         n_a = starts[a + 1] - starts[a]
@@ -95,7 +96,8 @@ def _solve_some(numbers, pairs, work, matrix, tol):
             work.diagonal[t], work.filled[t] = pairs.diagonal[row], alone
         for t in range(size, whole):
             work.diagonal[t] = 0
-        gram = Gram(work.kernel, work.diagonal[:whole], work.filled, matrix, n_a, starts[a], starts[b])
+        at_a, at_b = (starts[a], starts[b]) if blocks.is_whole else (0, 0)
+        gram = Gram(work.kernel, work.diagonal[:whole], work.filled, blocks, n_a, at_a, at_b)
         # Masks of this length: `take_pair_steps` passes over all of it.
         masks = Masks(vectors[4, :whole], vectors[5, :whole])
         n_iter, highest, lowest = take_pair_steps(values, beta, lower, upper, gram, masks, tol, pairs.limits[p])
@@ -116,12 +118,13 @@ def _solve_some(numbers, pairs, work, matrix, tol):
         pairs.n_iter[p], pairs.gaps[p] = n_iter, highest + lowest
 
 
-def _work_for(numbers: np.ndarray, sizes: np.ndarray, matrix: np.ndarray) -> _Work:
+def _work_for(numbers: np.ndarray, sizes: np.ndarray, blocks: Blocks) -> _Work:
     """Make work space; two classes alone work on the matrix itself."""
     longest = int(sizes[numbers].max(initial=0))
-    padded = _pad_size(longest)
-    kernel = matrix if sizes.size == 1 else np.empty((longest, padded + _APART), matrix.dtype)
-    return _Work(kernel, np.empty(longest, dtype=bool), np.empty((6, padded)), np.empty(padded, matrix.dtype))
+    padded, dtype = _pad_size(longest), blocks.first.dtype
+    alone = sizes.size == 1 and blocks.is_whole
+    kernel = blocks.first if alone else np.empty((longest, padded + _APART), dtype)
+    return _Work(kernel, np.empty(longest, dtype=bool), np.empty((6, padded)), np.empty(padded, dtype))
 
 
 def scatter_pairs(layout: np.ndarray, starts: np.ndarray, coef: np.ndarray) -> None:
@@ -205,20 +208,28 @@ def solve_class_pairs(
     memory, itemsize = 1e6 * options.cache_size, rows.dtype.itemsize
     starts = solutions.starts
     first, second = classes_of_pairs(starts.size - 1)
-    sizes = np.diff(starts)[first] + np.diff(starts)[second]
+    n_rows = np.diff(starts)
+    sizes = n_rows[first] + n_rows[second]
     if itemsize * float(rows.n_rows) ** 2 <= min(_TOGETHER, memory):
-        ended = _solve_together(rows, upper, solutions, numbers, options)
+        ended = _solve_some_pairs(rows, _whole_matrix(rows, first.size), upper, solutions, numbers, options)
     else:
         # The choice of pairs must not depend on the number of threads.
         bytes_of_pair = 2.0 * itemsize * (sizes + _PADDED + _APART) ** 2.0
         chosen = numbers[bytes_of_pair[numbers] <= memory]
         ended = np.full(first.size, int(End.HANDED_OVER))
+        by_class = [rows.take(np.arange(*ends)) for ends in itertools.pairwise(starts)]
+        fits = first.size > 1 and itemsize * float((n_rows**2.0).sum()) <= memory / 2.0
+        own = [some.gram(np.empty(some.n_rows**2, rows.dtype)) for some in by_class] if fits else []
 
         def solve(number: int) -> None:
-            index = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in (first[number], second[number])])
-            n_first = starts[first[number] + 1] - starts[first[number]]
-            alone = ClassSolutions.empty(np.array([0, n_first, index.size]))
-            ended[number] = _solve_together(rows.take(index), upper[index], alone, np.zeros(1, np.int64), options)[0]
+            a, b = first[number], second[number]
+            index = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in (a, b)])
+            alone, pair = ClassSolutions.empty(np.array([0, n_rows[a], index.size])), rows.take(index)
+            if own:
+                cross = np.empty((n_rows[b], n_rows[a]), rows.dtype)
+                by_class[b].write_values(by_class[a], cross)
+            blocks = Blocks(own[a], own[b], cross, False) if own else _whole_matrix(pair, 1)
+            ended[number] = _solve_some_pairs(pair, blocks, upper[index], alone, np.zeros(1, np.int64), options)[0]
             figures = float(alone.rho[0]), np.empty(0), float(alone.objective[0]), int(alone.n_iter[0])
             solved = ended[number] == End.SOLVED
             solutions.store_pair(number, alone.layout[0], CSVCSolution(np.empty(0), *figures, bool(solved)))
@@ -230,18 +241,25 @@ def solve_class_pairs(
     return numbers[ended[numbers] == End.HANDED_OVER]
 
 
-def _solve_together(
-    rows: KernelRows, upper: np.ndarray, solutions: ClassSolutions, numbers: np.ndarray, options: SolverOptions
+def _whole_matrix(rows: KernelRows, n_pairs: int) -> Blocks:
+    """Compute the kernel matrix of all rows; a single pair, which reads whole vectors of it, is padded with zeros."""
+    width = None if n_pairs > 1 else _pad_size(rows.n_rows) + _APART
+    matrix = rows.gram(np.empty(rows.n_rows * (width or rows.n_rows), rows.dtype), width)
+    matrix[:, rows.n_rows :] = 0
+    return Blocks(matrix, matrix, matrix, True)
+
+
+def _solve_some_pairs(
+    rows: KernelRows,
+    blocks: Blocks,
+    upper: np.ndarray,
+    solutions: ClassSolutions,
+    numbers: np.ndarray,
+    options: SolverOptions,
 ) -> np.ndarray:
-    """Solve pairs with the kernel matrix of all rows in memory; return how every pair ended."""
+    """Solve pairs whose kernel values are in memory; return how every pair ended."""
     first, second = classes_of_pairs(solutions.starts.size - 1)
     sizes = np.diff(solutions.starts)[first] + np.diff(solutions.starts)[second]
-    n_rows, width = rows.n_rows, None
-    if first.size == 1:
-        # The pair reads whole vectors.
-        width = _pad_size(n_rows) + _APART
-    matrix = rows.gram(np.empty(n_rows * (width or n_rows), rows.dtype), width)
-    matrix[:, n_rows:] = 0
     limits, most = _STEPS * sizes + _LEAST_STEPS, options.max_iter
     pairs = _Pairs(
         starts=solutions.starts,
@@ -261,7 +279,7 @@ def _solve_together(
     # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair. Contiguous arrays, since
     # code specialised for another layout may round differently.
     batches = [np.ascontiguousarray(numbers[k::n_threads]) for k in range(n_threads)]
-    tasks = [(batch, pairs, _work_for(batch, sizes, matrix), matrix, options.tol) for batch in batches]
+    tasks = [(batch, pairs, _work_for(batch, sizes, blocks), blocks, options.tol) for batch in batches]
     share_out(rows.pool, _solve_some, tasks)
     stopped = np.where(solutions.n_iter == most, int(End.MAX_ITER), int(End.HANDED_OVER))
     return np.where(pairs.gaps <= options.tol, int(End.SOLVED), stopped)

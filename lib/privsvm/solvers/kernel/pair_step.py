@@ -26,15 +26,26 @@ _OUT = -1e30
 _CHUNK = 512
 
 
+class Blocks(NamedTuple):
+    """Kernel values of two classes: of each with itself, and of the second's rows with the first's.
+
+    The three are one matrix of all rows, or a matrix each; `is_whole` says which.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    cross: np.ndarray
+    is_whole: bool
+
+
 class Gram(NamedTuple):
-    """Kernel rows of a problem, copied from a larger matrix when a step needs them first."""
+    """Kernel rows of a problem, copied from larger matrices when a step needs them first."""
 
     rows: np.ndarray
     diagonal: np.ndarray
     filled: np.ndarray
-    # Kernel matrix of all rows, and where the problem's are in it: `n_first` rows from the first start, the others from
-    # the second one.
-    matrix: np.ndarray
+    # Where the problem's rows are: `n_first` rows from the first start, the others from the second one.
+    blocks: Blocks
     n_first: int
     first: int
     second: int
@@ -151,10 +162,18 @@ def _copy_values(out, begin, matrix, row, start, count):
 @jit_step()
 def _copy_row(gram, i, size):
     """Copy the kernel row of variable i; its padding becomes zero."""
-    row = gram.first + i if i < gram.n_first else gram.second + i - gram.n_first
-    out = gram.rows[i]
-    _copy_values(out, 0, gram.matrix, row, gram.first, gram.n_first)
-    _copy_values(out, gram.n_first, gram.matrix, row, gram.second, size - gram.n_first)
+    out, blocks, n_first = gram.rows[i], gram.blocks, gram.n_first
+    if i >= n_first:
+        row = gram.second + i - n_first
+        _copy_values(out, 0, blocks.cross, row, gram.first, n_first)
+        _copy_values(out, n_first, blocks.second, row, gram.second, size - n_first)
+    else:
+        _copy_values(out, 0, blocks.first, gram.first + i, gram.first, n_first)
+        if blocks.is_whole:
+            _copy_values(out, n_first, blocks.first, gram.first + i, gram.second, size - n_first)
+        else:
+            for t in range(size - n_first):
+                out[n_first + t] = blocks.cross[t, i]
     for t in range(size, gram.diagonal.shape[0]):
         out[t] = 0
     gram.filled[i] = True
@@ -206,5 +225,5 @@ def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit):
     """Do `take_pair_steps` with masks of its own."""
     size = values.shape[0]
     masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype))
-    gram = Gram(kernel, diagonal, np.ones(size, np.bool_), kernel, size, 0, 0)
+    gram = Gram(kernel, diagonal, np.ones(size, np.bool_), Blocks(kernel, kernel, kernel, True), size, 0, 0)
     return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit)[0]
