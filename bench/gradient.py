@@ -51,6 +51,7 @@ def draw_rows(case: str) -> tuple[np.ndarray, np.ndarray, int]:
 
 def our_steps(case: str) -> Callable[[int], object]:
     """Prepare our steps: hinge loss, float64."""
+    from privsvm.numerics.noise.noise_source import NoiseSource
     from privsvm.solvers.gradients import noisy_gradient
 
     noisy_gradient.warm_up()
@@ -67,8 +68,7 @@ def our_steps(case: str) -> Callable[[int], object]:
             learning_rate=0.1,
             n_steps=n_steps,
         )
-        rng = np.random.default_rng(0)
-        return noisy_gradient.noisy_gradient_steps(rows, codes, n_classes, steps, rng)
+        return noisy_gradient.noisy_gradient_steps(rows, codes, n_classes, steps, NoiseSource(bytes(32)))
 
     return run
 

@@ -49,7 +49,7 @@ class TestEveryReference:
 
 @pytest.mark.parametrize("C", [1e-3, 10.0])
 def test_crammer_singer_is_certified(C):
-    """`tests/solvers/test_certified_hinge.py` compares the solver with LIBLINEAR."""
+    """`tests/solvers/test_hinge.py` compares the solver with LIBLINEAR."""
     X, y = scaled(load_wine, 0.0)
     model = CrammerSingerClassifier(C=C).fit(X, y)
     assert model.gap_ <= 1e-4 * model.objective_

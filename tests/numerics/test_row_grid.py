@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsvm.numerics.rows.row_grid import BITS, LARGEST_BITS, bound_squares, grid_rows, grid_spacing
+from privsvm.numerics.rows.row_grid import BITS, LARGEST_BITS, grid_rows, grid_spacing
 
 SIZES = [0.0, -0.0, 5e-324, 1e-310, 2.3e-308, 1e-160, 1e-15, 1e-9, 0.1, 0.5, 1.0, 1.5, 3.0, 1e6, 1e160, 1e308]
 NUMBERS = st.one_of(
@@ -22,6 +22,11 @@ NORMS = st.one_of(
     st.floats(1e-100, 1e100),
 )
 FINENESS = st.sampled_from([1, 18, 20, BITS, 31, LARGEST_BITS])
+
+
+def bound_squares(norm, bits):
+    """The largest sum of squares of a row, in whole numbers."""
+    return math.floor((Fraction(norm) / Fraction(grid_spacing(norm, bits))) ** 2)
 
 
 @st.composite

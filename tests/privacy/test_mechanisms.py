@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.privacy.oracles import epsilon_of
 
 from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm.privacy.mechanisms import ExponentialSelections, GaussianMechanism, LaplaceMechanism, VectorsMechanism
@@ -74,7 +75,7 @@ def test_laplace_probabilities_of_neighbours_differ_by_epsilon_and_no_more(epsil
 @pytest.mark.parametrize("value", [0.0, 1e-9, -3.7, 1e6, -1e300])
 def test_released_laplace_numbers_lie_on_the_grid(value):
     mechanism = LaplaceMechanism(epsilon=1.0, sensitivity=0.1, size=1000)
-    released = mechanism.release(np.full(1000, value), np.random.default_rng(0))
+    released = mechanism.release(np.full(1000, value), seeded_source(0, "test"))
     cells = released / mechanism.grid
     assert np.array_equal(cells, np.rint(cells))
     assert np.isfinite(released).all()
@@ -183,7 +184,7 @@ def test_a_pair_of_candidates_does_not_refute_the_selections(epsilon, n_selectio
 def test_scores_are_whole_numbers_and_the_scale_is_rounded_up():
     mechanism = ExponentialSelections(epsilon=1.0, delta=1e-5, sensitivity=1, n_selections=1)
     with pytest.raises(TypeError, match="scores: are float64"):
-        mechanism.select(np.array([[0.0, 1.0]]), np.random.default_rng(0))
+        mechanism.select(np.array([[0.0, 1.0]]), seeded_source(0, "test"))
     assert mechanism.noise_scale == 3
     assert epsilon_of(mechanism) <= 1.0
     with pytest.raises(ValueError, match=r"epsilon=1e-06, n_selections=1000000000: .*whole numbers"):
@@ -222,7 +223,7 @@ MECHANISMS = [
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_vectors_of_another_size_are_refused(mechanism):
     with pytest.raises(ValueError, match="values has 3 numbers"):
-        mechanism.release(np.zeros(3), np.random.default_rng(0))
+        mechanism.release(np.zeros(3), seeded_source(0, "test"))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -258,7 +259,7 @@ def test_gaussian_noise_is_rounded_on_the_grid_and_its_scale_rounded_up():
         assert mechanism.noise_scale > mechanism.total_sensitivity * gaussian_noise_multiplier(epsilon, 1e-6)
         values = np.linspace(-1, 1, size) * sensitivity
         released = mechanism.release(values, seeded_source(0, "test"))
-        noise = seeded_source(0, "test").rounded_normals(sigma, size)
+        noise = rounded_normals(seeded_source(0, "test").next_key(), sigma, size)
         assert np.array_equal(released, (np.rint(values / mechanism.grid) + noise) * mechanism.grid)
 
 

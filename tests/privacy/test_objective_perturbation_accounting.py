@@ -10,6 +10,7 @@ from tests.privacy import oracles
 from tests.privacy.oracles import epsilon_of
 
 from privsvm.numerics.noise.noise_source import seeded_source
+from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.privacy import accountants
 from privsvm.privacy.accountants import account, group_account, recompute_account
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
@@ -92,7 +93,8 @@ def test_linear_terms_lie_on_their_grid_and_its_cost_is_counted(size, distance):
     terms = mechanism.linear_terms(seeded_source(0, "test"))
     cells = terms / mechanism.term_grid
     assert np.array_equal(cells, np.rint(cells))
-    noise = seeded_source(0, "test").rounded_normals(mechanism.noise_scale / mechanism.term_grid, 2 * size)
+    key = seeded_source(0, "test").next_key()
+    noise = rounded_normals(key, mechanism.noise_scale / mechanism.term_grid, 2 * size)
     assert np.array_equal(cells.ravel(), noise)
     assert mechanism.total_distance >= distance + 0.5 * mechanism.term_grid * math.sqrt(size)
     assert mechanism.output_sensitivity >= math.sqrt(2) * 2 * mechanism.total_distance
@@ -102,7 +104,7 @@ def test_linear_terms_lie_on_their_grid_and_its_cost_is_counted(size, distance):
 
 def test_points_of_another_size_are_refused():
     with pytest.raises(ValueError, match="3 numbers"):
-        mechanism_for(size=2).release(np.zeros((1, 3)), np.random.default_rng(0))
+        mechanism_for(size=2).release(np.zeros((1, 3)), seeded_source(0, "test"))
 
 
 @pytest.mark.parametrize(

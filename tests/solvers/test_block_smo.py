@@ -89,18 +89,6 @@ def test_large_problems_are_libsvm(kernel, sparse, C):
     assert ours.rho == pytest.approx(-theirs.intercept_[0], abs=1e-3)
 
 
-@pytest.mark.parametrize("shrinking", [False, True])
-def test_options_do_not_change_the_optimum(shrinking):
-    X, y = noisy_problem(4000, 4, 5, noise=2.0)
-    upper = np.full(4000, 5.0)
-    kernel = Kernel("rbf", 0.5)
-    reference = solve_block_smo(X, y, upper, kernel, SolverOptions(tol=1e-6))
-    for options in ({}, {"cache_size": 1.0}, {"n_threads": 2}, {"tol": 1e-4}):
-        solution = solve_block_smo(X, y, upper, kernel, SolverOptions(shrinking=shrinking, **options))
-        assert solution.converged
-        assert solution.objective == pytest.approx(reference.objective, rel=1e-5)
-
-
 def test_threads_change_no_bit():
     X, y = noisy_problem(5000, 5, 6)
     upper, kernel = np.ones(5000), Kernel("rbf", 0.2)

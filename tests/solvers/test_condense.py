@@ -166,22 +166,26 @@ def test_of_equals_the_smallest_numbers_win(n, d, levels, share, copies, seed):
     check_as_printed(X)
 
 
+RNG = np.random.default_rng(0)
+ZEROS = [np.where(RNG.permutation(40)[:, None] < n, 0.0, RNG.standard_normal((40, 4))) for n in (1, 2, 3, 20, 38, 40)]
+COPIES = np.vstack([np.tile(RNG.random(3), (100, 1)), RNG.random((30, 3)), np.tile(RNG.random(3), (51, 1))])
+DEGENERATE = {
+    **{f"{(~X.any(axis=1)).sum()} rows of zeros": X for X in ZEROS},
+    "only zeros": np.zeros((10, 3)),
+    "opposite": np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0], [1.0, -1.0], [0.0, 0.0], [-1.0, 1.0]]),
+    "signs": np.array([[1.0], [-1.0], [1.0], [-1.0]]),
+    "orthogonal": np.eye(25),
+    "orthogonal and zeros": np.vstack([np.eye(9), np.zeros((4, 9)), np.eye(9)]),
+    "more equal rows than a list holds": RNG.permutation(COPIES),
+    "nearly alike": np.full((200, 4), 0.3) + 1e-9 * RNG.random((200, 4)),
+    "nearly alike, wide": np.full((200, 30), 0.3) + 1e-7 * RNG.random((200, 30)),
+}
+
+
 class TestDegenerateRows:
-    def test_zeros_are_as_similar_to_any_row(self):
-        rng = np.random.default_rng(0)
-        for zeros in (1, 2, 3, 20, 38, 40):
-            X = rng.standard_normal((40, 4))
-            X[rng.permutation(40)[:zeros]] = 0.0
-            check_as_printed(X)
-
-    def test_only_zeros_and_opposite_rows(self):
-        check_as_printed(np.zeros((10, 3)))
-        check_as_printed(np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0], [1.0, -1.0], [0.0, 0.0], [-1.0, 1.0]]))
-        check_as_printed(np.array([[1.0], [-1.0], [1.0], [-1.0]]))
-
-    def test_orthogonal_rows(self):
-        check_as_printed(np.eye(25))
-        check_as_printed(np.vstack([np.eye(9), np.zeros((4, 9)), np.eye(9)]))
+    @pytest.mark.parametrize("name", DEGENERATE)
+    def test_as_printed(self, name):
+        check_as_printed(DEGENERATE[name])
 
     def test_one_feature(self):
         groups = check_as_printed(np.arange(-6.0, 8.0)[:, None])
@@ -197,16 +201,6 @@ class TestDegenerateRows:
         groups = find(X)
         assert (groups % 10 == groups[:, :1] % 10).all()
         np.testing.assert_array_equal(np.sort(groups.ravel()), np.arange(60_000))
-
-    def test_more_equal_rows_than_a_list_holds(self):
-        rng = np.random.default_rng(1)
-        X = np.vstack([np.tile(rng.random(3), (100, 1)), rng.random((30, 3)), np.tile(rng.random(3), (51, 1))])
-        check_as_printed(X[rng.permutation(len(X))])
-
-    def test_rows_that_differ_by_less_than_counts(self):
-        rng = np.random.default_rng(2)
-        check_as_printed(np.full((200, 4), 0.3) + 1e-9 * rng.random((200, 4)))
-        check_as_printed(np.full((200, 30), 0.3) + 1e-7 * rng.random((200, 30)))
 
     def test_extreme_sizes(self):
         X = np.random.default_rng(3).random((31, 5))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 from tests.clipped_sums import clipped_cells
 from tests.repeated_steps import repeat_noisy_gradient_steps
+from tests.solvers.test_row_features import python_exp2
 
 from privsvm.numerics.compiled import vector_math
-from privsvm.numerics.compiled.vector_random import uniform_words
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.noise.rounded_normals import rounded_normals
+from privsvm.numerics.noise.rounded_normals import rounded_normals, uniform_words
 from privsvm.numerics.rows.unit_grid import unit_cells
 from privsvm.solvers.gradients import clipped_gradients, noisy_gradient
 from privsvm.solvers.gradients.noisy_gradient import LOSSES, REGULARISERS, GradientSteps, noisy_gradient_steps
@@ -43,18 +43,6 @@ def cells_of(X, codes, coef, intercept, steps):
     )
 
 
-def power_of_two(exponent):
-    """`exact_exp2`, operation by operation."""
-    exponent = max(exponent, -1022.0)
-    shifter = 1.5 * 2.0**52
-    shifted = exponent + shifter
-    rest = exponent - (shifted - shifter)
-    value = float(vector_math._B11)
-    for k in range(10, -1, -1):
-        value = value * rest + float(getattr(vector_math, f"_B{k}"))
-    return math.ldexp(value, int(shifted - shifter))
-
-
 def reference_slopes(scores, code, steps):
     """Slopes of one row, in Python floats, in the order of the compiled loops."""
     c = len(scores)
@@ -73,7 +61,7 @@ def reference_slopes(scores, code, steps):
         h = [smooth(score + top) for score in scores]
     else:
         top = max(scores)
-        h = [power_of_two((score - top) * vector_math.LOG2_E) for score in scores]
+        h = [python_exp2((score - top) * vector_math.LOG2_E) for score in scores]
         total = 0.0
         for value in h:
             total += value

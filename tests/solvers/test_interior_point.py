@@ -76,7 +76,7 @@ def test_what_is_solved_is_optimal(problem, tol):
     ("n", "d", "C", "sparse"),
     [(400, 1, 1.0, False), (600, 3, 0.1, False), (600, 3, 1e4, False), (500, 40, 10.0, False), (900, 60, 5.0, True)],
 )
-def test_objectives_are_those_of_libsvm(n, d, C, sparse):
+def test_hundreds_of_rows_are_solved_to_the_optimum(n, d, C, sparse):
     rng = np.random.default_rng(0)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     X = rng.normal(size=(n, d)) + 0.5 * y[:, None] * rng.normal(size=d)
@@ -85,12 +85,6 @@ def test_objectives_are_those_of_libsvm(n, d, C, sparse):
     rows = scipy.sparse.csr_array(X) if sparse else X
     solution = solve_linear(rows, y, np.full(n, C), 1e-3)
     check(rows, y, np.full(n, C), solution, 1e-3)
-    peer = SVC(kernel="linear", C=C, tol=1e-4, max_iter=300_000).fit(X, y)
-    beta = peer.dual_coef_[0]
-    weights = beta @ X[peer.support_]
-    value = 0.5 * weights @ weights - np.abs(beta).sum()
-    # LIBSVM may have stopped at its limit: then ours is better.
-    assert solution.objective <= value + 1e-5 * abs(value)
 
 
 def test_two_rows_and_separable_rows():

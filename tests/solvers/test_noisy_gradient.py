@@ -7,10 +7,11 @@ import scipy.sparse
 import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import check_grad, minimize
+from scipy.optimize import check_grad
 from tests.clipped_sums import clipped_gradient_sum
 from tests.repeated_steps import models_of_steps
 
+from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.solvers.gradients.noisy_gradient import (
     AVERAGES,
     LOSSES,
@@ -19,9 +20,6 @@ from privsvm.solvers.gradients.noisy_gradient import (
     noisy_gradient_steps,
     prepare_rows,
 )
-
-# Chance of a false alarm of one statistical check.
-ALARM = 1e-7
 
 # Grid of truncated slopes, as a share of the bound. `tests/solvers/test_exact_sums.py` compares whole numbers.
 STEP = 2.0**-18
@@ -193,33 +191,6 @@ def test_hinge_without_smoothing():
     assert intercept_part.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("loss_name", LOSSES)
-def test_gradient_descent_reaches_the_optimum(loss_name, sparse):
-    n, d, c = 60, 5, 3
-    X, codes, _, _ = problem(1, n, d, c, density=0.7)
-    steps = settings_of(
-        loss_name, learning_rate=0.3, n_steps=4000, expected_batch=n, max_grad_norm=20.0, margin_weight=0.02,
-        ridge=0.05, intercept_scale=0.5, smoothing=0.2,
-    )  # fmt: skip
-
-    def objective(flat):
-        coef, intercept = flat[: c * d].reshape(c, d), flat[c * d :]
-        scores = X @ coef.T + 0.5 * intercept
-        mean = np.mean([loss(row, code, steps) for row, code in zip(scores, codes, strict=True)])
-        apart = sum(((coef[k] - coef[m]) ** 2).sum() for k in range(c) for m in range(k))
-        return mean + steps.margin_weight * apart + steps.ridge * (flat**2).sum()
-
-    best = minimize(objective, np.zeros(c * d + c), method="L-BFGS-B", options={"ftol": 1e-15, "maxiter": 10**4})
-    rows = scipy.sparse.csr_array(X) if sparse else X
-    ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(0))
-    # The returned intercept is added to scores.
-    flat = np.concatenate([ours.coef.ravel(), ours.intercept / 0.5])
-    # The gradient is off by a few steps of its grid, 8e-5, and the objective by the square of that.
-    assert objective(flat) <= best.fun + 1e-6
-    assert np.abs(flat - best.x).max() < 1e-3
-
-
 def reference_steps(X, codes, c, steps, sum_of=reference_sum):
     """All iterates without noise and sampling, step by step, by whole gradients or by exact sums."""
     coef, intercept = np.zeros((c, X.shape[1])), np.zeros(c)
@@ -277,8 +248,8 @@ def test_every_step_equals_the_reference(changes, average, n_steps):
         ridge=0.02, intercept_scale=0.4,
     )  # fmt: skip
     steps = replace(steps, **changes)
-    ours = noisy_gradient_steps(X, codes, c, steps, np.random.default_rng(0))
-    histories = models_of_steps(X, codes, c, steps, np.random.default_rng(0))
+    ours = noisy_gradient_steps(X, codes, c, steps, NoiseSource(bytes(32)))
+    histories = models_of_steps(X, codes, c, steps, NoiseSource(bytes(32)))
     first = {"none": n_steps, "all": 0, "last_half": n_steps // 2}[average]
     for sum_of, off in ((clipped_gradient_sum, 1e-9), (reference_sum, 1e-3)):
         iterates = reference_steps(X, codes, c, steps, sum_of)
@@ -295,8 +266,8 @@ def test_an_empty_step_is_a_step():
     """Noise, regulariser and momentum go on without rows."""
     steps = settings_of("hinge", sample_rate=1e-9, n_steps=3, noise_scale=1.0, ridge=0.5, momentum=0.5)
     X, codes, _, _ = problem(0, 10, 3, 3)
-    ours = noisy_gradient_steps(X, codes, 3, steps, np.random.default_rng(4))
-    others = noisy_gradient_steps(np.empty((0, 3)), codes[:0], 3, steps, np.random.default_rng(4))
+    ours = noisy_gradient_steps(X, codes, 3, steps, NoiseSource(bytes(32)))
+    others = noisy_gradient_steps(np.empty((0, 3)), codes[:0], 3, steps, NoiseSource(bytes(32)))
     assert np.array_equal(ours.coef, others.coef)
     assert ours.coef.any()
 
@@ -309,7 +280,7 @@ def test_sampled_steps_equal_the_reference():
         "one_vs_rest_hinge", sample_rate=0.3, fit_intercept=False, smoothing=0.0, learning_rate=1.0, n_steps=n_steps,
         max_grad_norm=1e-3,
     )  # fmt: skip
-    marks, _ = models_of_steps(np.eye(n), np.ones(n, int), 1, marked, np.random.default_rng(1))
+    marks, _ = models_of_steps(np.eye(n), np.ones(n, int), 1, marked, NoiseSource(bytes(32)))
     path = np.concatenate([np.zeros((1, n)), marks[:, 0]])
     included = np.diff(path, axis=0) > 5e-4
     steps = settings_of("softmax", sample_rate=0.3, n_steps=n_steps, expected_batch=12.0, max_grad_norm=0.5)
@@ -321,7 +292,7 @@ def test_sampled_steps_equal_the_reference():
             assert np.abs(ours_sum - other).max(initial=0.0) <= n * (c + 1) * STEP * 0.5
         coef, intercept = coef - 0.1 * sums[0] / 12, intercept - 0.1 * sums[1] / 12
     for rows in (X, scipy.sparse.csr_array(X)):
-        ours = noisy_gradient_steps(rows, codes, c, steps, np.random.default_rng(1))
+        ours = noisy_gradient_steps(rows, codes, c, steps, NoiseSource(bytes(32)))
         assert np.abs(ours.coef - coef).max() < 1e-11
         assert np.abs(ours.intercept - intercept).max() < 1e-11
 
@@ -335,7 +306,7 @@ def test_sparse_rows_give_the_bits_of_dense_ones(loss_name, regulariser):
         expected_batch=1500.0,
     )  # fmt: skip
     dense, sparse = (
-        noisy_gradient_steps(rows, codes, 5, steps, np.random.default_rng(3)) for rows in (X, scipy.sparse.csr_array(X))
+        noisy_gradient_steps(rows, codes, 5, steps, NoiseSource(bytes(32))) for rows in (X, scipy.sparse.csr_array(X))
     )
     assert np.array_equal(dense.coef, sparse.coef)
     assert np.array_equal(dense.intercept, sparse.intercept)
@@ -367,10 +338,9 @@ def test_bad_settings_are_refused(changes, message):
 
 def test_bad_codes_are_refused():
     X, steps = np.zeros((2, 2)), settings_of("hinge")
-    rng = np.random.default_rng(0)
     for codes, n_classes in (([0, 2], 2), ([-1, 0], 2), ([0], 2), ([0, 0], 1)):
         with pytest.raises(ValueError, match=r"codes|n_classes"):
-            noisy_gradient_steps(X, np.array(codes), n_classes, steps, rng)
+            noisy_gradient_steps(X, np.array(codes), n_classes, steps, NoiseSource(bytes(32)))
 
 
 @pytest.mark.parametrize("regulariser", REGULARISERS)

@@ -35,7 +35,20 @@ def as_training_rows(estimator: Any, X: Any, y: Any, classes: Sequence[Any] | No
     if isinstance(X, RowBlocks):
         return X, _codes_by_block(estimator, X, y, classes)
     known = None if classes is None else _read_classes(classes)
-    X, y = _finite_rows(estimator, X, y, known is not None)
+    try:
+        X, y = read_rows(X), _read_labels(y)
+        kind = y.dtype.kind if type(y) is np.ndarray else "O"
+        is_plain = kind in "biuU" or (kind == "f" and bool(np.isfinite(y).all()))
+        if is_plain and _is_plain(X) and y.shape == X.shape[:1]:
+            estimator.n_features_in_ = X.shape[1]
+            # Left from an earlier fit.
+            vars(estimator).pop("feature_names_in_", None)
+        else:
+            X, y = _validate(estimator, X, y, known is not None)
+    except (TypeError, ValueError) as error:
+        raise _in_plain_words(error) from None
+    # Sums must not depend on the memory layout of the caller's rows.
+    X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else _add_duplicates(X)
     # The labels may all be of a declared set, of which scikit-learn would refuse some, such as 0.5, by other rows.
     labels = y if known is None else known
     if not (labels.dtype.kind in "iubU" or (labels.dtype.kind == "f" and (labels == np.floor(labels)).all())):
@@ -52,27 +65,13 @@ def as_training_rows(estimator: Any, X: Any, y: Any, classes: Sequence[Any] | No
     return X, codes.astype(np.int64, copy=False)
 
 
-def _finite_rows(estimator: Any, X: Any, y: Any, declared: bool) -> tuple[Any, Any]:
-    """Check rows and labels, whose class set may be `declared`, and set the estimator's number of features."""
-    try:
-        X, y = read_rows(X), _read_labels(y)
-        if _is_plain(X) and _are_plain_labels(y, X.shape[0]):
-            estimator.n_features_in_ = X.shape[1]
-            # Left from an earlier fit.
-            vars(estimator).pop("feature_names_in_", None)
-        else:
-            X, y = _validate(estimator, X, y, declared)
-    except (TypeError, ValueError) as error:
-        raise _in_plain_words(error) from None
-    if isinstance(X, np.ndarray):
-        # Sums must not depend on the memory layout of the caller's rows.
-        return np.ascontiguousarray(X), y
-    # Entries stored twice add up, which bounds on the stored numbers would miss.
+def _add_duplicates(X: Any) -> Any:
+    """Sort the entries of a sparse matrix and add up repeated ones, which bounds on the stored numbers would miss."""
     X = sort_entries(X)
     X.sum_duplicates()
     if not np.isfinite(X.data).all():
         raise ValueError("X holds entries stored twice whose sum is infinity")
-    return X, y
+    return X
 
 
 def _validate(estimator: Any, X: Any, y: Any, declared: bool) -> tuple[Any, Any]:
@@ -193,13 +192,6 @@ def _is_plain(X: Any) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(numbers.sum()))
-
-
-def _are_plain_labels(y: Any, n_rows: int) -> bool:
-    """Whether `validate_data` would pass labels as they are."""
-    if type(y) is not np.ndarray or y.shape != (n_rows,):
-        return False
-    return y.dtype.kind in "biuU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
 
 
 def _in_plain_words(error: TypeError | ValueError) -> TypeError | ValueError:

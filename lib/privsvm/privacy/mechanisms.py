@@ -10,7 +10,7 @@ import numpy as np
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.exact_draws import LARGEST_CHOICE_SCALE, LARGEST_SCALE
-from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity, as_source
+from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivity
 from privsvm.numerics.noise.rounded_normals import LARGEST_SIGMA, SMALLEST_SIGMA
 from privsvm.privacy.accounting import (
     calibrate_sampled_gaussian,
@@ -90,7 +90,7 @@ def gaussian_on_grid(
     grid: float,
     noise_scale: float,
     sensitivity: float,
-    source: NoiseSource | np.random.Generator,
+    source: NoiseSource,
 ) -> np.ndarray:
     """Round `size` numbers to a grid, a power of two, and add exact rounded Gaussian noise: see `gaussian_cells`.
 
@@ -98,7 +98,7 @@ def gaussian_on_grid(
     """
     cells = _grid_cells(values, size, grid)
     # A sum that does not fit wraps around: a function of the exact one.
-    noisy = as_source(source).add_rounded_normals(cells, noise_scale / grid, Sensitivity(sensitivity / grid, grid=grid))
+    noisy = source.add_rounded_normals(cells, noise_scale / grid, Sensitivity(sensitivity / grid, grid=grid))
     released: np.ndarray = noisy * grid
     return released
 
@@ -131,11 +131,8 @@ class GaussianMechanism:
         scale = gaussian_cells(total * multiplier, grid) * grid
         vars(self).update(grid=grid, total_sensitivity=total, noise_scale=scale)
 
-    def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
-        """Release a noisy copy of a vector.
-
-        A generator is asked for a key of 32 bytes. Raises ValueError if `values` does not have `size` numbers.
-        """
+    def release(self, values: np.ndarray, source: NoiseSource) -> np.ndarray:
+        """Release a noisy copy of a vector; raise ValueError if `values` does not have `size` numbers."""
         return gaussian_on_grid(values, self.size, self.grid, self.noise_scale, self.total_sensitivity, source)
 
 
@@ -175,11 +172,11 @@ class LaplaceMechanism:
             )
         vars(self).update(grid=grid, total_sensitivity=total, noise_scale=cells * grid)
 
-    def release(self, values: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
+    def release(self, values: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Release a noisy copy of a vector; see `GaussianMechanism.release`."""
         cells, scale = _grid_cells(values, self.size, self.grid), round(self.noise_scale / self.grid)
         stated = Sensitivity(self.total_sensitivity / self.grid, grid=self.grid)
-        released: np.ndarray = as_source(source).add_discrete_laplace(cells, scale, stated) * self.grid
+        released: np.ndarray = source.add_discrete_laplace(cells, scale, stated) * self.grid
         return released
 
 
@@ -225,9 +222,8 @@ class VectorsMechanism:
         numbers = {"total_sensitivity": one.total_sensitivity, "noise_scale": one.noise_scale}
         vars(self).update(n_releases=releases, one=one, **numbers)
 
-    def release(self, vectors: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
+    def release(self, vectors: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Release noisy copies of vectors."""
-        source = as_source(source)
         blocks = np.asarray(vectors, dtype=np.float64).reshape(self.n_releases, -1)
         return np.stack([self.one.release(block, source) for block in blocks]).reshape(self.n_vectors, self.size)
 
@@ -273,14 +269,14 @@ class ExponentialSelections:
     def step_epsilon(self) -> float:
         return 2 * self.sensitivity / self.noise_scale * ROUND_UP
 
-    def select(self, scores: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
+    def select(self, scores: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Select one candidate in each row of scores.
 
         The highest of m scores is best in each of the k rows. Raises TypeError unless scores are int64.
         """
         if scores.dtype != np.int64:
             raise TypeError(f"scores: are {scores.dtype}; must be int64")
-        chosen: np.ndarray = as_source(source).choose(scores, self.noise_scale, Sensitivity(self.sensitivity))
+        chosen: np.ndarray = source.choose(scores, self.noise_scale, Sensitivity(self.sensitivity))
         return chosen
 
 

@@ -162,13 +162,13 @@ class ObjectivePerturbation:
             output_multiplier=self.output_noise_scale / (self.output_sensitivity / factor),
         )
 
-    def linear_terms(self, source: NoiseSource | np.random.Generator) -> np.ndarray:
+    def linear_terms(self, source: NoiseSource) -> np.ndarray:
         """Draw the linear terms (k, size) of the objectives; multiples of `term_grid`."""
         size = self.n_vectors * self.size
         terms = gaussian_on_grid(np.zeros(size), size, self.term_grid, self.noise_scale, self.sensitivity, source)
         return terms.reshape(self.n_vectors, self.size)
 
-    def release(self, minima: np.ndarray, source: NoiseSource | np.random.Generator) -> np.ndarray:
+    def release(self, minima: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Release noisy copies of approximate minima.
 
         Raises ValueError if `minima` (k, size), points within `distance` of the minima, has another size.

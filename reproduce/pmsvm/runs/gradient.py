@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.numerics.noise.noise_source import as_source
 from privsvm.privacy.accounting import calibrate_sampled_gaussian
 from privsvm.solvers.gradients.noisy_gradient import GradientSteps, noisy_gradient_steps
 from reproduce.engine.context import Context
@@ -126,7 +127,7 @@ def engine_steps(
         learning_rate=training["learning_rate"],
         schedule=training["schedule"],
     )
-    result = noisy_gradient_steps(X, codes, n_vectors, steps, rng)
+    result = noisy_gradient_steps(X, codes, n_vectors, steps, as_source(rng))
     return np.column_stack([result.coef, result.intercept])
 
 

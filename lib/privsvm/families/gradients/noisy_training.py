@@ -221,10 +221,10 @@ def release_noisy_gradient(
 
     def train(job: tuple[int, int]) -> tuple[np.ndarray, ...]:
         index, repeat = job
-        stream = release.source(epsilons[index], repeat)
-        run = functools.partial(noisy_gradient_steps, steps=planned[index], rng=stream)
+        source = release.source(epsilons[index], repeat)
+        run = functools.partial(noisy_gradient_steps, steps=planned[index], source=source)
         if scaling != "none":
-            noise = stream.part("scaling")
+            noise = source.part("scaling")
             releases = mechanisms[index].releases
             scaled = scale_rows(to_scale, scaling, plan.n_rows, releases, noise, neighbours, steps.fit_intercept)
             trained = run(scaled.rows, codes, n_vectors)

@@ -8,6 +8,7 @@ solution moves by at most G when a row is added or removed, and by 2 G when one 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from privsvm.privacy.statement import Witness
 from privsvm.solvers.linear.certificate import growth
 from privsvm.solvers.linear.hinge import solve_hinge
 
-SolveProblems = Callable[[Any, np.ndarray, int, float, float], np.ndarray]
+SolveProblems = Callable[..., np.ndarray]
 
 # In units of C^2 R^2: the default target of a solve costs about 1 % of extra noise, and smaller ones than the second
 # nothing less.
@@ -258,9 +259,7 @@ def release_one_vs_rest(
     if noise.published_constant:
         sensitivity = max(sensitivity, 2.0 * solution_sensitivity(problem.C * problem.data_norm, neighbours))
 
-    def solve(changed_rows: Any, changed_codes: np.ndarray) -> np.ndarray:
-        return problem.solve(changed_rows, changed_codes, n_classes, problem.C, target)
-
+    solve = functools.partial(problem.solve, n_classes=n_classes, C=problem.C, gap=target)
     started = time.perf_counter()
     weights = solve(rows, codes)
     fit_seconds = time.perf_counter() - started

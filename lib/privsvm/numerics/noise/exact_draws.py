@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit, jit_step
-from privsvm.numerics.compiled.vector_random import BUFFER, random_bits, uniform_words
+from privsvm.numerics.noise.rounded_normals import BUFFER, random_bits, uniform_words
 
 # Noise of the largest scale fits into int64 many times over.
 LARGEST_SCALE, LARGEST_CHOICE_SCALE = 2**51, 2**62

@@ -1,4 +1,4 @@
-"""Rounded normal numbers in whole numbers of Python, with as many digits as it takes.
+"""Logarithms and cosines in whole numbers of Python, with as many digits as it takes.
 
 A number in fixed point is a whole number over ``2^places``, and an *ulp* is ``2^-places``. Products and quotients are
 rounded down, sums are exact. `docs/proofs/exact-noise.md` derives the error bounds, for 32 places and more.
@@ -7,12 +7,6 @@ rounded down, sums are exact. `docs/proofs/exact-noise.md` derives the error bou
 from __future__ import annotations
 
 import functools
-import math
-
-from privsvm.numerics.compiled.vector_random import uniform_words
-
-# Places of a first attempt: all but 2^-60 of the draws are certain then, whatever sigma is.
-_PLACES = 128
 
 
 def _area_tangent(value: int, places: int) -> int:
@@ -58,40 +52,3 @@ def cosine(turns: int, places: int) -> int:
         k += 2
         term = term * square // (k * (k - 1) << places)
     return total
-
-
-def certain_integer(
-    key: bytes, pair: int, words: tuple[int, int], second: bool, sigma: float, places: int = _PLACES
-) -> int:
-    """Round `sigma` times one number of a pair, with as many digits as it takes.
-
-    The key of 32 bytes and the pair's number in its stream give the digits that follow `words`, the first 64 of the
-    radius and of the angle. `second` says which number of the pair.
-    """
-    numerator, denominator = sigma.as_integer_ratio()
-    (radius, angle), n_digits = words, 64
-    negative = angle >> (62 if second else 63) & 1
-    while True:
-        # Leading zeros of the radius's number are skipped, and the angle has a digit less: the cosine's sign.
-        while min(radius.bit_length(), n_digits - 1) < places:
-            # Nonces from 1 on belong to the pair: half a block each. It is the first of 16 blocks side by side.
-            block = uniform_words(key, pair, n_digits // 256 + 1, 128).view("<u4")[::16]
-            digits = block.astype(">u4").tobytes()
-            radius = radius << 256 | int.from_bytes(digits[:32])
-            angle = angle << 256 | int.from_bytes(digits[32:])
-            n_digits += 256
-        exponent = n_digits - radius.bit_length()
-        logarithm = minus_logarithm(radius >> radius.bit_length() - places, exponent, places)
-        # Twice the angle in turns, folded: (sigma R cos phi)^2 = sigma^2 (-ln U) (1 + cos 2 phi).
-        one = 1 << places
-        turns = (angle >> n_digits - 1 - places) % one
-        twice = cosine(min(turns, one - turns), places)
-        square, slack = logarithm * (one - twice if second else one + twice) >> places, 32 * places * (exponent + 1)
-        # x rounds to half of floor(2 x) + 1, rounded down; the root of whole numbers is exact.
-        least, most = (
-            (math.isqrt(4 * max(bound, 0) * numerator**2 // (denominator**2 << places)) + 1) // 2
-            for bound in (square - slack, square + slack)
-        )
-        if least == most:
-            return -least if negative else least
-        places *= 2

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from privsvm.numerics.compiled.vector_random import BUFFER, uniform_words
+from privsvm.numerics.noise.rounded_normals import BUFFER, uniform_words
 
 
 def _words(key: bytes) -> Callable[[int], int]:

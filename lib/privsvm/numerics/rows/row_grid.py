@@ -39,12 +39,6 @@ def grid_spacing(norm: float, bits: int = BITS) -> float:
     return math.ldexp(1.0, math.frexp(norm)[1] - 1 - bits)
 
 
-def bound_squares(norm: float, bits: int = BITS) -> int:
-    """Return ``floor((norm / spacing)^2)``, the largest sum of squares of a row."""
-    ratio = Fraction(norm) / Fraction(grid_spacing(norm, bits))
-    return math.floor(ratio * ratio)
-
-
 @jit_step()
 def _fits(values, first, end, scale, factor, short, bound_high, bound_low, out):
     """Set the whole numbers of one row.
@@ -129,8 +123,8 @@ def grid_rows(X: Any, norm: float, bits: int = BITS) -> Any:
     Numbers are finite and of any size, subnormal ones and 1e308 among them; ValueError otherwise. The numbers of a CSR
     row are in ascending order of their columns, and no place is stored twice. The bound `norm` on the L2 norm is
     public, 1e-200 to 1e200, as is the fineness `bits`: see `grid_spacing`. Rows become whole multiples of
-    `grid_spacing` with a sum of squares, as whole numbers, of at most `bound_squares`. A row that is shorter than
-    `norm` loses less than the spacing in each place.
+    `grid_spacing` with a sum of squares, as whole numbers, of at most ``(norm / spacing)^2``. A row shorter than `norm`
+    loses less than the spacing in each place.
     """
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else np.ascontiguousarray(X, dtype=np.float64).reshape(-1)
@@ -138,7 +132,7 @@ def grid_rows(X: Any, norm: float, bits: int = BITS) -> Any:
         raise ValueError("X holds a number that is not finite")
     starts = X.indptr.astype(np.int64) if sparse else np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
     spacing = grid_spacing(norm, bits)
-    bound = bound_squares(norm, bits)
+    bound = math.floor((Fraction(norm) / Fraction(spacing)) ** 2)
     cells = np.empty(values.size)
     _set_grid_rows(
         values,

@@ -28,7 +28,7 @@ import scipy.sparse
 
 from privsvm.errors import nearest_name
 from privsvm.numerics.noise.exact_draws import sample_rows, sampling_threshold
-from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Sensitivity, StepTape, as_source
+from privsvm.numerics.noise.noise_source import NO_TAPE, ROUND_UP, NoiseSource, Sensitivity, StepTape
 from privsvm.numerics.noise.rounded_normals import check_sigma, rounded_normals
 from privsvm.numerics.rows.row_blocks import RowsByBlock, map_rows
 from privsvm.numerics.rows.well_formed import canonical_rows
@@ -421,9 +421,7 @@ def _sum_of_block(
     return clipped_sum(PreparedRows(*cells, setup.scale), codes, batch, point, setup.objective)
 
 
-def _training(
-    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, rng: NoiseSource | np.random.Generator
-) -> _Training:
+def _training(X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, source: NoiseSource) -> _Training:
     """Prepare runs on rows in memory or by block."""
     X = X if isinstance(X, RowsByBlock) else prepare_rows(X, steps)
     _check(X, codes, n_classes, steps)
@@ -432,9 +430,9 @@ def _training(
     objective, schedule = objective_of(steps, n_classes, n_features), schedule_of(steps, size)
     # The sampling rate in units of 2^-64, rounded down.
     threshold = 0 if steps.sample_rate < 2.0**-64 else sampling_threshold(float(steps.sample_rate))[0]
-    given, tape = as_source(rng), NO_TAPE
+    tape = NO_TAPE
     if schedule.sigma > 0.0 and not isinstance(X, RowsByBlock):
-        tape = given.step_tape(
+        tape = source.step_tape(
             n_steps=steps.n_steps,
             size=size,
             n_rows=n_rows,
@@ -443,8 +441,8 @@ def _training(
             stated=Sensitivity(2.0 ** (PRODUCT_BITS - schedule.shift), per_row=True, grid=schedule.cell),
         )
     # A later call with the same source gets other keys.
-    source = NoiseSource(given.next_key())
-    sampling_key, noise_key = (source.part(name).next_key() for name in ("sampling", "noise"))
+    run = NoiseSource(source.next_key())
+    sampling_key, noise_key = (run.part(name).next_key() for name in ("sampling", "noise"))
     setup = _Setup(_Sampling(sampling_key, threshold), objective, _constant(steps))
     if isinstance(X, RowsByBlock):
         cells = map_rows(X, prepare_cells, setup.scale).keep()
@@ -466,20 +464,15 @@ def _training(
 
 
 def noisy_gradient_steps(
-    X: Any,
-    codes: np.ndarray,
-    n_classes: int,
-    steps: GradientSteps,
-    rng: NoiseSource | np.random.Generator,
+    X: Any, codes: np.ndarray, n_classes: int, steps: GradientSteps, source: NoiseSource
 ) -> GradientStepsResult:
     """Train c weight vectors from zero.
 
     X (n, d) is finite; the model has the same bits in every form of the rows. Class codes count from 0, and classes may
-    be missing; with one vector, they are 0 and 1. `rng` keys the run's two streams, one for sampling and one for noise;
-    a generator gives 32 bytes. Raises ValueError if class codes are out of range, or there are too few vectors for the
-    loss.
+    be missing; with one vector, they are 0 and 1. `source` keys the run's two streams, one for sampling and one for
+    noise. Raises ValueError if class codes are out of range, or there are too few vectors for the loss.
     """
-    training = _training(X, codes, n_classes, steps, rng)
+    training = _training(X, codes, n_classes, steps, source)
     # Overflow: too large a learning rate makes weights that are no numbers, which count as zero.
     with np.errstate(over="ignore", invalid="ignore"):
         model = collections.deque(training.models(), maxlen=1).pop()
@@ -491,4 +484,4 @@ def noisy_gradient_steps(
 def warm_up() -> None:
     """Compile what this module runs."""
     steps = GradientSteps(learning_rate=0.1, noise_scale=0.1, sample_rate=0.5, n_steps=1)
-    noisy_gradient_steps(np.eye(2), np.arange(2), 2, steps, np.random.default_rng(0))
+    noisy_gradient_steps(np.eye(2), np.arange(2), 2, steps, NoiseSource(bytes(32)))
