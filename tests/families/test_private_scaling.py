@@ -15,7 +15,6 @@ from privsvm.families.moments import private_scaling
 from privsvm.families.moments.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale
 from privsvm.families.moments.second_moments import Moments, MomentsMechanism, exact_moments
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.numerics.rows.rows import unit_rows
 from privsvm.privacy.accounting import gaussian_epsilon
 from privsvm.privacy.events import relation_factor
@@ -143,7 +142,7 @@ def test_noise_of_the_releases():
     """The noise equals the stream's bit for bit; the sums of no rows are noise alone."""
     none, key = np.zeros((0, 5)), bytes(range(32))
     noise = private_scaling._noisy_sum(none, 2.0**20, 3.0, NoiseSource(key))
-    assert np.array_equal(noise, rounded_normals(NoiseSource(key).next_key(), 3.0 * 2.0**20 * (1 + 2.0**-50), 5))
+    assert np.array_equal(noise, NoiseSource(key).rounded_normals(3.0 * 2.0**20 * (1 + 2.0**-50), 5))
 
 
 def test_logarithms_are_accurate_and_those_of_each_number_alone():

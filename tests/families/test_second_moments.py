@@ -21,7 +21,6 @@ from privsvm.families.moments.second_moments import (
     simplex_codes,
 )
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.noise.rounded_normals import rounded_normals
 
 ONE = 2**20
 # Squared change by one row, in units of a row of norm 1: by relation, with codes or without.
@@ -146,13 +145,13 @@ def test_noise_is_that_of_the_stream():
     assert unit * 6 <= 2e-6
     sigma = release.noise_scale / unit
     assert sigma * unit == pytest.approx(3.0 * math.sqrt(2.0), rel=1e-5)
-    assert np.array_equal(np.diag(noisy.gram) / unit, rounded_normals(source.next_key(), sigma, 4))
+    assert np.array_equal(np.diag(noisy.gram) / unit, source.rounded_normals(sigma, 4))
     others = sigma / math.sqrt(2.0) * (1 + 2.0**-48)
-    assert np.array_equal(noisy.gram[np.triu_indices(4, 1)] / unit, rounded_normals(source.next_key(), others, 6))
-    assert np.array_equal(noisy.cross.ravel() / unit, rounded_normals(source.next_key(), others, 8))
+    assert np.array_equal(noisy.gram[np.triu_indices(4, 1)] / unit, source.rounded_normals(others, 6))
+    assert np.array_equal(noisy.cross.ravel() / unit, source.rounded_normals(others, 8))
     assert np.array_equal(noisy.gram, noisy.gram.T)
     assert release.spread == pytest.approx(others * unit, rel=1e-12)
-    noise = rounded_normals(NoiseSource(key).next_key(), 3.0 * ONE * (1 + 2.0**-48), 4).astype(float)
+    noise = NoiseSource(key).rounded_normals(3.0 * ONE * (1 + 2.0**-48), 4).astype(float)
     kept = max(0.0, 1.0 - 4 * (3.0 * ONE) ** 2 / (noise @ noise))
     assert np.allclose(noisy_centre(none, 10, 3.0, NoiseSource(key)), noise * kept / (10 * ONE), rtol=1e-12)
 

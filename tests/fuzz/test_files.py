@@ -127,7 +127,7 @@ def test_data_files(tmp_path: Path, kind: str) -> None:
     fuzz(tmp_path / "file", SEEDS[kind][0], reader_of(tmp_path, kind), check_rows)
 
 
-# Cases that once failed; tests/datasets/test_misread.py has those with a message.
+# Cases that once failed; tests/datasets/test_readers.py has others, with messages.
 KNOWN_CASES: list[tuple[str, bytes]] = [
     ("blanks", b"\n \nx z kind\n1 2 a\n"),
     ("libsvm", b"1 2:1 1:1\n"),

@@ -50,15 +50,6 @@ def test_one_training_is_one_solve(cancer):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_close_to_the_exact_svm(cancer, kernel):
-    X, y = cancer
-    exact = SVC(kernel=kernel, gamma=0.02).fit(X, y)
-    model = method(kernel=kernel, gamma=0.02).fit(X, y)
-    assert np.corrcoef(model.decision_function(X), exact.decision_function(X))[0, 1] > 0.99
-    assert np.mean(model.predict(X) == exact.predict(X)) > 0.98
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("load", [load_wine, load_iris])
 def test_several_classes_vote_as_libsvm_does(load, kernel):
     X, y = standardised(load)
@@ -67,12 +58,6 @@ def test_several_classes_vote_as_libsvm_does(load, kernel):
     assert model.intercept_.shape == (3,)
     assert np.mean(model.predict(X) == exact.predict(X)) > 0.97
     assert model.decision_function(X).shape == (len(y), 3)
-
-
-def test_a_larger_sigma_ends_earlier_and_farther_from_the_optimum(cancer):
-    small, large = ([method(sigma=s, random_state=r).fit(*cancer) for r in range(5)] for s in (0.1, 0.7))
-    assert np.mean([m.n_iter_ for m in small]) > 1.5 * np.mean([m.n_iter_ for m in large])
-    assert np.mean([m.objective_ for m in small]) < np.mean([m.objective_ for m in large])
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

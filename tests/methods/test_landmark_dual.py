@@ -13,11 +13,6 @@ def model_for(n_classes, **changes):
     return LandmarkDualClassifier(**chosen)
 
 
-def model_on(landmarks, n_classes, **changes):
-    chosen = {"classes": list(range(n_classes)), "C": 0.3, "gamma": 0.05, "landmarks": landmarks, **changes}
-    return LandmarkDualClassifier(**chosen)
-
-
 def weights_of(path, gamma):
     """Primal weights (k, m) that belong to the dual variables of a path of one model."""
     return np.linalg.solve(landmark_map(path.support_vectors, gamma), path.pair_coef[0, 0]).T
@@ -27,7 +22,7 @@ def test_a_flipped_label_on_a_landmark_attains_the_bound():
     """On a landmark the feature vector has norm 1, so one row moves the weights by 2 C."""
     C, gamma = 1e-3, 0.7
     landmarks = [[0.0, 0.0], [1.0, 1.0]]
-    model = model_on(landmarks, 2, C=C, gamma=gamma, landmarks_public=True, gap=1e-15)
+    model = model_for(2, landmarks=landmarks, C=C, gamma=gamma, landmarks_public=True, gap=1e-15)
     paths = [model.release_path([[1.0, 1.0]], [y], [1.0], 1, lambda e, r: Silence()) for y in (0, 1)]
     distance = np.linalg.norm(weights_of(paths[0], gamma) - weights_of(paths[1], gamma))
     assert distance == pytest.approx(2 * C, rel=2e-4)
@@ -68,7 +63,7 @@ def test_landmarks_are_public():
     other = model_for(3, landmarks_seed=1, bounds=(0.0, 0.5)).fit(X, y)
     assert other.landmarks_.min() >= 0.0
     assert other.landmarks_.max() <= 0.5
-    given = model_on(X[:7] * 0.5, 3, landmarks_public=True).fit(X, y)
+    given = model_for(3, landmarks=X[:7] * 0.5, landmarks_public=True).fit(X, y)
     assert np.array_equal(given.landmarks_, X[:7] * 0.5)
     assert any("given by the user" in line for line in given.guarantee_.assumptions)
     wide = model_for(3, bounds=(np.full(13, -2.0), np.arange(13.0))).fit(X, y)
@@ -78,11 +73,11 @@ def test_landmarks_are_public():
 def test_given_landmarks_need_a_word_that_they_are_public():
     X, y = scaled(load_wine)
     with pytest.raises(ValueError, match=r"landmarks_public=False: .*landmarks_public=True"):
-        model_on(X[:7], 3).fit(X, y)
-    guarantee = model_on(X[:7], 3, allow_unsound=True).fit(X, y).guarantee_
+        model_for(3, landmarks=X[:7]).fit(X, y)
+    guarantee = model_for(3, landmarks=X[:7], allow_unsound=True).fit(X, y).guarantee_
     assert guarantee.status == "claimed"
     assert "landmarks" in guarantee.reason
-    for model in (model_on(X[:7], 3, landmarks_public=True), model_for(3, allow_unsound=True)):
+    for model in (model_for(3, landmarks=X[:7], landmarks_public=True), model_for(3, allow_unsound=True)):
         assert model.fit(X, y).guarantee_.status == "proved"
 
 
@@ -104,4 +99,4 @@ def test_features_of_norm_one_predict_as_they_were_trained(load):
 def test_bad_landmarks_are_named(landmarks):
     X, y = scaled(load_wine)
     with pytest.raises(ValueError, match="landmarks="):
-        model_on(landmarks, 3, landmarks_public=True).fit(X, y)
+        model_for(3, landmarks=landmarks, landmarks_public=True).fit(X, y)

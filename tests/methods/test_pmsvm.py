@@ -22,17 +22,6 @@ def test_one_row_and_two_classes_attain_the_bound():
     assert distance == pytest.approx(weight_sensitivity(C, norm, "replace_one"), rel=1e-9)
 
 
-def test_published_claim_is_refuted_where_rows_are_long():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(60, 400))
-    y = np.arange(60) % 3
-    model = PMSVMWPAsPublishedClassifier(allow_unsound=True, classes=[0, 1, 2], C=1e-4)
-    guarantee = model.release_path(X, y, [1.0], 1, 0, audit=True).guarantees[0]
-    assert guarantee.status == "claimed"
-    assert guarantee.epsilon_proved == np.inf
-    assert guarantee.witness.epsilon > 10 * guarantee.epsilon_requested
-
-
 @pytest.mark.parametrize("method", [PMSVMWPClassifier, PMSVMWPAsPublishedClassifier, OPERAAsPublishedClassifier])
 def test_the_witness_is_the_same_for_sparse_rows(method):
     X, y = load_digits(return_X_y=True)
@@ -59,11 +48,6 @@ def test_a_limit_on_the_passes_takes_the_proof_away():
 def test_what_float64_cannot_certify_is_refused(C, norm):
     with pytest.raises(ValueError, match="C="):
         sound(3, C=C, data_norm=norm).fit(*load_wine(return_X_y=True))
-
-
-def test_a_gap_that_is_too_small_is_refused():
-    with pytest.raises(ValueError, match="gap=1e-17"):
-        sound(10, gap=1e-17).fit(*load_digits(return_X_y=True))
 
 
 def test_published_variant_agrees_with_liblinear_on_two_classes():

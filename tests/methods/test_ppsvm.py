@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
-from privsvm import OneNormSVMClassifier, PPSVMClassifier, ReducedSVMClassifier, load
+from privsvm import PPSVMClassifier, load
 from privsvm.families.one_norm.ppsvm_protocol import Entity, combine_blocks, deal_columns
 from privsvm.families.one_norm.ppsvm_training import PublicKernel, train_on_blocks
 from privsvm.numerics.rows.rows import squared_distances
@@ -69,16 +69,6 @@ def test_a_linear_model_has_weights_of_the_features():
     w = np.zeros(30)
     w[np.concatenate(model.columns_)] = B.T @ model.coef_[0]
     assert np.allclose(model.decision_function(X), Z @ w + model.intercept_[0])
-
-
-def test_as_accurate_as_other_kernels():
-    scores = {}
-    train = np.arange(569) % 2 == 0
-    for estimator in (OneNormSVMClassifier(C=0.1), ReducedSVMClassifier(C=0.1, random_state=0)):
-        scores[estimator] = estimator.fit(Z[train], Y[train]).score(Z[~train], Y[~train])
-    ours = PPSVMClassifier(C=0.1, random_state=0).fit(X[train], Y[train]).score(X[~train], Y[~train])
-    assert ours > min(scores.values()) - 0.02
-    assert ours > 0.94
 
 
 def test_blocks_of_one_gamma_train_models_of_any():

@@ -13,9 +13,6 @@ from privsvm import (
 )
 from privsvm.solvers.features.fourier import fourier_features
 
-MECHANISMS = ["gaussian", "laplace", "laplace_as_published"]
-
-
 CLASSES = {
     ("linear", "gaussian"): PrivateSVMClassifier,
     ("linear", "laplace"): PrivateSVMLaplaceClassifier,

@@ -35,10 +35,6 @@ class TestEveryReference:
         assert np.array_equal(model.predict(X) == model.classes_[1], values > 0)
         assert model.score(X, labels) > 0.95
 
-    def test_it_learns_ten_classes(self, estimator):
-        X, y = scaled(load_digits, 0.0)
-        assert clone(estimator).set_params(C=0.1).fit(X, y).score(X, y) > 0.95
-
     def test_a_limit_is_checked_and_reported(self, estimator):
         X, y = scaled(load_digits, 0.0)
         name = "max_epochs" if isinstance(estimator, CrammerSingerClassifier) else "max_iter"
@@ -63,15 +59,6 @@ def test_a_gap_beyond_float64_ends():
     X, y = scaled(load_wine, 0.0)
     model = CrammerSingerClassifier(C=0.1, gap=1e-30).fit(X, y)
     assert model.gap_ < 1e-10 * model.objective_
-
-
-def test_a_small_optimum_far_below_the_start_is_certified_too():
-    """Separable rows and a large C: the optimum is a tiny share of the objective at zero weights."""
-    X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]] * 20)
-    y = np.arange(60) % 3
-    model = CrammerSingerClassifier(C=1e4).fit(X, y)
-    assert model.objective_ < 1e-4 * 1e4 * 60
-    assert model.gap_ <= 1e-4 * model.objective_
 
 
 def published_objective(X, y, model, coef, intercept):
@@ -146,13 +133,6 @@ def test_rows_without_features_and_labels_that_contradict_end():
             model.fit(X, y)
             assert np.isfinite(model.coef_).all()
             assert np.abs(model.coef_.sum(axis=0)).max() < 1e-12
-
-
-def test_weston_watkins_offsets_are_an_option():
-    X, y = scaled(load_wine, 0.0)
-    without, with_offsets = (WestonWatkinsClassifier(fit_intercept=flag).fit(X + 3.0, y) for flag in (False, True))
-    assert np.array_equal(without.intercept_, np.zeros(3))
-    assert np.abs(with_offsets.intercept_).min() > 0.01
 
 
 @pytest.mark.parametrize("C", [1e-300, 1e-303, 5e-324, 1e308])

@@ -33,17 +33,6 @@ def test_limits_are_those_of_the_binomial_distribution(hits, runs):
         assert high == 1.0
 
 
-def test_counts_show_what_they_show():
-    low, high = limits(900, 1000, 0.025)[0], limits(100, 1000, 0.025)[1]
-    assert counts_bound(900, 1000, 100, 1000, 0.01) == pytest.approx(math.log((low - 0.01) / high))
-    assert counts_bound(100, 1000, 100, 1000, 0.0) == 0.0
-    assert counts_bound(0, 1000, 900, 1000, 0.0) == 0.0
-    # Certain on one side: all that so many runs allow.
-    assert counts_bound(1000, 1000, 0, 1000, 0.0) == pytest.approx(
-        math.log(limits(1000, 1000, 0.025)[0] / limits(0, 1000, 0.025)[1])
-    )
-
-
 @pytest.mark.parametrize("shares", [(0.0, 0.2), (0.02, 0.5), (0.9, 1.0), (0.3, 0.3)])
 @pytest.mark.parametrize("runs", [6, 20])
 def test_limits_hold_for_runs_of_unequal_probabilities(shares, runs):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import posixpath
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +25,10 @@ from synthetic_results import (
 from tests.elements import Elements
 from tests.guarantees import proved, proved_fields
 from tests.refusals import refusal
+from tests.steps import steps
 
 from privsvm.errors import PrivSVMError, without_absolute_paths
+from privsvm.files import write_json
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.statement import Witness
@@ -40,13 +43,22 @@ from privsvm_bench.records import (
     read_timings,
     seal,
 )
-from privsvm_bench.reporting import ReportRecords, page_context, read_results, render_page, report_files
+from privsvm_bench.reporting import (
+    ReportRecords,
+    curve_rows,
+    metrics_record,
+    page_context,
+    read_results,
+    render_page,
+    report_files,
+)
 from privsvm_bench.reporting.audit_tables import audit_bars_of
 from privsvm_bench.reporting.claim_tables import right_guess
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.provenance import provenance
 from privsvm_bench.reporting.text import count_in_words, percent, short_number
+from privsvm_bench.tracking.runs import collect_runs
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
 
@@ -714,3 +726,43 @@ def test_a_guess_is_bounded_by_what_the_release_did() -> None:
         assert right_guess(guarantee) == pytest.approx(expected, abs=1e-3)
     (best,) = best_proved(results_of(make_result("wine", "recommended", "proved", (1.0,))), 1.0)
     assert best["best"]["guess"] == 74
+
+
+STATUSES = ("proved", "claimed", "none", "proved")
+
+
+def synthetic(n_datasets: int, n_methods: int) -> list[Result]:
+    return results_of(
+        *(
+            make_result(f"dataset_{dataset}", f"method_{method}", STATUSES[method % 4], (1.0,))
+            for dataset in range(n_datasets)
+            for method in range(n_methods)
+        )
+    )
+
+
+def tables_and_page(results: list[Result]) -> None:
+    page_context(results)
+    metrics_record(results)
+    curve_rows(results)
+
+
+@pytest.mark.parametrize(
+    ("small_shape", "large_shape"), [((40, 4), (80, 4)), ((1, 160), (1, 320))], ids=["datasets", "methods"]
+)
+def test_the_report_takes_steps_in_proportion_to_the_results(
+    small_shape: tuple[int, int], large_shape: tuple[int, int]
+) -> None:
+    small, large = synthetic(*small_shape), synthetic(*large_shape)
+    assert len(large) == 2 * len(small)
+    assert steps(lambda: tables_and_page(large)) < 2.2 * steps(lambda: tables_and_page(small))
+
+
+def test_tracking_takes_steps_in_proportion_to_the_results(tmp_path: Path) -> None:
+    files = []
+    for method in range(120):
+        path = tmp_path / f"method_{method}.json"
+        write_json(path, seal(make_result("wine", f"method_{method}", STATUSES[method % 4], (1.0,))))
+        files.append((path, []))
+    collect_runs(files[:1])
+    assert steps(lambda: collect_runs(files)) < 2.2 * steps(lambda: collect_runs(files[:60]))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
 
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.numerics.noise.rounded_normals import rounded_normals
 from privsvm.numerics.rows.unit_grid import unit_cells
 from privsvm.solvers.gradients import huber_descent
 from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, exact_product, gradient_cells
@@ -134,8 +133,7 @@ def test_noise_is_its_streams_bit_for_bit():
     shift = huber_descent._noise_shift(4.0, 15)
     sigma = 4.0 * (2.0 ** (38 - shift) + math.sqrt(15)) * (1 + 2.0**-50) ** 2
     source = NoiseSource(key)
-    noise = np.stack([rounded_normals(source.next_key(), sigma, 15).reshape(3, 5) for _ in range(3)])
-    noise = noise * 2.0 ** (shift - 38)
+    noise = np.stack([source.rounded_normals(sigma, 15).reshape(3, 5) for _ in range(3)]) * 2.0 ** (shift - 38)
     noise -= noise.mean(axis=1, keepdims=True)
     # With three steps, the last one is averaged.
     assert np.allclose(weights, -2.0 * noise.sum(axis=0), rtol=1e-12)

@@ -93,6 +93,12 @@ class NoiseSource:
         # thousands of times.
         return hmac.digest(self._key, b'["draw",%d]' % self._draws, "sha256")
 
+    def rounded_normals(self, sigma: float, size: int) -> np.ndarray:
+        """See `privsvm.numerics.noise.rounded_normals.rounded_normals`."""
+        from privsvm.numerics.noise.rounded_normals import rounded_normals
+
+        return rounded_normals(self.next_key(), sigma, size)
+
     def discrete_laplace(self, scale: int, size: int) -> np.ndarray:
         """See `privsvm.numerics.noise.exact_draws.discrete_laplace`."""
         from privsvm.numerics.noise.exact_draws import discrete_laplace
@@ -110,9 +116,7 @@ class NoiseSource:
 
         Sums that do not fit wrap around.
         """
-        from privsvm.numerics.noise.rounded_normals import rounded_normals
-
-        return numbers + rounded_normals(self.next_key(), sigma, numbers.size).reshape(numbers.shape)
+        return numbers + self.rounded_normals(sigma, numbers.size).reshape(numbers.shape)
 
     def add_discrete_laplace(self, numbers: np.ndarray, scale: int, stated: Sensitivity) -> np.ndarray:
         """Add discrete Laplace noise to whole numbers, int64 of any shape.

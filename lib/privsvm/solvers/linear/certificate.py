@@ -14,6 +14,7 @@ or without fused operations, is off by at most ``growth(k)`` times the sum of th
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -80,14 +81,16 @@ def certified(shares: float, n_shares: int, error: float, rounding: float, gap: 
     return distance * (1.0 + _SLACK) <= math.sqrt(gap)
 
 
+@dataclasses.dataclass
 class Progress:
     """Notices when a solver in float64 gets no nearer to its optimum."""
 
-    def __init__(self, patience: int = _PATIENCE) -> None:
-        self._patience, self._best, self._since = patience, math.inf, 0
+    patience: int = _PATIENCE
+    best: float = math.inf
+    since: int = 0
 
     def stuck(self, gap: float, n_epochs: int) -> bool:
         """Take note of a gap; a gap that is not a number is no progress."""
-        if gap < _IMPROVEMENT * self._best:
-            self._best, self._since = gap, n_epochs
-        return n_epochs - self._since > max(self._patience, self._since)
+        if gap < _IMPROVEMENT * self.best:
+            self.best, self.since = gap, n_epochs
+        return n_epochs - self.since > max(self.patience, self.since)
