@@ -3,52 +3,39 @@
 The rows behind it are in docs/images/curves.csv; docs/write_sample_report.py takes them from a run.
 """
 
-import csv
 from pathlib import Path
+
+import pandas as pd
 
 from privsvm_bench.charts import BLUE, CLAIMED, INK, SOFT, TEAL, new_figure, style, svg_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROWS = REPOSITORY / "docs/images/curves.csv"
-COLUMNS = ("dataset", "method", "status", "epsilon", "accuracy", "accuracy_low", "accuracy_high")
+COLUMNS = ["dataset", "method", "status", "epsilon", "accuracy", "accuracy_low", "accuracy_high"]
 DATASET, RECOMMENDED = "breast_cancer", "recommended"
 
 
 def take_rows():
     """Take the set's rows from the curves of a run."""
-    with (REPOSITORY / "reports/curves.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["dataset"] == DATASET]
-    with ROWS.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    rows = pd.read_csv(REPOSITORY / "reports/curves.csv", dtype=str, usecols=COLUMNS)
+    rows[rows["dataset"] == DATASET].to_csv(ROWS, columns=COLUMNS, index=False)
 
 
-def read():
-    """Read status and (epsilon, accuracy, low, high) of each method."""
-    curves = {}
-    with ROWS.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            numbers = [100 * float(row[key]) for key in ("accuracy", "accuracy_low", "accuracy_high")]
-            curves.setdefault(row["method"], (row["status"], []))[1].append((float(row["epsilon"]), *numbers))
-    return curves
-
-
-def choose_curves(curves):
+def choose_curves(rows):
     """Choose three lines: ours, the best other proved one, the best claim."""
+    others = rows[rows["method"] != RECOMMENDED]
 
     def best(statuses, epsilon):
-        names = [name for name, (status, _) in curves.items() if status in statuses and name != RECOMMENDED]
-        return max(names, key=lambda name: dict(point[:2] for point in curves[name][1])[epsilon])
+        chosen = others[others["status"].isin(statuses) & (others["epsilon"] == epsilon)]
+        return chosen.loc[chosen["accuracy"].idxmax(), "method"]
 
-    smallest = min(point[0] for point in curves[RECOMMENDED][1])
-    return RECOMMENDED, best(("proved", "seeded"), 1.0), best(("claimed",), smallest)
+    return RECOMMENDED, best(("proved", "seeded"), 1.0), best(("claimed",), rows["epsilon"].min())
 
 
 def draw():
     """Draw the picture as SVG."""
-    curves = read()
-    ours, other, claim = choose_curves(curves)
+    rows = pd.read_csv(ROWS)
+    ours, other, claim = choose_curves(rows)
     looks = {
         ours: (BLUE, "-", "o", f"{ours} (proved)"),
         other: (TEAL, "-", "s", f"{other} (proved)"),
@@ -60,7 +47,8 @@ def draw():
         figure, (axes,) = new_figure(760, 320)
         figure.subplots_adjust(0.08, 0.17, 0.7, 0.96)
         for name, (color, line, mark, words) in looks.items():
-            epsilons, means, low, high = zip(*curves[name][1], strict=True)
+            epsilons, *scores = rows.loc[rows["method"] == name, COLUMNS[3:]].to_numpy().T
+            means, low, high = (100 * score for score in scores)
             axes.plot(epsilons, means, color=color, linestyle=line, marker=mark, markersize=6, label=words)
             if name == ours:
                 axes.fill_between(epsilons, low, high, color=color, alpha=0.12, linewidth=0)

@@ -101,14 +101,12 @@ def releases(axes, name):
     cloud(axes, faint=True)
     for epsilon, colour, dashes in zip(EPSILONS, (BROWN, BLUE), (DASHED, "-"), strict=True):
         for seed in range(RELEASES):
-            model = fit(name, epsilon=epsilon, random_state=seed)
-            boundary(
-                axes, model, colour=colour, dashes=dashes, width=1.1, label=None if seed else f"epsilon {epsilon:g}"
-            )
+            model, label = fit(name, epsilon=epsilon, random_state=seed), None if seed else f"epsilon {epsilon:g}"
+            boundary(axes, model, colour=colour, dashes=dashes, width=1.1, label=label)
 
 
 def noise(axes, name):
-    """Draw densities of the noise on one number at epsilon 1."""
+    """Draw densities of Gaussian and Laplace noise on a weight."""
     title, across = "Noise on each weight, epsilon 1", "noise, over the sensitivity (L2, L1)"
     frame(axes, title, (-25, 25), (0, 0.36), across, "density")
     x = np.linspace(-25, 25, 101)
@@ -121,7 +119,7 @@ def noise(axes, name):
 
 
 def clipping(axes, name):
-    """Draw rows clipped to a ball."""
+    """Draw rows outside a circle that are cut to it."""
     frame(axes, "Rows are cut to length 1", (-2, 2), (-2, 2))
     X, y = rows()
     X = 1.7 * X
@@ -135,7 +133,7 @@ def clipping(axes, name):
 
 
 def classes(axes, name):
-    """Draw noise on a weight of one-vs-rest SVMs against the number of classes."""
+    """Draw noise against the number of classes, largest with a budget for each and least for the joint release."""
     counts = range(2, 11)
     frame(axes, "Noise on each weight, epsilon 1", (2, 10), (0, 120), "number of classes", "noise, over C R")
     rng = np.random.default_rng(0)
@@ -153,7 +151,7 @@ def classes(axes, name):
 
 
 def gradients(axes, name):
-    """Draw the clipped gradients of single rows, and the noise of a step."""
+    """Draw pulls of single rows that add up to a sum, around which noisy sums lie."""
     model = fit(name, epsilon=1.0)
     X, y = rows()
     ends, across = (-150, 150), "sum over rows, first weight"
@@ -169,7 +167,7 @@ def gradients(axes, name):
 
 
 def tilts(axes, name):
-    """Draw the objective along a line, tilted by a random linear term."""
+    """Draw an objective with two random tilts, each with its own minimum."""
     X, y = rows()
     weights = np.linspace(-3, 3, 61)
     values = np.array([0.5 * w * w + 0.05 * np.maximum(0, 1 - (2.0 * y - 1) * X[:, 0] * w).sum() for w in weights])
@@ -184,14 +182,14 @@ def tilts(axes, name):
 
 
 def verbatim(axes, name):
-    """Mark the support vectors that a model holds: training rows."""
+    """Mark support vectors that are published as they are: training rows."""
     frame(axes, "Published with the model", ticks=False)
     cloud(axes, faint=True)
     marks(axes, fit(name, epsilon=1.0).support_vectors_, BROWN, "s", 9, hollow=True, label="rows in the clear")
 
 
 def fourier(axes, name):
-    """Draw products of random Fourier features against their kernel."""
+    """Draw products of random Fourier features against a Gaussian kernel."""
     from privsvm.solvers.features.fourier import fourier_features, fourier_frequencies
 
     frame(axes, "Features whose products are a kernel", (0, 2), (-0.5, 1.2), "distance of two rows", "product")
@@ -241,7 +239,7 @@ def condensation(axes, name):
 
 
 def sharing(axes, name):
-    """Show blocks of two entities, and their sum."""
+    """Show random kernels of two entities, whose sum trains the model."""
     X, model = rows()[0][np.r_[0:6, 60:66]], fit(name)
     frame(axes, "Random kernels of columns add up", (0, 3), (0, 1.6), ticks=False)
     pairs = zip(model.columns_, model.entities_, strict=True)
@@ -259,28 +257,24 @@ def sharing(axes, name):
 
 
 def margin(axes, name):
-    """Draw a boundary with its margins and support vectors."""
+    """Draw the widest margin between two classes."""
     model = fit(name, kernel="linear")
-    frame(axes, "Widest margin", ticks=False)
-    cloud(axes)
-    boundary(axes, model, label="boundary")
+    plain(axes, name, "Widest margin", kernel="linear")
     for level in (-1.0, 1.0):
         boundary(axes, model, level, GREY, DASHED, 1.6, "margins" if level < 0 else None)
     marks(axes, model.support_vectors_, INK, "o", 9, hollow=True, label="support vectors")
 
 
-def plain(axes, name):
+def plain(axes, name, title="Its boundary", **changes):
     """Draw the boundary of a method without noise."""
-    frame(axes, "Its boundary", ticks=False)
+    frame(axes, title, ticks=False)
     cloud(axes)
-    boundary(axes, fit(name))
+    boundary(axes, fit(name, **changes))
 
 
 def kernel(axes, name):
     """Draw a boundary with a Gaussian kernel."""
-    frame(axes, "With a Gaussian kernel", ticks=False)
-    cloud(axes)
-    boundary(axes, fit(name, kernel="rbf", gamma=2.0))
+    plain(axes, name, "With a Gaussian kernel", kernel="rbf", gamma=2.0)
 
 
 def three_classes(axes, name):
@@ -294,50 +288,39 @@ def three_classes(axes, name):
     boundary(axes, fit(name, X, y))
 
 
-# Alternative text and panels of a picture: of all methods of a family, and of a method by itself.
-_BOUNDARIES = "; boundaries of releases"
-_NOISE = (f"Densities of Gaussian and Laplace noise on a weight{_BOUNDARIES}", noise, releases)
-_FOURIER = (f"Products of random Fourier features against a Gaussian kernel{_BOUNDARIES}", fourier, releases)
-_LANDMARKS = (f"Landmarks beside the rows{_BOUNDARIES}", landmarks, releases)
-_CLASSES = ("Three classes divided by one multi-class problem", three_classes)
-FAMILIES = {
-    "moments": (f"Ellipses of the second moment of the rows, exact and with noise{_BOUNDARIES}", moments, releases),
-    "gradients": (f"Pulls of single rows add up to a sum, around which noisy sums lie{_BOUNDARIES}", gradients,
-                  releases),
-}  # fmt: skip
+# Panels of the pictures of all methods of a family, and of a method by itself.
+FAMILIES = {"moments": (moments, releases), "gradients": (gradients, releases)}
 FIGURES = {
-    "ci_svm": ("Rows in threes become their mean, beside the boundary of an SVM on the means", condensation, plain),
-    "fcm_svm": ("Rows become the centres of fuzzy clusters, beside the boundary of an SVM on the centres", condensation,
-                plain),
-    "svm": ("The widest margin between two classes, and a boundary with a Gaussian kernel", margin, kernel),
-    "ppsvm": ("Random kernels of two entities, whose sum trains the model, beside its boundary", sharing, plain),
-    "dpsvmdvp": (f"Support vectors are published as they are{_BOUNDARIES}", verbatim, releases),
-    "pmsvm_wp": (f"Rows outside a circle are cut to it{_BOUNDARIES}", clipping, releases),
-    "opera": (f"Noise against the number of classes, largest with a budget for each{_BOUNDARIES}", classes, releases),
-    "ovr_joint_gaussian": (f"Noise against the number of classes, least for the joint release{_BOUNDARIES}", classes,
-                           releases),
-    "objective_perturbation": (f"An objective with two random tilts, each with its own minimum{_BOUNDARIES}", tilts,
-                               releases),
-    "private_svm": _NOISE, "private_svm_laplace": _NOISE,
-    "private_svm_rbf": _FOURIER, "private_svm_rbf_laplace": _FOURIER,
-    "landmark_dual": _LANDMARKS,
-    "crammer_singer": _CLASSES, "weston_watkins": _CLASSES, "m3_svm": _CLASSES,
+    "svm": (margin, kernel), "ppsvm": (sharing, plain), "dpsvmdvp": (verbatim, releases),
+    "pmsvm_wp": (clipping, releases), "objective_perturbation": (tilts, releases),
+    "landmark_dual": (landmarks, releases),
+    **dict.fromkeys(("ci_svm", "fcm_svm"), (condensation, plain)),
+    **dict.fromkeys(("opera", "ovr_joint_gaussian"), (classes, releases)),
+    **dict.fromkeys(("private_svm", "private_svm_laplace"), (noise, releases)),
+    **dict.fromkeys(("private_svm_rbf", "private_svm_rbf_laplace"), (fourier, releases)),
+    **dict.fromkeys(("crammer_singer", "weston_watkins", "m3_svm"), (three_classes,)),
 }  # fmt: skip
 
 
-def figure_of(name):
-    """Return the words and panels of a method's picture: its own, or its family's."""
+def panels_of(name):
+    """Return the panels of a method's picture: its own, or its family's."""
     method = estimator_class(name)
     rooms = [base.__module__.split(".") for base in method.__mro__]
     family = next((room[2] for room in rooms if room[:2] == ["privsvm", "families"] and room[2] in FAMILIES), None)
     if name in FIGURES or family:
         return FIGURES.get(name) or FAMILIES[family]
-    return ("Boundaries of releases", releases) if "epsilon" in method.declared else ("The boundary", plain)
+    return (releases,) if "epsilon" in method.declared else (plain,)
+
+
+def describe(panels):
+    """Write the alternative text of a picture: what each panel draws, by its docstring."""
+    words = "; ".join(panel.__doc__.partition(" ")[2].rstrip(".") for panel in panels)
+    return words[0].upper() + words[1:]
 
 
 def draw(name):
     """Make the picture of a method."""
-    words, *panels = figure_of(name)
+    panels = panels_of(name)
     width = 330 * len(panels)
     with warnings.catch_warnings(), style():
         warnings.simplefilter("ignore")
@@ -346,16 +329,14 @@ def draw(name):
         for axes, panel in zip(all_axes, panels, strict=True):
             panel(axes, name)
             if axes.get_legend_handles_labels()[0]:
-                location = "lower left" if panel is releases else "best"
-                axes.legend(
-                    loc=location, fontsize=10, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none"
-                )
-        return svg_text(figure, f"{name}: {words}")
+                place = "lower left" if panel is releases else "best"
+                axes.legend(loc=place, fontsize=10, frameon=True, facecolor="white", framealpha=0.9, edgecolor="none")
+        return svg_text(figure, f"{name}: {describe(panels)}")
 
 
 def picture(name, folder):
     """Write the Markdown of a method's picture, seen from a folder of the site."""
-    return f"![{figure_of(name)[0]}]({folder}images/{name}.svg)"
+    return f"![{describe(panels_of(name))}]({folder}images/{name}.svg)"
 
 
 def gallery():

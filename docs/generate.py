@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import statistics
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import draw_architecture
 import draw_curves
 import draw_reproductions
 import draw_risk
+import pandas as pd
 import write_reproductions
 
 from privsvm.registry import estimator_class
@@ -26,15 +25,10 @@ def _utility() -> str:
     """Write scores of the recommended method on real sets, for `plan`."""
     from privsvm_bench.datasets.catalogue import load_catalogue
 
-    pairs_by_set: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    with open(_REPOSITORY / "reports" / "utility" / "leaderboard.csv", newline="", encoding="utf-8") as handle:
-        for row in csv.DictReader(handle):
-            if row["entry"] in ("recommended_balanced", "svm"):
-                measured = (float(row["auc"]), float(row["balanced_accuracy"]))
-                pairs_by_set[row["set"]][f"{float(row['epsilon']):g}"].append(measured)
     catalogue, sets = load_catalogue(), {}
-    for name, epsilons in sorted(pairs_by_set.items()):
-        if len(epsilons) == 1:
+    rows = pd.read_csv(_REPOSITORY / "reports/utility/leaderboard.csv", float_precision="round_trip")
+    for name, scores in rows[rows["entry"].isin(("recommended_balanced", "svm"))].groupby("set"):
+        if scores["epsilon"].nunique() == 1:
             continue
         entry = catalogue[name]
         tables = [entry.parts[role] for role in entry.pool]
@@ -44,11 +38,11 @@ def _utility() -> str:
             "features": tables[0].n_features,
             "classes": len(entry.classes or ()),
             "measured": {
-                epsilon: [
-                    [round(number, 3) for number in (min(values), statistics.median(values), max(values))]
-                    for values in zip(*pairs, strict=True)
+                f"{epsilon:g}": [
+                    [round(float(number), 3) for number in (values.min(), values.median(), values.max())]
+                    for values in (measured["auc"], measured["balanced_accuracy"])
                 ]
-                for epsilon, pairs in sorted(epsilons.items(), key=lambda item: float(item[0]))
+                for epsilon, measured in scores.groupby("epsilon")
             },
         }
     content = {"$comment": _NOTE.format("reports/utility/leaderboard.csv"), "sets": sets}
@@ -57,16 +51,12 @@ def _utility() -> str:
 
 def _audits() -> str:
     """Write the largest bound of every audit of a proved method, for dossiers; reports/audits.csv says more."""
-    bounds: dict[tuple[str, ...], float] = {}
-    with open(_REPOSITORY / "reports" / "audits.csv", newline="", encoding="utf-8") as handle:
-        for row in csv.DictReader(handle):
-            if row["status"] == "seeded" and row["low"]:
-                key = tuple(row[name] for name in ("method", "relation", "variant", "draws", "epsilon"))
-                bounds[key] = max(bounds.get(key, 0.0), float(row["low"]))
+    rows = pd.read_csv(_REPOSITORY / "reports/audits.csv", float_precision="round_trip")
+    rows = rows[(rows["status"] == "seeded") & rows["low"].notna()].fillna({"variant": "on all rows"})
     audits = defaultdict(list)
-    for (method, relation, variant, draws, epsilon), bound in bounds.items():
-        audited = [relation, variant or "on all rows", int(draws), float(epsilon), bound]
-        audits[estimator_class(method).__name__].append(audited)
+    keys = ["method", "relation", "variant", "draws", "epsilon"]
+    for (method, *circumstances), bound in rows.groupby(keys, sort=False)["low"].max().items():
+        audits[estimator_class(method).__name__].append([*circumstances, max(0.0, bound)])
     content = {"$comment": _NOTE.format("reports/audits.csv"), "audits": audits}
     return json.dumps(content) + "\n"
 

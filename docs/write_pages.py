@@ -41,23 +41,19 @@ def _parameter(named):
 
 def list_bugs():
     """Write the page on planted bugs, from their list."""
-    lines = [
-        "# Planted bugs",
-        "",
-        f"A test finds each of these {len(MUTANTS)} bugs: `python tests/mutants/run.py` plants them in a copy of the",
-        "sources, one at a time, and a listed test must fail with these words. No test here measures accuracy.",
-        "",
-    ]
-    rows = [
-        (
-            mutant.name,
-            f"`{mutant.file.removeprefix('lib/').removeprefix('privsvm/')}`",
-            ", ".join(f"`{test.removeprefix('tests/')}`" for test in mutant.tests),
-            mutant.says.replace("\n", " "),
-        )
-        for mutant in MUTANTS
-    ]
-    return "\n".join([*lines, markdown_table(("bug", "file", "found by", "message"), rows), ""])
+    rows = []
+    for mutant in MUTANTS:
+        tests = ", ".join(f"`{test.removeprefix('tests/')}`" for test in mutant.tests)
+        file = mutant.file.removeprefix("lib/").removeprefix("privsvm/")
+        rows.append((mutant.name, f"`{file}`", tests, mutant.says.replace("\n", " ")))
+    table = markdown_table(("bug", "file", "found by", "message"), rows)
+    return f"""# Planted bugs
+
+A test finds each of these {len(MUTANTS)} bugs: `python tests/mutants/run.py` plants them in a copy of the
+sources, one at a time, and a listed test must fail with these words. No test here measures accuracy.
+
+{table}
+"""
 
 
 PAGES = {"docs/method-parameters.md": parameters, "docs/mutants.md": list_bugs}

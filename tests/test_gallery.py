@@ -23,7 +23,6 @@ PRINTS = {
     "results_in_pandas": r"\nrecommended +0\.\d{3}",
     "search_for_c": r"\nseeded: epsilon (4|3\.9\d*) for the whole search",
     "solver_instead_of_svc": r"decision values differ by at most [\d.]+e-0[3-9]",
-    "two_settings": r"\ndifference \+0\.\d+, from",
 }
 
 

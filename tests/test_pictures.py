@@ -35,7 +35,7 @@ def test_a_new_method_has_the_picture_of_its_family(monkeypatch):
         pass
 
     monkeypatch.setattr(draw_methods, "estimator_class", lambda name: New)
-    assert draw_methods.figure_of("new") == draw_methods.FAMILIES["moments"]
+    assert draw_methods.panels_of("new") == draw_methods.FAMILIES["moments"]
 
 
 def test_the_gallery_shows_every_method_and_its_proof():

@@ -33,11 +33,9 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def kernel_agreement(parameters: Mapping[str, Any], columns: Mapping[str, int], n_rows: int) -> dict[str, Any]:
-    """Write down the agreement of all entities before the first block: public, and without any value of a column.
+    """Write the agreement before the first block, without any value of a column; docs/ppsvm.md has its keys.
 
-    `parameters` are parameters of `privsvm.PPSVMClassifier`, its defaults where missing; `columns` the number of
-    columns of each entity by its name; `n_rows` the number of training rows. docs/ppsvm.md lists the keys. Raises
-    PrivSVMError for a parameter out of range, more random rows than training rows, or an entity with no column.
+    `parameters` are parameters of `privsvm.PPSVMClassifier`; `columns` has the number of columns of each entity.
     """
     declared = PPSVMParameters.declared
     values = {name: parameters.get(name, item.default) for name, item in declared.items()}
@@ -66,10 +64,9 @@ def kernel_agreement(parameters: Mapping[str, Any], columns: Mapping[str, int], 
 
 
 def rows_digest(*texts: Sequence[Any] | np.ndarray) -> str:
-    """Digest of what all entities must have alike in every row: labels, and identifiers where there are any.
+    """Digest labels or identifiers of rows, as text and in their order: all entities must have the same.
 
-    Labels and identifiers are taken as text, and the order of rows counts. The SHA-256 hides nothing from who can guess
-    the rows, and is meant for parties that know them.
+    The SHA-256 hides nothing from who can guess the rows, and is meant for parties that know them.
     """
     digest = hashlib.sha256(len(texts).to_bytes(8, "little"))
     for row in zip(*texts, strict=True):
@@ -84,28 +81,20 @@ def draw_secrets(
 ) -> dict[str, np.ndarray]:
     """Draw the secrets of one entity: ``centre``, ``spread`` (n_j,) and ``random_matrix`` (mbar, n_j).
 
-    `columns` (n, n_j) holds its own of the training rows. `stream` is `privsvm.numerics.noise.streams.system_stream` in
-    use, a seeded one in a test. Raises PrivSVMError, naming the entity, if the columns are not finite, or not as
-    agreed.
+    `columns` has shape (n, n_j). The `stream` is `system_stream` of privsvm.numerics.noise.streams, seeded in a test.
     """
     _check_columns(columns, agreement, entity, "train")
     return dataclasses.asdict(Entity.draw(columns, agreement["mbar"], stream, agreement["standardize"]))
 
 
 def make_block(
-    columns: np.ndarray,
-    secrets: Arrays,
-    agreement: Mapping[str, Any],
-    entity: str,
-    part: Part,
+    columns: np.ndarray, secrets: Arrays, agreement: Mapping[str, Any], entity: str, part: Part,
     digest: str | None = None,
-) -> dict[str, np.ndarray]:
-    """Make one entity's public message about some rows.
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Make one entity's public message about its `columns` (n, n_j) of some rows.
 
-    `columns` (n, n_j) holds its own: of training rows, of which there must be as many as agreed, or of rows to predict.
-    The `digest` (`rows_digest`) of the rows' labels or identifiers as this entity has them is for the reader to
-    compare. Returns ``entity`` (its name), the block ``<part>`` (n, mbar) and, with a digest, ``rows``. Raises
-    PrivSVMError, naming the entity, if columns or secrets are not as agreed.
+    Returns ``entity`` (its name), the block ``<part>`` (n, mbar) and, with a `digest` (`rows_digest`) for the reader to
+    compare, ``rows``.
     """
     _check_columns(columns, agreement, entity, part)
     try:
@@ -125,25 +114,19 @@ def _check_columns(columns: np.ndarray, agreement: Mapping[str, Any], entity: st
         raise PrivSVMError(f"{entity}: it has {n_columns} columns, agreed were {counts[entity]}; make its file again")
     if not np.isfinite(columns).all():
         row, column = np.argwhere(~np.isfinite(columns))[0]
-        raise PrivSVMError(
-            f"{entity}: row {row} of its column {column} holds {columns[row, column]}; fill or drop the row, at all "
-            "entities alike"
-        )
+        value = columns[row, column]
+        raise PrivSVMError(f"{entity}: row {row} of its column {column} holds {value}; fill or drop it at all entities")
     if part == "train" and n_rows != agreement["rows"]:
-        raise PrivSVMError(
-            f"{entity}: it has {n_rows} training rows, agreed were {agreement['rows']}; all entities must hold the "
-            "same rows in the same order"
-        )
+        held = f"it has {n_rows} training rows, agreed were {agreement['rows']}"
+        raise PrivSVMError(f"{entity}: {held}; all entities must hold the same rows in the same order")
 
 
 def combine_messages(
     messages: Mapping[str, Arrays], agreement: Mapping[str, Any], part: Part, digest: str | None = None
 ) -> np.ndarray:
-    """Combine the messages of all entities into the public kernel (n, mbar).
+    """Combine the messages of all entities, by the file each came in, into the public kernel (n, mbar).
 
-    `messages` are results of `make_block`, by the file each came in. Their digests, if any, must equal the digest of
-    the reader's rows. Raises PrivSVMError, naming entities, if one is missing or there twice, or messages differ in
-    their rows, labels or mbar.
+    Their digests, if any, must equal the `digest` of the reader's rows.
     """
     names = [item["name"] for item in agreement["entities"]]
     by_name: dict[str, Arrays] = {}
@@ -164,10 +147,8 @@ def combine_messages(
         raise PrivSVMError(str(error)) from None
     agreed = (agreement["rows"] if part == "train" else len(kernel), agreement["mbar"])
     if kernel.shape != agreed:
-        raise PrivSVMError(
-            f"the blocks of {', '.join(names)} have shape {kernel.shape}, agreed was {agreed}; publish again by the "
-            "present agreement"
-        )
+        blocks = f"the blocks of {', '.join(names)} have shape {kernel.shape}, agreed was {agreed}"
+        raise PrivSVMError(f"{blocks}; publish again by the present agreement")
     return kernel
 
 
@@ -179,10 +160,8 @@ def _check_digests(digests: Mapping[str, str], own_digest: str | None) -> None:
     if len(groups) > 1:
         most, *others = sorted(groups.values(), key=len, reverse=True)
         fewest = ", ".join(name for group in others for name in group)
-        raise PrivSVMError(
-            f"the labels, or the order of rows, of {fewest} differ from those of {', '.join(most)}; agree on both and "
-            "publish again"
-        )
+        differ = f"the labels, or the order of rows, of {fewest} differ from those of {', '.join(most)}"
+        raise PrivSVMError(f"{differ}; agree on both and publish again")
 
 
 class AgreedLabels(NamedTuple):
@@ -201,11 +180,9 @@ def train_on_messages(
     gamma: float | str,
     stream: np.random.Generator,
 ) -> LinearPath:
-    """Train on the messages of all entities: blocks and labels are all that the trainer has.
+    """Train on the messages of all entities, by the file each came in; C and gamma are as in `PPSVMClassifier`.
 
-    `messages` are results of `make_block` for the training rows, by the file each came in; C and gamma are parameters
-    of `privsvm.PPSVMClassifier`; `stream` draws the rows that parameters are chosen on. Nothing private depends on it.
-    Raises PrivSVMError as `combine_messages`, and for labels that do not fit the blocks.
+    The `stream` draws the rows that parameters are chosen on. Nothing private depends on it.
     """
     kernel = agreement["kernel"]
     block = combine_messages(messages, agreement, "train", labels.digest)
@@ -243,10 +220,7 @@ def write_private(path: str | os.PathLike[str], arrays: Arrays) -> None:
 
 
 def read_private(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read what `write_private` wrote.
-
-    Raises PrivSVMError if others may read the file, or it cannot be read.
-    """
+    """Read what `write_private` wrote; refuse a file that others may read."""
     arrays = read_npz(path)
     mode = Path(path).stat().st_mode & 0o777
     if mode & 0o077:

@@ -12,13 +12,12 @@ import io
 import multiprocessing
 import os
 import pwd
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import party
 from sklearn.datasets import load_breast_cancer
 
@@ -55,9 +54,9 @@ class Deployment:
         if self.users:
             os.chown(path, self.users[name], self.users[name])
 
-    def write(self, path: Path, name: str, lines: Sequence[str]) -> None:
+    def write(self, path: Path, name: str, table: pd.DataFrame) -> None:
         """Write a party's CSV file."""
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        table.to_csv(path)
         path.chmod(0o600 if path.parent in self.private.values() else 0o644)
         self.give(path, name)
 
@@ -168,25 +167,18 @@ def trace_files(folder: Path) -> dict[str, list[str]]:
 
 def share_out(deployment: Deployment) -> list[str]:
     """Give every entity ten columns of all rows, and the labels."""
-    data = load_breast_cancer()
-    order = np.random.default_rng().permutation(data.target.size)
-    names = [f"patient-{row:03d}" for row in order]
-    labels = [str(data.target_names[code]) for code in data.target[order]]
-    labelled = ["id,label", *(f"{name},{label}" for name, label in zip(names, labels, strict=True))]
+    data = load_breast_cancer(as_frame=True)
+    rows = data.data.assign(label=data.target_names[data.target]).sample(frac=1)
+    rows.index = pd.Index([f"patient-{row:03d}" for row in rows.index], name="id")
+    train, clients = rows[:N_TRAIN], rows[N_TRAIN:]
     for number, entity in enumerate(ENTITIES):
-        held = slice(10 * number, 10 * number + 10)
-        header = ",".join(["id", *(name.replace(" ", "_") for name in data.feature_names[held])])
-        rows = [
-            ",".join([name, *map(repr, values)])
-            for name, values in zip(names, data.data[order, held].tolist(), strict=True)
-        ]
-        folder = deployment.private[entity]
-        deployment.write(folder / "columns.csv", entity, [header, *rows[:N_TRAIN]])
-        deployment.write(folder / "clients.csv", entity, [header, *rows[N_TRAIN:]])
-        deployment.write(folder / "labels.csv", entity, labelled[: N_TRAIN + 1])
-    deployment.write(deployment.public["trainer"] / "labels.csv", "trainer", labelled[: N_TRAIN + 1])
-    deployment.write(deployment.public["trainer"] / "clients.csv", "trainer", ["id", *names[N_TRAIN:]])
-    return labels[N_TRAIN:]
+        folder, held = deployment.private[entity], rows.columns[10 * number : 10 * number + 10]
+        deployment.write(folder / "columns.csv", entity, train[held])
+        deployment.write(folder / "clients.csv", entity, clients[held])
+        deployment.write(folder / "labels.csv", entity, train[["label"]])
+    deployment.write(deployment.public["trainer"] / "labels.csv", "trainer", train[["label"]])
+    deployment.write(deployment.public["trainer"] / "clients.csv", "trainer", clients[[]])
+    return clients["label"].tolist()
 
 
 def main() -> None:
@@ -201,14 +193,11 @@ def main() -> None:
         # Load all modules now: without root's rights a process may be unable to read the installation of Python.
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
             play(Deployment(Path(folder), one_user=True, rehearsal=True), options.kernel)
-    folder = Path(options.keep) if options.keep else Path(tempfile.mkdtemp(prefix="ppsvm-"))
     if options.keep:
-        folder.mkdir(parents=True)
-    try:
-        play(Deployment(folder.resolve(), one_user), options.kernel)
-    finally:
-        if not options.keep:
-            shutil.rmtree(folder)
+        Path(options.keep).mkdir(parents=True)
+    kept = contextlib.nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="ppsvm-")
+    with kept as folder:
+        play(Deployment(Path(folder).resolve(), one_user), options.kernel)
 
 
 def play(deployment: Deployment, kernel: str) -> None:
