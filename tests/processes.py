@@ -1,4 +1,4 @@
-"""Processes of their own."""
+"""Processes of their own, and the peak memory of a fit in one."""
 
 import multiprocessing
 import subprocess
@@ -27,3 +27,22 @@ def told_by_python(*arguments: Any, **options: Any) -> str:
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return str(done.stdout)
+
+
+HEADER = """
+import resource, sys
+import numpy as np
+import privsvm
+data = np.load(sys.argv[1])
+X, y = data["X"], data["y"]
+def fit(model):
+    model.fit(X[:100], np.arange(100) % 2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model.fit(X, y)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def fit_megabytes(model, rows):
+    """Measure the megabytes that fitting a model (source code) adds."""
+    return float(told_by_python("-c", f"{HEADER}fit(privsvm.{model})", rows))

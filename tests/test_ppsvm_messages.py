@@ -123,77 +123,63 @@ def test_agreements_that_are_refused(parameters, words):
 
 def test_an_entity_without_columns_is_refused():
     assert "south has no column" in refusal(kernel_agreement, {}, {**COUNTS, "south": 0}, ROWS)
+
+
+NOT_FINITE = columns_of("north")
+NOT_FINITE[7, 2] = math.nan
+
+
+@pytest.mark.parametrize(
+    ("entity", "columns", "words"),
+    [
+        ("north", NOT_FINITE, "north: row 7 of its column 2 holds nan; fill or drop"),
+        ("north", np.where(np.isnan(NOT_FINITE), -math.inf, NOT_FINITE), "row 7 of its column 2 holds -inf"),
+        ("north", NOT_FINITE[:, :2], "north: it has 2 columns, agreed were 3"),
+        ("south", np.empty((28, 0)), "south: it has 0 columns, agreed were 2"),
+        ("north", columns_of("north")[:27], "27 training rows, agreed were 28"),
+        ("east", columns_of("north"), "east: is not among"),
+    ],
+)
+def test_columns_that_are_not_as_agreed(entity, columns, words):
     agreement = agreement_of()
-    message = refusal(draw_secrets, np.empty((28, 0)), agreement, "south", seeded_stream(0))
-    assert "south: it has 0 columns, agreed were 2" in message
+    assert words in refusal(draw_secrets, columns, agreement, entity, seeded_stream(0))
+    assert words in refusal(make_block, columns, secrets_of("north", agreement), agreement, entity, "train")
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_values_that_are_not_finite_are_named(value):
+def test_secrets_of_other_columns_are_refused():
     agreement = agreement_of()
-    columns = columns_of("north")
-    columns[7, 2] = value
-    message = refusal(draw_secrets, columns, agreement, "north", seeded_stream(0))
-    assert all(word in message for word in ("north", "row 7", "column 2", str(value), "fill or drop"))
-    assert "row 7" in refusal(make_block, columns, secrets_of("north", agreement), agreement, "north", "test")
+    message = refusal(make_block, columns_of("north"), secrets_of("south", agreement), agreement, "north", "train")
+    assert "draw them again" in message
 
 
-def test_columns_that_are_not_as_agreed():
-    agreement = agreement_of()
-    secrets = secrets_of("north", agreement)
-    columns = columns_of("north")
-    assert "2 columns, agreed were 3" in refusal(make_block, columns[:, :2], secrets, agreement, "north", "train")
-    message = refusal(make_block, columns[:27], secrets, agreement, "north", "train")
-    assert "27 training rows, agreed were 28" in message
-    assert "not among" in refusal(make_block, columns, secrets, agreement, "east", "train")
-    others = secrets_of("south", agreement)
-    assert "draw them again" in refusal(make_block, columns, others, agreement, "north", "train")
+AGREEMENT = agreement_of()
+RIGHT, WIDER = messages_of(AGREEMENT), messages_of(agreement_of(mbar=5))
+NORTH, SOUTH, WEST = RIGHT.values()
+RELABELLED = rows_digest(np.where(np.arange(ROWS) == 3, (CLASSES + 1) % 3, CLASSES))
+SOUTH_DIFFERS = {"south.npz": {**SOUTH, "rows": np.array(RELABELLED)}}
+OF_SOUTH = "the labels, or the order of rows, of south differ from those of north, west"
 
 
-def test_blocks_of_different_rows_or_mbar_name_the_entity():
-    agreement = agreement_of()
-    messages = messages_of(agreement)
-    other = agreement_of(mbar=5)
-    messages["south.npz"] = messages_of(other)["south.npz"]
-    message = refusal(combine_messages, messages, agreement, "train", DIGEST)
-    assert "the block of south has shape (28, 5)" in message
-    messages = messages_of(agreement)
-    messages["west.npz"] = {**messages["west.npz"], "train": messages["west.npz"]["train"][:20]}
-    assert "the block of west has shape (20, 4)" in refusal(combine_messages, messages, agreement, "train", DIGEST)
-    # All alike, and not as agreed.
-    message = refusal(combine_messages, messages_of(other), agreement, "train", DIGEST)
-    assert "(28, 5)" in message
-    assert "agreed was (28, 4)" in message
-
-
-def test_labels_that_differ_name_the_entity():
-    agreement = agreement_of()
-    messages = messages_of(agreement)
-    relabelled = CLASSES.copy()
-    relabelled[3] = (relabelled[3] + 1) % 3
-    messages["south.npz"] = {**messages["south.npz"], "rows": np.array(rows_digest(relabelled))}
-    message = refusal(combine_messages, messages, agreement, "train", DIGEST)
-    assert "the labels, or the order of rows, of south differ from those of north, west" in message
-    # Without labels of its own the reader compares the entities.
-    assert "of south differ" in refusal(combine_messages, messages, agreement, "train")
-    # The trainer's labels are the wrong ones.
-    message = refusal(combine_messages, messages_of(agreement), agreement, "train", rows_digest(relabelled))
-    assert "the reader differ from those of north, south, west" in message
-
-
-def test_missing_and_unknown_entities():
-    agreement = agreement_of()
-    messages = messages_of(agreement)
-    fewer = {source: message for source, message in messages.items() if source != "west.npz"}
-    assert "west: has published no block" in refusal(combine_messages, fewer, agreement, "train")
-    assert "a second message of north" in refusal(
-        combine_messages, {**messages, "again.npz": messages["north.npz"]}, agreement, "train"
-    )
-    stranger = {**messages["west.npz"], "entity": np.array("east")}
-    assert "'east'" in refusal(combine_messages, {**messages, "east.npz": stranger}, agreement, "train")
-    assert "north, south, west: has published no block of the test rows" in refusal(
-        combine_messages, messages, agreement, "test"
-    )
+@pytest.mark.parametrize(
+    ("changed", "part", "digest", "words"),
+    [
+        ({"south.npz": WIDER["south.npz"]}, "train", DIGEST, "the block of south has shape (28, 5)"),
+        ({"west.npz": {**WEST, "train": WEST["train"][:20]}}, "train", DIGEST, "the block of west has shape (20, 4)"),
+        (WIDER, "train", DIGEST, "have shape (28, 5), agreed was (28, 4)"),
+        (SOUTH_DIFFERS, "train", DIGEST, OF_SOUTH),
+        # Without labels of its own the reader compares the entities.
+        (SOUTH_DIFFERS, "train", None, OF_SOUTH),
+        # The reader's labels are the wrong ones.
+        ({}, "train", RELABELLED, "of the reader differ from those of north, south, west"),
+        ({"west.npz": NORTH}, "train", None, "a second message of north"),
+        ({"west.npz": None}, "train", None, "west: has published no block"),
+        ({"east.npz": {**WEST, "entity": np.array("east")}}, "train", None, "east.npz: is of 'east'"),
+        ({}, "test", None, "north, south, west: has published no block of the test rows"),
+    ],
+)
+def test_messages_that_do_not_belong_together(changed, part, digest, words):
+    messages = {source: message for source, message in (RIGHT | changed).items() if message}
+    assert words in refusal(combine_messages, messages, AGREEMENT, part, digest)
 
 
 def test_labels_must_fit_the_rows():

@@ -1,6 +1,5 @@
 """Records survive their files, and a broken file is one line that names file, key, value and remedy."""
 
-import ast
 import dataclasses
 import json
 import math
@@ -22,7 +21,6 @@ from tests.reporting.synthetic_results import (
     make_result,
 )
 
-import privsvm_bench
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.gate import Guarantee, Stored
@@ -271,20 +269,6 @@ def test_timings_are_joined_by_their_names(tmp_path: Path) -> None:
 def test_keys_of_tracked_results_are_read(tmp_path: Path) -> None:
     (tmp_path / "tracking.json").write_text('{"wine": {"svm": "key"}}')
     assert read_tracked(tmp_path / "tracking.json") == {"wine": {"svm": "key"}}
-
-
-def test_records_are_the_only_reader_of_their_files() -> None:
-    """Reporting and tracking never parse JSON or YAML themselves."""
-    package = Path(privsvm_bench.__file__).parent
-    for folder in ("reporting", "tracking"):
-        for path in (package / folder).rglob("*.py"):
-            imported = {
-                alias.name
-                for node in ast.walk(ast.parse(path.read_text()))
-                if isinstance(node, (ast.Import, ast.ImportFrom))
-                for alias in node.names
-            }
-            assert not imported & {"json", "read_json", "yaml"}, path
 
 
 @pytest.mark.parametrize("form", RECORDS, ids=lambda form: form.__name__)

@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC
 from tests.adversarial import standardised
-from tests.memory import fit_megabytes
+from tests.processes import fit_megabytes
 from tests.table_3 import table_3_rows
 
 from privsvm import DPWSSClassifier

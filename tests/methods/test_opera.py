@@ -1,18 +1,28 @@
+"""Methods that perturb weights of multi-class SVMs: bounds are attained, and claims of papers refuted."""
+
 import numpy as np
 import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import LinearSVC
 from tests.adversarial import scaled, silent
 
+from privsvm import PMSVMWPClassifier
+from privsvm.families.output_perturbation.perturbation import solve_one_vs_rest
+from privsvm.families.output_perturbation.weight_perturbation import weight_sensitivity
 from privsvm.methods.opera import OPERAClassifier
 from privsvm.methods.opera_as_published import OPERAAsPublishedClassifier
+from privsvm.methods.ovr_joint_gaussian import OvRJointGaussianClassifier, centred_sensitivity, solve_centred
 from privsvm.methods.pmsvm_wp_as_published import PMSVMWPAsPublishedClassifier
 from privsvm.privacy.accounting import gaussian_noise_multiplier
+from privsvm.solvers.linear.crammer_singer import solve_crammer_singer
 
 
-def sound(n_classes, **changes):
+def sound(n_classes, method=OPERAClassifier, **changes):
     chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
-    return OPERAClassifier(**chosen)
+    return method(**chosen)
 
 
 def published(n_classes, **changes):
@@ -118,3 +128,120 @@ def test_published_claims_are_refuted_where_rows_are_long(method, times, relatio
     (guarantee,) = model.release_path(X, y, [1.0], 1, 0, audit=True).guarantees
     assert guarantee.witness.neighbours == relation
     assert guarantee.witness.epsilon > times * guarantee.epsilon_requested
+
+
+def model_for(n_classes, **changes):
+    chosen = {"classes": list(range(n_classes)), "C": 0.3, "data_norm": 1.5, **changes}
+    return OvRJointGaussianClassifier(**chosen)
+
+
+def largest_sum_of_squares(n_classes):
+    """The bound's largest value over q, by a fine grid: an oracle of the closed form."""
+    q = np.linspace(0.0, 0.5, 200_001)
+    return np.max((n_classes - 1) * (0.25 - q**2) + (n_classes - 1) / n_classes * (q + 1.5) ** 2)
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 7, 10, 26, 1000])
+def test_the_closed_form_is_the_largest_value_of_the_bound(n_classes):
+    expected = 0.2 * 1.5 * np.sqrt(largest_sum_of_squares(n_classes))
+    assert centred_sensitivity(0.2, 1.5, n_classes, "add_remove") == pytest.approx(expected, rel=1e-8)
+    assert centred_sensitivity(0.2, 1.5, n_classes, "replace_one") == pytest.approx(2 * expected, rel=1e-8)
+    # Never more than with the mean left in.
+    assert expected < 0.2 * 1.5 * np.sqrt(n_classes)
+
+
+def test_two_classes_have_the_sensitivity_of_one_vector():
+    assert centred_sensitivity(0.2, 1.5, 2, "replace_one") == pytest.approx(0.6)
+    assert centred_sensitivity(0.2, 1.5, 2, "add_remove", 1e-4) == pytest.approx(0.3 + 0.02)
+    assert centred_sensitivity(0.2, 1.5, 9, "add_remove", 1e-4) == pytest.approx(0.3 * np.sqrt(17 / 4) + 0.06)
+    with pytest.raises(ValueError, match="neighbours="):
+        centred_sensitivity(0.2, 1.5, 3, "replace")
+
+
+@given(st.integers(0, 10**6), st.integers(3, 9), st.integers(1, 9), st.floats(-2, 1.5))
+@settings(max_examples=150, deadline=None)
+def test_each_class_moves_within_its_ball(seed, n_classes, n, log_C):
+    """The step the proof rests on, for exact solutions: |D|^2 <= <D, C s x>."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 1, 2))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    y = rng.integers(0, n_classes, size=n + 1)
+    C = 10.0**log_C
+    gap = 1e-8 * C**2
+    moved = solve_one_vs_rest(X, y, n_classes, C, gap) - solve_one_vs_rest(X[1:], y[1:], n_classes, C, gap)
+    signs = np.where(np.arange(n_classes) == y[0], 1.0, -1.0)
+    centres = C * signs[:, None] * X[0] / 2
+    radius = C * np.linalg.norm(X[0]) / 2
+    assert np.linalg.norm(moved - centres, axis=1).max() <= radius + 2 * np.sqrt(gap)
+    # And what follows from it.
+    spread = np.linalg.norm(moved - moved.mean(axis=0))
+    assert spread <= centred_sensitivity(C, 1.0, n_classes, "add_remove", gap)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_one_row_attains_the_bound(n_classes, relation):
+    C, norm = 1e-3, 2.0
+    row = np.array([[norm, 0.0]])
+    other = -row if relation == "replace_one" else np.zeros((1, 2))
+    first, second = (solve_centred(X, np.array([1]), n_classes, C, 1e-15) for X in (row, other))
+    distance = np.linalg.norm(first - second)
+    assert distance == pytest.approx(centred_sensitivity(C, norm, n_classes, relation), rel=1e-6)
+
+
+def test_the_mean_decides_nothing():
+    X, y = scaled(load_digits)
+    path = silent(model_for(10, C=0.05), X, y)
+    assert np.abs(path.coef[0, 0].mean(axis=0)).max() < 1e-5
+    rows = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
+    plain = solve_one_vs_rest(rows, y, 10, 0.05, 1e-9)
+    theirs = np.argmax(X @ plain.T, axis=1)
+    ours = path.codes(path.scores(X, 0))[0]
+    assert np.mean(ours == theirs) > 0.995
+    assert np.linalg.norm(plain.mean(axis=0)) > 1e-3
+
+
+def test_one_row_and_two_classes_attain_the_bound():
+    C, norm = 1e-3, 2.0
+    X = np.array([[norm]])
+    first, second = (solve_crammer_singer(X, np.array([label]), 2, C, gap=1e-16).coef for label in (0, 1))
+    distance = np.linalg.norm(first - second)
+    assert distance == pytest.approx(2 * np.sqrt(2) * C * norm, rel=1e-9)
+    assert distance == pytest.approx(weight_sensitivity(C, norm, "replace_one"), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", [PMSVMWPClassifier, PMSVMWPAsPublishedClassifier, OPERAAsPublishedClassifier])
+def test_the_witness_is_the_same_for_sparse_rows(method):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:150], y[:150]
+    model = method(classes=list(range(10)), C=0.01, data_norm=1.5, allow_unsound=True)
+    dense, sparse = (
+        model.release_path(rows, y, [1.0], 1, 0, audit=True).guarantees[0].witness.epsilon
+        for rows in (X, scipy.sparse.csr_array(X))
+    )
+    assert dense == pytest.approx(sparse, rel=0.02)
+
+
+def test_a_limit_on_the_passes_takes_the_proof_away():
+    """Whether a limit is hit depends on the rows, and so would the released model."""
+    X, y = load_digits(return_X_y=True)
+    with pytest.raises(ValueError, match="max_epochs=3"):
+        sound(10, PMSVMWPClassifier, max_epochs=3).fit(X, y)
+    guarantee = sound(10, PMSVMWPClassifier, C=100.0, max_epochs=3, allow_unsound=True).fit(X, y).guarantee_
+    assert guarantee.status == "claimed"
+    assert "stops after a given number of passes" in guarantee.reason
+
+
+@pytest.mark.parametrize(("C", "norm"), [(1e-16, 1.0), (1e-170, 1.0), (1.0, 1e-8), (1e160, 1.0)])
+def test_what_float64_cannot_certify_is_refused(C, norm):
+    with pytest.raises(ValueError, match="C="):
+        sound(3, PMSVMWPClassifier, C=C, data_norm=norm).fit(*load_wine(return_X_y=True))
+
+
+def test_published_variant_agrees_with_liblinear_on_two_classes():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 3))
+    y = (X[:, 0] > 0).astype(int)
+    published = PMSVMWPAsPublishedClassifier(allow_unsound=True, classes=[0, 1], C=0.1)._solve(X, y, 2, 0.0)
+    ours = solve_crammer_singer(X, y, 2, 0.1, gap=1e-12).coef
+    assert np.allclose(published, ours, atol=1e-3)

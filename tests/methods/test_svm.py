@@ -5,7 +5,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from tests.adversarial import standardised
-from tests.memory import fit_megabytes
+from tests.processes import fit_megabytes
 from tests.table_3 import TABLE_3, printed, read_training_part, table_3_rows
 
 from privsvm import SVMClassifier

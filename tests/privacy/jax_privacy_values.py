@@ -14,31 +14,15 @@ import numpy as np
 
 VALUES = Path(__file__).with_suffix(".csv")
 HEAD = (
-    "version",
-    "bound",
-    "hits",
-    "runs",
-    "other_hits",
-    "other_runs",
-    "delta",
-    "significance",
-    "thresholds",
-    "epsilon",
-)
+    "version", "bound", "hits", "runs", "other_hits", "other_runs", "delta", "significance", "thresholds", "epsilon"
+)  # fmt: skip
 
 # Hits and runs on either dataset: near and far apart, none and all, few runs and many, unequal numbers of runs.
 COUNTS = (
-    (900, 1000, 100, 1000),
-    (1000, 1000, 0, 1000),
-    (30, 1000, 2, 1500),
-    (700, 1000, 500, 1000),
-    (500, 1000, 500, 1000),
-    (0, 200, 3, 200),
-    (25, 25, 3, 40),
-    (99_000, 100_000, 4, 100_000),
-    (2658, 500_000, 1750, 500_000),
+    (900, 1000, 100, 1000), (1000, 1000, 0, 1000), (30, 1000, 2, 1500), (700, 1000, 500, 1000), (500, 1000, 500, 1000),
+    (0, 200, 3, 200), (25, 25, 3, 40), (99_000, 100_000, 4, 100_000), (2658, 500_000, 1750, 500_000),
     (400_000, 500_000, 100, 500_000),
-)
+)  # fmt: skip
 DELTAS = (1e-5, 1e-2)
 SIGNIFICANCES = (0.05, 1e-3)
 
