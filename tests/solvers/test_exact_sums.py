@@ -10,8 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
-from tests.clipped_sums import clipped_cells
-from tests.clipped_sums import repeat_noisy_gradient_steps
+from tests.clipped_sums import clipped_cells, repeat_noisy_gradient_steps
 from tests.solvers.test_row_features import python_exp2
 
 from privsvm.numerics.compiled import vector_math

@@ -8,8 +8,7 @@ import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
-from tests.clipped_sums import clipped_gradient_sum
-from tests.clipped_sums import models_of_steps
+from tests.clipped_sums import clipped_gradient_sum, models_of_steps
 
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.solvers.gradients.noisy_gradient import (

@@ -1,21 +1,29 @@
-"""Exported models predict as `privsvm predict` does; tests/release/predicting/exports.py compares 10,000 rows."""
+"""Exported models predict as `privsvm predict` does (exports.py compares 10,000 rows), typed tables as texts are."""
 
 import contextlib
+import csv
 import importlib.metadata
 import importlib.util
+import io
+import json
 import shlex
+import shutil
 import sqlite3
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.blocks import blocks_run_by
+from tests.methods.test_rows_of_users import StreamOnly
 from tests.release.conftest import refusal, run
-from tests.release.made_up import release_of_wards
+from tests.release.made_up import release_by, release_of_wards
 from tests.release.predicting.exports import PROGRAMS, RECIPES, differences
 from tests.release.predicting.test_released import forge
 
-from privsvm import PrivateLinearClassifier
+import privsvm
+from privsvm import PrivateLinearClassifier, PublicSchema
 from privsvm.base.released import LinearPath
 from privsvm.errors import PrivSVMError
 from privsvm.release.predicting.exporting import export
@@ -174,3 +182,217 @@ def test_no_export_into_the_model_or_without_a_schema(hospital, tmp_path):
     with pytest.raises(PrivSVMError, match="release it with one"):
         export(tmp_path / "bare", "sql", tmp_path / "query.sql")
     assert not (tmp_path / "query.sql").exists()
+
+
+COLUMNS = {
+    "site": {"categories": ["007", "012", "045", "101"], "unknown": "other"},
+    "age": {"bounds": [0, 100], "fill": 50},
+    "grade": {"categories": ["1", "2"], "unknown": "other"},
+}
+DECLARED = {"name": "codes", "label": "y", "classes": ["no", "yes"], "prescaled": False, "columns": COLUMNS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model, its exports, and a table with the codes of the schema and others."""
+    skip_without("duckdb", "mlflow", "onnx", "onnxruntime")
+    folder = tmp_path_factory.mktemp("codes")
+    release_by(parse_schema(DECLARED), folder / "model", folder / "ledger.jsonl")
+    for form in ("mlflow", "onnx", "sql"):
+        export(folder / "model", form, folder / form, table="patients", keep=["age"])
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "site": rng.choice(["007", "012", "045", "101", "099"], 200), "age": np.arange(200) / 2,
+        "grade": rng.choice(["1", "2"], 200),
+    })  # fmt: skip
+    table.to_csv(folder / "new.csv", index=False)
+    return folder
+
+
+def texts(folder):
+    return pd.read_csv(folder / "new.csv", dtype=str)
+
+
+def typed(folder):
+    return pd.read_csv(folder / "new.csv")
+
+
+def by_model(read):
+    return lambda folder: privsvm.load(folder / "model").predict(read(folder))
+
+
+def through_parquet(frame):
+    pq.write_table(pa.Table.from_pandas(frame), file := io.BytesIO())
+    return pq.read_table(file)
+
+
+def by_mlflow(form):
+    def answers(folder):
+        from mlflow.models import predict
+
+        columns, out = texts(folder), folder / f"answers {form}.json"
+        content = {"dataframe_split": {"columns": [*columns], "data": columns.to_numpy().tolist()}}
+        (folder / "request.json").write_text(json.dumps(content))
+        table = folder / ("new.csv" if form == "csv" else "request.json")
+        predict(
+            str(folder / "mlflow"), input_path=str(table), content_type=form, output_path=str(out), env_manager="local"
+        )
+        return np.array(json.loads(out.read_text())["predictions"])
+
+    return answers
+
+
+def by_onnx(kind):
+    def answers(folder):
+        import onnxruntime
+
+        columns = texts(folder)
+        given = {name: columns[name].to_numpy(dtype=object) for name in ("site", "grade")}
+        given |= {"age": columns["age"].to_numpy(dtype=float), "site": given["site"].astype(kind)}
+        session = onnxruntime.InferenceSession((folder / "onnx").read_bytes(), providers=["CPUExecutionProvider"])
+        return np.array(session.run(["predicted"], given)[0])
+
+    return answers
+
+
+def by_sqlite(kind):
+    def answers(folder):
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            database.execute(f"CREATE TABLE patients (site {kind}, age TEXT, grade {kind})")
+            database.executemany("INSERT INTO patients VALUES (?, ?, ?)", texts(folder).to_numpy().tolist())
+            return np.array([row[1] for row in database.execute((folder / "sql").read_text())])
+
+    return answers
+
+
+def by_duckdb(options):
+    def answers(folder):
+        import duckdb
+
+        with contextlib.closing(duckdb.connect()) as database:
+            database.execute(f"CREATE TABLE patients AS FROM read_csv('{folder / 'new.csv'}'{options})")
+            return np.array([row[1] for row in database.execute((folder / "sql").read_text()).fetchall()])
+
+    return answers
+
+
+def by_command(folder):
+    code, out, _ = run("predict", folder / "model", folder / "new.csv")
+    assert code == 0
+    return np.array([row["predicted"] for row in csv.DictReader(io.StringIO(out))])
+
+
+SAME = {
+    "command": by_command,
+    "pandas, dtypes": by_model(lambda folder: pd.read_csv(folder / "new.csv", dtype={"site": str})),
+    "pandas, categories": by_model(lambda folder: texts(folder).astype("category")),
+    "parquet": by_model(lambda folder: through_parquet(texts(folder))),
+    "stream": by_model(lambda folder: StreamOnly(through_parquet(texts(folder)))),
+    "json": by_model(lambda folder: json.loads(texts(folder).to_json(orient="records"))),
+    "mlflow, json": by_mlflow("json"),
+    "onnx": by_onnx(object),
+    "sqlite": by_sqlite("TEXT"),
+    "duckdb": by_duckdb(", all_varchar=true"),
+}
+REFUSED = {
+    "pandas": by_model(typed),
+    "pandas, nullable": by_model(lambda folder: typed(folder).convert_dtypes()),
+    "pandas, arrow": by_model(lambda folder: typed(folder).convert_dtypes(dtype_backend="pyarrow")),
+    "pandas, categories": by_model(lambda folder: typed(folder).astype("category")),
+    "pandas, beside texts": by_model(
+        lambda folder: typed(folder).astype({"site": object}).replace({"site": {101: "101"}})
+    ),
+    "parquet": by_model(lambda folder: through_parquet(typed(folder))),
+    "stream": by_model(lambda folder: StreamOnly(through_parquet(typed(folder)))),
+    "json": by_model(lambda folder: json.loads(typed(folder).to_json(orient="records"))),
+    "sqlite": by_sqlite("INTEGER"),
+    "sqlite, floats": by_sqlite("REAL"),
+    "duckdb": by_duckdb(", types={'site': 'BIGINT'}"),
+}
+
+
+ERROR = r"column '+site'+ holds numbers, and category '+0\d\d'+ is a text that they lose"
+
+
+@pytest.mark.parametrize("way", SAME)
+def test_texts_are_answered_alike(folder, way):
+    np.testing.assert_array_equal(SAME[way](folder), privsvm.load(folder / "model").predict(texts(folder)))
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_numbers_in_place_of_codes_name_the_column(folder, way):
+    with pytest.raises(Exception, match=ERROR):
+        REFUSED[way](folder)
+
+
+def test_a_csv_for_mlflow_is_answered_alike_or_refused(folder):
+    expected, said = privsvm.load(folder / "model").predict(texts(folder)).tolist(), ""
+    try:
+        answers = by_mlflow("csv")(folder).tolist()
+    except Exception as error:
+        answers, said = [], str(error)
+    assert answers == expected or "'site'" in said
+
+
+def test_a_graph_takes_no_numbers_for_codes(folder):
+    with pytest.raises(Exception, match="Unexpected input data type"):
+        by_onnx(np.int64)(folder)
+
+
+def test_rows_to_train_on_are_refused_by_the_type_of_a_column():
+    """Whatever its cells are: an error that a row decides would tell of it."""
+    schema = PublicSchema(DECLARED)
+    rest = {"age": [1, 2], "grade": [1, 2]}
+    for dtype in ("int64", "float32", "Int64", "category", "Sparse[int64]", "int64[pyarrow]"):
+        with pytest.raises(PrivSVMError, match=ERROR):
+            schema.fit_transform(pd.DataFrame(rest | {"site": pd.Series([999, 999], dtype=dtype)}))
+    for cells in (pa.array([1, None]), pa.array([1, 1]).dictionary_encode(), np.ones(2)):
+        with pytest.raises(PrivSVMError, match=ERROR):
+            schema.fit_transform({**rest, "site": cells})
+    for cells in ([7, "012"], pa.array(["007", "012"]), pd.interval_range(0, 2), np.array(["007", 7], dtype=object)):
+        assert schema.fit_transform({**rest, "site": cells}).shape == (2, 9)
+
+
+@pytest.mark.parametrize("code", ["007", "2.50", "1E3", "+7", ".5", "00"])
+def test_any_text_that_a_number_loses(code):
+    columns = {"code": {"categories": [code, "a"]}}
+    schema = PublicSchema(DECLARED | {"columns": columns})
+    with pytest.raises(PrivSVMError, match="is a text that they lose"):
+        schema.transform({"code": np.array([1.0])})
+    kept = PublicSchema(
+        DECLARED | {"columns": {"code": {"categories": ["0", "7", "2.5", "-3.0", "nan", "9" * 400, "1_0"]}}}
+    )
+    assert kept.transform({"code": pd.array([7.0, 2.5, -3.0], dtype="Float64")}).argmax(axis=1).tolist() == [1, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def numeric(folder, tmp_path_factory):
+    """The same with `numeric: true` for its codes, and a table that lost their zeros."""
+    numeric = tmp_path_factory.mktemp("numeric")
+    columns = COLUMNS | {"site": COLUMNS["site"] | {"numeric": True}}
+    release_by(parse_schema(DECLARED | {"columns": columns}), numeric / "model", numeric / "ledger.jsonl")
+    for form in ("mlflow", "onnx", "sql"):
+        export(numeric / "model", form, numeric / form, table="patients", keep=["age"])
+    pd.read_csv(folder / "new.csv").to_csv(numeric / "new.csv", index=False)
+    return numeric
+
+
+@pytest.mark.parametrize("way", [*SAME.values(), *REFUSED.values()], ids=[*SAME, *REFUSED])
+def test_numeric_codes_are_the_same_without_zeros(folder, numeric, way):
+    np.testing.assert_array_equal(way(numeric), privsvm.load(folder / "model").predict(texts(folder)))
+
+
+@pytest.mark.parametrize("way", ["command", "json", "onnx", "sqlite", "duckdb"])
+def test_numeric_codes_may_keep_their_zeros(folder, numeric, way, tmp_path):
+    shutil.copytree(numeric, tmp_path / "both")
+    shutil.copy(folder / "new.csv", tmp_path / "both")
+    np.testing.assert_array_equal(SAME[way](tmp_path / "both"), privsvm.load(folder / "model").predict(texts(folder)))
+
+
+def test_predict_counts_cells_that_it_cannot_read(folder, tmp_path):
+    (tmp_path / "t.csv").write_text("site,age,grade\n7,12,1\n12,x,1\n045,NA,3\n,,\n101,1_0,2,9\n")
+    code, _, err = run("predict", folder / "model", tmp_path / "t.csv")
+    counts = "of 5 rows, cells that are unknown or cannot be read: 2 in 'site', 1 in 'age', 1 in 'grade'; "
+    assert (code, [line for line in err.splitlines() if counts in line]) == (0, [err.splitlines()[1]])
+    (tmp_path / "t.csv").write_text("site,age,grade\n007,12,1\n,NA,other\n")
+    assert "cannot be read" not in run("predict", folder / "model", tmp_path / "t.csv")[2]
