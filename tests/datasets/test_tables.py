@@ -176,7 +176,7 @@ def test_numbers_have_ascii_digits():
 
 VARIANTS = {
     "plain": b"x,z,kind\n1,-2,a\n3,4,b\n5,6,a\n",
-    "byte order mark": b"\xef\xbb\xbfx,z,kind\n1,-2,a\n3,4,b\n5,6,a\n",
+    "byte order mark": b'\xef\xbb\xbf"x",z,kind\n1,-2,a\n3,4,b\n5,6,a\n',
     "sep line": b"sep=,\r\nx,z,kind\r\n1,-2,a\r\n3,4,b\r\n5,6,a\r\n",
     "quoted sep line and mark": b'\xef\xbb\xbf"sep=,"\nx,z,kind\n1,-2,a\n3,4,b\n5,6,a',
     "blank lines before": b"\n  \r\nx,z,kind\n1,-2,a\n3,4,b\n5,6,a\n",
