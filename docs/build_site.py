@@ -120,12 +120,8 @@ def public_classes():
     """Return the library's public names by kind."""
     library = importlib.import_module("privsvm")
     objects = {name: getattr(library, name) for name in sorted(dir(library)) if not name.startswith("_")}
-    public = {
-        name: item for name, item in objects.items() if getattr(item, "__module__", "").startswith("privsvm")
-    }  # fmt: skip
-    classes = {name: item for name, item in public.items() if inspect.isclass(item)}
-    functions = {name: item for name, item in public.items() if inspect.isfunction(item)}
-    return classes, functions
+    public = [(name, item) for name, item in objects.items() if getattr(item, "__module__", "").startswith("privsvm")]
+    return [{name: item for name, item in public if kind(item)} for kind in (inspect.isclass, inspect.isfunction)]
 
 
 def reference():

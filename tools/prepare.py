@@ -21,9 +21,7 @@ import time
 from pathlib import Path
 
 if sys.version_info < (3, 11) or importlib.util.find_spec("ensurepip") is None:
-    sys.exit(
-        "error: " + sys.executable + " is not Python 3.11 or newer with venv; run make PYTHON=<path of such a one>"
-    )
+    sys.exit(f"error: {sys.executable} is not Python 3.11 or newer with venv; run make PYTHON=<path of such a one>")
 
 import tomllib
 import venv
@@ -93,10 +91,8 @@ def main(group="run"):
     declared = json.dumps([project["build-system"], project["project"], project["tool"]["setuptools"]])
     lock = LOCK.read_text(encoding="utf-8")
     environment = FOLDER / digest(lock, declared, sys.version, sys.base_prefix, str(ROOT))
-    added, content = (
-        environment / f"ready-{group}",
-        digest(DEV_LOCK.read_text(encoding="utf-8") if GROUPS[group] else ""),
-    )
+    added = environment / f"ready-{group}"
+    content = digest(DEV_LOCK.read_text(encoding="utf-8") if GROUPS[group] else "")
 
     def is_complete():
         return added.exists() and added.read_text() == content

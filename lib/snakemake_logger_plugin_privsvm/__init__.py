@@ -151,19 +151,13 @@ class LogHandler(LogHandlerBase):
     def write_status(self) -> None:
         """Write the state of the run for stages/status.py."""
         running = [{"title": title, "since": since} for _, title, since in self.running.values()]
-        status = {
-            "pid": os.getpid(),
-            "done": self.done,
-            "total": self.total,
-            "left": self.time_left(),
-            "running": running,
-        }
+        status = {"pid": os.getpid(), "done": self.done, "total": self.total, "left": self.time_left()}
         # Jobs report a full disk.
         with contextlib.suppress(OSError):
             STATUS_FILE.parent.mkdir(exist_ok=True)
             temporary = STATUS_FILE.with_suffix(".part")
             try:
-                temporary.write_text(json.dumps(status), encoding="utf-8")
+                temporary.write_text(json.dumps(status | {"running": running}), encoding="utf-8")
                 temporary.replace(STATUS_FILE)
             finally:
                 temporary.unlink(missing_ok=True)
