@@ -46,7 +46,6 @@ def test_the_picture_has_a_box_for_every_package():
 
 
 def test_every_table_of_a_reproduction_is_listed():
-    """Each page in docs/reproductions lists the experiments of its paper."""
     names = {path.stem for path in (REPOSITORY / "reports/reproduce").glob("*.csv")}
     pages = {path.stem: path.read_text() for path in (REPOSITORY / "docs/reproductions").glob("*.md")}
     listed = {paper: re.findall(r"^\| \[`(\w+)`\]", text, re.MULTILINE) for paper, text in pages.items()}

@@ -157,7 +157,6 @@ def test_two_at_once_prepare_once(clone):
 
 
 def test_a_killed_preparation_runs_again_after_its_installer(clone):
-    """The next preparation waits for the installer of a killed one, then starts again."""
     hold = clone.folder / "hold"
     hold.touch()
     process = clone.start()

@@ -42,7 +42,6 @@ def test_every_method_that_states_an_epsilon_relations_of():
 
 
 def test_worst_parameters_change_public_parameters_alone():
-    """An audit chooses the worst values of public parameters that a method has."""
     gradient, noise = estimator_class("pmsvm_gp"), estimator_class("pmsvm_wp")
     changed = worst_parameters(gradient, {"batch_size": 32, "smoothing": 0.2})
     assert changed["learning_rate"] < 1e-6
@@ -117,7 +116,6 @@ def test_claims_of_papers_are_exceeded(implementation):
 
 
 def test_half_the_noise_ends_the_run(monkeypatch):
-    """Releases with half of the stated noise are refuted."""
     release = GaussianMechanism.release
 
     def half(self, values, source):
@@ -230,7 +228,6 @@ def test_thresholds_look_at_both_tails():
 
 
 def test_two_rare_events_are_counted_together():
-    """Both tails count together if that gives a larger bound."""
     rng = np.random.default_rng(0)
     first, second = rng.normal(1.0, 1.0, 20_000), rng.normal(0.0, 1.0, 20_000)
     for normal in (True, False):

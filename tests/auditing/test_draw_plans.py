@@ -99,7 +99,6 @@ def test_bounds_from_shared_noise_keep_their_confidence():
 
 
 def test_releases_with_other_noise_are_drawn_one_by_one():
-    """A release that is not a function of its recorded noise has no faster plan."""
     fresh = np.random.default_rng(0)
 
     def release(sources):
@@ -137,7 +136,6 @@ def test_the_curve_of_laplace_noise_is_that_of_its_two_densities():
 
 
 def test_sampled_noise_fits_its_curve_and_half_does_not():
-    """Half of the noise exceeds the curve's epsilon."""
     curve, loud = SampledCurve(0.25, 2.0, 4, "add_remove", 1e-5), SampledCurve(0.25, 1.0, 4, "add_remove", 1e-5)
     epsilon = curve._power(np.array([0.1]), 2.0)[1]
     alarm = np.array([0.2])
@@ -176,7 +174,6 @@ def test_sampled_steps_are_told_apart_by_their_privacy_loss():
 
 
 def test_steps_with_other_sampling_are_drawn_one_by_one():
-    """Steps whose inputs do not follow from the recorded sampling have no faster plan."""
     release, _ = sampled()
     _, runs = listen(lambda sources: release(0, sources), 60, seeded_source(0, "rows"))
     assert find_sampled_steps(runs) is not None

@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from tests.adversarial import KINDS, Silence, neighbours, whole_numbers
 from tests.replay import Recorder
 
-from privsvm import PMSVMAGPClassifier, PMSVMGPClassifier, SoftmaxDPSGDClassifier
+from privsvm import PMSVMGPClassifier, SoftmaxDPSGDClassifier
 from privsvm.families.moments import private_scaling, second_moments
 from privsvm.families.moments.private_scaling import SCALINGS, feature_bound, release_multipliers, rows_to_scale
 from privsvm.families.moments.second_moments import (
@@ -421,15 +421,6 @@ def test_whitening_decorrelates_and_forgets_units():
         ).rows
         covariance = np.cov(scaled.T)
         assert np.abs(covariance / np.diag(covariance).mean() - np.eye(4)).max() < 0.25
-
-
-@pytest.mark.parametrize("method", [PMSVMGPClassifier, PMSVMAGPClassifier])
-@pytest.mark.parametrize("scaling", PAID)
-def test_models_of_scaled_rows_learn(scaling, method):
-    X, y = load_wine(return_X_y=True)
-    model = method(scaling=scaling, epsilon=50.0, classes=[0, 1, 2], random_state=3).fit(X, y)
-    assert model.score(X, y) > 0.8
-    assert np.array_equal(model.predict(scipy.sparse.csr_array(X)), model.predict(X))
 
 
 @pytest.mark.parametrize("offsets", [False, True])

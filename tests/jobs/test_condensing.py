@@ -137,7 +137,6 @@ def test_a_lost_class_is_counted():
 
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])
 def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
-    """Attacks use the rows that the method condensed."""
     prepared = prepare_wine(2)
     plain = condense_splits(prepared, "none", "demo", 5)[0]
     _, (attack,) = train_paths(prepared, plain, job(implementation))
@@ -159,7 +158,6 @@ def test_a_condensing_method_is_attacked_on_its_rows(implementation, kind):
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 def test_published_blocks_of_entities_are_attacked(kernel):
-    """The known-sample attack recovers rows from the published blocks of PPSVM."""
     prepared = prepare_wine(2)
     method = job("ppsvm", kernel=kernel, entities=[[0, 2, 4], [1, 3], list(range(5, 13))], mbar=20)
     paths, (attack,) = train_paths(prepared, condense_splits(prepared, "none", "demo", 5)[0], method)

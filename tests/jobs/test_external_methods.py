@@ -119,7 +119,6 @@ def test_a_class_without_epsilon_predicts_as_itself(n_classes, sparse):
 
 
 def test_scores_that_contradict_predictions_are_dropped():
-    """Predictions replace decision values that do not agree with them."""
     path, test = released("sklearn.svm:SVC", 3, {"decision_function_shape": "ovo", "break_ties": False, "C": 0.01})
     X, y = rows(3)
     theirs = SVC(C=0.01, decision_function_shape="ovo").fit(X, y)
@@ -127,7 +126,6 @@ def test_scores_that_contradict_predictions_are_dropped():
 
 
 def test_stored_predictions_serve_their_rows_alone():
-    """Predictions are stored without code, and refuse other rows."""
     path, test = released("sklearn.linear_model:LogisticRegression", 3)
     common = {"epsilons": path.epsilons, "guarantees": path.guarantees, "n_classes": 3}
     again = path_from_arrays(path.kind, path.arrays(), **common)
@@ -167,7 +165,6 @@ def test_params(package):
 
 
 def test_versions_of_packages_are_those_of_distributions():
-    """A package has the version of the distribution that installs it."""
     installed = importlib.metadata.packages_distributions()
     packages = [name for name in installed if name.isidentifier()]
     assert len(packages) > 50

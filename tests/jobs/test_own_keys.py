@@ -167,7 +167,6 @@ def combinations():
 
 
 def test_combinations_are_proved_as_the_table_says(folder):
-    """Combinations are proved exactly if the table names no reason against it."""
     cache, counts = {}, {"proved": 0, "claimed": 0, "refused": 0}
     for changes in combinations():
         chosen = {**SOUND, **dict(changes)}

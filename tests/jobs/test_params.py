@@ -113,7 +113,6 @@ def test_methods_without_epsilon_depend_on_no_privacy(implementation):
 
 
 def test_a_foreign_class_reads_privacy_if_it_states_epsilon():
-    """`privacy` counts only where `states_epsilon` is set."""
     entry = {"implementation": "sklearn.svm:SVC", "per_dataset": {"wine": {"states_epsilon": "C"}}}
     params = check_params({**default(), "methods": {"other": entry}})
     assert params.reads_privacy("other", "wine")

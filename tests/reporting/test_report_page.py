@@ -109,7 +109,6 @@ def test_the_glossary_defines_the_words_of_the_page() -> None:
 
 
 def test_a_claim_never_looks_proved() -> None:
-    """No row, badge or card of a claimed method carries the word that a proved one has."""
     page = render_page(results_of(make_result("wine", "dpwss", "claimed")))
     body = page[page.index("<main") : page.index('<section id="glossary"')]
     start = body.index('<div class="legend"')

@@ -178,7 +178,6 @@ def test_many_rows_are_added_up_exactly(loss):
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_do_not_depend_on_the_blocks(sparse, regulariser, monkeypatch):
-    """Blocks of any size add up to the same whole numbers."""
     X, codes, coef, intercept = problem(8, 300, 5, 3)
     steps = settings_of("softmax", regulariser=regulariser, margin_weight=0.1, ridge=0.2)
     rows = scipy.sparse.csr_array(X) if sparse else X

@@ -133,7 +133,6 @@ def test_a_class_of_another_package(finished):
 
 
 def test_a_new_method_is_one_file(finished):
-    """A new method is one file: its class has a public name, too."""
     (finished.folder / "lib/privsvm/methods/nearest_toy.py").write_text(TOY)
     finished.change("methods.toy", {"implementation": "nearest_toy", "shrinkage": 0.5})
     before = finished.times("data/models", "data/results")
