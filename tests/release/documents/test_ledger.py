@@ -10,6 +10,7 @@ import shutil
 import signal
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import filelock
 import jsonschema
@@ -107,15 +108,10 @@ def test_a_budget_is_remembered(small, tmp_path):
     for options in ({}, {"epsilon": 1.5}):
         with pytest.raises(RefusedError, match=r"above the budget of 1\.2; nothing was spent"):
             once(small, tmp_path, "second", **options)
-    questions = []
-
-    def confirm(before, after):
-        questions.append((before.budget, after.budget))
-        return True
-
+    confirm = Mock(return_value=True)
     once(small, tmp_path, "second", budget=2.0, confirm=confirm)
     once(small, tmp_path, "third", epsilon=0.1, confirm=confirm)
-    assert questions == [(1.2, 2.0), (2.0, 2.0)]
+    assert [tuple(total.budget for total in asked) for asked, _ in confirm.call_args_list] == [(1.2, 2.0), (2.0, 2.0)]
     assert [entry.budget for entry in ledger.entries()] == [1.2, 2.0, None]
     assert ledger.total("small").budget == 2.0
     code, out, _ = run("ledger", "--ledger", tmp_path / "ledger.jsonl")
@@ -127,14 +123,10 @@ def test_the_question_names_the_total(small, tmp_path, persons, hold_back):
     """The total stated before training is the ledger's afterwards, and no more than the sum."""
     options = {"recipe": None, "persons": persons, "hold_back": hold_back}
     once(small, tmp_path, "first", **options)
-    asked = []
-
-    def confirm(before, after):
-        asked.append((before, after))
-        return True
-
+    confirm = Mock(return_value=True)
     done = once(small, tmp_path, "second", epsilon=0.5, confirm=confirm, **options)
-    ((before, after),) = asked
+    before, after = confirm.call_args.args
+    confirm.assert_called_once()
     assert before.epsilon == pytest.approx(1.0)
     assert (after.releases, after.delta) == (2, pytest.approx(done.total.delta))
     assert after.epsilon == pytest.approx(done.total.epsilon, rel=0.01)
@@ -164,12 +156,7 @@ def test_what_has_no_total_is_refused_before_it_is_spent(small, tmp_path):
 def test_releases_under_both_relations_add_up_as_replaced_rows(small, tmp_path):
     """By their events at twice the sensitivity, whatever came first; each line states both epsilons."""
     order = ("add_remove", "replace_one", "add_remove")
-    asked = []
-
-    def confirm(before, after):
-        asked.append((before, after))
-        return True
-
+    confirm = Mock(return_value=True)
     terms = {"recipe": None, "confirm": confirm}
     done = [once(small, tmp_path, f"m{n}", neighbours=order[n], **terms) for n in range(3)]
     first, mixed = done[0].total, done[-1].total
@@ -179,7 +166,7 @@ def test_releases_under_both_relations_add_up_as_replaced_rows(small, tmp_path):
     signals = [exact_signal(one.entry.guarantee) for one in done]
     assert mixed.epsilon == pytest.approx(get_epsilon_gaussian(1.0 / math.hypot(*signals), 3e-5), rel=1e-6)
     # The cost was about this before the release, and the card and the ledger state it.
-    for (before, after), one, earlier in zip(asked, done[1:], done[:-1], strict=True):
+    for ((before, after), _), one, earlier in zip(confirm.call_args_list, done[1:], done[:-1], strict=True):
         assert (before.neighbours, after.neighbours) == (earlier.total.neighbours, "replace_one")
         assert after.epsilon == pytest.approx(one.total.epsilon, rel=0.02)
     ledger = Ledger(tmp_path / "ledger.jsonl")
@@ -577,14 +564,12 @@ def test_a_release_that_another_one_overtook_asks_again(small, tmp_path, budget,
             super().check_writable()
             once(small, tmp_path, "first")
 
-    asked = []
-
-    def confirm(before, after):
-        asked.append((before.releases, after.releases))
-
+    confirm = Mock(return_value=None)
     with pytest.raises(RefusedError, match=message):
         once(small, tmp_path, "m", ledger=Overtaken(tmp_path / "ledger.jsonl"), confirm=confirm, budget=budget)
-    assert asked == [(1, 2)] * (budget is None)
+    assert [tuple(total.releases for total in asked) for asked, _ in confirm.call_args_list] == [(1, 2)] * (
+        budget is None
+    )
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["first"]
     assert Ledger(tmp_path / "ledger.jsonl").total("small").releases == 1
 
