@@ -7,7 +7,8 @@ from write_reproductions import judge_papers
 from privsvm_bench.charts import BLUE, BROWN, GREY, LINE, RED, named, new_figure, style, svg_text
 
 # Whatever else a row says has no number of ours, or none of the paper's.
-COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "cannot discriminate": GREY, "no data, given": LINE}
+UNDECIDED = ("too weak to tell", "cannot discriminate")
+COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "undecided": GREY, "no data, given": LINE}
 
 
 def shares():
@@ -15,6 +16,7 @@ def shares():
     result = {}
     for judged in judge_papers():
         counts = collections.Counter(judged.verdicts)
+        counts["undecided"] = sum(counts.pop(word, 0) for word in UNDECIDED)
         others = sum(number for word, number in counts.items() if word not in COLOURS)
         counts["no data, given"] = others
         total = sum(counts[word] for word in COLOURS)

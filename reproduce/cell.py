@@ -147,4 +147,4 @@ def _line(judged, name: str) -> str:
         words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {row.distribution.runs} runs")
     if row.percentile is not None:
         words.append(f"percentile {100.0 * row.percentile:.1f} %")
-    return "; ".join([*words, row.words, *filter(None, [judged.reading(row)])])
+    return "; ".join([*words, row.verdict, *filter(None, [judged.reading(row)])])

@@ -1,7 +1,7 @@
 """Verdicts on printed numbers by their percentile in the distribution of our implementation.
 
-The verdict says whether a number lies inside the interval, and the power how strong an agreement is: a strong rule also
-rejects numbers that are known to be wrong. A column, all numbers judged by one rule, has a verdict of its own.
+A number that lies inside the interval agrees, unless a number five points or 20 % off would agree too: then the row is
+too weak to tell. A column, all numbers judged by one rule, has a verdict of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ FALSE_DISCOVERIES = 0.05
 STRONG_RATIO = math.log(1000.0)
 # Half of the central 95 % of a normal distribution, and the degrees of freedom of the form of a likelihood.
 _NORMAL, _FREEDOM = statistics.NormalDist().inv_cdf(0.975), 10
+# Metrics that are shares, with their standard deviations and differences.
+SHARES = ("AUC", "accuracy", "precision", "recall", "f1", "MCC", "error")
+# How far off an agreeing number may not be: a share by five points, all others by 20 %.
+POINTS_OFF, SHARE_OFF = 0.05, 0.2
 # Least number of wrong numbers that measure a rule's power.
 _LEAST_WRONG = 4
 
@@ -34,6 +38,7 @@ VERDICTS: Mapping[str, str] = {
     "agrees": "inside the central 95 % of what our runs would print; where nothing is random, equal in every digit",
     "unlikely": "outside the central 95 %, but not after the correction for the number of cells in the table",
     "refuted": "outside also after the correction (false discovery rate 5 %), or other digits where nothing is random",
+    "too weak to tell": "inside, but a number five points off (20 % of a count) on one side would be inside too",
     "cannot discriminate": "neither agreement nor difference would say anything; the row says why",
     "no data": "the dataset is not available here, or the number is lost in our copy of the paper",
     "repeated": "the same digits stand in an earlier table for the same setting, and count there",
@@ -42,11 +47,6 @@ VERDICTS: Mapping[str, str] = {
 }
 # Verdicts that decide.
 DECIDED = ("agrees", "unlikely", "refuted")
-POWERS: Mapping[str, str] = {
-    "strong": "the rule rejects at least 80 % of the numbers of the neighbouring column, and of one constant for all "
-    "cells, where these differ from the printed ones by more than a digit",
-    "weak": "more of them pass: an agreement says little, a rejection as much as any",
-}
 
 # Metrics that depend on the machine.
 TIMES = (
@@ -74,12 +74,18 @@ class Printed:
     given: bool = False  # Whether it is a setting.
     repeats: str = ""  # Id of the same number in an earlier table, where it counts.
     undecided: str = ""  # Why neither agreement nor difference would mean anything; mostly empty.
-    wide: str = ""  # Why an agreement would mean nothing; mostly empty.
 
     @property
     def unit(self) -> float:
         """Unit of the last printed digit."""
         return 10.0 ** -decimals_of(self.text)
+
+    @property
+    def wrong_numbers(self) -> tuple[float, float]:
+        """The number moved down and up by five points if it is a share, else by 20 %."""
+        value = float(self.text)
+        step = POINTS_OFF if self.metric.split()[0] in SHARES else SHARE_OFF * abs(value)
+        return value - step, value + step
 
     @property
     def compared(self) -> bool:
@@ -89,41 +95,36 @@ class Printed:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """Verdict on a printed number, the power of its rule, and why it is undecided."""
+    """Verdict on a printed number, and why it is undecided."""
 
     printed: Printed
     verdict: str
-    power: str = ""
     reason: str = ""
     percentile: float | None = None
     p: float | None = None
     distribution: Distribution | None = None
-
-    @property
-    def words(self) -> str:
-        """The verdict, with a note if an agreement is weak; a rejection is never weak."""
-        return "agrees, weak" if (self.verdict, self.power) == ("agrees", "weak") else self.verdict
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Column:
     """All numbers that one rule judges.
 
-    `verdict` tests their percentiles against the uniform distribution, corrected over the columns of the paper. `power`
-    is strong if the rule is, or if the numbers can be told from the neighbouring column's distributions; `cell_power`
-    is each number's. `log_ratio` is the log likelihood of the numbers under their own distributions over that under
-    their neighbours'.
+    `verdict` tests their percentiles against the uniform distribution, corrected over the columns of the paper; it is
+    "too weak to tell" if the column would also agree with all numbers five points, or 20 %, off on one side. `power`
+    is strong if the rule rejects numbers known to be wrong, or if the numbers can be told from the neighbouring
+    column's distributions. `log_ratio` is the log likelihood of the numbers under their own distributions over that
+    under their neighbours'.
     """
 
     rule: str
     verdict: str = ""
-    power: str = ""
-    cell_power: str
+    power: str
     cells: int  # Numbers with a distribution.
     outside: int  # Outside the central 95 %.
     below: int  # Below our median.
     above: int  # Above our median.
     p: float | None  # Of the Kolmogorov-Smirnov test against uniform; None if nothing is random.
+    p_off: float | None  # The larger one of the test with all numbers moved down, or up.
     log_ratio: float | None
     # By kind of rule ("one value", "mean of 5 runs", ...): independent draws of ours, and how many are outside.
     fresh: Mapping[str, tuple[int, int]]
@@ -211,7 +212,9 @@ def _column(
     wrong: collections.Counter[str] = collections.Counter()
     passes: collections.Counter[str] = collections.Counter()
     fresh: dict[str, tuple[int, int]] = {}
-    uniform, ratios = [], []
+    uniform: list[float] = []
+    ratios: list[float] = []
+    moved: tuple[list[float], list[float]] = [], []
     exact = all(item.statistic == "exact" for _, item in cells)
     for printed, item in cells:
         value, unit = float(printed.text), printed.unit
@@ -224,23 +227,29 @@ def _column(
             passes[kind] += _inside(other, unit, item)
         if item.statistic != "exact":
             uniform.append(_uniform(value, unit, item, printed.id))
+            for levels, off in zip(moved, printed.wrong_numbers, strict=True):
+                levels.append(_uniform(off, unit, item, printed.id))
             beside = distributions.get(printed.neighbour)
             if beside is not None and beside.statistic != "exact":
                 ratios.append(log_density(value, item) - log_density(value, beside))
     rejects = max(wrong.values(), default=0) >= _LEAST_WRONG and all(
         passes[kind] <= MOST_PASSES * count for kind, count in wrong.items()
     )
-    cell_power = "strong" if exact or rejects else "weak"
     log_ratio = math.fsum(ratios) if ratios else None
-    is_strong = cell_power == "strong" or (log_ratio is not None and log_ratio >= STRONG_RATIO)
+    is_strong = exact or rejects or (log_ratio is not None and log_ratio >= STRONG_RATIO)
     return Column(
-        rule=rule, cell_power=cell_power, power="strong" if is_strong else "weak", cells=len(cells),
+        rule=rule, power="strong" if is_strong else "weak", cells=len(cells),
         outside=sum(not _inside(float(printed.text), printed.unit, item) for printed, item in cells),
         below=sum(float(printed.text) < item.median for printed, item in cells),
         above=sum(float(printed.text) > item.median for printed, item in cells),
-        p=float(scipy.stats.kstest(uniform, "uniform").pvalue) if uniform else None,
+        p=_test_uniform(uniform) if uniform else None,
+        p_off=max(map(_test_uniform, moved)) if uniform else None,
         log_ratio=log_ratio, fresh=fresh, wrong=wrong, passes=passes,
     )  # fmt: skip
+
+
+def _test_uniform(levels: Sequence[float]) -> float:
+    return float(scipy.stats.kstest(levels, "uniform").pvalue)
 
 
 def _judge_columns(columns: Sequence[Column], undecided: Mapping[str, bool]) -> list[Column]:
@@ -250,9 +259,11 @@ def _judge_columns(columns: Sequence[Column], undecided: Mapping[str, bool]) -> 
     def verdict(column: Column) -> str:
         if undecided[column.rule]:
             return "cannot discriminate"
-        if column.p is None:
+        if column.p is None or column.p_off is None:
             return "refuted" if column.outside else "agrees"
-        return "refuted" if column.p <= limit else "unlikely" if column.p < 1.0 - CENTRAL else "agrees"
+        if column.p < 1.0 - CENTRAL:
+            return "refuted" if column.p <= limit else "unlikely"
+        return "too weak to tell" if column.p_off >= 1.0 - CENTRAL else "agrees"
 
     return [dataclasses.replace(column, verdict=verdict(column)) for column in columns]
 
@@ -290,8 +301,7 @@ def judge(
     limits = {family: step_up(members) for family, members in by_family.items()}
     judgements = [
         _judge_one(
-            printed, distributions.get(printed.id), p_values.get(printed.id), limits.get(printed.family, -1.0),
-            columns[printed.rule].cell_power if printed.rule in columns else "",
+            printed, distributions.get(printed.id), p_values.get(printed.id), limits.get(printed.family, -1.0)
         )
         for printed in numbers
     ]  # fmt: skip
@@ -303,9 +313,7 @@ def _reason_against(printed: Printed) -> str:
     return _OTHER_MACHINE if printed.metric in TIMES else printed.undecided
 
 
-def _judge_one(
-    printed: Printed, distribution: Distribution | None, p: float | None, limit: float, power: str
-) -> Judgement:
+def _judge_one(printed: Printed, distribution: Distribution | None, p: float | None, limit: float) -> Judgement:
     if printed.given or printed.repeats:
         return Judgement(printed=printed, verdict="given" if printed.given else "repeated")
     if not printed.compared:
@@ -317,11 +325,13 @@ def _judge_one(
     exact = distribution.statistic == "exact"
     if exact:
         verdict = "agrees" if p == 1.0 else "refuted"
+    elif p < 1.0 - CENTRAL:
+        verdict = "refuted" if p <= limit else "unlikely"
     else:
-        verdict = "agrees" if p >= 1.0 - CENTRAL else "refuted" if p <= limit else "unlikely"
-    reason = undecided or (printed.wide if verdict == "agrees" else "")
+        is_weak = any(_inside(value, printed.unit, distribution) for value in printed.wrong_numbers)
+        verdict = "too weak to tell" if is_weak else "agrees"
     return Judgement(
-        printed=printed, verdict="cannot discriminate" if reason else verdict, power="" if reason else power,
-        reason=reason, percentile=None if exact else percentile(float(printed.text), printed.unit, distribution), p=p,
+        printed=printed, verdict="cannot discriminate" if undecided else verdict, reason=undecided,
+        percentile=None if exact else percentile(float(printed.text), printed.unit, distribution), p=p,
         distribution=distribution,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from reproduce.engine.cells import command, expected_seconds, recorded_seconds
 from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
 from reproduce.engine.draws import Draws
 from reproduce.engine.experiment import Experiment
-from reproduce.engine.judging import CENTRAL, DECIDED, MOST_PASSES, POWERS, VERDICTS, Column, Judgement
+from reproduce.engine.judging import CENTRAL, DECIDED, MOST_PASSES, VERDICTS, Column, Judgement
 from reproduce.engine.panels import charts_of, legend, panel_svg
 from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval
 from reproduce.engine.rendering import environment
@@ -158,7 +158,6 @@ def _row(judged: PrintedPaper, judgement: Judgement, seconds: float | None) -> d
         "percentile": "–" if judgement.percentile is None else f"{100 * judgement.percentile:.1f} %",
         "runs": item.runs if item else "–",
         "verdict": judgement.verdict,
-        "weak": judgement.words != judgement.verdict,
         "reading": judged.reading(judgement),
         "command": command(judged.paper.name, printed),
         "time": _time(seconds),
@@ -177,7 +176,7 @@ def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
         cell = {
             "kind": judgement.verdict.replace(" ", "-"),
             "place": f"{judged.paper.name}.html#{anchor(printed.id)}",
-            "tip": f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.words}",
+            "tip": f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.verdict}",
         }
         lines.setdefault(printed.family, {}).setdefault(printed.dataset or "all", []).append(cell)
         verdicts.setdefault(printed.family, []).append(judgement.verdict)
@@ -323,6 +322,5 @@ def paper_page(
             measured=_list_measurements(judged, experiments),
             sources=_sources(judged.paper, sources),
             verdicts=VERDICTS,
-            powers=POWERS,
         )
     )

@@ -212,8 +212,7 @@ def count(verdicts: Sequence[str]) -> dict[str, int]:
 
 
 PRINTED_COLUMNS = (
-    "id", "source", "printed", "statistic", "runs", "ours", "from", "to", "percentile", "p", "verdict", "power",
-    "reading",
+    "id", "source", "printed", "statistic", "runs", "ours", "from", "to", "percentile", "p", "verdict", "reading",
 )  # fmt: skip
 
 
@@ -233,11 +232,11 @@ def rows_csv(judged: PrintedPaper) -> str:
             ours = [item.statistic, str(item.runs), *(_six(value) for value in interval(item))]
         writer.writerow(
             [printed.id, printed.source, printed.text, *ours, _six(judgement.percentile, 3), _six(judgement.p, 2),
-             judgement.verdict, judgement.power, judged.reading(judgement)]
+             judgement.verdict, judged.reading(judgement)]
         )  # fmt: skip
     for claim in judged.claims:
         writer.writerow(
-            [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict, "",
+            [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict,
              claim.reason]
         )  # fmt: skip
     return buffer.getvalue()

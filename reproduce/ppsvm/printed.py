@@ -14,8 +14,6 @@ from reproduce.engine.measurements import cell_id
 from reproduce.engine.printed import Paper, numbers_of
 from reproduce.ppsvm.experiments import DATASETS
 
-_WIDE = "the error on a single fold spreads so widely that an agreement says nothing"
-
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     if not row["method"]:
@@ -25,7 +23,6 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
         return {"family": "Table 1, sizes", "neighbour": cell_id(before, "", "", row["metric"])}
     other = "no sharing" if row["method"] == "PPSVM" else "PPSVM"
     return {
-        "wide": "" if row["method"] == "PPSVM" else _WIDE,
         "rule": f"{row['source']}, {row['method']}",
         "neighbour": cell_id(row["dataset"], other, row["setting"], row["metric"]),
     }
