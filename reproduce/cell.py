@@ -1,15 +1,19 @@
 """Rerun one cell: ``python -m reproduce cell dpwss 'Table 3' heart 'DPWSS/shrinking=0;epsilon=1;sigma=0.1/AUC'``.
 
-Trains, draws, judges, and prints the result beside the committed one. A statement has the table ``statements``, its
-identifier as row, and a dataset or ``all`` as column.
+Trains, draws, judges, and prints the result beside the committed one; the exit code is 1 if they differ. A statement
+has the table ``statements``, its identifier as row, and a dataset or ``all`` as column.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
+import contextlib
 import importlib
 import os
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +23,13 @@ from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent
 
 if TYPE_CHECKING:
+    from reproduce.engine.distributions import Distribution
     from reproduce.engine.printed import PrintedPaper
 
 HERE = Path(__file__).parent
 REPORTS = HERE.parent / "reports/reproduce"
+# So many cells are listed one by one.
+_FEW = 12
 # The modules of each paper that list its drawn numbers.
 MODULES = {
     "ci_svm": ("draws",),
@@ -63,83 +70,150 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("table", help="as the page names it, or `statements`")
     parser.add_argument("row", help="dataset, or identifier of a statement")
     parser.add_argument("column", help="method/setting/metric; of a statement a dataset, or `all`")
-    parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where pieces are kept")
+    parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where raw data are kept")
+    parser.add_argument("--resume", action="store_true", help="keep finished pieces in that folder, and take them")
+    parser.add_argument("--record", action="store_true", help="state the processor time beside the distributions")
     parser.add_argument(
         "--reports", default="reports/reproduce", metavar="FOLDER", help="where the committed results are"
     )
     options = parser.parse_args(argv)
     set_up([options.paper])
 
-    from privsvm_bench.evidence import Sources
-    from reproduce.engine.cells import STATEMENTS, choose_draws, find_claim, find_printed
-    from reproduce.engine.draws import run_draws
-    from reproduce.engine.papers import find_experiments
-    from reproduce.engine.printed import read_all
-    from reproduce.engine.rerun import beside
-    from reproduce.engine.statements import group_cells
+    from reproduce.engine.cells import STATEMENTS, cells_behind, find_claim, find_printed
 
     committed = judge_committed(options.paper, options.reports)
-    paper = committed.paper
-    draws = draws_of([options.paper])
-    measured: dict = {}
     if options.table == STATEMENTS:
         claim = find_claim(committed, options.row)
-        name, chosen = claim.id, [plan for plan in draws if plan.gives(f"claim/{claim.id}/")]
-        parts = {pattern.partition("/")[0] for pattern in claim.cells}
-        measured = _measure([item for item in find_experiments("reproduce").values() if item.name in parts], options)
+        name, cells, reason = claim.id, cells_behind(committed, claim, options.column), claim.reason
     else:
         printed = find_printed(committed, options.table, options.row, options.column)
-        name, chosen = printed.id, choose_draws(paper, draws, printed.id)
-    if not chosen and not measured:
-        print("nothing is drawn for it: the row says what it is judged by")
-    here = Path(options.data) / "cells" / options.paper
-    run_draws(chosen, options.data, Sources(here))
-    drawn = read_all(here, sorted({plan.experiment for plan in chosen}))
-    rerun = judge_committed(options.paper, options.reports, changed=drawn, measured=measured)
-    for title, judged in (("committed", committed), ("rerun", rerun)):
-        print(f"{title}: {_line(judged, name)}")
-    sources = paper.sources(name)
-    for line in beside(committed.distributions, {cell: item for cell, item in drawn.items() if cell in sources}):
-        print(f"{line.cell}: {line.reading}")
-    if measured:
-        patterns = "|".join(find_claim(committed, name).cells)
-        for item in (item for points in group_cells(patterns, rerun.distributions).values() for _, item in points):
-            before = committed.distributions.get(item.cell)
-            if item.table and options.column in ("all", item.cell.split("/")[2]):
-                earlier = "nothing" if before is None else f"{before.median:.6g}"
-                print(f"{item.cell}: committed {earlier}; rerun {item.median:.6g}")
+        row = next(item for item in committed.judgements if item.printed is printed)
+        name, cells, reason = printed.id, cells_behind(committed, printed), row.reason or row.verdict
+    if not cells and reason:
+        raise PrivSVMError(f"{name}: no runs of ours are behind it, so nothing can be rerun; {reason}")
+    if not cells:
+        print("computed from the printed numbers alone")
+    with _open_folder(options) as folder:
+        drawn, seconds = _draw(committed, cells, folder)
+        measured = _measure(committed, [cell for cell in cells if cell not in drawn], folder)
+    rerun = judge_committed(options.paper, options.reports, changed={**drawn, **measured})
+    if options.record:
+        _record(options, name, max(time.process_time(), seconds))
+    _compare(committed, rerun, name, {**drawn, **measured})
 
 
-def _measure(experiments: Sequence, options: argparse.Namespace) -> dict:
-    """Run the jobs of experiments on one dataset, or on all, and return their measurements by experiment."""
-    from reproduce.engine.experiment import measure_results
+@contextlib.contextmanager
+def _open_folder(options: argparse.Namespace) -> Iterator[Path]:
+    """Open the folder of finished pieces: an empty one with the raw data, or the one to resume."""
+    raw = Path(options.data).resolve() / "raw"
+    raw.mkdir(parents=True, exist_ok=True)
+    if options.resume:
+        yield raw.parent
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "raw").symlink_to(raw)
+        yield Path(folder)
+
+
+def _draw(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> tuple[dict[str, Distribution], float]:
+    """Draw the cells that draws give; also return the processor time of their pieces."""
+    from privsvm_bench.evidence import Sources
+    from reproduce.engine.cells import choose_draws
+    from reproduce.engine.draws import run_draws
+    from reproduce.engine.printed import read_all
+
+    draws = draws_of([committed.paper.name])
+    by_cell = {cell: chosen for cell in cells if (chosen := choose_draws(committed.paper, draws, cell))}
+    plans = {plan.key: plan for chosen in by_cell.values() for plan in chosen}
+    messages: list[str] = []
+    with tempfile.TemporaryDirectory() as here:
+        sources = Sources(here)
+        run_draws(plans.values(), folder, sources, say=messages.append)
+        tables = {table for plan in plans.values() for table in plan.tables}
+        drawn = read_all(here, [table for table in committed.paper.experiments if table in tables])
+        entries = {(plan.experiment, plan.dataset) for plan in plans.values()} if drawn else ()
+        seconds = sum(sum(sources.seconds(*entry)) for entry in entries)
+    for cell in by_cell:
+        if cell not in drawn:
+            raise PrivSVMError(f"{cell}: not drawn; {'; '.join(dict.fromkeys(messages))}")
+    # Other cells of the same draws too, but for those that later draws give.
+    for cell in list(drawn):
+        if any(plan.key not in plans for plan in choose_draws(committed.paper, draws, cell)):
+            del drawn[cell]
+    return drawn, seconds
+
+
+def _measure(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> dict[str, Distribution]:
+    """Run the jobs behind measured cells, and return these cells."""
+    from reproduce.engine.cells import choose_jobs
+    from reproduce.engine.experiment import read_results
     from reproduce.engine.jobs import run_job
-    from reproduce.engine.measurements import read_measurements
+    from reproduce.engine.measurements import as_distributions
+    from reproduce.engine.papers import find_experiments
 
-    result = {}
-    for experiment in experiments:
+    experiments = find_experiments("reproduce")
+    result: dict[str, Distribution] = {}
+    for name in dict.fromkeys(cell.partition("/")[0] for cell in cells):
+        experiment, known = experiments[name], {item.dataset for item in committed.measurements[name]}
         jobs = experiment.all_jobs()
-        names = [*sorted({parameters["dataset"] for parameters in jobs.values()}), "all"]
-        if options.column not in names:
-            raise PrivSVMError(f"column {options.column!r} is unknown; {nearest_name(options.column, names)}")
-        for job, parameters in jobs.items():
-            if options.column in ("all", parameters["dataset"]):
-                run_job(experiment, job, options.data, parameters)
-        committed = read_measurements(Path(options.reports) / f"{experiment.name}.csv")
-        result[experiment.name], reasons = measure_results(experiment, options.data, committed)
-        for dataset, reason in reasons.items():
-            if options.column in ("all", dataset):
-                print(f"{experiment.name} {dataset}: {reason}")
+        by_cell = {cell: choose_jobs(jobs, cell) for cell in cells if cell.startswith(f"{name}/")}
+        chosen = dict.fromkeys(job for own in by_cell.values() for job in own)
+        for job in chosen:
+            run_job(experiment, job, folder, jobs[job])
+        results, reasons = read_results(experiment, folder)
+        found = as_distributions(name, experiment.measurements({job: results[job] for job in chosen if job in results}))
+        # A dataset that the committed cells do without may be lacking here too.
+        lacking = {jobs[job]["dataset"] for job in chosen if job not in results} & known
+        for cell in by_cell:
+            if lacking or cell not in found:
+                why = "; ".join(f"{dataset}: {reasons[dataset]}" for dataset in sorted(lacking or reasons))
+                raise PrivSVMError(f"{cell}: not measured; {why}")
+        result |= {cell: found[cell] for cell in found if set(choose_jobs(jobs, cell)) <= set(chosen)}
     return result
 
 
-def _line(judged, name: str) -> str:
-    """Describe a row."""
+def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Mapping[str, Distribution]) -> None:
+    """Print a row and its cells before and after; raise PrivSVMError if they differ.
+
+    A statement differs by its verdict: single cells of it may depend on the machine.
+    """
+    from reproduce.engine.rerun import beside
+
+    (old, before), (new, after) = _describe(committed, name), _describe(rerun, name)
+    print(f"committed: {before}\nrerun: {after}")
+    is_claim = name in {claim.id for claim in committed.claims}
+    lines = beside(committed.distributions, {cell: item for cell, item in cells.items() if not item.table})
+    if not is_claim or len(lines) <= _FEW:
+        for line in lines:
+            print(f"{line.cell}: {line.reading}")
+    else:
+        readings = collections.Counter(line.reading for line in lines)
+        print("; ".join(f"{number} cells {reading}" for reading, number in readings.items()))
+    for cell, item in cells.items():
+        if item.table and committed.distributions[cell].quantiles != item.quantiles:
+            print(f"{cell}: committed {committed.distributions[cell].median:.6g}; rerun {item.median:.6g}")
+    far = [line.cell for line in lines if not (is_claim or line.confirms)]
+    if old != new or far:
+        raise PrivSVMError(f"{name}: committed and rerun differ: {'; '.join([f'{old} and {new}', *far])}")
+
+
+def _record(options: argparse.Namespace, name: str, seconds: float) -> None:
+    """State the processor time of a row's rerun; of a number, what it takes beyond its pieces."""
+    from privsvm_bench.evidence import Sources
+    from privsvm_bench.workflow.sources import closure_digest
+    from reproduce.engine.cells import RERUNS
+
+    sources = Sources(Path(options.reports) / "distributions")
+    sources.measure(RERUNS, options.paper, closure_digest("reproduce.cell"), name, float(f"{seconds:.2g}"))
+
+
+def _describe(judged: PrintedPaper, name: str) -> tuple[str, str]:
+    """Return the verdict on a row, and a line on it."""
     from reproduce.engine.printed import interval
 
     for claim in judged.claims:
         if claim.id == name:
-            return "; ".join(filter(None, (claim.verdict, claim.ours, claim.reason)))
+            return claim.verdict, "; ".join(filter(None, (claim.verdict, claim.ours, claim.reason)))
     row = next(judgement for judgement in judged.judgements if judgement.printed.id == name)
     words = [f"printed {row.printed.text or 'lost'}"]
     if row.distribution is not None:
@@ -147,4 +221,4 @@ def _line(judged, name: str) -> str:
         words.append(f"ours {middle:.6g} ({low:.6g} to {high:.6g}) from {row.distribution.runs} runs")
     if row.percentile is not None:
         words.append(f"percentile {100.0 * row.percentile:.1f} %")
-    return "; ".join([*words, row.verdict, *filter(None, [judged.reading(row)])])
+    return row.verdict, "; ".join([*words, row.verdict, *filter(None, [judged.reading(row)])])

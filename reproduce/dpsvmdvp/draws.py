@@ -29,6 +29,8 @@ ROUND_OFF = ("log10 of the median scale", "log10 of the sum of errors")
 
 # Kernel values behind f(x_i), behind the offset inside E_i, and behind training.
 READINGS = ("trained single, f double", "all double", "all single", "LIBSVM's own gradient")
+# Offsets of the printed Algorithms 1 and 2, which are Platt's; the readings above have LIBSVM's, the mean.
+OFFSETS = ("offset of one free vector", "offset in the middle of the free vectors")
 
 
 class _Trained(NamedTuple):
@@ -60,7 +62,10 @@ def _errors(
         exact[rows] = kernel @ coef
         rounded[rows] = kernel.astype(np.float32).astype(np.float64) @ coef
     offset = {"double": float((exact - signs)[free].mean()), "single": float((rounded - signs)[free].mean())}
+    offsets = (exact - signs)[free]
     return {
+        OFFSETS[0]: offsets - offsets[0],
+        OFFSETS[1]: offsets - (offsets.min() + offsets.max()) / 2.0,
         READINGS[0]: (exact - offset["single"] - signs)[free],
         READINGS[1]: (exact - offset["double"] - signs)[free],
         READINGS[2]: (rounded - offset["single"] - signs)[free],
@@ -106,16 +111,15 @@ def _noisy_accuracies(
 
 
 def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
-    """Accuracies at one epsilon under each reading of the precision, and how large the errors and the noise are.
+    """Accuracies under each reading of precision and offset, and how large the errors and the noise are.
 
-    Parameters: of a job of Figures 1 and 2 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``runs`` and one of
-    ``epsilons``. Result: ``<dataset>/<reading>/epsilon=.../accuracy`` to accuracies; ``.../median scale`` and ``.../sum
-    of errors`` to as many equal numbers.
+    Parameters: of a job of Figures 1 and 2 (see `reproduce.dpsvmdvp.runs.accuracies`), with ``runs``, and ``readings``
+    to the epsilons of each. Result: ``<dataset>/<reading>/epsilon=.../accuracy`` to accuracies; ``.../median scale``
+    and ``.../sum of errors`` to as many equal numbers.
     """
     trained = _train(parameters, _data(parameters, context))
-    runs, epsilon = parameters["runs"], parameters["epsilons"][0]
-    outcome = {}
-    for reading in READINGS:
+    runs, outcome = parameters["runs"], {}
+    for reading, epsilon in ((name, value) for name, values in parameters["readings"].items() for value in values):
         errors = trained.errors[reading]
         scales = laplace_scales(errors, parameters["C"], 1.0, "signed")
         rng = context.stream(parameters["seed"], parameters["name"], reading, epsilon, piece)
@@ -132,11 +136,20 @@ def _draws() -> list[Draws]:
     result = []
     for dataset in ("splice", "cod-rna"):
         name, job = f"{dataset}.readings", jobs[f"{dataset}.none.C-1"]
-        parameters = {**{key: job[key] for key in keep}, "n_test": N_TEST, "epsilons": [0.1], "runs": RUNS, "cells": {},
-                      "exact": [], "knees": False, "name": name}  # fmt: skip
+        parameters = {
+            **{key: job[key] for key in keep},
+            "n_test": N_TEST,
+            "runs": RUNS,
+            "name": name,
+            "readings": {
+                **{reading: [0.1] for reading in READINGS},
+                **{offset: [0.01, 0.1, 1.0] for offset in OFFSETS},
+            },
+        }
         result.append(
             Draws(experiment="dpsvmdvp_readings", name=name, dataset=dataset, run=f"{__name__}:readings",
-                  parameters=parameters, pieces=1, combine="mean", size=SIZE, unit=unit, machine_metrics=ROUND_OFF)
+                  cells=tuple(f"{dataset}/{reading}/" for reading in parameters["readings"]), parameters=parameters,
+                  pieces=1, combine="mean", size=SIZE, unit=unit, machine_metrics=ROUND_OFF)
         )  # fmt: skip
     return result
 

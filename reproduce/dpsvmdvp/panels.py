@@ -268,6 +268,9 @@ def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **
         "printed": {}, "same": [], **changes,
     }  # fmt: skip
     cells = tuple(cell for cell_names in parameters["printed"].values() for cell in cell_names)
+    points = [f"epsilon={epsilon:g}" for epsilon in parameters["epsilons"]]
+    points = [*points, *parameters["same"]] if figure == "budget" else [f"{figure}={job[figure]}"]
+    cells += tuple(f"panel/{job['dataset']}/{point}/" for point in points)
     if figure == "budget":
         cells += (f"{job['dataset']}/SVM//accuracy",)
     if run == "curve_knees":
@@ -295,11 +298,11 @@ def _orders(name: str, job: Mapping[str, Any], figure: str, epsilons: Sequence[f
         cells[f"{epsilon:g}"] = [f"panel/{dataset}/{point}/DPSVMDVP/accuracy" for point in points] + [
             f"{dataset}/DPSVMDVP/epsilon=0.1;{point}/accuracy" for point in points if not point.startswith("epsilon")
         ]
-    printed = tuple(cell for values in cells.values() for cell in values if not cell.startswith("panel"))
+    given = tuple(cell for values in cells.values() for cell in values)
     knee_cells = tuple(f"{dataset}/DPSVMDVP//{knee} knee" for knee in ("lower", "upper")) if varied else ()
     return Draws(
         experiment="dpsvmdvp_orders", name=name, dataset=dataset, run="reproduce.dpsvmdvp.panels:orders", pieces=4,
-        combine="whole", size=1, unit=unit, cells=printed + knee_cells,
+        combine="whole", size=1, unit=unit, cells=given + knee_cells,
         parameters={
             **{key: job[key] for key in keep}, "n_test": N_TEST, "figure": figure, "epsilons": list(epsilons),
             "orders": 15, "cells": cells,

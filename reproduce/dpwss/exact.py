@@ -1,4 +1,4 @@
-"""What Tables 2 and 3 print and no draw enters: facts of the datasets, and the results of WSS2."""
+"""What Tables 2 and 3 print and no draw enters: facts of the datasets, results of WSS2, and a selection's cost."""
 
 from __future__ import annotations
 
@@ -50,6 +50,35 @@ def wss2(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[st
     }
 
 
+def selection_cost(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Select the first working set by Algorithm 1, line by line, and count the entries that it reads and keeps.
+
+    Parameters: ``sizes`` (numbers of rows), ``sigma, epsilon, tol, seed``. Result: ``claim/memory/<size> rows/entries``
+    to one number.
+    """
+    result = {}
+    for size in parameters["sizes"]:
+        rng = context.stream(parameters["seed"], "selection", size)
+        signs, gradient, used = np.where(rng.random(size) < 0.5, 1.0, -1.0), rng.normal(size=size), np.zeros(size, bool)
+        entries, largest_up, largest_low, scores = 0, -np.inf, -np.inf, []
+        # All dual variables are 0: a positive row is in I_up, a negative one in I_low. `used` is row i of the flags.
+        for t in range(size):
+            entries += 2
+            if signs[t] > 0.0:
+                largest_up = max(largest_up, -gradient[t])
+            else:
+                largest_low = max(largest_low, -gradient[t])
+        for t in range(size):
+            entries += 3
+            score = (largest_up + signs[t] * gradient[t]) / (largest_up + largest_low)
+            violates = signs[t] < 0.0 and largest_up - gradient[t] > parameters["tol"]
+            if violates and not used[t] and score >= parameters["sigma"]:
+                scores.append(score)
+        entries += len(scores)
+        result[f"claim/memory/{size} rows/entries"] = [float(entries)]
+    return result
+
+
 def _draws() -> list[Draws]:
     settings, results = TABLE3_SETTINGS, []
     shared = {"C": settings["C"], "tol": settings["tol"], "seed": settings["seed"]}
@@ -67,7 +96,9 @@ def _draws() -> list[Draws]:
                 Draws(name=f"{dataset}.{setting}", dataset=dataset, run=f"{__name__}:wss2", parameters=parameters,
                       cells=(f"{dataset}/WSS2/{setting}/",), **kept)
             )  # fmt: skip
-    return results
+    selection = {"sizes": [100, 1000, 10000], **settings["columns"][0], **shared}
+    return [*results, Draws(name="selection", dataset="random rows", run=f"{__name__}:selection_cost",
+                            parameters=selection, cells=("claim/memory/",), **kept)]  # fmt: skip
 
 
 DRAWS = _draws()

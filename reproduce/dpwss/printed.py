@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduce.dpwss.claims import CAPABILITY, METRICS, claims, derive
+from reproduce.dpwss.claims import CAPABILITY, METRICS, comparisons, derive, derive_printed, sources
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.engine.judging import Printed
 from reproduce.engine.measurements import cell_id
@@ -67,7 +67,9 @@ PAPER = Paper(
     title="DPWSS (Sun et al., PeerJ Computer Science 2021)",
     numbers=numbers,
     derive=derive,
-    claims=claims,
+    derive_printed=derive_printed,
+    sources=sources,
+    comparisons=comparisons,
     experiments=("dpwss_exact", "dpwss_table3", "dpwss_means", "dpwss_sigma", "dpwss_privacy"),
     notes=(
         "Numbers of DPWSS are judged by single runs: the text calls them means of five, and a row of its own says why "

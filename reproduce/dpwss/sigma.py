@@ -20,7 +20,7 @@ DRAWS = [
             "setting": setting_name(0, COLUMN), "column": COLUMN, "runs": RUNS, "C": TABLE3_SETTINGS["C"],
             "tol": TABLE3_SETTINGS["tol"], "seed": TABLE3_SETTINGS["seed"],
         },
-        combine="mean", size=5, unit=unit,
+        combine="mean", size=5, unit=unit, cells=(f"{dataset}/DPWSS/{setting_name(0, COLUMN)}/",),
     )
     for dataset in DATASETS
 ]  # fmt: skip

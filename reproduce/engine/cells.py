@@ -1,20 +1,23 @@
-"""One cell of a paper: its name on the command line, the draws behind it, and how long they take."""
+"""One cell of a paper: its name on the command line, the draws and jobs behind it, and how long they take."""
 
 from __future__ import annotations
 
 import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from privsvm.errors import PrivSVMError, nearest_name
 from privsvm_bench.evidence import Sources
 from reproduce.engine.draws import Draws
 from reproduce.engine.judging import Printed
 from reproduce.engine.printed import Paper, PrintedPaper
-from reproduce.engine.statements import Claim
+from reproduce.engine.statements import Claim, group_cells
 
 # Name of the table, on the command line, of a statement that is rerun.
 STATEMENTS = "statements"
+# Name of the processor times of reruns among the sources of distributions.
+RERUNS = "reruns"
 
 
 def column_of(printed: Printed) -> str:
@@ -56,14 +59,55 @@ def find_claim(judged: PrintedPaper, name: str) -> Claim:
     return next(claim for claim in judged.claims if claim.id == name)
 
 
+def cells_behind(judged: PrintedPaper, row: Printed | Claim, column: str = "all") -> list[str]:
+    """List the drawn and measured cells that a number or a statement rests on, also through computed ones.
+
+    `column` is a dataset, whose cells are kept, or "all". Raises PrivSVMError for an unknown one.
+    """
+    pool, bases, seen = judged.distributions, {}, set()
+    waiting = [row.id]
+    if isinstance(row, Claim):
+        found = group_cells("|".join(row.cells), pool).values()
+        waiting = [item.cell for points in found for _, item in points]
+    while waiting:
+        cell = waiting.pop()
+        if cell in seen or cell not in pool:
+            continue
+        seen.add(cell)
+        sources = [pool[cell].cell] if pool[cell].cell != cell else judged.paper.sources(cell)
+        waiting += sources
+        if cell in sources:
+            names, table = cell.split("/"), pool[cell].table
+            bases[cell] = names[2] if table and names[0] == table else names[names[0] in ("mean", "panel")]
+    if column != "all":
+        _check_name("column", column, [*sorted(bases.values()), "all"])
+    return sorted(cell for cell, dataset in bases.items() if column in (dataset, "all"))
+
+
 def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]:
-    """Choose the draws that a printed number rests on: of several experiments, the last that is read."""
+    """Choose the draws that a number rests on: of several experiments, the last that is read."""
     chosen: dict[tuple[str, str], Draws] = {}
     for source in paper.sources(cell):
-        giving = [plan for plan in draws if plan.gives(source)]
+        giving = [plan for plan in draws if plan.gives(source.removeprefix("mean/"))]
         last = max((paper.experiments.index(plan.experiment) for plan in giving), default=-1)
         chosen |= {plan.key: plan for plan in giving if paper.experiments.index(plan.experiment) == last}
     return list(chosen.values())
+
+
+def choose_jobs(jobs: Mapping[str, Mapping[str, Any]], cell: str) -> list[str]:
+    """Choose the jobs of an experiment behind a measured cell; an average over datasets needs those of all.
+
+    A job's parameters name its dataset, and some also a method or, as ``kind``, a table; others have the method in
+    their own name.
+    """
+    _, table, dataset, method, *_ = cell.split("/")
+    for matches in (
+        [job for job, parameters in jobs.items() if parameters["dataset"] == dataset],
+        [job for job, parameters in jobs.items() if method in (parameters.get("method"), job.partition(".")[2])],
+        [job for job, parameters in jobs.items() if parameters.get("kind") == table],
+    ):
+        jobs = {job: jobs[job] for job in matches if job in jobs} or jobs
+    return list(jobs)
 
 
 def recorded_seconds(sources: Sources, draws: Sequence[Draws]) -> dict[tuple[str, str], float]:

@@ -68,12 +68,15 @@ class Paper:
     numbers: Callable[[Sequence[Mapping[str, str]]], list[Printed]]  # Of the rows of published.csv.
     # Further distributions, of numbers that others give, such as differences.
     derive: Callable[[Distributions], dict[str, Distribution]] = lambda distributions: {}
-    # The drawn cells that a printed one is computed from.
+    # Numbers that are computed from printed ones too.
+    derive_printed: Callable[[Texts, Distributions], dict[str, Distribution]] = lambda texts, distributions: {}
+    # The cells that one is computed from: itself if it is drawn, none if the printed numbers suffice.
     sources: Callable[[str], list[str]] = lambda cell: [cell]
     # Statements beyond claims.csv.
     claims: Callable[[Texts, Mapping[str, Judgement], Distributions], list[Claim]] = (
         lambda texts, judgements, distributions: []
     )
+    cells: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # Patterns of cells behind these.
     comparisons: Callable[[Texts, Distributions], list[Comparison]] = lambda texts, distributions: []
     panels: Callable[[Texts, Distributions], list[Panel]] = lambda texts, distributions: []  # The paper's figures.
     notes: tuple[str, ...] = ()  # The beginning of its page.
@@ -183,13 +186,20 @@ def judge_paper(
     }
     distributions |= {**read_all(reports / "distributions", paper.experiments), **(changed or {})}
     distributions |= paper.derive(distributions)
+    texts = {printed.id: printed.text for printed in numbers}
+    distributions |= paper.derive_printed(texts, distributions)
     judgements, columns = judge(numbers, distributions)
     by_id = {judgement.printed.id: judgement for judgement in judgements}
-    texts = {printed.id: printed.text for printed in numbers}
     return PrintedPaper(
         paper=paper,
         judgements=judgements,
-        claims=[*read_claims(root / "claims.csv", distributions), *paper.claims(texts, by_id, distributions)],
+        claims=[
+            *read_claims(root / "claims.csv", distributions),
+            *(
+                dataclasses.replace(claim, cells=paper.cells.get(claim.id, ()))
+                for claim in paper.claims(texts, by_id, distributions)
+            ),
+        ],
         columns=columns,
         distributions=distributions,
         measurements=measurements,

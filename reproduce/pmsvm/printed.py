@@ -77,6 +77,13 @@ def sources(cell: str) -> list[str]:
     """Return the cells that a printed number is computed from."""
     if cell.endswith(";lr_decay/accuracy difference"):
         return [cell.replace(";lr_decay/accuracy difference", f";lr_decay={how}/accuracy") for how in ("no", "linear")]
+    name, _, rest = cell.partition("/")
+    if name == "gap":
+        dataset, method, setting = rest.split("/")
+        return [f"{rest}/accuracy", f"pmsvm_gap/without noise/{dataset}/{method}//accuracy"]
+    if name == "gain":
+        dataset, setting = rest.split("/")
+        return [cell_id(dataset, method, setting, "accuracy") for method in METHODS[:3]]
     return [cell]
 
 
@@ -87,6 +94,12 @@ PAPER = Paper(
     derive=derive,
     sources=sources,
     claims=claims,
+    cells={
+        "noise-negligible": ("*/PMSVM-WP//share of noise",),
+        "loss": ("*/<PMSVM-GP,PMSVM-AGP>/epsilon=<1,2,4,8>/*",),
+        "margin-over-linear": ("*/<Linear,PMSVM-GP,PMSVM-AGP>/epsilon=<1,2,4,8>/accuracy",),
+        "clip-of-batches": ("*/PMSVM-AGP/epsilon=*;batch=*/*",),
+    },
     experiments=("pmsvm_exact", "pmsvm_table2", "pmsvm_lr_decay", "pmsvm_clip", "pmsvm_batch", "pmsvm_noise"),
     notes=(
         "Weight perturbation: a printed number is a mean over 20 splits, whose seeds the released notebook names; we "

@@ -1,11 +1,19 @@
 """One command for each cell."""
 
+import dataclasses
+import re
+import shutil
+import subprocess
+import sys
+
 import pytest
 
 from privsvm.errors import PrivSVMError
 from reproduce.cell import MODULES, draws_of, judge_committed, main
-from reproduce.engine.cells import choose_draws, column_of, find_printed
-from reproduce.engine.judging import TIMES
+from reproduce.engine.cells import cells_behind, choose_draws, choose_jobs, column_of, find_printed
+from reproduce.engine.distributions import LEVELS, merge_distributions, read_distributions
+from reproduce.engine.judging import DECIDED, TIMES
+from reproduce.engine.papers import find_experiments
 from tests.processes import told_by_python
 
 from .conftest import REPOSITORY
@@ -41,9 +49,69 @@ def test_an_unknown_name_is_an_error(arguments, message):
 
 def test_a_cell_is_trained_judged_and_shown_beside_the_committed_one(tmp_path):
     command = ["-m", "reproduce", "cell", "dpwss", "statements", "privacy", "all", "--data", tmp_path, *ARGUMENTS]
-    committed, rerun = told_by_python(*command, cwd=REPOSITORY).splitlines()
+    committed, rerun, *cells = told_by_python(*command, cwd=REPOSITORY).splitlines()
     assert committed.startswith("committed: refuted; two rows")
     assert rerun.removeprefix("rerun: ") == committed.removeprefix("committed: ")
+    assert cells == [f"claim/privacy/{name}: the same" for name in
+                     ("epsilon at least", "neighbour's runs with the model", "runs with the model")]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_decided_statement_can_be_rerun(name):
+    judged, draws, experiments = judge_committed(name), draws_of([name]), find_experiments("reproduce")
+    for claim in judged.claims:
+        if claim.verdict not in DECIDED:
+            continue
+        cells = cells_behind(judged, claim)
+        # Without cells of ours the printed numbers alone decide.
+        assert cells or all(cell.startswith("printed/") for cell in claim.cells), claim.id
+        for cell in cells:
+            experiment = experiments.get(judged.distributions[cell].table)
+            jobs = choose_jobs(experiment.all_jobs(), cell) if experiment else choose_draws(judged.paper, draws, cell)
+            assert jobs, cell
+
+
+def test_a_job_is_chosen_by_dataset_method_and_table():
+    jobs = {
+        "a.x": {"dataset": "a", "kind": "times"}, "a.y": {"dataset": "a", "kind": "times"},
+        "b.x": {"dataset": "b", "kind": "times"}, "b.growth": {"dataset": "b", "kind": "growth"},
+    }  # fmt: skip
+    assert choose_jobs(jobs, "e/times/a/x//seconds") == ["a.x"]
+    assert choose_jobs(jobs, "e/growth/b/z//seconds") == ["b.growth"]
+    # An average needs all datasets.
+    assert choose_jobs(jobs, "e/other/mean/z//seconds") == list(jobs)
+
+
+def test_a_rerun_that_differs_is_an_error(tmp_path):
+    """Two rows of a committed table say what no run gives: the exit code is 1, and both verdicts are printed."""
+    reports = tmp_path / "reports"
+    shutil.copytree(REPOSITORY / "reports/reproduce", reports)
+    table = reports / "distributions/dpwss_privacy.csv"
+    items = read_distributions(table)
+    name = "claim/privacy/epsilon at least"
+    items[name] = dataclasses.replace(items[name], quantiles=(0.5,) * len(LEVELS))
+    table.write_text(merge_distributions({}, items.values()))
+    command = [sys.executable, "-m", "reproduce", "cell", "dpwss", "statements", "privacy", "all"]
+    folders = ["--data", tmp_path / "data", "--reports", reports]
+    result = subprocess.run([*command, *folders], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert re.match("committed: agrees; .*\nrerun: refuted; ", result.stdout)
+    assert result.stderr.endswith("error: privacy: committed and rerun differ: agrees and refuted\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (["statements", "coincident", "all"], "claim/coincident/share of condensed rows: not drawn; .*PRIVSVM_MIRROR"),
+        (["statements", "support", "heart"], "support vectors: not measured; heart: .*PRIVSVM_MIRROR"),
+        (["statements", "condense-fcm", "nowhere"], "column 'nowhere' is unknown"),
+    ],
+)
+@pytest.mark.usefixtures("no_data")
+def test_a_cell_without_data_is_an_error(row, message, tmp_path, capsys):
+    with pytest.raises(PrivSVMError, match=message):
+        main(["ci_svm", *row, "--data", str(tmp_path), *ARGUMENTS])
+    assert "rerun" not in capsys.readouterr().out
 
 
 def test_draws_that_match_nothing_are_an_error():
