@@ -1,4 +1,4 @@
-"""Share of rows that condensing leaves, and its leaks about the original rows; nothing random enters."""
+"""Share of rows that condensing leaves, its leaks about the original rows, and its cost; nothing random enters."""
 
 from __future__ import annotations
 
@@ -48,8 +48,33 @@ def attack(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     }
 
 
+def growth(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, list[float]]:
+    """Condense random rows by the printed steps, and count the similarities that their searches look at.
+
+    Parameters: ``sizes`` (numbers of rows), ``seed``. Result: ``claim/growth/<size> rows/similarities`` to one number.
+    """
+    result = {}
+    for size in parameters["sizes"]:
+        rows = context.stream(parameters["seed"], "growth", size).random((size, 5))
+        unit_rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        similarity, left, looked_at = np.tril(unit_rows @ unit_rows.T, -1), np.arange(size), 0
+        # Step 3 searches the lower triangle of the rows that are left for a pair, then their columns for the third row.
+        while left.size > 2:
+            rest = similarity[np.ix_(left, left)]
+            first, second = np.unravel_index(np.argmax(rest), rest.shape)
+            looked_at += left.size * (left.size - 1) // 2
+            means = rest[first] + rest[:, first] + rest[second] + rest[:, second]
+            means[[first, second]] = -np.inf
+            looked_at += 2 * (left.size - 2)
+            left = np.delete(left, [first, second, np.argmax(means)])
+        result[f"claim/growth/{size} rows/similarities"] = [float(looked_at)]
+    return result
+
+
 def unit(cell: str) -> float:
-    """Return the unit of the printed ratio, or of the share that condensing leaves."""
+    """Return the unit of the printed ratio, of a count, or of the share that condensing leaves."""
+    if cell.endswith("similarities"):
+        return 1.0
     return 1e-17 if cell.endswith("error") else 0.01 if cell.endswith("size ratio") else 1e-4
 
 
@@ -69,5 +94,9 @@ DRAWS = [
         experiment="ci_svm_exact", name="attack", dataset="heart", run=f"{__name__}:attack", unit=unit,
         cells=("claim/privacy/", "claim/coincident/"),
         parameters={**_SHARED, "dataset": "heart", "source": ACCURACY_SETTINGS["two_class"]["heart"]},
+    ),
+    Draws(
+        experiment="ci_svm_exact", name="growth", dataset="random rows", run=f"{__name__}:growth", unit=unit,
+        cells=("claim/growth/",), parameters={"sizes": [300, 600, 1200], "seed": ACCURACY_SETTINGS["seed"]},
     ),
 ]  # fmt: skip

@@ -6,7 +6,20 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-from reproduce.ci_svm.experiments import CI, FCM, LIBSVM, METHODS, RSVM, VARIANTS, job_name, kinds_of
+from reproduce.ci_svm.experiments import (
+    CENTRED_CI,
+    CENTRED_LIBSVM,
+    CI,
+    EVEN,
+    FCM,
+    LIBSVM,
+    METHODS,
+    RSVM,
+    VARIANTS,
+    job_name,
+    kinds_of,
+    methods_for,
+)
 from reproduce.engine.experiment import Experiment, Result, Results
 from reproduce.engine.measurements import Measurement, measure
 
@@ -60,8 +73,7 @@ def accuracy(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Accuracies of Figures 3 and 4, differences of methods by dataset and on average, and condensed rows."""
     settings = experiment.settings
     for classes, datasets in kinds_of(settings).items():
-        methods = [name for name in settings["methods"]
-                   if classes != "multi-class" or name not in settings["two_class_only"]]  # fmt: skip
+        methods = methods_for(settings, classes)
         found = {name: results[job_name(name)] for name in datasets if job_name(name) in results}
         for dataset, result in found.items():
             for method in methods:
@@ -89,6 +101,18 @@ def accuracy(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     picture = settings["picture"]["dataset"]
     if f"{job_name(picture)}.picture" in results:
         yield from _picture(picture, results[f"{job_name(picture)}.picture"])
+
+
+def variants(experiment: Experiment, results: Results) -> Iterator[Measurement]:
+    """Differences of methods under choices that the paper leaves open, by dataset and on average."""
+    pairs = ((CI, LIBSVM), (CENTRED_CI, CENTRED_LIBSVM), (EVEN, CI), (RSVM, LIBSVM), (CI, RSVM))
+    for classes, datasets in kinds_of(experiment.settings).items():
+        found = {name: results[job_name(name)] for name in datasets if job_name(name) in results}
+        for method, other in pairs if classes == "multi-class" else pairs[:3]:
+            for kind, accuracies in (("", fold_accuracies), ("searched ", search_accuracies)):
+                differences = {name: paired_difference(result, method, other, accuracies)
+                               for name, result in found.items()}  # fmt: skip
+                yield from _differences(differences, {f"{classes}, mean": list(found)}, method, other, kind)
 
 
 def _picture(dataset: str, result: Result) -> Iterator[Measurement]:
@@ -124,9 +148,7 @@ def times(experiment: Experiment, results: Results) -> Iterator[Measurement]:
                 continue
             result = results[job_name(dataset)]
             yield from measure("times", dataset, "all rows", "", rows=result["n_rows"], features=result["n_features"])
-            for method in settings["methods"]:
-                if classes == "multi-class" and method in settings["two_class_only"]:
-                    continue
+            for method in methods_for(settings, classes):
                 support = statistics.median(repeat[method]["n_support"] for repeat in result["repeats"])
                 scratch = [repeat[method]["scratch"]["seconds"] for repeat in result["repeats"]
                            if "scratch" in repeat[method]]  # fmt: skip

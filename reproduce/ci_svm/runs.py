@@ -17,12 +17,11 @@ import numpy as np
 import scipy.sparse
 from sklearn.svm import SVC
 
-from privsvm.families.condensed.condensation import condense_rows
+from privsvm.families.condensed.condensation import TripleOptions, condense_rows
 from privsvm.families.exact.svm_classifier import SVMClassifier
-from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows
+from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows, train_one_norm
 from privsvm.numerics.rows.rows import squared_distances, squared_norms
 from privsvm.solvers.condensing.condense import condensed_rows, feature_weights, greedy_triples, weighted_unit_rows
-from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from reproduce.ci_svm.grid_search import PAPER_CS, PAPER_GAMMAS, SearchGrid, count_right, search_c_and_gamma
 from reproduce.engine.context import Context
 
@@ -105,9 +104,20 @@ def _third(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Gene
     return Side(X[drawn], codes[drawn])
 
 
-def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
-    results = condense_rows("ci", X, codes, n_classes)
+def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator, scale: str = "min_max") -> Side:
+    results = condense_rows("ci", X, codes, n_classes, triples=TripleOptions(scale))
     return Side(results.rows, results.codes, results.label_purity)
+
+
+def _ci_evenly(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
+    """Condense with equal weights of the features."""
+    return _mean_side(X, codes, greedy_triples(weighted_unit_rows(X, np.ones(X.shape[1]))))
+
+
+def _mean_side(X: np.ndarray, codes: np.ndarray, groups: np.ndarray) -> Side:
+    """Replace groups (M, 3) of rows by their means."""
+    rows, condensed_codes = condensed_rows(X, codes, groups)
+    return Side(rows, condensed_codes, float((codes[groups] == condensed_codes[:, None])[groups >= 0].mean()))
 
 
 def _fcm(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Side:
@@ -133,11 +143,7 @@ def _ci_by_distance(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.ra
     norms = squared_norms(weighted)
     square = _RADIUS**2 * max(float(norms.max(initial=0.0)), 1e-300)
     lifted = np.column_stack([weighted, np.sqrt(square - norms)])
-    groups = greedy_triples(weighted_unit_rows(lifted, np.ones(lifted.shape[1])))
-    rows, condensed_codes = condensed_rows(X, codes, groups)
-    held = groups >= 0
-    purity = float((codes[groups] == condensed_codes[:, None])[held].mean())
-    return Side(rows, condensed_codes, purity)
+    return _mean_side(X, codes, greedy_triples(weighted_unit_rows(lifted, np.ones(lifted.shape[1]))))
 
 
 MakeSide = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], Side]
@@ -146,6 +152,8 @@ SIDES: Mapping[str, MakeSide] = {
     "all rows": _all,
     "a third of the rows": _third,
     "condensed information": _ci,
+    "condensed information, as scaled": functools.partial(_ci, scale="none"),
+    "condensed information without weights": _ci_evenly,
     "condensed information, class by class": _ci_by_class,
     "condensed information, by distance": _ci_by_distance,
     "fuzzy centres": _fcm,
@@ -264,7 +272,7 @@ def _fit(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: in
 
 def _fit_reduced(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_classes: int, grid: Grid,
                  stream: Callable[[str], np.random.Generator], chosen: _Chosen | None) -> _Fitted:  # fmt: skip
-    """RSVM of two classes, as `ReducedSVMClassifier` trains it, on the same grid."""
+    """RSVM, as `ReducedSVMClassifier` trains it, on the same grid: one program for two classes, else one for each."""
     clock, Cs = _Clock(), sorted(grid[0])
     drawn = X[draw_rows(len(X), count_kernel_rows(how["mbar"], len(X)), stream("side"))]
     distances = squared_distances(X, drawn)
@@ -278,15 +286,15 @@ def _fit_reduced(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_cla
         best_C, best_gamma = np.unravel_index(np.argmin(wrong), wrong.shape)
         chosen = _Chosen(Cs[best_C], gammas[best_gamma], 1.0 - float(wrong.min()) / codes.size)
     clock.stop("search")
-    gamma = chosen.gamma
-    solution = OneNormProblem(np.exp(-gamma * distances), np.where(codes == 1, 1.0, -1.0)).solve(chosen.C)
+    gamma, K = chosen.gamma, np.exp(-chosen.gamma * distances)
+    model = train_one_norm(K, codes, n_classes, "linear", chosen.C, gamma, stream("train"))
     clock.stop("train")
 
     def predict(rows: np.ndarray) -> np.ndarray:
-        values = np.exp(-gamma * squared_distances(rows, drawn)) @ solution.coef + solution.intercept
-        return (values > 0).astype(np.int64)
+        values = np.exp(-gamma * squared_distances(rows, drawn)) @ model.coef.T + model.intercept
+        return (values[:, 0] > 0).astype(np.int64) if n_classes == 2 else np.argmax(values, axis=1)
 
-    used = int(np.count_nonzero(solution.coef))
+    used = int(np.count_nonzero(model.coef.any(axis=0)))
     return _Fitted(predict, chosen, len(X), used, 1.0, clock.seconds)
 
 
@@ -338,6 +346,9 @@ def _method_errors(
     for number in range(_FOLDS):
         test = data.folds == number
         train, judged = unit_range(data.X[~test], data.X[test])
+        if "range" in how:
+            low, high = how["range"]
+            train, judged = (low + (high - low) * rows for rows in (train, judged))
         if every_fold:
             chosen = None
         fitted = _fit(how, train, codes[~test], data.n_classes, grid, functools.partial(stream, number), chosen)
