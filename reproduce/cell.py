@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.files import read_json
 from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent
 
@@ -72,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("column", help="method/setting/metric; of a statement a dataset, or `all`")
     parser.add_argument("--data", default="data/reproduce", metavar="FOLDER", help="where raw data are kept")
     parser.add_argument("--resume", action="store_true", help="keep finished pieces in that folder, and take them")
-    parser.add_argument("--record", action="store_true", help="state the processor time beside the distributions")
+    parser.add_argument("--record", action="store_true", help="state processor times beside the distributions")
     parser.add_argument(
         "--reports", default="reports/reproduce", metavar="FOLDER", help="where the committed results are"
     )
@@ -95,10 +96,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("computed from the printed numbers alone")
     with _open_folder(options) as folder:
         drawn, seconds = _draw(committed, cells, folder)
-        measured = _measure(committed, [cell for cell in cells if cell not in drawn], folder)
+        measured, spent = _measure(committed, [cell for cell in cells if cell not in drawn], folder)
     rerun = judge_committed(options.paper, options.reports, changed={**drawn, **measured})
     if options.record:
-        _record(options, name, max(time.process_time(), seconds))
+        _record(options, committed, name, seconds + spent)
     _compare(committed, rerun, name, {**drawn, **measured})
 
 
@@ -143,15 +144,15 @@ def _draw(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> tuple[
     return drawn, seconds
 
 
-def _measure(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> dict[str, Distribution]:
-    """Run the jobs behind measured cells, and return these cells."""
+def _measure(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> tuple[dict[str, Distribution], float]:
+    """Run the jobs behind measured cells; return these cells, and the processor time of the jobs."""
     from reproduce.engine.cells import choose_jobs
     from reproduce.engine.experiment import read_results
     from reproduce.engine.jobs import run_job
     from reproduce.engine.measurements import as_distributions
     from reproduce.engine.papers import find_experiments
 
-    experiments = find_experiments("reproduce")
+    experiments, seconds = find_experiments("reproduce"), 0.0
     result: dict[str, Distribution] = {}
     for name in dict.fromkeys(cell.partition("/")[0] for cell in cells):
         experiment, known = experiments[name], {item.dataset for item in committed.measurements[name]}
@@ -160,6 +161,7 @@ def _measure(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> dic
         chosen = dict.fromkeys(job for own in by_cell.values() for job in own)
         for job in chosen:
             run_job(experiment, job, folder, jobs[job])
+            seconds += read_json(folder / name / f"{job}.json")["seconds"]
         results, reasons = read_results(experiment, folder)
         found = as_distributions(name, experiment.measurements({job: results[job] for job in chosen if job in results}))
         # A dataset that the committed cells do without may be lacking here too.
@@ -169,7 +171,7 @@ def _measure(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> dic
                 why = "; ".join(f"{dataset}: {reasons[dataset]}" for dataset in sorted(lacking or reasons))
                 raise PrivSVMError(f"{cell}: not measured; {why}")
         result |= {cell: found[cell] for cell in found if set(choose_jobs(jobs, cell)) <= set(chosen)}
-    return result
+    return result, seconds
 
 
 def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Mapping[str, Distribution]) -> None:
@@ -197,13 +199,17 @@ def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Map
         raise PrivSVMError(f"{name}: committed and rerun differ: {'; '.join([f'{old} and {new}', *far])}")
 
 
-def _record(options: argparse.Namespace, name: str, seconds: float) -> None:
-    """State the processor time of a row's rerun; of a number, what it takes beyond its pieces."""
+def _record(options: argparse.Namespace, committed: PrintedPaper, name: str, seconds: float) -> None:
+    """State the processor time of a statement's pieces and jobs; of a number, what a first run takes beyond them."""
     from privsvm_bench.evidence import Sources
     from privsvm_bench.workflow.sources import closure_digest
-    from reproduce.engine.cells import RERUNS
+    from reproduce.engine.cells import FIRST_RUN, RERUNS, expected_seconds, recorded_seconds
 
     sources = Sources(Path(options.reports) / "distributions")
+    for printed in (row.printed for row in committed.judgements if row.printed.id == name):
+        draws = draws_of([options.paper])
+        expected = expected_seconds(recorded_seconds(sources, draws), draws, committed.paper, printed)
+        name, seconds = FIRST_RUN, time.process_time() - (seconds if expected is None else expected)
     sources.measure(RERUNS, options.paper, closure_digest("reproduce.cell"), name, float(f"{seconds:.2g}"))
 
 

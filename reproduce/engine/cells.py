@@ -18,6 +18,8 @@ from reproduce.engine.statements import Claim, group_cells
 STATEMENTS = "statements"
 # Name of the processor times of reruns among the sources of distributions.
 RERUNS = "reruns"
+# Among them: of a first run, without compiled functions, beyond the pieces that it draws.
+FIRST_RUN = "a first run"
 
 
 def column_of(printed: Printed) -> str:
@@ -108,6 +110,12 @@ def choose_jobs(jobs: Mapping[str, Mapping[str, Any]], cell: str) -> list[str]:
     ):
         jobs = {job: jobs[job] for job in matches if job in jobs} or jobs
     return list(jobs)
+
+
+def rerun_seconds(sources: Sources, paper: str) -> dict[str, float]:
+    """Read the processor times of the reruns of a paper's statements, and of `FIRST_RUN`."""
+    measured = sources.entries(RERUNS).get(paper, {"measured": []})["measured"]
+    return {name: seconds for item in measured for name, seconds in item["parts"].items()}
 
 
 def recorded_seconds(sources: Sources, draws: Sequence[Draws]) -> dict[tuple[str, str], float]:

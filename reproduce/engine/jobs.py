@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,11 @@ def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Ma
         same = all(canonical_json(stored.get(key)) == canonical_json(value) for key, value in identity.items())
         if same and "missing" not in stored["result"]:
             return False
-    context = Context(experiment.name, folder, code)
+    context, began = Context(experiment.name, folder, code), time.process_time()
     try:
         result = experiment.function(experiment.run)(parameters, context)
     except MissingError as error:
         result = {"missing": str(error)}
-    write_json(path, {**identity, "result": result}, indent=None)
+    seconds = time.process_time() - began + context.saved
+    write_json(path, {**identity, "result": result, "seconds": seconds}, indent=None)
     return True

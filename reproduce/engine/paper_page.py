@@ -13,7 +13,7 @@ import scipy.stats
 
 from privsvm_bench.evidence import Sources
 from privsvm_bench.reporting.text import short_number
-from reproduce.engine.cells import command, expected_seconds, recorded_seconds
+from reproduce.engine.cells import FIRST_RUN, command, expected_seconds, recorded_seconds, rerun_seconds
 from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
 from reproduce.engine.draws import Draws
 from reproduce.engine.experiment import Experiment
@@ -134,6 +134,10 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
         "; ".join(against),
         "; ".join(f"{verdict} ({'; '.join(texts)})" for verdict, texts in privacy.items()),
     )
+
+
+def _add(first_run: float, seconds: float | None) -> float | None:
+    return None if seconds is None else first_run + seconds
 
 
 def _time(seconds: float | None) -> str:
@@ -280,11 +284,12 @@ def paper_page(
 ) -> str:
     """Render the page of a paper as HTML that makes no network request; `draws` are all of the paper."""
     families: dict[str, dict[str, Any]] = {}
-    times = recorded_seconds(sources, draws)
+    times, reruns = recorded_seconds(sources, draws), rerun_seconds(sources, judged.paper.name)
+    first_run = reruns.get(FIRST_RUN, 0.0)
     for judgement in judged.judgements:
         family = families.setdefault(judgement.printed.family, {"groups": {}, "verdicts": []})
         family["groups"].setdefault(judgement.printed.dataset or "all", []).append(
-            _row(judged, judgement, expected_seconds(times, draws, judged.paper, judgement.printed))
+            _row(judged, judgement, _add(first_run, expected_seconds(times, draws, judged.paper, judgement.printed)))
         )
         family["verdicts"].append(judgement.verdict)
     columns = [(column, calibration([column])) for column in judged.columns]
@@ -296,7 +301,12 @@ def paper_page(
             paper=judged.paper,
             item=summary(judged),
             claims=[
-                {"anchor": anchor(f"claim/{claim.id}"), "claim": claim, "command": command(judged.paper.name, claim)}
+                {
+                    "anchor": anchor(f"claim/{claim.id}"),
+                    "claim": claim,
+                    "command": command(judged.paper.name, claim),
+                    "time": _time(_add(first_run, reruns.get(claim.id))),
+                }
                 for claim in judged.claims
             ],
             columns=columns,
