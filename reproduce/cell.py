@@ -37,7 +37,7 @@ MODULES = {
     "dpsvmdvp": ("draws", "panels", "exact", "privacy"),
     "dpwss": ("draws", "exact", "sigma", "privacy"),
     "pmsvm": ("draws", "exact", "noise"),
-    "ppsvm": ("draws", "exact", "privacy"),
+    "ppsvm": ("draws", "exact"),
 }
 
 

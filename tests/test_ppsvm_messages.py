@@ -95,7 +95,7 @@ def test_no_message_holds_a_column_or_a_secret(kernel, standardize, seed):
             assert set(message) == {"entity", part, "rows"}
             assert not np.isin(message[part], private).any()
             if COUNTS[name] > 1 or kernel == "gaussian":
-                # A single column is published up to a factor (docs/ppsvm.md).
+                # A single linear column is published up to sign and scale (docs/ppsvm.md).
                 assert np.abs(standardise(message[part]).T @ standardise(own)).max() < 1 - 1e-13
 
 

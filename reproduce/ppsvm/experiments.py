@@ -186,6 +186,26 @@ def attack_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     return jobs
 
 
+def unmixing_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
+    """One job per dataset, kernel and number of entities."""
+    return {
+        f"{_slug(dataset)}.{kernel}.{entities}": _job(
+            settings, dataset, kernel, entities, partitions=settings["partitions"]
+        )
+        for dataset, details in settings["datasets"].items()
+        for kernel in ("linear", "gaussian")
+        for entities in details["entities"]
+    }
+
+
+def classifiers_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
+    """One job per dataset, with its first number of entities."""
+    return {
+        _slug(dataset): _job(settings, dataset, "linear", details["entities"][0], partitions=settings["partitions"])
+        for dataset, details in settings["datasets"].items()
+    }
+
+
 TABLE1 = Experiment(__package__, "ppsvm_table1", TABLE1_SETTINGS, table1_jobs, "runs:run", "measurements:tables")
 TABLE2 = Experiment(__package__, "ppsvm_table2", TABLE2_SETTINGS, table2_jobs, "runs:run", "measurements:tables")
 
@@ -195,4 +215,12 @@ ENTITIES = Experiment(
 KERNELS = Experiment(__package__, "ppsvm_kernels", KERNELS_SETTINGS, kernels_jobs, "runs:run", "measurements:kernels")
 ATTACK = Experiment(__package__, "ppsvm_attack", ATTACK_SETTINGS, attack_jobs, "runs:run", "measurements:attack")
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE1, TABLE2, ENTITIES, KERNELS, ATTACK)}
+UNMIXING = Experiment(
+    __package__, "ppsvm_unmixing", {**SHARED, "partitions": 5}, unmixing_jobs, "privacy:run", "measurements:unmixing"
+)
+CLASSIFIERS = Experiment(
+    __package__, "ppsvm_classifiers", {**SHARED, "partitions": 2}, classifiers_jobs, "classifiers:run",
+    "measurements:classifiers",
+)  # fmt: skip
+
+EXPERIMENTS = {item.name: item for item in (TABLE1, TABLE2, ENTITIES, KERNELS, ATTACK, UNMIXING, CLASSIFIERS)}

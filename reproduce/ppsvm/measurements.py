@@ -10,6 +10,8 @@ from reproduce.engine.experiment import Experiment, Results
 from reproduce.engine.measurements import Measurement, measure
 
 Job = Mapping[str, Any]
+# Correlation from which a column counts as found.
+_FOUND = 0.99
 KERNEL_NAMES = {"linear": "linear", "gaussian": "Gaussian"}
 
 
@@ -121,3 +123,30 @@ def attack(experiment: Experiment, results: Results) -> Iterator[Measurement]:
             setting = f"entity {position}, {entity['columns']} columns"
             values = [max(value, 1e-17) for value in entity["max_error"]]
             yield from measure("by known rows", job["dataset"], kernel, setting, largest_error=values)
+
+
+def unmixing(experiment: Experiment, results: Results) -> Iterator[Measurement]:
+    """Share of columns that a block alone gives, and that a random rotation gives; the error of lone columns."""
+    for name, job in experiment.all_jobs().items():
+        if name not in results:
+            continue
+        members = results[name]["entities"]
+        kernel, setting = f"{KERNEL_NAMES[job['kernel']]} kernel", f"{job['entities']} entities"
+        for metric, key in (("columns found", "correlations"), ("columns found by rotation", "control")):
+            # A lone column cannot be turned: it counts as not found there.
+            values = [value for entity in members for value in entity.get(key, [0.0])]
+            yield from measure("alone", job["dataset"], kernel, setting,
+                               **{metric: statistics.fmean(value > _FOUND for value in values)})  # fmt: skip
+        errors = [entity["error"] for entity in members if "error" in entity]
+        if errors:
+            yield from measure("alone", job["dataset"], kernel, setting, largest_error_of_lone_columns=max(errors))
+
+
+def classifiers(experiment: Experiment, results: Results) -> Iterator[Measurement]:
+    """Ten-fold errors of other classifiers."""
+    for name, job in experiment.all_jobs().items():
+        for method in ("2-norm SVM", "proximal SVM", "logistic") if name in results else ():
+            values = [statistics.fmean(fold_rates(partition[method]["errors"], partition["folds"]))
+                      for partition in results[name]["partitions"]]  # fmt: skip
+            yield from measure("errors", job["dataset"], method, f"{job['entities']} entities",
+                               error=statistics.fmean(values), partitions=len(values))  # fmt: skip

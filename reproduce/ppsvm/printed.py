@@ -82,7 +82,7 @@ PAPER = Paper(
     title="PPSVM (Mangasarian, Wild and Fung, 2007)",
     numbers=numbers,
     derive=derive,
-    experiments=("ppsvm_exact", "ppsvm_table1", "ppsvm_table2", "ppsvm_privacy"),
+    experiments=("ppsvm_exact", "ppsvm_table1", "ppsvm_table2"),
     notes=(
         "Sharing: a ten-fold mean of one partition. No sharing: a printed number is a whole number of errors on one "
         "fold, averaged over the entities, so it is judged by single folds of our partitions.",

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from privsvm.methods.ppsvm import PPSVMClassifier
+from reproduce.cell import judge_committed
 from reproduce.engine import context as engine
-from reproduce.ppsvm import experiments
+from reproduce.engine.measurements import read_measurements
+from reproduce.ppsvm import classifiers, experiments, privacy
 from reproduce.ppsvm import runs as ppsvm_runs
 from reproduce.ppsvm.measurements import alone_errors, improvements, ppsvm_errors
 
@@ -220,3 +222,66 @@ def test_an_attack_without_enough_rows_is_not_exact():
     results = {job: {"n_rows": 452, "mbar": 45, "entities": [recovery]} for job in experiment.all_jobs()}
     errors = [item.values for item in experiment.measurements(results) if item.cell.endswith("largest error")]
     assert set(errors) == {(0.7,)}
+
+
+class Independent(engine.Context):
+    """Seven independent columns: of two values each, or normal ones."""
+
+    is_normal = False
+
+    def rows(self, dataset, part, positive="1"):
+        rng = np.random.default_rng(3)
+        X = rng.normal(size=(2000, 7)) if self.is_normal else 1.0 * (rng.random((2000, 7)) < 0.1)
+        return engine.Rows(X, np.ones(2000))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_independent_columns_are_found_from_the_block_alone(kernel, tmp_path):
+    shares = []
+    for is_normal in (False, True):
+        context = Independent("one", tmp_path, "0")
+        context.is_normal = is_normal
+        # Entities of two columns and of one.
+        entities = privacy.run({**PARAMETERS, "kernel": kernel, "entities": 4, "partitions": 3}, context)["entities"]
+        lone = [entity for entity in entities if "error" in entity]
+        assert len(lone) == 3
+        assert max(entity["error"] for entity in lone) < 1e-9
+        pairs = [entity for entity in entities if "control" in entity]
+        shares += [np.mean([np.array(entity[key]) > 0.98 for entity in pairs]) for key in ("correlations", "control")]
+    found, turned, found_of_normal, _ = shares
+    assert found == 1.0
+    assert turned < 0.5
+    # Normal columns have no direction of their own.
+    assert found_of_normal < 0.5
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_statements_on_privacy_turn_with_the_data(kernel):
+    verdicts = {claim.id: claim.verdict for claim in judge_committed("ppsvm").claims}
+    names = [f"privacy-{kernel}", f"privacy-known-{kernel}"]
+    assert [verdicts[name] for name in names] == ["refuted", "refuted"]
+    planted = {}
+    for name, value in (("ppsvm_unmixing", 0.04), ("ppsvm_attack", 0.5)):
+        cells = read_measurements(REPOSITORY / "reports" / "reproduce" / f"{name}.csv")
+        planted[name] = [item._replace(values=(0.0 if "rotation" in item.cell else value,)) for item in cells]
+    verdicts = {claim.id: claim.verdict for claim in judge_committed("ppsvm", measured=planted).claims}
+    assert [verdicts[name] for name in names] == ["agrees", "agrees"]
+
+
+def test_a_proximal_svm_solves_its_least_squares():
+    rng = np.random.default_rng(2)
+    K, codes = rng.normal(size=(40, 3)), rng.integers(2, size=40)
+    rows = np.column_stack([K, np.ones(40)])
+    # The regulariser as further rows.
+    left, right = np.vstack([np.sqrt(5.0) * rows, np.eye(4)]), np.sqrt(5.0) * (2.0 * codes - 1.0)
+    solution = np.linalg.lstsq(left, np.concatenate([right, np.zeros(4)]), rcond=None)[0]
+    others = rng.normal(size=(200, 3))
+    predicted = classifiers.fit_proximal(K, codes, 5.0)(others)
+    np.testing.assert_array_equal(predicted, others @ solution[:-1] + solution[-1] > 0)
+
+
+def test_other_classifiers_separate_what_one_column_tells(tmp_path):
+    result = classifiers.run({**PARAMETERS, "partitions": 2}, MadeUp("one", tmp_path, "0"))
+    for partition in result["partitions"]:
+        for name in classifiers.FITS:
+            assert sum(partition[name]["errors"]) < 8, name
