@@ -72,6 +72,8 @@ ATTACK_SETTINGS: dict[str, Any] = {
     "curve": {"dataset": "WDBC", "entities": 5},
     "draws": 5,
 }
+UNMIXING_SETTINGS: dict[str, Any] = {**SHARED, "kernels": ["linear", "gaussian"], "partitions": 5}
+CLASSIFIERS_SETTINGS: dict[str, Any] = {**SHARED, "kernels": ["linear"], "partitions": 2}
 
 
 def _slug(dataset: str) -> str:
@@ -186,23 +188,13 @@ def attack_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     return jobs
 
 
-def unmixing_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
+def blocks_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     """One job per dataset, kernel and number of entities."""
     return {
-        f"{_slug(dataset)}.{kernel}.{entities}": _job(
-            settings, dataset, kernel, entities, partitions=settings["partitions"]
-        )
-        for dataset, details in settings["datasets"].items()
-        for kernel in ("linear", "gaussian")
+        f"{_slug(name)}.{kernel}.{entities}": _job(settings, name, kernel, entities, partitions=settings["partitions"])
+        for name, details in settings["datasets"].items()
+        for kernel in settings["kernels"]
         for entities in details["entities"]
-    }
-
-
-def classifiers_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset, with its first number of entities."""
-    return {
-        _slug(dataset): _job(settings, dataset, "linear", details["entities"][0], partitions=settings["partitions"])
-        for dataset, details in settings["datasets"].items()
     }
 
 
@@ -216,11 +208,10 @@ KERNELS = Experiment(__package__, "ppsvm_kernels", KERNELS_SETTINGS, kernels_job
 ATTACK = Experiment(__package__, "ppsvm_attack", ATTACK_SETTINGS, attack_jobs, "runs:run", "measurements:attack")
 
 UNMIXING = Experiment(
-    __package__, "ppsvm_unmixing", {**SHARED, "partitions": 5}, unmixing_jobs, "privacy:run", "measurements:unmixing"
+    __package__, "ppsvm_unmixing", UNMIXING_SETTINGS, blocks_jobs, "privacy:run", "measurements:unmixing"
 )
 CLASSIFIERS = Experiment(
-    __package__, "ppsvm_classifiers", {**SHARED, "partitions": 2}, classifiers_jobs, "classifiers:run",
-    "measurements:classifiers",
-)  # fmt: skip
+    __package__, "ppsvm_classifiers", CLASSIFIERS_SETTINGS, blocks_jobs, "classifiers:run", "measurements:classifiers"
+)
 
 EXPERIMENTS = {item.name: item for item in (TABLE1, TABLE2, ENTITIES, KERNELS, ATTACK, UNMIXING, CLASSIFIERS)}

@@ -143,10 +143,9 @@ def unmixing(experiment: Experiment, results: Results) -> Iterator[Measurement]:
 
 
 def classifiers(experiment: Experiment, results: Results) -> Iterator[Measurement]:
-    """Ten-fold errors of other classifiers."""
+    """Ten-fold errors of other classifiers, means over partitions."""
     for name, job in experiment.all_jobs().items():
-        for method in ("2-norm SVM", "proximal SVM", "logistic") if name in results else ():
-            values = [statistics.fmean(fold_rates(partition[method]["errors"], partition["folds"]))
-                      for partition in results[name]["partitions"]]  # fmt: skip
-            yield from measure("errors", job["dataset"], method, f"{job['entities']} entities",
-                               error=statistics.fmean(values), partitions=len(values))  # fmt: skip
+        partitions = results[name]["partitions"] if name in results else [{}]
+        for method in partitions[0]:
+            error = statistics.fmean(partition[method] for partition in partitions)
+            yield from measure("errors", job["dataset"], method, f"{job['entities']} entities", error=error)

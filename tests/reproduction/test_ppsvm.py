@@ -268,20 +268,8 @@ def test_statements_on_privacy_turn_with_the_data(kernel):
     assert [verdicts[name] for name in names] == ["agrees", "agrees"]
 
 
-def test_a_proximal_svm_solves_its_least_squares():
-    rng = np.random.default_rng(2)
-    K, codes = rng.normal(size=(40, 3)), rng.integers(2, size=40)
-    rows = np.column_stack([K, np.ones(40)])
-    # The regulariser as further rows.
-    left, right = np.vstack([np.sqrt(5.0) * rows, np.eye(4)]), np.sqrt(5.0) * (2.0 * codes - 1.0)
-    solution = np.linalg.lstsq(left, np.concatenate([right, np.zeros(4)]), rcond=None)[0]
-    others = rng.normal(size=(200, 3))
-    predicted = classifiers.fit_proximal(K, codes, 5.0)(others)
-    np.testing.assert_array_equal(predicted, others @ solution[:-1] + solution[-1] > 0)
-
-
 def test_other_classifiers_separate_what_one_column_tells(tmp_path):
-    result = classifiers.run({**PARAMETERS, "partitions": 2}, MadeUp("one", tmp_path, "0"))
-    for partition in result["partitions"]:
-        for name in classifiers.FITS:
-            assert sum(partition[name]["errors"]) < 8, name
+    (partition,) = classifiers.run({**PARAMETERS, "partitions": 1}, MadeUp("one", tmp_path, "0"))["partitions"]
+    assert set(partition) == {"2-norm SVM", "proximal SVM", "logistic"}
+    # Always the larger class: 0.4.
+    assert max(partition.values()) < 0.1
