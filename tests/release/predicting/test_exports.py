@@ -84,8 +84,9 @@ def test_a_folder_for_mlflow_requires_this_version_and_holds_a_checked_card(hosp
     folder = hospital_copy / "model"
     forge(folder, privsvm="99.1+other")
     export(folder, "mlflow", tmp_path / "flavour")
-    own = importlib.metadata.version("privsvm")
-    assert (tmp_path / "flavour" / "requirements.txt").read_text() == f"privsvm=={own}\n"
+    wheel = f"wheels/privsvm-{importlib.metadata.version('privsvm')}-py3-none-any.whl"
+    assert (tmp_path / "flavour" / "requirements.txt").read_text().startswith(f"{wheel}\n")
+    assert (tmp_path / "flavour" / wheel).is_file()
     (folder / "card.html").write_text("<script>alert(1)</script>")
     with pytest.raises(PrivSVMError, match="is not the page"):
         export(folder, "mlflow", tmp_path / "other")

@@ -2,9 +2,56 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from privsvm.errors import PrivSVMError
+from privsvm.release.documents.calibration import COVERAGE
 from privsvm.release.predicting.model import ReleasedModel, load
 
+METHODS = ("predict", "predict_proba", "predict_set")
 
-def _load_pyfunc(path: str) -> ReleasedModel:
-    """Read the model of an MLflow model of flavour ``python_function``, whose `predict` takes data frames."""
-    return load(path)
+
+def _load_pyfunc(path: str) -> ServedModel:
+    """Read the model of an MLflow model of flavour ``python_function``."""
+    return ServedModel(load(path))
+
+
+class ServedModel:
+    """A released model as MLflow calls it: its errors are answers 400 with one line for the client."""
+
+    def __init__(self, model: ReleasedModel) -> None:
+        columns = {} if model.schema_ is None else model.schema_.features
+        self._model = model
+        self._lost = {name: word for name, column in columns.items() for word in column.words if _is_lost(word)}
+
+    def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> Any:
+        """Predict labels (n,), or a frame of probabilities or sets (n, c) with the labels as columns.
+
+        `params` may name another of `METHODS`, and the coverage of prediction sets.
+        """
+        from mlflow.exceptions import MlflowException
+        from pandas import DataFrame
+
+        method, coverage = (params or {}).get("method", METHODS[0]), (params or {}).get("coverage", COVERAGE)
+        try:
+            if method not in METHODS:
+                raise PrivSVMError(f"params.method={method!r}: must be one of {', '.join(METHODS)}")
+            for name, word in self._lost.items():
+                if rows[name].isna().any():
+                    raise PrivSVMError(
+                        f"X: column {name!r} has missing cells, which a reader of CSV makes of category {word!r}; send "
+                        "JSON, with empty texts for missing cells"
+                    )
+            answers = getattr(self._model, method)(rows, *([coverage] if method == "predict_set" else []))
+        except PrivSVMError as error:
+            raise MlflowException.invalid_parameter_value(str(error)) from None
+        return answers if method == "predict" else DataFrame(answers, columns=self._model.classes_.astype(str))
+
+
+def _is_lost(word: str) -> bool:
+    """Tell whether pandas reads a text of a CSV as a missing cell, such as NA for Namibia."""
+    from pandas import read_csv
+
+    return bool(read_csv(io.StringIO(f'word\n"{word}"\n'), dtype=object)["word"].isna().all())
