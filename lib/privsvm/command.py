@@ -193,6 +193,39 @@ def _predict(options: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(options: argparse.Namespace) -> int:
+    import csv
+
+    from privsvm.escaping import spreadsheet_cell
+    from privsvm.release.predicting.model import check_names, load
+
+    model = load(options.model)
+    explanation, writer = model.explain(), csv.writer(sys.stdout, lineterminator="\n")
+    if options.column is not None:
+        shape = explanation.shape(options.column)
+        classes = model.classes_[-shape.effects.shape[1] :].tolist()
+        writer.writerow([spreadsheet_cell(str(name)) for name in [options.column, *classes, "noise"]])
+        for number, value in enumerate(shape.values):
+            noise = "" if shape.noise is None else f"{shape.noise[number]:.4g}"
+            effects = [f"{effect:.4g}" for effect in shape.effects[number]]
+            writer.writerow([spreadsheet_cell(value), *effects, noise])
+        return 0
+    if options.rows is not None:
+        names = [*explanation.names, "offset", *(f"noise of {name}" for name in explanation.names)]
+        names = [*options.keep, "predicted", *names]
+        check_names(names)
+        writer.writerow(map(spreadsheet_cell, names))
+        for labels, kept, numbers in model.explain_table(options.rows, tuple(options.keep)):
+            columns = [map(spreadsheet_cell, column) for column in (*kept, labels.tolist())]
+            texts = [[f"{number:.4g}" for number in column] for column in numbers.T]
+            writer.writerows(zip(*columns, *texts, strict=True))
+        return 0
+    for column in sorted(explanation.columns, key=lambda column: -column.share):
+        print(printable(str(column)))
+    print(explanation.condition)
+    return 0
+
+
 def _export(options: argparse.Namespace) -> int:
     from privsvm.release.predicting.exporting import export
 
@@ -467,6 +500,17 @@ def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     predict.add_argument(
         "--coverage", type=_positive, help="add a column `set` of labels, right for such a share of rows"
     )
+
+    explain = add(
+        "explain", _explain, "say which columns matter, with intervals from the noise; reads no training rows"
+    )
+    explain.add_argument("model")
+    shown = explain.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--rows", metavar="TABLE", help="table, for whose rows to print each column's part in the answer"
+    )
+    shown.add_argument("--column", help="column, whose effect to print at some of its values")
+    explain.add_argument("--keep", action="append", default=[], help="column of --rows to copy; can be repeated")
 
     export = add("export", _export, "write a model for ONNX, for databases or for MLflow")
     export.add_argument("model")

@@ -206,6 +206,22 @@ class LinearPath(ReleasedPath):
         )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoisyLinearPath(LinearPath):
+    """One linear model with the noise in its weights, which follows from public numbers and released ones.
+
+    The weights, less their mean over the scores, are ``(exact + normal noise) * kept``: before factors `kept` (D,) from
+    0 to 1, the noise of each score is a row of independent standard normal numbers times `noise` (m, D). For several
+    scores, it is so less its mean. A single row of `noise` has the standard deviations of independent noise.
+    """
+
+    name: ClassVar[str] = "noisy_linear"
+    shapes: ClassVar[Mapping[str, str]] = {**LinearPath.shapes, "noise": "m D", "kept": "D"}
+
+    noise: np.ndarray
+    kept: np.ndarray
+
+
 def _apply(steps: Sequence[Step], rows: Any, made: dict[Any, Any]) -> Any:
     """Compute the features of a model; `made` collects features that other models may share."""
     key: tuple[Any, ...] = ()
@@ -507,7 +523,8 @@ class PredictionsPath(ReleasedPath):
 PATHS: Mapping[str, type[ReleasedPath]] = {
     path.name: path
     for path in (
-        LinearPath, OneVsOneLinearPath, KernelPath, OneVsRestKernelPath, ConstantPath, PredictionsPath, TreesPath,
+        LinearPath, NoisyLinearPath, OneVsOneLinearPath, KernelPath, OneVsRestKernelPath, ConstantPath,
+        PredictionsPath, TreesPath,
     )
 }  # fmt: skip
 _MOST_STEPS = 8

@@ -152,12 +152,15 @@ class ScaledModel:
     """A linear model of scaled rows; see `privsvm.base.feature_steps`.
 
     `coef` (c, D) are weights of centred unit rows, or of their features, and `intercept` (c,) offsets. `mean` (d,) is
-    subtracted from unit rows.
+    subtracted from unit rows. For `noise` (m, D) and `kept` (D,) see `privsvm.base.released.NoisyLinearPath`. It is of
+    the steps alone, and at most so much: to first order, later steps lead it back, and none enlarges it.
     """
 
     coef: np.ndarray
     intercept: np.ndarray
     mean: np.ndarray
+    noise: np.ndarray
+    kept: np.ndarray
 
 
 def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.ndarray:
@@ -305,8 +308,12 @@ def train(
         whole_multiplier=joint_multiplier,
     )
     weights = descend(cells, codes, class_weights.size, class_weights, descent, source.part("steps"))
+    kept = np.ones(weights.shape[1] - 1)
     if matrix is None and recipe.n_frequencies == 0 and descent.noise_multiplier > 0.0:
         squares = np.square(weights[:, :-1]).sum(axis=0)
-        weights[:, :-1] *= signal_chances(squares, _NOISE_LEFT * descent.noise_variance, class_weights.size - 1)
+        kept = signal_chances(squares, _NOISE_LEFT * descent.noise_variance, class_weights.size - 1)
+        weights[:, :-1] *= kept
     coef = weights if matrix is None else weights @ matrix
-    return ScaledModel(coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean)
+    noise = np.ones((1, kept.size)) if matrix is None else matrix[:, :-1]
+    noise = noise * (scale * math.sqrt(descent.noise_variance))
+    return ScaledModel(coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean, noise=noise, kept=kept)

@@ -13,7 +13,7 @@ import numpy as np
 from privsvm.auditing.witnesses import extreme_rows
 from privsvm.base.estimators import DescribedRelease, PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
-from privsvm.base.released import LinearPath
+from privsvm.base.released import LinearPath, NoisyLinearPath
 from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.perturbation import (
     HingeProblem,
@@ -108,6 +108,10 @@ class HingeReleaseClassifier(DescribedRelease, PrivateClassifier):
 
     def _build_path(self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]) -> Any:
         """Path of the released weights (E, R, k, d)."""
+        if coef.shape[:2] == (1, 1) and self._noise().noise == "gaussian":
+            noise = np.full((1, coef.shape[-1]), release.guarantees[0].noise_scale)
+            arrays = {"coef": coef, "intercept": np.zeros(coef.shape[:3]), "noise": noise, "kept": np.ones(noise.size)}
+            return release.path(NoisyLinearPath, **arrays, **seconds)
         return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), **seconds)
 
     def _release(self, release: Release) -> Any:

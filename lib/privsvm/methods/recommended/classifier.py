@@ -18,7 +18,7 @@ import numpy as np
 from privsvm.base.estimators import PrivateClassifier, Release
 from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, NEIGHBOURS, parameter
-from privsvm.base.released import LinearPath
+from privsvm.base.released import LinearPath, NoisyLinearPath
 from privsvm.base.validation import check_bounds
 from privsvm.constraints import ROWS, Constraint, one_of, optional
 from privsvm.families.moments.scaled_descent import (
@@ -225,7 +225,8 @@ class PrivateLinearClassifier(PrivateClassifier):
                 rows, release.codes, recipe=recipe, budget=self._left(budget), class_weights=weights,
                 source=source, public_mean=public_mean,
             )  # fmt: skip
-            return model, recipe, why
+            # Matrices of many models would fill the memory.
+            return model if len(jobs) == 1 else dataclasses.replace(model, noise=model.kept[None]), recipe, why
 
         budgets = [
             Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
@@ -240,7 +241,11 @@ class PrivateLinearClassifier(PrivateClassifier):
         self._why = reasons[0]
         bounds = {"lower": lower, "upper": upper, "indicators": indicators.astype(np.float64)}
         path = _path(models, recipes, bounds, len(budgets))
-        return release.path(LinearPath, release_seconds=time.perf_counter() - started, **path)
+        seconds = time.perf_counter() - started
+        if len(models) > 1:
+            return release.path(LinearPath, release_seconds=seconds, **path)
+        path |= {"noise": models[0].noise, "kept": models[0].kept}
+        return release.path(NoisyLinearPath, release_seconds=seconds, **path)
 
     def _choose(self, n_rows: float, n_features: int, budget: Budget) -> tuple[Recipe, str]:
         return choose_recipe(n_rows, n_features, self._n_numbers, budget, self.features, self._table)

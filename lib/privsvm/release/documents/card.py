@@ -111,6 +111,7 @@ class _Card(Model, strict=True):
     accuracy: str
     by_class: list[str]
     measured: dict[str, Any] | None = None
+    explained: dict[str, Any] | None = None
     how_to_load: str
     ledger: _Place
     files: dict[str, _Digest]
@@ -129,13 +130,19 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def card_content(
-    record: ModelFile, account: str, date: str, accuracy: str | None, measured: HeldBackCounts | None = None
+    record: ModelFile,
+    account: str,
+    date: str,
+    accuracy: str | None,
+    measured: HeldBackCounts | None = None,
+    explained: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Put together the content of a card, but for the ledger.
 
     `account` is the declared name of the data set, `date` the day of the release, and `accuracy` the user's own
-    statement. Cards are checked by putting them together again: other words are of another version. Raises PrivSVMError
-    if nothing is proved, or the record's event does not give its numbers.
+    statement. `explained` says which columns matter (`privsvm.release.documents.explanation`). Cards are checked by
+    putting them together again: other words are of another version. Raises PrivSVMError if nothing is proved, or the
+    record's event does not give its numbers.
     """
     protection, (guarantee, computed), table = record.protection, record.judged, record.table or {}
     unit, risk = protection.unit, _risk(record)
@@ -178,6 +185,7 @@ def card_content(
         "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured, _is_balanced(record))),
         "by_class": [] if measured is None else class_rates(measured, label, classes),
         **({} if measured is None else {"measured": measured.to_card()}),
+        **({} if explained is None else {"explained": explained}),
         "how_to_load": "import privsvm; model = privsvm.load('<this folder>'); model.predict(table)",
     }
 

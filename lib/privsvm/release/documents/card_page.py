@@ -6,12 +6,14 @@ Cards are rendered again to check them, so that a change of a layout needs a new
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privsvm.release.documents.explanation import ColumnShare
 from privsvm.release.documents.rendering import mark_lines, plain, render
 
 _WIDTH = 100
+_COLUMNS = "Which columns matter"
 _REVIEWER = {
     "epsilon": "Epsilon", "delta": "Delta", "status": "Status", "relation": "Neighbouring tables",
     "by_relation": "Epsilon under each relation",
@@ -48,11 +50,16 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
         "Who is protected": content["protected"],
         "What it may reveal": list(content["in_words"]),
         "How accurate it is": [stated + content["accuracy"], *rates] if rates else stated + content["accuracy"],
+        **({_COLUMNS: list(map(_share_text, content["explained"]["shares"]))} if "explained" in content else {}),
         "What is not covered": list(content["not_covered"]),
         "Spent on this table so far": spent,
         **({"Intended use": about["intended_use"]} if "intended_use" in about else {}),
         **({"Who answers for it": ". ".join(owner) + "."} if owner else {}),
     }
+
+
+def _share_text(share: Sequence[Any]) -> str:
+    return str(ColumnShare(*share))
 
 
 def page(card: Mapping[str, Any]) -> str:
@@ -75,6 +82,7 @@ def _render(template: str, card: Mapping[str, Any]) -> str:
         guess=card["risk"]["guess"],
         digest=card.get("digest"),
         signature=card.get("signature"),
+        explained=card.get("explained"),
         sections=_first_screen(card),
         reviewer={title: card[key] for key, title in _REVIEWER.items() if key in card},
         lines=lambda value: mark_lines(_text_lines(value, "  ")),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.base.model_file import ARRAYS, CARD, RECORD, ModelFile, read_model, scale_of
+from privsvm.base.released import ReleasedPath
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
@@ -17,6 +18,7 @@ from privsvm.privacy.gate import foreign_numbers
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.card import CARD_FILES, PAGE, card_content, read_card, total_on_card
 from privsvm.release.documents.card_page import page
+from privsvm.release.documents.explanation import explain_on_card
 from privsvm.release.documents.ledger import Ledger
 from privsvm.release.documents.signing import check_form, check_signature
 from privsvm.tables.schema import parse_schema
@@ -104,7 +106,7 @@ def _check_ledger(card: Mapping[str, Any], record: ModelFile, ledger: Ledger) ->
         raise PrivSVMError(f"{ledger.path}: gives another total than the card; do not rely on it")
 
 
-def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> None:
+def _check_card(folder: Path, card: Mapping[str, Any], path: ReleasedPath, record: ModelFile) -> None:
     """Raise PrivSVMError unless a card, and its page, agree with its record."""
     protection, guarantee = record.protection, record.judged[0]
     card_terms = (card["model_digest"], card["epsilon"], card["delta"], card["status"], card["relation"], card["unit"])
@@ -126,7 +128,10 @@ def _check_card(folder: Path, card: Mapping[str, Any], record: ModelFile) -> Non
         raise _refusal(folder / CARD, f"measured accuracy or date: {error}") from None
     account = card["data"] if record.table is None else str(record.table.get("name"))
     stated = None if measured is not None else card["accuracy"]
-    for name, value in card_content(record, account, card["date"], stated, measured).items():
+    content = card_content(record, account, card["date"], stated, measured, explain_on_card(path, record))
+    if ("explained" in card) != ("explained" in content):
+        raise _refusal(folder / CARD, f"explained is not what {ARRAYS} gives")
+    for name, value in content.items():
         if canonical_json(card.get(name)) != canonical_json(value):
             raise _refusal(folder / CARD, f"{name} is not what {RECORD} gives")
     ledger_entry = card["ledger"]
@@ -160,8 +165,8 @@ def verify(
             raise PrivSVMError(f"{path}: is not one of the card's files; remove it from the folder")
     for name in CARD_FILES:
         _read(folder / name, LARGEST_ARRAYS if name == ARRAYS else LARGEST_JSON, card["files"][name])
-    _, record = read_model(folder)
-    _check_card(folder, card, record)
+    released, record = read_model(folder)
+    _check_card(folder, card, released, record)
     guarantee = record.judged[0]
     try:
         with foreign_numbers():

@@ -32,7 +32,7 @@ def write_scores(backend: Backend[Value], path: ReleasedPath, rows: Value, n_fea
 
     Raises PrivSVMError for a model of a kind that cannot be exported.
     """
-    if type(path) is LinearPath and all(hasattr(backend, step.name) for step in path.steps):
+    if isinstance(path, LinearPath) and not path.by_votes and all(hasattr(backend, step.name) for step in path.steps):
         for step in path.model_steps(0, 0, n_features):
             rows, n_features = getattr(backend, step.name)(rows, **step.arrays), step.n_features(n_features)
         return backend.scores(rows, path.coef[0, 0][:, :n_features], path.intercept[0, 0])

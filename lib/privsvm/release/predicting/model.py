@@ -18,6 +18,7 @@ from privsvm.errors import PrivSVMError, list_names
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.privacy.gate import Guarantee
 from privsvm.release.documents.calibration import COVERAGE, Calibration, HeldBackCounts
+from privsvm.release.documents.explanation import Explanation
 from privsvm.tables.delimited import Tally
 from privsvm.tables.schema import Schema, parse_schema
 from privsvm.tables.tables import Encoder, read_chunks, take_columns
@@ -192,6 +193,31 @@ class ReleasedModel:
             scores = self._scores(self._encoder.features(columns, tally.unread))
             sets = None if coverage is None else self._sets(scores, coverage)
             yield self._labels(scores), self._shares(scores), [columns[name] for name in keep], sets
+
+    def explain(self) -> Explanation:
+        """Explain the scores by the columns of the table, with intervals from the noise that is known.
+
+        Reads no rows and spends no epsilon. `columns` of the result have shares, `shape` the effect of a column's
+        values, and `contributions` splits the scores of rows. Raises PrivSVMError for a model whose scores are no sums
+        over features.
+        """
+        return Explanation(self._path, self.record.n_features, self.schema_)
+
+    def explain_table(
+        self, path: str | os.PathLike[str], keep: tuple[str, ...] = (), tally: Tally | None = None
+    ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
+        """Split the decision values of the rows of a file, block by block; see `Explanation.contributions`.
+
+        Yields labels (n,), the values of the columns in `keep`, and numbers: the part of each column in the decision
+        value, of two classes for the second, of several for the predicted one; the offset; and the noise in each part.
+        """
+        if self._encoder is None:
+            raise PrivSVMError("the model has no schema: call explain().contributions(X) in Python")
+        explanation, tally = self.explain(), Tally() if tally is None else tally
+        for columns in read_chunks(path, self._encoder.schema, keep, tally=tally):
+            X = self._encoder.features(columns, tally.unread)
+            codes = self._path.codes(self._scores(X)[None])[0]
+            yield self.classes_[codes], [columns[name] for name in keep], explanation.decision_parts(X, codes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model once more; see `save`."""

@@ -30,6 +30,7 @@ from privsvm.privacy.gate import Guarantee, default_delta
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.card import CARD_FILES, CARD_FORMAT, CARD_VERSION, PAGE, card_content, total_on_card
 from privsvm.release.documents.card_page import page
+from privsvm.release.documents.explanation import explain_on_card
 from privsvm.release.documents.ledger import Entry, Ledger, Total
 from privsvm.release.documents.signing import signature_of
 from privsvm.release.training.inspections import is_inspected
@@ -301,8 +302,9 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
         estimator.guarantee_,
         trained.protection,
     )
-    record = read_model(draft_folder)[1]
-    write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.held_back))
+    path, record = read_model(draft_folder)
+    explained = explain_on_card(path, record)
+    write_json(draft_folder / _DRAFT, card_content(record, schema.name, date, accuracy, trained.held_back, explained))
     return digest
 
 
