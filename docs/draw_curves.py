@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from privsvm_bench.charts import BLUE, CLAIMED, INK, SOFT, TEAL, new_figure, style, svg_text
+from privsvm_bench.charts import BLUE, INK, SOFT, TEAL, new_figure, style, svg_text
+from privsvm_bench.palette import CLAIMED
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROWS = REPOSITORY / "docs/images/curves.csv"

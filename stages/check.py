@@ -76,7 +76,8 @@ def main(arguments: list[str] | None = None) -> None:
     tracked = read_tracked("reports/tracking.json")
     # Reading refuses edited files, and a guarantee that contradicts itself or that its own audit refutes.
     folder = {dataset: f"data/{private_folder(params, dataset)}" for dataset in params.datasets}
-    results = read_results([f"{folder[dataset]}results/{method}/{dataset}.json" for method, dataset in jobs])
+    audits = [f"data/audits/{method}.json" for method in params.methods_to_audit()]
+    results = read_results([f"{folder[dataset]}results/{method}/{dataset}.json" for method, dataset in jobs], audits)
     for result in results:
         method, dataset = result.method, result.dataset
         source, models = (f"{folder[dataset]}{kind}/{method}/{dataset}" for kind in ("results", "models"))

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     job = read_job(ReportJob, options.parameters)
     reference = job.reference_epsilon
-    results = reporting.read_results(options.results)
+    results = reporting.read_results(options.results, options.audits)
     condensing = [options.timings / "_condense" / f"{name}.json" for name in {result.dataset for result in results}]
     files = reporting.report_files(
         results,

@@ -195,7 +195,8 @@ def summary(rows: list[dict[str, str]]) -> str:
 
 def picture(rows: list[dict[str, str]]) -> str:
     """Draw the largest bound of every method for a stated epsilon of 1."""
-    from privsvm_bench.charts import BLUE, CLAIMED, AuditBar, audit_bars
+    from privsvm_bench.charts import BLUE, AuditBar, audit_bars
+    from privsvm_bench.palette import CLAIMED
 
     found: dict[tuple[bool, str], tuple[float, bool]] = {}
     for bounds in cells_of(rows):

@@ -17,10 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 
-from privsvm_bench.palette import COLOURS
+from privsvm_bench.palette import CLAIMED, COLOURS, NONE
 
 INK, SOFT, LINE, PANEL, RED = "#1b1f27", "#525a68", "#d9dce2", "#ffffff", "#a4161a"
-CLAIMED, NONE, GREY = "#63676e", "#46505f", "#8a93a3"
+GREY = "#8a93a3"
 BLUE, BROWN, TEAL = (light for light, _ in COLOURS[:3])
 # CSS variables that a page sets for light and dark screens.
 VARIABLES = {

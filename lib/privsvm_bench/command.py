@@ -39,7 +39,8 @@ def _compare(options: argparse.Namespace) -> int:
 
     names = (options.first, options.second)
     first, second = (comparison.result_files(name) for name in names)
-    differences = comparison.compare(first, second, options.metric)
+    audits = comparison.audit_files([*first, *second])
+    differences = comparison.compare(first, second, options.metric, audits)
     if options.latex:
         write_text(options.latex, comparison.comparison_latex(names, differences, options.metric))
     if options.figure:

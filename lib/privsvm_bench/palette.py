@@ -17,6 +17,8 @@ COLOURS = (
     ("#c38253", "#0cab34"), ("#77060c", "#9cc369"), ("#5a4374", "#d2a6ec"), ("#7c74b5", "#79c7b6"),
     ("#3883fe", "#087c4d"), ("#873d4c", "#716f20"), ("#fd20cc", "#f6ba0d"), ("#757a30", "#629d77"),
 )  # fmt: skip
+# Lines of claims, and of methods without a guarantee.
+CLAIMED, NONE = "#63676e", "#46505f"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
 
 # These have the first colours, in every report. The name of another method chooses one of the rest.

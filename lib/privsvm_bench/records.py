@@ -23,7 +23,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import ExtendedFloat, missing_file, write_json
 from privsvm.privacy.events import Neighbours
 from privsvm.privacy.gate import Guarantee, Stored
-from privsvm.privacy.statement import Status, theorem_holds, weakest_status
+from privsvm.privacy.statement import Status, Witness, theorem_holds, weakest_status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -45,6 +45,11 @@ Positive = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
 NotNegative = Annotated[float, Ge(0)]
 Numbers = tuple[float | None, ...]
+Worth = Literal["proved", "seeded", "claimed", "refuted", "none"]
+"""What an epsilon is worth: the status of its curve, or ``refuted`` for a claim that a witness refutes."""
+
+# Relative slack for comparing printed epsilons: round-off is not a contradiction.
+SLACK = 1e-6
 
 _Form = TypeVar("_Form")
 
@@ -392,6 +397,15 @@ class Result(_Models, _Job):
         }
         return cls(**(shared | outcome))
 
+    def worth(self, index: int) -> Worth:
+        """Say in one word, the same everywhere, what the epsilon at an index is worth."""
+        return "refuted" if self.status == "claimed" and is_refuted(self.guarantees[index]) else self.status
+
+    @property
+    def worst(self) -> Worth:
+        """The word for the whole curve: one refuted epsilon decides."""
+        return "refuted" if "refuted" in map(self.worth, range(len(self.epsilons))) else self.status
+
     def value(self, metric: str, statistic: str, index: int) -> float | None:
         """One number of the summary, or None where it is undefined."""
         if metric not in self.summary:
@@ -536,8 +550,48 @@ def write(path: str | os.PathLike[str], record: Any, indent: int | None = 1) -> 
     write_json(path, record, indent=indent)
 
 
-def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
-    """Read results, in the order of the paths; two for the same method and dataset are refused."""
+def is_refuted(guarantee: Guarantee) -> bool:
+    """Tell whether the witness of a claim refutes its epsilon, or every finite one."""
+    witness = guarantee.witness
+    if witness is None or math.isinf(witness.epsilon):
+        return witness is not None
+    return witness.neighbours == guarantee.neighbours and witness.epsilon > guarantee.epsilon_requested * (1 + SLACK)
+
+
+def _audit_witness(cell: AuditCell) -> Witness:
+    return Witness(
+        # One of many bounds at 95 % may exceed its epsilon by chance: only fresh draws refute it.
+        epsilon=cell.best.epsilon if cell.refuted else min(cell.best.epsilon, cell.epsilon),
+        neighbours=cell.relation,
+        confidence=0.95,
+        description=f"{cell.pair}; {cell.draws} releases{', and as many fresh ones' if cell.refuted else ''}",
+    )
+
+
+def with_audits(results: Sequence[Result], audits: Iterable[AuditRecord]) -> list[Result]:
+    """Add the witness of a method's audit to its claims that have none and whose stated epsilon was audited."""
+    cells: dict[tuple[str, float, str | None], AuditCell] = {
+        (record.method, cell.epsilon, cell.relation): cell for record in audits for cell in record.cells
+    }
+
+    def add_witness(method: str, guarantee: Guarantee) -> Guarantee:
+        cell = cells.get((method, guarantee.epsilon_requested, guarantee.neighbours))
+        if guarantee.status != "claimed" or guarantee.witness is not None or cell is None or cell.status != "claimed":
+            return guarantee
+        return dataclasses.replace(guarantee, witness=_audit_witness(cell))
+
+    return [
+        dataclasses.replace(result, guarantees=tuple(add_witness(result.method, one) for one in result.guarantees))
+        if result.status == "claimed"
+        else result
+        for result in results
+    ]
+
+
+def read_results(
+    paths: Iterable[str | os.PathLike[str]], audits: Iterable[str | os.PathLike[str]] = ()
+) -> list[Result]:
+    """Read results, in the order of the paths, with the witnesses of audits; refuse two of one method and dataset."""
     files: dict[tuple[str, str], str] = {}
     results = []
     for path in paths:
@@ -550,7 +604,7 @@ def read_results(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
             )
         files[key] = os.fspath(path)
         results.append(result)
-    return results
+    return with_audits(results, read_audits(audits))
 
 
 _TIMING_FORMS: dict[str, type[TrainTimings] | type[EvaluateTimings]] = {

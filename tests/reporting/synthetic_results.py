@@ -25,6 +25,8 @@ METHODS = {
     "svm": "none", "majority": "none", "pmsvm_wp": "proved", "objective_perturbation": "proved", "pmsvm_gp": "seeded",
     "pmsvm_wp_as_published": "claimed", "dpwss": "claimed", "dpsvmdvp": "claimed",
 }  # fmt: skip
+# Claims that their witness refutes.
+WORTHS = {"pmsvm_wp_as_published": "refuted", "dpwss": "refuted"}
 REASONS = {
     "pmsvm_wp_as_published": "rows are not clipped to the norm that the sensitivity assumes, so the noise is too small",
     "dpwss": "the first index is chosen without noise and epsilon is spent every iteration without composition",

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_results import make_audit_cell, make_result, results_of
 
-from privsvm_bench.charts import BLUE, CLAIMED, AuditBar, audit_bars
-from privsvm_bench.palette import Look
-from privsvm_bench.records import AuditCell, AuditRecord
+from privsvm_bench.charts import BLUE, AuditBar, audit_bars
+from privsvm_bench.palette import CLAIMED, Look
+from privsvm_bench.records import AuditCell, AuditRecord, with_audits
 from privsvm_bench.reporting import ReportRecords, page_context, render_page
 from privsvm_bench.reporting.audit_tables import audit_bars_of
 
@@ -84,13 +84,13 @@ def test_only_a_refuted_bar_passes_the_line(narrow: bool) -> None:
 def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
     results = results_of(make_result("wine", "bad", "claimed", (1.0, 2.0)))
     assert all(guarantee.witness is None for guarantee in results[0].guarantees)
-    (claim,) = page_context(results, records=ReportRecords(audits=AUDITS))["claims"]
+    (claim,) = page_context(with_audits(results, AUDITS))["claims"]
     assert [audit["found"] for audit in claim["audits"]] == [5.0, None]
     assert claim["headline"]["verdict"].kind == "broken"
     assert "a row <b> and none; 2000 releases, and as many fresh ones" in claim["headline"]["description"]
     # Under another relation an audit says nothing of the claim.
     other = [record("bad", make_audit_cell("claimed", 1.0, 5.0, relation="add_remove"))]
-    assert page_context(results, records=ReportRecords(audits=other))["claims"][0]["headline"] is None
+    assert page_context(with_audits(results, other))["claims"][0]["headline"] is None
 
 
 def test_the_table_holds_every_cell() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import GRID, METHODS, attack_of, make_attack, make_condensed_attack
+from synthetic_results import GRID, METHODS, WORTHS, attack_of, make_attack, make_condensed_attack
 from tests.browser import headless_browser, needs_browser
 from tests.waits import wait_until
 
-from privsvm.privacy.statement import STATUS_TEXT, theorem_holds
+from privsvm.privacy.statement import theorem_holds
 from privsvm_bench.records import read_prepared, read_timings
 from privsvm_bench.reporting import ReportRecords, read_results, report_files
 
@@ -128,7 +128,7 @@ def test_charts_are_drawn(write_experiment: Any, open_page: Any, width: int) -> 
     chart = draw(driver)
     assert chart["cut"] == 0
     assert chart["bands"] == sum(status != "none" for status in METHODS.values())
-    assert chart["curves"].keys() == {f"{method} — {STATUS_TEXT[status]}" for method, status in METHODS.items()}
+    assert chart["curves"].keys() == {f"{method} — {WORTHS.get(method, status)}" for method, status in METHODS.items()}
     for name, curve in chart["curves"].items():
         method = name.partition(" — ")[0]
         status = METHODS[method]
@@ -139,7 +139,7 @@ def test_charts_are_drawn(write_experiment: Any, open_page: Any, width: int) -> 
         assert curve["hollow"] == (status == "claimed")
         assert (curve["fill"] == "var(--panel)") == (status == "seeded")
         # The end of each curve has its name.
-        assert method + (", claimed" if status == "claimed" else "") in chart["texts"]
+        assert method + (f", {WORTHS.get(method, status)}" if status == "claimed" else "") in chart["texts"]
     driver.execute_script("document.getElementById('bands').click()")
     assert draw(driver)["bands"] == 0
     check_quiet(driver)
@@ -215,17 +215,19 @@ def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: 
         };
         const drawn = (one) => one.getBoundingClientRect().height > 0;
         const shown = (selector) => [...document.querySelectorAll(selector)].filter(drawn);
-        const [answer] = shown(".answer span"), [chart] = shown(".first-chart svg");
+        const [answer] = shown(".answer span"), [chart] = shown(".first-chart svg"), [ranks] = shown(".ranked");
         const [cursor] = shown(".first-chart .cursor");
         return {size: [innerWidth, innerHeight], text: answer.textContent, charts: shown("#summary svg").length,
           inside: [answer, chart, ...document.querySelectorAll(".epsilons label")].map(inside),
+          ranked: innerWidth < 560 || inside(ranks),
           cursor: cursor.getBoundingClientRect().left,
           rows: shown(".verdicts caption").map((one) => one.textContent)};"""
     first = driver.execute_script(inside)
     assert first["size"] == [width, height]
     assert all(first["inside"])
+    assert first["ranked"]
     assert first["charts"] == 1
-    assert re.match(r"At ε.=.1, \w+ reaches [\d.]+.% accuracy on breast_cancer: ", first["text"])
+    assert re.match(r"At ε.=.1, \w+ is the most accurate proved method on [123] of 3 datasets: ", first["text"])
     # Sentence, chart and table follow the selector, here by the keyboard.
     from selenium.webdriver.common.keys import Keys
 
@@ -233,8 +235,8 @@ def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: 
     then = driver.execute_script(inside)
     assert re.match(r"At ε.=.2, ", then["text"])
     assert then["cursor"] > first["cursor"]
-    assert [rows[0][:28] for rows in (first["rows"], then["rows"])] == [
-        f"Best proved method at ε = {epsilon}:" for epsilon in (1, 2)
+    assert [[row[:27] for row in rows] for rows in (first["rows"], then["rows"])] == [
+        ["Proved methods over all 3 d", f"Best proved method at ε = {epsilon}"] for epsilon in (1, 2)
     ]
     check_quiet(driver)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.blocks import blocks_run_by
-from tests.reporting.synthetic_results import GRID, make_result
+from tests.reporting.synthetic_results import GRID, make_audit_cell, make_result
 
+from privsvm_bench import records
 from privsvm_bench.command import main
 from privsvm_bench.records import seal
 from privsvm_bench.tracking.comparison import compare, comparison_latex
@@ -59,12 +60,36 @@ def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
     ((command,),) = (block.commands for block in blocks_run_by(__file__))
     assert main(shlex.split(command)[3:]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"^wine +1 +85\.0 +90\.5 +\+5\.5 ", shown, re.MULTILINE)
+    assert re.search(r"^wine +1 +85\.0 +proved +90\.5 +proved +\+5\.5 ", shown, re.MULTILINE)
     table = Path("table.tex").read_text()
-    assert "wine & 1 & 85.0 & 90.5 & +5.5 &" in table
+    assert "wine & 1 & 85.0 & proved & 90.5 & proved & +5.5 &" in table
     assert table.count("\\_") == 2
     # One for each point, and one for the picture.
     assert Path("figure.svg").read_text().count("<title>") == len(GRID) + 1
+
+
+def test_a_refuted_epsilon_is_struck_out(tmp_path, monkeypatch, capsys):
+    write(tmp_path, "fair", "seeded", [0.0, 0.1])
+    write(tmp_path, "broken", "claimed", [0.05, 0.16])
+    bounds = make_audit_cell("claimed", 1.0, 3.0).bounds
+    cells = tuple(
+        make_audit_cell("claimed", epsilon, 3.0, bounds=bounds, refuted=epsilon == 1.0) for epsilon in (1.0, 2.0)
+    )
+    records.write(
+        tmp_path / "data/audits/broken.json",
+        records.AuditRecord(method="broken", implementation="a:B", parameters={}, cells=cells),
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "fair", "broken", "--latex", "t.tex", "--figure", "f.svg"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^wine +1 .* seeded .* ~1~ refuted ", shown, re.MULTILINE)
+    # One bound of many at 95 % may be chance: fresh draws did not refute this one.
+    assert re.search(r"^wine +2 .* seeded .* claimed ", shown, re.MULTILINE)
+    assert "reveals more than the epsilon that is struck out" in shown
+    assert r"{\ooalign{1\cr" in Path("t.tex").read_text()
+    picture = Path("f.svg").read_text()
+    assert "refuted less seeded" in picture
+    assert "stroke-dasharray" in picture
 
 
 def test_own_datasets_are_compared_too(tmp_path, monkeypatch, capsys):

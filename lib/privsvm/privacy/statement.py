@@ -21,13 +21,6 @@ Status = Literal["proved", "seeded", "claimed", "none"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 # Statuses of releases that a theorem covers.
 _COVERED = ("proved", "seeded")
-STATUS_TEXT: Mapping[Status, str] = {
-    "proved": "proved",
-    "seeded": "proved method, seeded noise",
-    "claimed": "claimed, not proved",
-    "none": "none",
-}
-"""What reports call a status."""
 Randomness = Literal["system", "seeded"]
 RANDOMNESS: tuple[Randomness, ...] = get_args(Randomness)
 

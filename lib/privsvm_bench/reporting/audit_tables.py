@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.statement import Witness, theorem_holds
-from privsvm_bench.charts import CLAIMED, AuditBar
-from privsvm_bench.palette import Look
-from privsvm_bench.records import AuditCell, AuditRecord, Result
+from privsvm.privacy.statement import theorem_holds
+from privsvm_bench.charts import AuditBar
+from privsvm_bench.palette import CLAIMED, Look
+from privsvm_bench.records import AuditRecord, Result
 from privsvm_bench.reporting.claim_tables import finite_guarantees, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
-from privsvm_bench.reporting.text import display_name, short_number
+from privsvm_bench.reporting.text import short_number
 
 
 def audit_bars_of(
@@ -48,7 +45,7 @@ def audit_bars_of(
         bounds = found[stated].get(method, [])
         bars.append(
             AuditBar(
-                name=display_name(method, private[method].implementation),
+                name=method,
                 colour=CLAIMED if method in claimed else look.light,
                 is_claim=method in claimed,
                 bound=max((bound for bound, _ in bounds), default=None),
@@ -82,37 +79,3 @@ def audit_rows(audits: Sequence[AuditRecord]) -> list[dict[str, Any]]:
                 }
             )
     return sorted(rows, key=lambda row: (not theorem_holds(row["status"]), row["method"], row["relation"]))
-
-
-def _witness(cell: AuditCell) -> Witness:
-    return Witness(
-        epsilon=cell.best.epsilon,
-        neighbours=cell.relation,
-        confidence=0.95,
-        description=f"{cell.pair}; {cell.draws} releases{', and as many fresh ones' if cell.refuted else ''}",
-    )
-
-
-def with_audits(results: Sequence[Result], audits: Sequence[AuditRecord]) -> list[Result]:
-    """Add the witness of a method's audit to its claims that have none and whose stated epsilon was audited."""
-    audit_cells: dict[tuple[str, float, str], AuditCell] = {
-        (record.method, cell.epsilon, cell.relation): cell
-        for record in audits
-        for cell in record.cells
-        if cell.status == "claimed"
-    }
-
-    def add_witness(method: str, guarantee: Guarantee) -> Guarantee:
-        cell = audit_cells.get((method, guarantee.epsilon_requested, guarantee.neighbours or ""))
-        if guarantee.status != "claimed" or guarantee.witness is not None or cell is None:
-            return guarantee
-        return dataclasses.replace(guarantee, witness=_witness(cell))
-
-    return [
-        dataclasses.replace(
-            result, guarantees=tuple(add_witness(result.method, stated) for stated in result.guarantees)
-        )
-        if result.status == "claimed" and any(math.isfinite(epsilon) for epsilon in result.epsilons)
-        else result
-        for result in results
-    ]

@@ -10,12 +10,9 @@ from typing import Any, Literal
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.risk import trade_off
 from privsvm.privacy.statement import Status, theorem_holds
-from privsvm_bench.records import Result
+from privsvm_bench.records import SLACK, Result, is_refuted
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.text import names_text, short_number, unique
-
-# Relative slack for comparing printed epsilons: round-off is not a contradiction.
-_SLACK = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +37,7 @@ def _same_relation(guarantee: Guarantee) -> bool:
 
 def _proof_verdict(guarantee: Guarantee) -> Verdict:
     proved, witness = guarantee.epsilon_with_system_noise, guarantee.witness
-    if witness is not None and _same_relation(guarantee) and witness.epsilon > proved * (1 + _SLACK):
+    if witness is not None and _same_relation(guarantee) and witness.epsilon > proved * (1 + SLACK):
         text = (
             f"AUDIT CONTRADICTS THE PROOF: refuted below ε = {short_number(witness.epsilon)}, "
             f"said to be proved at {short_number(proved)}"
@@ -65,7 +62,7 @@ def _claim_verdict(guarantee: Guarantee) -> Verdict:
         text = f"{refuted}, for {witness.neighbours} neighbours"
         text += f" (the claim is for {guarantee.neighbours or 'unnamed'} ones)"
         return Verdict("elsewhere", text, refuted_epsilon)
-    if refuted_epsilon > guarantee.epsilon_requested * (1 + _SLACK):
+    if is_refuted(guarantee):
         return Verdict("broken", refuted, refuted_epsilon)
     text = f"the audit reaches ε = {short_number(refuted_epsilon)} only; not proved, for the reason given"
     return Verdict("unbroken", text, refuted_epsilon)

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from privsvm.privacy.statement import STATUS_TEXT, STATUSES, Status, theorem_holds
+from privsvm.privacy.statement import STATUSES, Status, theorem_holds
 from privsvm_bench import charts
-from privsvm_bench.charts import CLAIMED, MARKERS, RED, VARIABLES, named, new_figure, style, svg_text
-from privsvm_bench.palette import COLOURS, SYMBOLS, Look
+from privsvm_bench.charts import MARKERS, RED, VARIABLES, named, new_figure, style, svg_text
+from privsvm_bench.palette import CLAIMED, COLOURS, NONE, SYMBOLS, Look
 from privsvm_bench.reporting.text import score_text, short_number
 
 # Height of a label and its longest text, in pixels and letters.
@@ -83,7 +83,7 @@ def _write_labels(picture: Figure, x: float, ends: Sequence[_End], top: float) -
 def _look(status: Status, look: Look, first: bool) -> dict[str, Any]:
     """Arguments of a curve's line: proved methods in colour, claims grey, dashed, crossed and faint, others dotted."""
     proof = theorem_holds(status)
-    colour = look.light if proof else CLAIMED if status == "claimed" else charts.NONE
+    colour = look.light if proof else CLAIMED if status == "claimed" else NONE
     width = 3.2 if first else 1.8 if proof else 1.4
     line = {"color": colour, "linestyle": _DASHES[status], "linewidth": width}
     if status == "none":
@@ -195,10 +195,10 @@ class CurveChart:
     def _label(self, curve: Mapping[str, Any]) -> str:
         name = self.names[curve["method"]]
         short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-        return short + (", claimed" if curve["status"] == "claimed" else "")
+        return short + (f", {curve['worst']}" if curve["status"] == "claimed" else "")
 
     def _heading(self, curve: Mapping[str, Any]) -> str:
-        return f"{self.names[curve['method']]} — {STATUS_TEXT[curve['status']]}"
+        return f"{self.names[curve['method']]} — {curve['worst']}"
 
     def _draw(self, axes: Axes, curve: Mapping[str, Any], first: int | None) -> dict[str, Any]:
         """Draw one curve with its band, and return the arguments of its line."""

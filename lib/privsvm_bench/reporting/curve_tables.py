@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm_bench.metrics import METRICS
+from privsvm_bench.palette import CLAIMED, NONE, looks_of
 from privsvm_bench.records import Result
 
 _DECIMALS = 6
@@ -60,7 +61,7 @@ def metrics_record(results: Iterable[Result], reference_epsilon: float = 1.0) ->
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for result in results:
         index = nearest_epsilon(result.epsilons, reference_epsilon)
-        entry: dict[str, Any] = {"status": result.status}
+        entry: dict[str, Any] = {"status": result.worth(index)}
         if result.guarantees[index].randomness is not None:
             entry["randomness"] = result.guarantees[index].randomness
         if math.isfinite(result.epsilons[index]):
@@ -87,34 +88,44 @@ def metric_columns(metric: str) -> list[str]:
 
 def curve_columns(metrics: Iterable[str] = METRICS) -> list[str]:
     """Column names of curves.csv, in order."""
-    first = ("dataset", "method", "status", "randomness", "epsilon", "log10_epsilon", *_EPSILONS, "delta", "neighbours")
-    return [*first, *(column for metric in metrics for column in metric_columns(metric))]
+    first = ("dataset", "method", "status", "colour", "randomness", "epsilon", "log10_epsilon")
+    return [
+        *first,
+        *_EPSILONS,
+        "delta",
+        "neighbours",
+        *(column for metric in metrics for column in metric_columns(metric)),
+    ]
 
 
 def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> list[dict[str, Any]]:
     """Build one row per dataset, method and epsilon, with the keys `curve_columns`.
 
-    A method without epsilon has one row per epsilon of its dataset's grid: a horizontal line. ``epsilon_proved`` and
-    ``epsilon_with_system_noise`` are ``inf`` for a claim, the first also for seeded noise; both are None if no epsilon
-    is stated.
+    ``status`` is of that epsilon, ``colour`` the report's for the method. A method without epsilon has one row per
+    epsilon of its dataset's grid: a horizontal line. ``epsilon_proved`` and ``epsilon_with_system_noise`` are ``inf``
+    for a claim, the first also for seeded noise; both are None if no epsilon is stated.
     """
     grids = epsilon_grids(results, reference_epsilon)
+    implementations = sorted({result.implementation for result in results})
+    colours = {name: look.light for name, look in zip(implementations, looks_of(implementations), strict=True)}
     rows = []
     for result in results:
+        colour = {"claimed": CLAIMED, "none": NONE}.get(result.status, colours[result.implementation])
         if result.is_reference:
             points = [(epsilon, 0) for epsilon in grids[result.dataset]]
         else:
             points = [(epsilon, index) for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon)]
-        rows += [_curve_row(result, epsilon, index) for epsilon, index in sorted(points)]
+        rows += [_curve_row(result, epsilon, index, colour) for epsilon, index in sorted(points)]
     return rows
 
 
-def _curve_row(result: Result, epsilon: float, index: int) -> dict[str, Any]:
+def _curve_row(result: Result, epsilon: float, index: int, colour: str) -> dict[str, Any]:
     guarantee = result.guarantees[index]
     row: dict[str, Any] = {
         "dataset": result.dataset,
         "method": result.method,
-        "status": result.status,
+        "status": result.worth(index),
+        "colour": colour,
         "randomness": guarantee.randomness,
         "epsilon": _round(epsilon),
         "log10_epsilon": _round(math.log10(epsilon)),

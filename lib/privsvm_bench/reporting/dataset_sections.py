@@ -14,7 +14,7 @@ from privsvm_bench.records import Result
 from privsvm_bench.reporting.claim_tables import right_guess, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.results import by_status, group_by
-from privsvm_bench.reporting.text import display_name, percent_score, score_text, short_number, unique
+from privsvm_bench.reporting.text import percent_score, score_text, short_number, unique
 
 # No better than the majority class, within this much.
 _WORTHLESS = 0.005
@@ -111,6 +111,7 @@ def _curve(result: Result, method: int) -> dict[str, Any]:
     curve: dict[str, Any] = {
         "method": method,
         "status": result.status,
+        "worst": result.worst,
         "epsilons": [] if result.is_reference else [result.epsilons[index] for index in keep],
         "values": values,
     }
@@ -147,12 +148,20 @@ def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str
     return [result.method for result in [*proved[:2], *(known or [*references.values()][:2]), *claims[:1]]]
 
 
-def best_proved(results: Iterable[Result], reference_epsilon: float) -> list[dict[str, Any]]:
-    """Find the best proved method of each dataset near the reference epsilon, and its references without privacy."""
-    return [_best_row(dataset, members, reference_epsilon) for dataset, members in group_by(results, "dataset").items()]
+def best_proved(
+    results: Iterable[Result], reference_epsilon: float, preferred: str | None = None
+) -> list[dict[str, Any]]:
+    """Find the best proved method of each dataset near the reference epsilon, and its references without privacy.
+
+    A `preferred` method is taken where it is proved.
+    """
+    of_dataset = group_by(results, "dataset")
+    return [_best_row(dataset, members, reference_epsilon, preferred) for dataset, members in of_dataset.items()]
 
 
-def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
+def _best_row(
+    dataset: str, members: Sequence[Result], reference_epsilon: float, preferred: str | None
+) -> dict[str, Any]:
     row: dict[str, Any] = {"dataset": dataset, "best": None, "svm": None, "majority": None, "worthless": False}
     references = {result.method: result for result in members if result.method in ("svm", "majority")}
     row |= {method: _percents(result, 0) for method, result in references.items()}
@@ -164,11 +173,10 @@ def _best_row(dataset: str, members: Sequence[Result], reference_epsilon: float)
             candidates.append((mean, result.method, result, index))
     if not candidates:
         return row
-    mean, method, result, index = max(candidates, key=lambda item: item[:2])
+    mean, method, result, index = max(candidates, key=lambda item: (item[1] == preferred, item[:2]))
     guarantee = result.guarantees[index]
     row["best"] = {
         "method": method,
-        "name": display_name(method, result.implementation),
         "score": _percents(result, index),
         "epsilon": guarantee.epsilon_with_system_noise,
         "delta": guarantee.delta,

@@ -1,4 +1,4 @@
-"""First screen of a page: a sentence for each epsilon, and the methods to rely on."""
+"""First screen of a page: a sentence for each epsilon, ranks over all tables, and the methods to rely on."""
 
 from __future__ import annotations
 
@@ -6,44 +6,106 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.dataset_sections import best_proved
-from privsvm_bench.reporting.text import display_name, percent_score, short_number
+from privsvm_bench.reporting.results import group_by
+from privsvm_bench.reporting.text import percent_score, short_number
 
 # As much as without privacy, within this many points.
 _EQUAL = 0.05
 
 
-def answers(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
-    """Answer, for one dataset and each epsilon, which proved method keeps most accuracy and what that costs.
+def answers(results: Sequence[Result], lead: str, grid: Sequence[float]) -> list[dict[str, Any]]:
+    """Answer for each epsilon of some datasets, or of one, which proved method keeps most accuracy at which cost.
 
-    Each answer has ``epsilon``, ``text`` (a sentence), ``best`` (a row of `best_proved`) and ``rows``: all methods at
-    that epsilon.
+    Each answer has ``epsilon``, ``text`` (a sentence), ``best`` (the row of `best_proved` for `lead`) and ``rows``: all
+    methods at that epsilon on `lead`.
     """
     epsilon_answers = []
+    members = [result for result in results if result.dataset == lead]
     for epsilon in grid:
-        (best,) = best_proved(results, epsilon)
-        rows = _rows(results, epsilon)
-        epsilon_answers.append({"epsilon": epsilon, "text": _sentence(best, epsilon), "best": best, "rows": rows})
+        ranked = rank_methods(results, epsilon)
+        (best,) = best_proved(members, epsilon, ranked[0]["method"] if ranked else None)
+        text = _sentence(best) if len(members) == len(results) or not ranked else _summary(results, ranked, epsilon)
+        rows = _rows(members, epsilon)
+        epsilon_answers.append({"epsilon": epsilon, "text": text, "best": best, "rows": rows})
     return epsilon_answers
 
 
-def _sentence(row: Mapping[str, Any], epsilon: float) -> str:
+def _at(epsilon: float) -> str:
+    return f"At ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{short_number(epsilon)}"
+
+
+def _sentence(row: Mapping[str, Any]) -> Markup:
     best, dataset = row["best"], row["dataset"]
     if best is None:
-        return f"No method here is proved on {dataset}. Rely on no epsilon on this page."
-    at = f"At ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{short_number(best['epsilon'])}"
-    kept = f"{100 * best['mean']:.1f}\N{NO-BREAK SPACE}%"
+        return Markup("No method here is proved on {}. Rely on no epsilon on this page.").format(dataset)
+    at, kept = _at(best["epsilon"]), f"{100 * best['mean']:.1f}\N{NO-BREAK SPACE}%"
     if row["worthless"]:
-        return f"{at}, no proved method beats the majority class on {dataset} ({kept} accuracy)."
-    start = f"{at}, {best['name']} reaches {kept} accuracy on {dataset}"
-    if best["loss"] is None:
-        return f"{start}."
-    if best["loss"] < _EQUAL:
-        return f"{start}: as much as without privacy."
-    return f"{start}: {best['loss']:.1f} points less than without privacy."
+        return Markup("{}, no proved method beats the majority class on {} ({} accuracy).").format(at, dataset, kept)
+    loss, end = best["loss"], "."
+    if loss is not None:
+        end = f": {loss:.1f} points less than without privacy."
+        end = ": as much as without privacy." if loss < _EQUAL else end
+    return Markup("{}, <code>{}</code> reaches {} accuracy on {}{}").format(at, best["method"], kept, dataset, end)
+
+
+def _summary(results: Sequence[Result], ranked: Sequence[Mapping[str, Any]], epsilon: float) -> Markup:
+    """Answer for several datasets: the method with the best mean rank, and its least and largest cost."""
+    first, n_datasets = ranked[0], len({result.dataset for result in results})
+    losses, no_better = [], []
+    for row in best_proved(results, epsilon, first["method"]):
+        if row["best"] is not None and row["best"]["method"] == first["method"]:
+            losses += [] if row["best"]["loss"] is None else [(row["best"]["loss"], row["dataset"])]
+            no_better += [row["dataset"]] if row["worthless"] else []
+    text = Markup("{}, <code>{}</code> is the most accurate proved method on {} of {} datasets").format(
+        _at(epsilon), first["method"], first["first"], n_datasets
+    )
+    if losses:
+        (least, kindest), (most, worst) = min(losses), max(losses)
+        text += f": {least:.1f} ({kindest}) to {most:.1f} points ({worst}) less than without privacy"
+    return text + (f". It does not beat the majority class on {', '.join(no_better)}." if no_better else ".")
+
+
+def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, Any]]:
+    """Rank the proved methods at an epsilon over all datasets, as the leaderboard does; best mean rank first.
+
+    A method without an answer on a dataset is last there; one with answers on fewer than half of them is left out.
+    ``behind`` and ``most`` are mean and largest points behind the best proved method, where it ran.
+    """
+    means: dict[str, dict[str, float]] = {}
+    datasets = group_by(results, "dataset")
+    for result in results:
+        mean = result.value("accuracy", "mean", index := nearest_epsilon(result.epsilons, epsilon))
+        if result.theorem_holds and mean is not None and math.isclose(result.epsilons[index], epsilon):
+            means.setdefault(result.method, {})[result.dataset] = mean
+    means = {method: known for method, known in means.items() if 2 * len(known) >= len(datasets)}
+    best = {name: max((known[name] for known in means.values() if name in known), default=0.0) for name in datasets}
+    statuses, rows = {result.method: result.status for result in results}, []
+    for method, known in means.items():
+        places = []
+        for name in datasets:
+            ours = known.get(name, -1.0)
+            others = [other.get(name, -1.0) for other in means.values()]
+            places.append(sum(other > ours for other in others) + (sum(other == ours for other in others) + 1) / 2)
+        gaps = {name: 100 * (best[name] - mean) for name, mean in known.items()}
+        rows.append(
+            {
+                "method": method,
+                "status": statuses[method],
+                "rank": sum(places) / len(places),
+                "first": sum(gap == 0 for gap in gaps.values()),
+                "behind": sum(gaps.values()) / len(gaps),
+                "most": max(gaps.values()),
+                "worst": max(gaps, key=lambda name: gaps[name]),
+                "datasets": f"{len(known)} of {len(datasets)}",
+            }
+        )
+    return sorted(rows, key=lambda row: (row["rank"], row["method"]))
 
 
 def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str, Any]]]:
@@ -60,7 +122,8 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
         groups[result.status].append(
             {
                 "method": result.method,
-                "name": display_name(result.method, result.implementation),
+                "worth": result.worth(index),
+                "stated": short_number(guarantee.epsilon_requested),
                 "mean": -1.0 if mean is None else mean,
                 "score": percent_score(mean, result.value("accuracy", "sd", index)),
                 "loss": None if mean is None or level is None else 100 * (level - mean),

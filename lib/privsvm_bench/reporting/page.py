@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from privsvm.errors import without_absolute_paths
-from privsvm.privacy.statement import STATUS_TEXT, STATUSES, theorem_holds
+from privsvm.privacy.statement import STATUSES, theorem_holds
 from privsvm_bench.charts import VARIABLES, AuditBar, audit_bars
 from privsvm_bench.palette import COLOURS, Look, looks_of
 from privsvm_bench.records import (
@@ -34,7 +34,7 @@ from privsvm_bench.reporting.attack_tables import (
     tabulate_condensed_rows,
     tabulate_known_sample,
 )
-from privsvm_bench.reporting.audit_tables import audit_bars_of, audit_rows, with_audits
+from privsvm_bench.reporting.audit_tables import audit_bars_of, audit_rows
 from privsvm_bench.reporting.claim_tables import broken_claims, contradictions
 from privsvm_bench.reporting.curve_charts import CurveChart, Scale, accuracy_range, attack_svg
 from privsvm_bench.reporting.curve_tables import (
@@ -52,10 +52,10 @@ from privsvm_bench.reporting.dataset_sections import (
     key_methods,
     metrics_to_draw,
 )
-from privsvm_bench.reporting.first_screen import answers, claims_by_origin, data_set_rows
+from privsvm_bench.reporting.first_screen import answers, claims_by_origin, data_set_rows, rank_methods
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.guarantee_cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
-from privsvm_bench.reporting.text import count_in_words, display_name, percent, score_text, short_number
+from privsvm_bench.reporting.text import count_in_words, percent, score_text, short_number
 
 _TEMPLATES = Path(__file__).with_name("templates")
 # Marks of methods in tables, filled for proofs, hollow where the noise was seeded.
@@ -79,11 +79,10 @@ def _methods_in_order(results: Sequence[Result]) -> list[str]:
     return sorted(rank, key=lambda method: (rank[method], method))
 
 
-def _looks_and_names(results: Sequence[Result], methods: Sequence[str]) -> tuple[list[Look], list[str]]:
-    """Choose colours and mark of each method, and its name for readers."""
+def _looks_of(results: Sequence[Result], methods: Sequence[str]) -> list[Look]:
+    """Choose colours and mark of each method."""
     implementations = {result.method: result.implementation for result in results}
-    looks = looks_of([implementations[method] for method in methods])
-    return looks, [display_name(method, implementations[method]) for method in methods]
+    return looks_of([implementations[method] for method in methods])
 
 
 def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
@@ -154,7 +153,7 @@ def _key_numbers(
 
 def _chips(figure: Mapping[str, Any], key: Sequence[int]) -> list[dict[str, Any]]:
     """List the curves of a chart for its legend: those that it opens with, then the other private ones."""
-    curves = {curve["method"]: curve["status"] for curve in figure["curves"]}
+    curves = {curve["method"]: curve["worst"] for curve in figure["curves"]}
     others = [method for method, status in curves.items() if method not in key and status != "none"]
     return [{"method": method, "status": curves[method], "more": method in others} for method in [*key, *others]]
 
@@ -166,12 +165,14 @@ def _first_screen(
     reference_epsilon: float,
     methods: Sequence[str],
     looks: Sequence[Look],
-    names: Sequence[str],
+    own_datasets: Collection[str],
 ) -> dict[str, Any]:
-    """Compute the sentence, the chart and the table that the selector of epsilon drives, and the small charts."""
-    # The data set that leads: the first with a proved method.
-    proved = [result.dataset for result in results if result.theorem_holds]
-    lead = (proved or list(grids))[0]
+    """Compute the sentence, the chart and the tables that the selector of epsilon drives, and the small charts."""
+    # The reader's own tables, if there are some; the first with a proved method leads.
+    scope = [name for name in grids if name in own_datasets] or list(grids)
+    chosen_results = [result for result in results if result.dataset in scope]
+    proved = [result.dataset for result in chosen_results if result.theorem_holds]
+    lead = (proved or scope)[0]
     grid = grids[lead]
     chosen = nearest_epsilon(grid, reference_epsilon)
     figure = next(figure for figure in figures if figure["name"] == lead)
@@ -180,13 +181,13 @@ def _first_screen(
         "lead": lead,
         "chosen": chosen,
         "buttons": len(grid) <= _MOST_BUTTONS,
-        "answers": answers([result for result in results if result.dataset == lead], grid),
+        "answers": answers(chosen_results, lead, grid),
+        "overview": [] if len(grids) == 1 else [rank_methods(results, epsilon) for epsilon in grid],
         "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
-        "chart": CurveChart(figure, names, looks, keys[lead], chosen=chosen).svg,
+        "chart": CurveChart(figure, methods, looks, keys[lead], chosen=chosen).svg,
         "chips": _chips(figure, keys[lead]),
         "look_of": dict(zip(methods, looks, strict=True)),
-        "small_multiples": functools.partial(_small_multiples, figures, names, looks, keys) if len(grids) > 1 else None,
-        "name_of": dict(zip(methods, names, strict=True)),
+        "small_multiples": functools.partial(_small_multiples, figures, methods, looks, keys),
     }
 
 
@@ -244,7 +245,6 @@ def page_context(
     `reference_epsilon`. `own_datasets` names the user's datasets. `data_set` is the one whose page this is, in a folder
     below the overview; None for the overview.
     """
-    results = with_audits(results, records.audits)
     pages = page_names(results)
     audited_methods = {record.method for record in records.audits if record.cells}
     if data_set is not None:
@@ -257,9 +257,9 @@ def page_context(
     metrics = metrics_to_draw(results) or {"accuracy": "Accuracy"}
     # The same for all results.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
-    looks, names = _looks_and_names(results, methods)
+    looks = _looks_of(results, methods)
     figures = curve_figures(results, grids, method_index)
-    first = _first_screen(results, figures, grids, reference_epsilon, methods, looks, names)
+    first = _first_screen(results, figures, grids, reference_epsilon, methods, looks, own_datasets)
     audited = [record for record in records.audits if record.method in method_index and record.cells]
     stated, bars = audit_bars_of(results, audited, dict(zip(methods, looks, strict=True)), reference_epsilon)
     return {
@@ -274,6 +274,7 @@ def page_context(
         "up": "" if data_set is None else "../",
         "methods": methods,
         "by_status": {status: [method for method in methods if (method, status) in pairs] for status in STATUSES},
+        "refuted": {result.method for result in results if result.worst == "refuted"},
         "proved_methods": sorted({result.method for result in results if result.theorem_holds}),
         **_claims_context(results, reference_epsilon),
         # The chart of claims is on the overview, the table of those that fail here on every page.
@@ -285,7 +286,7 @@ def page_context(
         "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
         "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids, metrics),
-        "metric_chart": functools.partial(_draw_metric, figures[0], names, looks),
+        "metric_chart": functools.partial(_draw_metric, figures[0], methods, looks),
         "metrics": list(metrics.items()),
         "cards": guarantee_cards(results, methods, reference_epsilon),
         "timings": timing_rows(records.timings, results),
@@ -335,7 +336,6 @@ def _environment() -> jinja2.Environment:
         randomness_text=RANDOMNESS_TEXT,
         recovered=RECOVERED,
         score=score_text,
-        status_text=STATUS_TEXT,
         theorem_holds=theorem_holds,
         two_digits=functools.partial(short_number, digits=2),
     )
@@ -378,7 +378,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     # The overview has these inside, to be complete alone; all other pages share one copy.
     files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
     methods = _methods_in_order(results)
-    looks, names = _looks_and_names(results, methods)
+    looks = _looks_of(results, methods)
     reference = options.get("reference_epsilon", 1.0)
     grids = epsilon_grids(results, reference)
     method_index = {method: index for index, method in enumerate(methods)}
@@ -386,7 +386,7 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
     for figure in curve_figures(results, grids, method_index):
         stem = figure_stem(figure["name"], page_names(results))
         key = _key_numbers(results, figure["name"], methods, reference)
-        files[f"pages/{stem}.svg"] = CurveChart(figure, names, looks, key).svg(alone=True)
+        files[f"pages/{stem}.svg"] = CurveChart(figure, methods, looks, key).svg(alone=True)
         drawn = (row for row in rows if row["dataset"] == figure["name"])
         files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
     return files

@@ -12,13 +12,15 @@ from privsvm_bench import records
 from privsvm_bench.records import Result
 
 
-def read_results(paths: Sequence[str | os.PathLike[str]]) -> list[Result]:
-    """Read results, ordered by dataset, then status (proved first), then method, whatever the order of `paths`.
+def read_results(
+    paths: Sequence[str | os.PathLike[str]], audits: Sequence[str | os.PathLike[str]] = ()
+) -> list[Result]:
+    """Read results, ordered by dataset, then status (proved first), then method, with the witnesses of audits.
 
     Raises PrivSVMError if a file is not a valid record, there is none, two are for the same method and dataset, or only
     some are of condensed rows.
     """
-    results = records.read_results(paths)
+    results = records.read_results(paths, audits)
     if not results:
         raise PrivSVMError("--results: no file given; run at least one method on one dataset")
     for path, result in zip(paths, results, strict=True):

@@ -8,9 +8,6 @@ from typing import Any, TypeVar
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
-# Plain words for three methods, where they keep the name of their implementation.
-_NAMES = {"recommended": "PrivateLinearClassifier", "svm": "SVM without privacy", "majority": "majority class"}
-
 _Value = TypeVar("_Value", bound=Hashable)
 
 
@@ -70,11 +67,6 @@ def percent_score(mean: float | None, spread: float | None = None) -> str:
     if mean is None:
         return "–"
     return f"{100 * mean:.1f}\N{NO-BREAK SPACE}%" + ("" if spread is None else f" ± {100 * spread:.1f}")
-
-
-def display_name(method: str, implementation: str) -> str:
-    """Name a method for readers of the first screen."""
-    return _NAMES.get(method, method) if method == implementation else method
 
 
 def names_text(names: Sequence[str]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.metrics import METRICS
-from privsvm_bench.records import Result, read_results
+from privsvm_bench.records import Result, Worth, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,11 +26,13 @@ class Difference:
     """One metric of two results at one epsilon, paired by split.
 
     `first` and `second` are means over the splits. `mean` is the mean of the second less the first, in an interval from
-    `low` to `high`, which is infinite for a single split. `epsilon` is infinite if neither result states one.
+    `low` to `high`, which is infinite for a single split. `epsilon` is infinite if neither result states one;
+    `worths` say what it is worth to each of them.
     """
 
     dataset: str
     epsilon: float
+    worths: tuple[Worth, Worth]
     first: float
     second: float
     low: float
@@ -53,6 +56,12 @@ def result_files(name: str, folders: Sequence[str] = ("data/results", "data/priv
     raise PrivSVMError(
         f"{name}: no result file, folder of results, or method in {' or '.join(folders)}; run `make run` first"
     )
+
+
+def audit_files(results: Iterable[Path], folder: str = "data/audits") -> list[Path]:
+    """List the audits of the methods of result files, as far as they are here."""
+    files = [Path(folder, f"{name}.json") for name in sorted({path.parent.name for path in results})]
+    return [path for path in files if path.is_file()]
 
 
 def _over_repeats(result: Result, metric: str, index: int) -> list[float | None]:
@@ -92,6 +101,7 @@ def _pair_splits(
     return Difference(
         dataset=first.dataset,
         epsilon=epsilon,
+        worths=(first.worth(epsilon_indices[0]), second.worth(epsilon_indices[1])),
         first=math.fsum(one for one, _ in pairs) / count,
         second=math.fsum(other for _, other in pairs) / count,
         low=mean - half,
@@ -102,18 +112,21 @@ def _pair_splits(
 
 
 def compare(
-    first: Sequence[str | os.PathLike[str]], second: Sequence[str | os.PathLike[str]], metric: str = "accuracy"
+    first: Sequence[str | os.PathLike[str]],
+    second: Sequence[str | os.PathLike[str]],
+    metric: str = "accuracy",
+    audits: Sequence[str | os.PathLike[str]] = (),
 ) -> list[Difference]:
     """Compare two settings on all datasets and epsilons that both have, ordered by dataset and epsilon.
 
-    `first` and `second` are result files, one for each dataset. A setting without epsilon is compared at every epsilon
-    of the other one. Raises PrivSVMError if nothing can be compared: an unknown metric, no common dataset, or other
-    rows or splits.
+    `first` and `second` are result files, one for each dataset, and `audits` the records of audits of their methods. A
+    setting without epsilon is compared at every epsilon of the other one. Raises PrivSVMError if nothing can be
+    compared: an unknown metric, no common dataset, or other rows or splits.
     """
     if metric not in METRICS:
         raise PrivSVMError(f"--metric {metric}: must be one of {', '.join(METRICS)}")
-    ours = {result.dataset: result for result in read_results(list(first))}
-    theirs = {result.dataset: result for result in read_results(list(second))}
+    ours = {result.dataset: result for result in read_results(first, audits)}
+    theirs = {result.dataset: result for result in read_results(second, audits)}
     differences = []
     for dataset in sorted(ours.keys() & theirs.keys()):
         one, other = ours[dataset], theirs[dataset]
@@ -141,50 +154,77 @@ def _epsilon(value: float) -> str:
     return f"{value:g}" if math.isfinite(value) else "none"
 
 
-def _table(names: tuple[str, str], differences: Sequence[Difference]) -> pd.DataFrame:
-    """Lay out the differences, in points, as text."""
+def _table(names: tuple[str, str], differences: Sequence[Difference], strike: str) -> pd.DataFrame:
+    """Lay out differences as text, in points, each mean beside its status; `strike` encloses a refuted epsilon."""
     import pandas as pd
 
     rows = []
     for one in differences:
         interval = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}" if math.isfinite(one.low) else "one split: unknown"
         sure = "" if one.low <= 0 <= one.high else "*"
-        means = f"{100 * one.first:.1f}", f"{100 * one.second:.1f}", f"{100 * one.mean:+.1f}"
-        rows.append((one.dataset, _epsilon(one.epsilon), *means, interval, sure))
-    return pd.DataFrame(rows, columns=("data set", "epsilon", *names, "difference", "interval", ""))
+        struck = f"{strike}{_epsilon(one.epsilon)}{strike} refuted"
+        statuses = [struck if worth == "refuted" else worth for worth in one.worths]
+        means = f"{100 * one.first:.1f}", statuses[0], f"{100 * one.second:.1f}", statuses[1]
+        rows.append((one.dataset, _epsilon(one.epsilon), *means, f"{100 * one.mean:+.1f}", interval, sure))
+    columns = ("data set", "epsilon", names[0], "status", names[1], "status", "difference", "interval", "")
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _explain(differences: Sequence[Difference]) -> str:
+    """Explain the statuses that nobody may rely on, where a difference has one."""
+    worths = {worth for one in differences for worth in one.worths}
+    return "".join(
+        text
+        for worth, text in (
+            ("claimed", "\nclaimed: nothing proves this epsilon"),
+            ("refuted", "\nrefuted: the method reveals more than the epsilon that is struck out"),
+        )
+        if worth in worths
+    )
 
 
 def comparison_text(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
     """Write the differences for a terminal, in points."""
     title = f"{metric}, in points: {names[1]} less {names[0]}, paired over splits, {_LEVEL:.0%} interval"
-    table = _table(names, differences).set_index("data set").rename_axis(None)
+    table = _table(names, differences, "~").set_index("data set").rename_axis(None)
     note = "* the interval does not contain 0; about one star in twenty is chance"
-    return f"{title}\n\n{table.to_string()}\n\n{note}"
+    return f"{title}\n\n{table.to_string()}\n\n{note}{_explain(differences)}"
 
 
 def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
     """Write the differences as a LaTeX table; needs the package booktabs."""
-    table = _table(names, differences).iloc[:, :-1]
-    table.iloc[:, 2:] = table.iloc[:, 2:].apply(lambda column: column.str.replace("-", "\N{MINUS SIGN}"))
+    table = _table(names, differences, "\0").iloc[:, :-1]
+    table.iloc[:, -2:] = table.iloc[:, -2:].apply(lambda column: column.str.replace("-", "\N{MINUS SIGN}"))
     style = table.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
     note = f"% {metric} in percent; differences in points, paired over splits, with their {_LEVEL:.0%} interval\n"
-    return note + style.to_latex(hrules=True, column_format="llrrrr")
+    note += "".join(f"% {line}\n" for line in _explain(differences).splitlines() if line)
+    text = style.to_latex(hrules=True, column_format="llrlrlrr")
+    # Struck out by plain TeX, without a further package.
+    return note + re.sub("\0(.*?)\0", r"{\\ooalign{\1\\cr\\leaders\\hrule height .65ex depth -.57ex\\hfil\\cr}}", text)
 
 
 def comparison_svg(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
-    """Draw the differences with their intervals, one line each."""
-    from privsvm_bench.charts import BLUE, SOFT, named, new_figure, style, svg_text
+    """Draw the differences with their intervals, one line each: dashed and hollow unless both epsilons are proved."""
+    from privsvm_bench.charts import BLUE, PANEL, RED, SOFT, named, new_figure, style, svg_text
+    from privsvm_bench.palette import CLAIMED
 
     title = f"{metric}: {names[1]} less {names[0]}, points, {_LEVEL:.0%} interval"
-    height = 80 + 22 * len(differences)
+    height, width = 80 + 22 * len(differences), 820
     with style():
-        figure, (axes,) = new_figure(660, height)
-        axes.set_position((190 / 660, 36 / height, 430 / 660, 1 - 70 / height))
+        figure, (axes,) = new_figure(width, height)
+        axes.set_position((190 / width, 36 / height, 430 / width, 1 - 70 / height))
         axes.set_yticks(range(len(differences)), [f"{one.dataset}, ε {_epsilon(one.epsilon)}" for one in differences])
         axes.set(title=title, ylim=(len(differences) - 0.4, -0.6))
         axes.axvline(0, color=SOFT, linestyle="--", linewidth=1)
         for row, one in enumerate(differences):
             ends = [100 * (end if math.isfinite(end) else one.mean) for end in (one.low, one.high)]
-            axes.plot(ends, [row, row], color=BLUE)
-            named(axes.plot(100 * one.mean, row, "o", color=BLUE)[0], f"{100 * one.mean:+.1f}")
+            is_claim = not {"claimed", "refuted"}.isdisjoint(one.worths)
+            colour, dashes = (CLAIMED, "--") if is_claim else (BLUE, "-")
+            axes.plot(ends, [row, row], color=colour, linestyle=dashes)
+            words = f"{one.worths[1]} less {one.worths[0]}"
+            inside = PANEL if is_claim else BLUE
+            (point,) = axes.plot(100 * one.mean, row, "o", color=colour, markerfacecolor=inside)
+            named(point, f"{100 * one.mean:+.1f}, {words}")
+            ink = RED if "refuted" in one.worths else CLAIMED if is_claim else SOFT
+            axes.text(1.02, row, words, transform=axes.get_yaxis_transform(), va="center", color=ink)
         return svg_text(figure, title)
