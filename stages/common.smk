@@ -69,6 +69,11 @@ except PrivSVMError as error:
     # One line, without a traceback.
     sys.exit(f"error: {printable(str(error))}")
 
+# Before the number of jobs: the pairs that an entry leaves out.
+if workflow.is_main_process and not IN_DVC:
+    for line in PARAMS.left_out():
+        logger.info(f"not run on {line}")
+
 close_folders(PARAMS)
 set_addresses(PARAMS)
 

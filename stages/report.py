@@ -47,6 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
             attacks=records.attacks_of(results),
             audits=records.read_audits(options.audits),
             prepared=records.read_prepared(options.prepared),
+            left_out=job.left_out,
         ),
         origin=reporting.provenance(),
         experiment=job.experiment or results[0].experiment,

@@ -115,6 +115,24 @@ def test_an_environment_follows_contents_not_times(clone):
     assert clone.installs() == 2
 
 
+def test_own_packages_are_in_every_environment(clone):
+    clone.prepare()
+    own = clone.folder / "requirements-own.txt"
+    own.write_text("-e ../mine\n")
+    assert "Installing requirements-own.txt" in clone.prepare()
+    first = clone.environment()
+    assert clone.prepare() == ""
+    # Another version of the locks is another environment, which has them too.
+    (clone.folder / "requirements.lock").write_text((clone.folder / "requirements.lock").read_text() + "q==1\n")
+    clone.prepare()
+    assert clone.environment() != first
+    calls = [line for line in clone.log() if "requirements-own.txt" in line]
+    assert len(calls) == 2
+    assert all(line.endswith("requirements-dev.lock") for line in calls)
+    own.write_text("-e ../other\n")
+    assert "Installing requirements-own.txt" in clone.prepare("dev")
+
+
 def test_make_says_that_there_is_no_environment(clone):
     """In a new clone, and while the first preparation is under way."""
     shutil.copy(REPOSITORY / "Makefile", clone.folder)

@@ -4,7 +4,9 @@
 
 An environment lies in `.cache/venvs`, named by a digest of its requirements, and `.venv` links to the current one. The
 link moves when the new environment is complete, so that a running workflow keeps its packages. `make clean` removes old
-environments. This script imports the standard library alone, because it runs before any installation.
+environments. Packages of the user's own, listed in `requirements-own.txt`, go into every environment.
+
+This script imports the standard library alone, because it runs before any installation.
 """
 
 import contextlib
@@ -32,6 +34,8 @@ FOLDER, LINK = ROOT / ".cache/venvs", ROOT / ".venv"
 LOCK, DEV_LOCK = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
 ALL = ["--require-hashes", "-r", LOCK, "-r", DEV_LOCK]
 # Requirements of each group; uv reads versions and hashes of constraints too.
+# Packages of the user's methods, as for pip; those of the locks keep their versions.
+OWN = ROOT / "requirements-own.txt"
 GROUPS = {"run": [], "ui": ["mlflow", "--constraints", LOCK, "--constraints", DEV_LOCK], "dev": ALL}
 
 
@@ -81,6 +85,10 @@ def build(environment, lock, group):
     if GROUPS[group]:
         print(f"Adding to .venv what `make {group}` needs" if group == "ui" else "Adding tools to .venv", flush=True)
         install(GROUPS[group], ALL)
+    if OWN.exists():
+        print(f"Installing {OWN.name}", flush=True)
+        own = ["-r", OWN, "--constraint", LOCK, "--constraint", DEV_LOCK]
+        install(own, own)
 
 
 def main(group="run"):
@@ -91,8 +99,8 @@ def main(group="run"):
     declared = json.dumps([project["build-system"], project["project"], project["tool"]["setuptools"]])
     lock = LOCK.read_text(encoding="utf-8")
     environment = FOLDER / digest(lock, declared, sys.version, sys.base_prefix, str(ROOT))
-    added = environment / f"ready-{group}"
-    content = digest(DEV_LOCK.read_text(encoding="utf-8") if GROUPS[group] else "")
+    read = [DEV_LOCK] * bool(GROUPS[group]) + [OWN] * OWN.exists()
+    added, content = environment / f"ready-{group}", digest(*(path.read_text(encoding="utf-8") for path in read))
 
     def is_complete():
         return added.exists() and added.read_text() == content

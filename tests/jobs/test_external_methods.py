@@ -17,7 +17,9 @@ from tests.refusals import refusal
 from privsvm.base.released import PredictionsPath, path_from_arrays
 from privsvm.errors import PrivSVMError
 from privsvm.registry import version_of_package
+from privsvm_bench.jobs.auditing import audit_entry
 from privsvm_bench.jobs.external_methods import ForeignMethod
+from privsvm_bench.jobs.job import AuditJob
 from privsvm_bench.jobs.params import check_params
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -50,6 +52,30 @@ class Pure(Centroids):
 class Broken(Centroids):
     def fit(self, X, y):
         raise RuntimeError("one\\nand two")
+
+
+class Hidden(Centroids):
+    def fit(self, X, y):
+        raise ValueError("needs 100 rows")
+
+
+class Noisy:
+    """A mean with enough noise, if rows lie between -1 and 1; `leak` adds what has none."""
+
+    def __init__(self, budget=1.0, leak=False, random_state=None):
+        self.budget, self.leak, self.random_state = budget, leak, random_state
+
+    def fit(self, X, y):
+        noise = np.random.default_rng(self.random_state).laplace(scale=4 / self.budget)
+        self.coef_ = X[y == 1][:, 0].sum() - X[y == 0][:, 0].sum() + noise
+        self.intercept_ = X[y == 0].sum() if self.leak else 0.0
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0] * self.coef_ + self.intercept_
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
 
 
 class Vague(Centroids):
@@ -171,3 +197,25 @@ def test_versions_of_packages_are_those_of_distributions():
     for name in packages:
         assert version_of_package(name) == importlib.metadata.version(installed[name][0]), name
     assert version_of_package("no_such_package_anywhere") == ""
+
+
+def audited(name, **parameters):
+    job = AuditJob(
+        delta=1e-5, draws=800, epsilons=(1.0,), implementation=f"foreign_centroids.models:{name}", method="mine",
+        neighbours="replace_one", parameters={"states_epsilon": "budget", **parameters}, seed=3,
+    )  # fmt: skip
+    return audit_entry(job)
+
+
+def test_an_own_method_is_audited_and_refuted_where_noise_is_missing(package):
+    (fair,), (leaky,) = audited("Noisy").cells, audited("Noisy", leak=True).cells
+    assert (fair.status, fair.refuted, leaky.refuted) == ("claimed", False, True)
+    assert leaky.best.sure > 1.0
+    assert audited("Noisy", leak=True).cells == (leaky,)
+    # The benchmark hands over rows within bounds: a class that relies on them is not refuted by others.
+    assert "thousand times" not in fair.pair
+
+
+def test_an_own_method_that_cannot_be_audited_stops_no_run(package, capsys):
+    assert audited("Hidden").cells == ()
+    assert "mine at epsilon 1: not audited: X: the estimator refuses every pair" in capsys.readouterr().out

@@ -56,6 +56,7 @@ def test_the_default_benchmark():
         *(("svm", name) for name in ("breast_cancer", "digits", "digit_eight", "wine")),
         ("crammer_singer", "breast_cancer"),
     ]
+    assert len(params.train_jobs()) == 60
     assert "pmsvm_wp" in params.methods_to_audit()
     assert "svm" not in params.methods_to_audit()
 
@@ -93,6 +94,25 @@ def test_parameters_of_one_dataset():
     assert checked.method_parameters("pmsvm_wp", "wine") == {"C": 0.5, "data_norm": 1.0}
     assert checked.method_parameters("pmsvm_wp", "digits") == {"C": 0.05, "data_norm": 1.0}
     assert [job for job in checked.train_jobs() if job[0] == "majority"] == [("majority", "digits")]
+
+
+def test_own_tables_meet_every_method_unless_an_entry_says_why_not():
+    params = default()
+    params["datasets"]["sensors"] = {"url": "https://example.org/s.csv", "label": "y"}
+    checked = check_params(params)
+    jobs = checked.train_jobs()
+    missing = {method for method in checked.methods if (method, "sensors") not in jobs}
+    assert missing == {"ppsvm_linear", "ppsvm_gaussian"}
+    assert "sensors: without ppsvm_linear, ppsvm_gaussian (its `datasets` in params.yaml: breast_cancer)" in (
+        checked.left_out()
+    )
+    assert "digits: without dpsvmdvp (its models hold support vectors for every pair of digits)" in checked.left_out()
+    # Each pair runs or has its line.
+    said = sum(line.split(" (")[0].count(",") + 1 for line in checked.left_out())
+    assert len(jobs) + said == len(checked.methods) * len(checked.datasets)
+    # Exceptions stay where a dataset of the catalogue is taken out.
+    del params["datasets"]["digit_eight"]
+    assert all(dataset != "digit_eight" for _, dataset in check_params(params).train_jobs())
 
 
 @pytest.mark.parametrize(

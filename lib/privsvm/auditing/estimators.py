@@ -188,7 +188,7 @@ def audit(
     bound : float, default=1.0
         How long a row may be that the estimator promises to protect, for made-up ones.
     pairs : sequence of Pair, default=()
-        Pairs of your own to try besides.
+        Pairs of your own to try besides those around `X`, or in the place of made-up ones.
     seed : int, default=0
         Of the search.
 
@@ -221,7 +221,7 @@ def audit(
         raise ValueError(f"delta={delta!r}: must be at least 0 and below 1, and with gaussian=True above 0")
     tried = list(pairs)
     if X is None:
-        tried += make_pairs(2, relation, bound, (1.0, 10.0, 1e3))
+        tried = tried or make_pairs(2, relation, bound, (1.0, 10.0, 1e3))
         probes = np.array([[0.0], [bound], [-bound]])
     else:
         rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)

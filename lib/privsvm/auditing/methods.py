@@ -176,7 +176,7 @@ def _is_gaussian(event: Event | None) -> bool:
     return event is not None and all(isinstance(leaf, Gaussian) for leaf, _ in leaves(event))
 
 
-def _two_clouds() -> tuple[np.ndarray, np.ndarray]:
+def two_clouds() -> tuple[np.ndarray, np.ndarray]:
     """Make eight rows of each of two classes that overlap a little."""
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 8)
@@ -300,7 +300,7 @@ def audit_method(
         tried = [(estimator, pair) for pair in pairs]
         if not known_event:
             # Nobody says what happens to a row: also look at one among others, and at weaker losses.
-            tried += [(estimator, pair) for pair in pairs_around(*_two_clouds(), relation, seed)]
+            tried += [(estimator, pair) for pair in pairs_around(*two_clouds(), relation, seed)]
             words = ", ".join(f"{name} {value:g}" for name, value in weak.items())
             tried += [(make(**weak), Pair(f"{pair.words}; {words}", pair.first, pair.second)) for pair in pairs if weak]
         searched = max(40, min(_SEARCH, int(draws / cost) // 8))

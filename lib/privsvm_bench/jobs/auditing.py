@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from privsvm.auditing.methods import Claims, MethodCell, audit_method, relations_of
+import numpy as np
+
+from privsvm.auditing.estimators import audit
+from privsvm.auditing.methods import Claims, MethodCell, audit_method, relations_of, two_clouds
+from privsvm.auditing.neighbours import make_pairs, pairs_around
 from privsvm.errors import PrivSVMError
-from privsvm.registry import estimator_class
+from privsvm.numerics.noise.streams import seeded_stream
+from privsvm.registry import estimator_class, is_foreign
+from privsvm_bench.jobs.external_methods import ForeignMethod
 from privsvm_bench.jobs.job import AuditJob
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 
@@ -59,6 +66,13 @@ def audit_entry(job: AuditJob) -> AuditRecord:
 
     Raises PrivSVMError, in one line, for parameters that the method refuses, or a refuted proof.
     """
+    if is_foreign(job.implementation):
+        return AuditRecord(
+            method=job.method,
+            implementation=job.implementation,
+            parameters=job.parameters,
+            cells=tuple(_foreign_cells(job)),
+        )
     estimator = estimator_class(job.implementation)
     offered = relations_of(estimator)
     try:
@@ -73,3 +87,39 @@ def audit_entry(job: AuditJob) -> AuditRecord:
     except ValueError as error:
         raise PrivSVMError(f"methods.{job.method}: audit: {error}") from None
     return audit_record(job.method, job.implementation, cells, job.parameters)
+
+
+def _foreign_cells(job: AuditJob) -> Iterator[AuditCell]:
+    """Audit a class of another package by training it, on rows as short as those that the benchmark hands it.
+
+    A class that cannot be trained on these few rows has no cells, and the job's log says why.
+    """
+    method = ForeignMethod(job.implementation, job.parameters, 2, np.zeros((0, 1)), job.delta, job.neighbours)
+    pairs = [*make_pairs(2, job.neighbours, 1.0, (1.0,)), *pairs_around(*two_clouds(), job.neighbours, job.seed)]
+    pairs = [pair for pair in pairs if max(np.abs(rows).max() for rows, _ in (pair.first, pair.second)) <= 1]
+    for epsilon in job.epsilons:
+        numbers, guarantee = itertools.count(), method.guarantee(epsilon)
+
+        def make(epsilon: float = epsilon, numbers: Iterator[int] = numbers) -> Any:
+            return method.untrained(epsilon, seeded_stream(job.seed, "audit", job.method, epsilon, next(numbers)))
+
+        try:
+            found = audit(
+                make, epsilon=epsilon, delta=guarantee.delta, relation=job.neighbours, draws=job.draws, pairs=pairs
+            )
+        except Exception as error:
+            print(f"audit: {job.method} at epsilon {epsilon:g}: not audited: {' '.join(str(error).split())}")
+            continue
+        yield AuditCell(
+            relation=job.neighbours,
+            epsilon=epsilon,
+            delta=found.delta,
+            status=guarantee.status,
+            epsilon_proved=guarantee.epsilon_proved,
+            event=None,
+            pair=found.pair.words,
+            draws=found.draws,
+            bounds=tuple(AuditBound(**dataclasses.asdict(bound)) for bound in found.bounds),
+            looks_at="public attributes and answers of the trained model",
+            refuted=found.refuted,
+        )

@@ -82,7 +82,7 @@ class ForeignMethod:
         seconds = time.perf_counter() - started
         return PredictionsPath(
             epsilons=tuple(grid) if private else (math.inf,),
-            guarantees=tuple(self._guarantee(epsilon) for epsilon in grid),
+            guarantees=tuple(self.guarantee(epsilon) for epsilon in grid),
             n_classes=self.n_classes,
             release_seconds=seconds if private else 0.0,
             fit_seconds=0.0 if private else seconds,
@@ -90,16 +90,20 @@ class ForeignMethod:
             digest=rows_digest(self.X_test),
         )
 
-    def _scores(self, X, y: np.ndarray, epsilon: float, stream: np.random.Generator) -> np.ndarray:
-        """Return scores (m, k) of one trained model, or its predictions as such."""
+    def untrained(self, epsilon: float, stream: np.random.Generator) -> Any:
+        """Make an untrained classifier of the class; `stream` draws its seed."""
         common = {"classes": list(range(self.n_classes)), "random_state": int(stream.integers(2**31))}
         if self.states_epsilon is not None:
             common["delta"] = self.delta
         given = {name: value for name, value in common.items() if name in self.accepted} | self.parameters
         if self.states_epsilon is not None:
             given[self.states_epsilon] = epsilon
+        return self.method(**given)
+
+    def _scores(self, X, y: np.ndarray, epsilon: float, stream: np.random.Generator) -> np.ndarray:
+        """Return scores (m, k) of one trained model, or its predictions as such."""
         try:
-            model = self.method(**given).fit(X, y)
+            model = self.untrained(epsilon, stream).fit(X, y)
             predicted = np.asarray(model.predict(self.X_test)).astype(np.int64)
             scores = self._decision_values(model)
         except Exception as error:
@@ -129,7 +133,8 @@ class ForeignMethod:
                     return values
         return None
 
-    def _guarantee(self, epsilon: float) -> Guarantee:
+    def guarantee(self, epsilon: float) -> Guarantee:
+        """State what the class states of one epsilon: a claim, or nothing."""
         source = _source(self.implementation)
         version = f" {source.version}" if source.version else ""
         reference = f"package {source.package}{version}, sources {source.digest[:16]}"

@@ -123,9 +123,10 @@ class AuditJob(Job):
 
 
 class ReportJob(Job):
-    """Write the report. The user brought the datasets of ``own_datasets``."""
+    """Write the report. The user brought the datasets of ``own_datasets``; ``left_out`` has lines for readers."""
 
     experiment: str | None = None
+    left_out: tuple[str, ...] = ()
     own_datasets: tuple[str, ...] = ()
     reference_epsilon: Annotated[float, Obeys(POSITIVE)] = 1.0
 

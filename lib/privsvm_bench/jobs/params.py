@@ -65,6 +65,8 @@ class MethodEntry(Section):
         tuple[str, ...] | None,
         distinct("must be a list of different datasets of the benchmark; leave it out for all"),
     ] = None
+    # Why the method does not run on a dataset.
+    except_: Annotated[dict[str, Annotated[str, Obeys(LINE)]] | None, pydantic.Field(alias="except")] = None
     per_dataset: dict[str, dict[str, Any]] | None = None
 
     @property
@@ -132,11 +134,32 @@ class Params(Section):
 
     def train_jobs(self) -> list[tuple[str, str]]:
         """List all (method, dataset) pairs of the benchmark, in the order of params.yaml."""
-        return [(name, dataset) for name, entry in self.methods.items() for dataset in entry.datasets or self.datasets]
+        pairs = ((name, dataset) for name in self.methods for dataset in self.datasets)
+        return [pair for pair in pairs if self.why_left_out(*pair) is None]
+
+    def why_left_out(self, method: str, dataset: str) -> str | None:
+        """Say why a method does not run on a dataset; None where it runs."""
+        entry = self.methods[method]
+        if entry.datasets is not None and dataset not in entry.datasets:
+            return f"its `datasets` in params.yaml: {', '.join(entry.datasets)}"
+        return (entry.except_ or {}).get(dataset)
+
+    def left_out(self) -> list[str]:
+        """Write a line for the methods that leave out a dataset for the same reason."""
+        groups: dict[tuple[str, str], list[str]] = {}
+        for dataset in self.datasets:
+            for method in self.methods:
+                if (reason := self.why_left_out(method, dataset)) is not None:
+                    groups.setdefault((dataset, reason), []).append(method)
+        return [f"{dataset}: without {', '.join(names)} ({reason})" for (dataset, reason), names in groups.items()]
 
     def methods_to_audit(self) -> list[str]:
-        """List the entries of our methods that state an epsilon."""
-        return [name for name, entry in self.methods.items() if states_epsilon(entry.implementation)]
+        """List the entries that state an epsilon."""
+        return [
+            name
+            for name, entry in self.methods.items()
+            if states_epsilon(entry.implementation) or "states_epsilon" in entry.parameters
+        ]
 
     def entry_parameters(self, method: str) -> dict[str, Any]:
         """Return the parameters that a method's entry gives for all datasets."""
@@ -258,6 +281,8 @@ def _check_own_file(params: Params, dataset: str) -> None:
 
 def _check_entry(params: Params, method: str) -> None:
     """Check the implementation, parameters and datasets of a method's entry."""
+    from privsvm_bench.datasets.catalogue import load_catalogue
+
     where, entry = f"methods.{method}", params.methods[method]
     try:
         if is_foreign(entry.implementation):
@@ -277,6 +302,16 @@ def _check_entry(params: Params, method: str) -> None:
         _check_parameters(f"{where}.per_dataset.{dataset}", entry.implementation, changes)
     for dataset in entry.datasets or ():
         _check_dataset(dataset, params, f"{where}.datasets")
+    if entry.datasets is not None and entry.except_ is not None:
+        raise PrivSVMError(f"{where}.except: there is `datasets` too; keep one of them")
+    for dataset in entry.except_ or ():
+        # A dataset of the catalogue that was taken out, or comes later, is no mistake.
+        if dataset not in load_catalogue():
+            _check_dataset(dataset, params, f"{where}.except")
+
+
+def _entry_keys() -> list[str]:
+    return [field.alias or name for name, field in MethodEntry.model_fields.items()]
 
 
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
@@ -293,7 +328,7 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
     for name, value in values.items():
         if name not in constraints:
             raise PrivSVMError(
-                f"{where}.{name} is not a known key; {nearest_name(name, (*MethodEntry.model_fields, *constraints))}"
+                f"{where}.{name} is not a known key; {nearest_name(name, (*_entry_keys(), *constraints))}"
             )
         if not constraints[name].accepts(value):
             wish = constraints[name].problem(value).replace("None", "null")

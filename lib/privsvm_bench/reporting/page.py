@@ -218,6 +218,7 @@ class ReportRecords:
     """Records that a report shows beside the results; `privsvm_bench.records` reads them."""
 
     timings: Sequence[Timing] = ()
+    left_out: Sequence[str] = ()  # See `privsvm_bench.jobs.params.Params.left_out`.
     condensing: Sequence[CondenseTimings] = ()
     prepared: Sequence[Prepared] = ()
     attacks: Sequence[Attack] = ()
@@ -226,7 +227,9 @@ class ReportRecords:
     def of_data_set(self, name: str) -> ReportRecords:
         """Keep the records of one data set; audits are of releases, so only the overview shows them."""
         kept = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "audits"}
-        return ReportRecords(**{key: [item for item in items if item.dataset == name] for key, items in kept.items()})
+        lines = [line for line in kept.pop("left_out") if line.startswith(f"{name}:")]
+        of_name = {key: [item for item in items if item.dataset == name] for key, items in kept.items()}
+        return ReportRecords(left_out=lines, **of_name)
 
 
 def page_context(
@@ -270,6 +273,7 @@ def page_context(
         "claimed_by": claims_by_origin(results),
         "own": [name for name in grids if name in own_datasets],
         "pages": pages,
+        "left_out": records.left_out,
         "detail": len(grids) == 1,
         "up": "" if data_set is None else "../",
         "methods": methods,

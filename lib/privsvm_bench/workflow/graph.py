@@ -98,6 +98,7 @@ def report_parameters(params: Params) -> str:
     """Write the parameters of the job that writes the report."""
     return ReportJob(
         experiment=params.experiment,
+        left_out=tuple(params.left_out()),
         own_datasets=tuple(sorted(name for name in params.datasets if params.own_file(name) is not None)),
         reference_epsilon=params.report.reference_epsilon,
     ).argument()
