@@ -59,8 +59,8 @@ def columns(entry: str) -> list[tuple[str, float]]:
 
 
 def wanted(entries: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """List the keys of cells, without sets of classes that a peer does not offer."""
-    for name, entry in itertools.product(JUDGE, entries):
+    """List the keys of cells, entry by entry, without sets of classes that a peer does not offer."""
+    for entry, name in itertools.product(entries, JUDGE):
         if entry in TWO_CLASSES and len(load_catalogue()[name].classes or ()) > 2:
             continue
         for (relation, epsilon), split in itertools.product(columns(entry), range(SPLITS)):
