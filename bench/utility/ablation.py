@@ -31,7 +31,7 @@ ROWS, SPLITS = 4000, 3
 EPSILONS = [0.5, 1.0, 4.0]
 OTHERS: list[dict[str, Any]] = [
     {"hats_from": math.inf}, {"n_hats": 16}, {"hat_weight": 0.25}, {"fourier_from": math.inf}, {"n_frequencies": 64},
-    {"few_columns": 0}, {"evened_from": math.inf}, {"moment_share": 0.2}, {"plain_length": 0.4}, {"widest": 300},
+    {"few_columns": 0}, {"evened_from": math.inf}, {"moment_share": 0.2}, {"widest": 300},
 ]  # fmt: skip
 _FIELDS = ("number", "value", "instead", "epsilon", "sets", "median", "mean", "worst", "on")
 

@@ -35,8 +35,6 @@ class Table(NamedTuple):
     # nothing beside the steps.
     evened_from: float = 3.0
     moment_share: float = 0.1
-    # Weights of features that are not evened out take shorter steps all together.
-    plain_length: float = 0.3
     # The work on a second moment grows with the cube of its features: so many at most.
     widest: int = 1000
     # Below so many rows for one unit of noise, even the shares of the classes are lost in it.
@@ -89,7 +87,7 @@ def choose_recipe(
         moment_share=table.moment_share if evened else 0.0,
         # No step is longer than a mean gradient of all rows for each feature: evened-out rows spread along about so
         # many directions, and a longer step goes too far.
-        length=min(Recipe.length if evened else table.plain_length, Recipe.n_steps * width / size),
+        length=min(Recipe.length, Recipe.n_steps * width / size),
     )
     evening = "evened out by a noisy second moment" if evened else f"no second moment of {width} features"
     why = [
