@@ -1,6 +1,7 @@
 """Sets of the utility table: one kind each, as their schemas say, and judges that are drawn and run once."""
 
 import csv
+import dataclasses
 import hashlib
 import io
 import json
@@ -114,6 +115,21 @@ def test_a_rule_is_judged_once(judge):
     assert (second["entries"], second["again"]) == ("recommended", "True")
     assert first["relations"] == "add_remove replace_one"
     assert first["epsilons"] == "0.1/0.5/1.0/4.0 0.1/1.0"
+
+
+def test_the_page_compares_entries_that_were_judged_whole(judge, utility, monkeypatch, tmp_path):
+    page, values = utility("page"), {"recommended": 0.8, "adassp": 0.815, "dp_lda": 0.9, "majority": 0.7}
+    monkeypatch.setattr(judge, "CELLS", dataclasses.replace(judge.CELLS, path=tmp_path / "judge.csv"))
+    monkeypatch.setattr(page, "TABLES", tmp_path)
+    assert page.judge_blocks() == []
+    judge.log_run(values, again=False)
+    keys = [key for key in judge.wanted([*values, "svm", "boosting"]) if key != (*key[:4], "9") or key[0] != "dp_lda"]
+    judge.CELLS._write({key: (str(values.get(key[0], 0.85)), "0.5", "0.5") for key in keys})
+    whole, table = page.judge_blocks()
+    assert "among adassp, recommended;" in whole
+    assert whole.endswith("1 rule was run on them so far.")
+    assert "| mean rank (place among the entries)" + 6 * " | 2.00 (2 of 2)" + " |" in table
+    assert "| most points behind" + 6 * f" | 1.5 ({judge.JUDGE[0]})" + " |" in table
 
 
 def test_all_entries_are_judged_alike(judge, monkeypatch):

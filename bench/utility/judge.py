@@ -36,6 +36,7 @@ from privsvm_bench.datasets.catalogue import load_catalogue
 LOG = TABLES / "judge.log.csv"
 # Epsilons of the judges, by relation of neighbours.
 EPSILONS = {"add_remove": (0.1, 0.5, 1.0, 4.0), "replace_one": (0.1, 1.0)}
+JUDGED = [(relation, epsilon) for relation, epsilons in EPSILONS.items() for epsilon in epsilons]
 _FIELDS = ("date", "commit", "rule", "entries", "epsilons", "relations", "again")
 # Peers that take minutes a fit are run if they are named.
 _DEFAULT = [entry for entry in (*ENTRIES, *REFERENCES, *PEERS) if entry not in (*OLDER_ALONE, *SLOW)]

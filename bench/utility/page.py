@@ -22,6 +22,7 @@ from entries import (
     REFERENCES,
     ROOT,
     TABLES,
+    VARIANTS,
     title,
 )
 from ranking import (
@@ -39,6 +40,7 @@ from ranking import (
     under,
 )
 from scipy.stats import friedmanchisquare, wilcoxon
+from scores import SCORES
 from sets import CHOOSE, JUDGE, LARGE_ROWS, LARGE_SPLITS, LOOK, OLDER, SMALL_DRAWS, SMALL_ROWS, SPLITS, training_rows
 
 from privsvm.files import write_text
@@ -103,11 +105,11 @@ def _points(gap: float) -> str:
     return "" if math.isnan(gap) else f"{round(gap, 1) + 0.0:.1f}"
 
 
-def standing(cells: pd.DataFrame, names: Sequence[str]) -> str:
+def standing(cells: pd.DataFrame, names: Sequence[str], relations: Sequence[tuple[str, float]] = tuple(RANKED)) -> str:
     """Write the ranks and gaps of `recommended` on some sets, by relation and epsilon."""
     references = accuracies(cells, math.inf, names)
     columns: dict[str, list[str]] = {}
-    for relation, epsilon in RANKED:
+    for relation, epsilon in relations:
         values = accuracies(under(cells, relation), epsilon, names)
         ranks, ours = places(values).mean().sort_values(), values[RECOMMENDED]
         behind = 100.0 * (values.drop(columns=RECOMMENDED).max(axis=1) - ours)
@@ -371,7 +373,27 @@ def judged_text() -> str:
     """Say how often the sets that judge were looked at."""
     log = TABLES / "judge.log.csv"
     n_rules = pd.read_csv(log).rule.nunique() if log.exists() else 0
-    return f"They were run for {n_rules} rules so far." if n_rules else "No rule was run on them yet."
+    rules = "1 rule was" if n_rules == 1 else f"{n_rules} rules were"
+    return f"{rules} run on them so far." if n_rules else "No rule was run on them yet."
+
+
+def judge_blocks() -> list[str]:
+    """Write where `recommended` stands on the sets that judge, among the entries that have all their cells."""
+    # Lazy: it imports the leaderboard, which imports this.
+    from judge import CELLS, JUDGED, wanted
+
+    rows = CELLS.rows()
+    entries = dict.fromkeys(key[0] for key in rows)
+    whole = [entry for entry in entries if rows.keys() >= set(wanted([entry]))]
+    if RECOMMENDED not in whole:
+        return []
+    cells = pd.DataFrame([(*key, *scores) for key, scores in rows.items()], columns=[*CELLS.keys, *SCORES])
+    cells = cells[cells.entry.isin(whole)].astype(dict.fromkeys(["epsilon", *SCORES], float))
+    ranked = [title(entry) for entry in whole if entry not in (*REFERENCES, *VARIANTS)]
+    return [
+        f"Judge ({len(JUDGE)}), among {', '.join(ranked)}; others were not run, or not on all sets. {judged_text()}",
+        standing(cells, JUDGE, JUDGED),
+    ]
 
 
 def tables_text(cells: pd.DataFrame) -> str:
@@ -380,7 +402,11 @@ def tables_text(cells: pd.DataFrame) -> str:
     chosen, looked = groups["choose"], groups["look"]
     names = chosen + looked
     splits = cells[cells.entry.str.startswith("opacus")].groupby(["entry", "set", "epsilon"]).split.nunique()
-    blocks = [f"Opacus has {splits.min()} to {splits.max()} splits.{missing(cells, names)}", "## What holds"]
+    blocks = [
+        f"Opacus has {splits.min()} to {splits.max()} splits.{missing(cells, names)}",
+        "## What holds",
+        *judge_blocks(),
+    ]
     for heading, group in (("All sets", names), ("Look", looked)):
         blocks += [f"{heading} ({len(group)}), by relation and epsilon:", standing(cells, group)]
     blocks += [cost_of_counting(cells, names), *curve_blocks(cells)]
