@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.metrics
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BENCH = REPOSITORY / "bench" / "utility"
@@ -280,3 +281,23 @@ def test_calibration_is_measured_by_a_release(utility):
     assert row["stated_coverage_low"] >= 0.9
     assert abs(row["stated_accuracy"] - row["accuracy"]) < 0.08
     assert list(row) == list(pd.read_csv(calibration.CSV).columns)
+
+
+def test_scores_agree_with_scikit_learn(utility):
+    """Ties included; a class that does not occur counts for nothing."""
+    random = np.random.default_rng(0)
+    for n_classes in (2, 3, 5):
+        y = random.integers(min(n_classes, 4), size=200)
+        scores = (np.arange(n_classes) == y[:, None]) + random.normal(size=(200, n_classes)).round(1)
+        relative = scores - scores.mean(axis=1, keepdims=True)
+        areas = [sklearn.metrics.roc_auc_score(y == c, relative[:, c]) for c in np.unique(y)]
+        assert utility("scores").score_row(y, scores) == pytest.approx(
+            {
+                "accuracy": sklearn.metrics.accuracy_score(y, scores.argmax(axis=1)),
+                "balanced_accuracy": sklearn.metrics.recall_score(
+                    y, scores.argmax(axis=1), labels=np.unique(y), average="macro"
+                ),
+                "auc": np.mean(areas),
+            },
+            abs=1e-5,
+        )
