@@ -3,6 +3,7 @@
 import errno
 import os
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -336,16 +337,11 @@ def test_more_kernel_features_than_fit_into_memory_are_refused_in_one_line(kind,
 def test_bounds_that_keep_zeros_make_no_dense_table(data, monkeypatch):
     """Other bounds do, block by block."""
     X = scipy.sparse.csr_array(np.where(np.abs(data[0]) < 0.7, 0.0, data[0]))
-    seen = []
-
-    def look(rows):
-        seen.append(type(rows))
-        return second_moments.unit_cells(rows)[0]
-
-    monkeypatch.setattr(second_moments, "_unit", look)
+    unit = Mock(side_effect=lambda rows: second_moments.unit_cells(rows)[0])
+    monkeypatch.setattr(second_moments, "_unit", unit)
     monkeypatch.setattr(recommended, "_LARGEST_TABLE", 1000)
     for bounds, kind in ((None, scipy.sparse.csr_array), ((-3.0, 3.0), scipy.sparse.csr_array), ((-3, 2), np.ndarray)):
-        seen.clear()
+        unit.reset_mock()
         fitted("recommended, few rows", X, data[1], bounds=bounds)
         # Later rows are random features, or rows that a second moment has evened out.
-        assert seen[0] is kind
+        assert type(unit.call_args_list[0].args[0]) is kind

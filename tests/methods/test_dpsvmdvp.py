@@ -1,4 +1,5 @@
 import math
+from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
@@ -89,16 +90,10 @@ def test_scales_are_finite_and_only_signed_weights_overspend():
 
 def test_one_solve_for_the_whole_grid(cancer, monkeypatch):
     X, y = cancer
-    calls = []
-    original = DPSVMDVPClassifier._solve
-
-    def counted(self, *arguments):
-        calls.append(1)
-        return original(self, *arguments)
-
-    monkeypatch.setattr(DPSVMDVPClassifier, "_solve", counted)
+    solve = create_autospec(DPSVMDVPClassifier._solve, side_effect=DPSVMDVPClassifier._solve)
+    monkeypatch.setattr(DPSVMDVPClassifier, "_solve", solve)
     path = method().release_path(X, y, [0.1, 1.0, 10.0], 4, 0, audit=True)
-    assert len(calls) == 1
+    solve.assert_called_once()
     assert path.pair_coef.shape[:2] == (3, 4)
     assert len({path.pair_coef[e, r].tobytes() for e in range(3) for r in range(4)}) == 12
 

@@ -1,6 +1,7 @@
 """Whatever the noise is, a fit ends in a model: no error, no warning and no number of steps tells of it."""
 
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -138,11 +139,7 @@ def methods():
 @pytest.mark.parametrize("case", methods(), ids=str)
 def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
     """A refused payment draws no noise, and leaves the estimator unchanged."""
-    asked = []
-
-    def refuse(guarantee):
-        asked.append(guarantee)
-        raise BudgetExceededError("too much")
+    refuse = Mock(side_effect=BudgetExceededError("too much"))
 
     def unpaid():
         raise AssertionError("a draw that nobody has paid for")
@@ -155,7 +152,7 @@ def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
     before = dict(vars(model))
     with charge_to(refuse), pytest.raises(BudgetExceededError, match="too much"):
         model.fit(X, Y % case.n_classes)
-    assert [guarantee.status for guarantee in asked] == ["proved"]
+    assert [call.args[0].status for call in refuse.call_args_list] == ["proved"]
     assert vars(model) == before
 
 

@@ -1,6 +1,7 @@
 """All pairs of classes in one call: feasible, optimal to tol by values from scratch, and the same with more threads."""
 
 import itertools
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -81,17 +82,12 @@ def test_hard_pairs_are_handed_on(monkeypatch):
     """A pair of too many steps is left to the other solver, which goes on from its variables."""
     X, codes = rows_of_classes(600, 3, 3)
     reference = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
-    starts = []
-    solve = one_vs_one.solve_prepared
-
-    def watch(*arguments, start=None, **options):
-        starts.append(start)
-        return solve(*arguments, start=start, **options)
-
-    monkeypatch.setattr(one_vs_one, "solve_prepared", watch)
+    solve = Mock(wraps=one_vs_one.solve_prepared)
+    monkeypatch.setattr(one_vs_one, "solve_prepared", solve)
     monkeypatch.setattr(pair_smo, "_STEPS", 0)
     monkeypatch.setattr(pair_smo, "_LEAST_STEPS", 20)
     solutions = solve_pairs(X, codes, 3, np.full(600, 5.0), Kernel("rbf", 0.5))
+    starts = [call.kwargs["start"] for call in solve.call_args_list]
     assert len(starts) == 3
     assert all(start is not None and start.any() for start in starts)
     assert solutions.converged.all()
