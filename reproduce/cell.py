@@ -184,7 +184,9 @@ def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Map
     (old, before), (new, after) = _describe(committed, name), _describe(rerun, name)
     print(f"committed: {before}\nrerun: {after}")
     is_claim = name in {claim.id for claim in committed.claims}
-    lines = beside(committed.distributions, {cell: item for cell, item in cells.items() if not item.table})
+    machine = {metric for plan in draws_of([committed.paper.name]) for metric in plan.machine_metrics}
+    compared = {cell: item for cell, item in cells.items() if not (item.table or cell.rpartition("/")[2] in machine)}
+    lines = beside(committed.distributions, compared)
     if not is_claim or len(lines) <= _FEW:
         for line in lines:
             print(f"{line.cell}: {line.reading}")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reproduce.engine.distributions import LEVELS, Distribution, of_whole, read_distributions
-from reproduce.engine.judging import VERDICTS, Column, Judgement, Printed, judge
+from reproduce.engine.judging import DECIDED, VERDICTS, Column, Judgement, Printed, judge
 from reproduce.engine.measurements import Measurement, as_distributions, cell_id, read_measurements
 from reproduce.engine.panels import Panel
 from reproduce.engine.statements import Claim, read_claims
@@ -80,6 +80,8 @@ class Paper:
     comparisons: Callable[[Texts, Distributions], list[Comparison]] = lambda texts, distributions: []
     panels: Callable[[Texts, Distributions], list[Panel]] = lambda texts, distributions: []  # The paper's figures.
     notes: tuple[str, ...] = ()  # The beginning of its page.
+    # A paragraph for the overview, with names in braces: see `PrintedPaper.paragraph`.
+    opening: str = ""
     experiments: tuple[str, ...] = ()  # Files of distributions.
 
 
@@ -102,6 +104,19 @@ class PrintedPaper:
     def verdicts(self) -> list[str]:
         """Verdicts of all numbers and statements."""
         return [*(judgement.verdict for judgement in self.judgements), *(claim.verdict for claim in self.claims)]
+
+    @property
+    def paragraph(self) -> str:
+        """The paper's opening: ``numbers`` by verdict, those that are ``compared``, and findings by statement."""
+        numbers = count([judgement.verdict for judgement in self.judgements])
+        return self.paper.opening.format(
+            numbers=numbers, compared=sum(numbers[word] for word in DECIDED),
+            ours={claim.id: claim.ours for claim in self.claims},
+            brief={claim.id: claim.brief for claim in self.claims},
+            verdict={claim.id: claim.verdict for claim in self.claims},
+            privacy="; ".join(claim.brief or claim.text for claim in self.claims
+                              if claim.id.startswith("privacy") and claim.verdict == "refuted"),
+        )  # fmt: skip
 
     def reading(self, judgement: Judgement) -> str:
         """Explain a cell: why it is undecided, its side of our median, and the remarks on it."""

@@ -384,6 +384,28 @@ def test_every_sentence_on_results_is_judged_by_rows_that_exist(judged):
         assert not unnamed, (name, unnamed)
 
 
+# Statements that the openings of the papers state as facts, with the verdicts that they have then.
+OPENINGS = {
+    "dpwss": {"agrees": "three-per-cent iterations-slope within-two within-two-printed",
+              "refuted": "privacy fewer-everywhere means-of-five"},
+    "pmsvm": {"agrees": "wp-best gradient-over-weight", "refuted": "privacy"},
+    "ppsvm": {"agrees": "better-linear better-gaussian kernels-full kernels-reduced",
+              "refuted": "privacy-known-linear privacy-known-gaussian"},
+    "dpsvmdvp": {"agrees": "budget-splice private-level-splice ratio-DPSVMDVP-training-splice",
+                 "refuted": "privacy noise-splice printed-offset-splice"},
+    "ci_svm": {"agrees": "rsvm libsvm multi-libsvm multi-fcm time-libsvm support",
+               "refuted": "privacy libsvm-held-out growth-ci"},
+}  # fmt: skip
+
+
+def test_openings_say_what_the_verdicts_say(judged):
+    for name, paper in judged.items():
+        verdicts = {claim.id: claim.verdict for claim in paper.claims}
+        for verdict, claims in OPENINGS[name].items():
+            assert {verdicts[claim] for claim in claims.split()} == {verdict}, name
+        assert "{" not in paper.paragraph
+
+
 def test_trends_of_numbers_that_were_measured_once():
     rng = np.random.default_rng(4)
     once = {"statistic": SINGLE, "runs": 1}
